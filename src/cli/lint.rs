@@ -8,12 +8,13 @@ use clap::Args;
 use super::exit::Exit;
 use super::keys::KeyArgs;
 use super::output::{self, Format, say};
-use super::{diagnostics, merged, repository};
+use super::{diagnostics, repository};
 use crate::chart::{Recorder, Remark};
 use crate::manifest::codes::NOT_A_MANIFEST;
 use crate::model::{Diagnostic, Location, Scope, Severity};
 use crate::render::codes;
 use crate::render::{Memory, Renderer, objects_in_two_apps};
+use crate::report::merged;
 use crate::report::words::count;
 
 #[derive(Args, Debug)]
@@ -48,9 +49,9 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let of_renders = renders.results().filter_map(|render| render.as_ref().err()).flatten();
     let warnings = renders.results().flatten().flat_map(|rendered| rendered.warnings.iter());
     let of_renders = of_renders.filter(|mistake| !hidden(mistake)).chain(warnings);
-    let found = fleet.diagnostics.iter().chain(of_renders).cloned();
-    let found = found.chain(objects_in_two_apps(renders.results().flatten().map(Arc::as_ref)));
-    let mut mistakes = merged::merged(found.collect(), |app| renders.of_app(app).count());
+    let of_claims = objects_in_two_apps(renders.results().flatten().map(Arc::as_ref));
+    let found = fleet.diagnostics.iter().chain(of_renders).chain(&of_claims);
+    let mut mistakes = merged(found, |app| renders.of_app(app).count());
     if snapshot.keys.is_empty() {
         mistakes.iter_mut().for_each(unopened);
     }

@@ -22,7 +22,6 @@ pub mod import;
 mod keys;
 mod lint;
 mod logging;
-mod merged;
 mod migrate;
 mod output;
 mod plan;

@@ -158,7 +158,7 @@ fn write(
         };
         let is_at_rest = |step: &Step| step.intent() == Action::Unchanged || step.is_out_of_season();
         let shown: Vec<&Step> = plan.steps.iter().filter(|step| all || !is_at_rest(step)).collect();
-        for step in &plan.steps {
+        for step in plan.steps.iter().filter(|step| all || !step.is_out_of_season()) {
             *counts.entry(step.intent()).or_default() += 1;
         }
         if shown.is_empty() {

@@ -59,7 +59,11 @@ impl Shown {
                 DROPPED => "dropped",
                 _ => continue,
             };
-            if known.as_ref() != Some(&state) {
+            let is_same = known.is_some_and(|(word, detail)| {
+                // Of an outage each attempt may say something else.
+                word == state.0 && (word == "Offline" || detail == state.1)
+            });
+            if !is_same {
                 let (sign, name) = (style("!").red().for_stderr(), &cluster.name);
                 tell!("{sign} {name} {word}: {}", cluster.detail);
             }
@@ -106,8 +110,7 @@ impl Shown {
         }
         self.approvals = approvals;
         let is_done = now.is_rendered
-            && !now.targets.is_empty()
-            && now.targets.iter().all(|target| target.phase.is_done());
+            && now.targets.iter().all(|it| it.phase.is_done() || it.phase == Phase::OutOfSync);
         if let Some(since) = self.since.take_if(|_| is_done && now.deletions.is_empty()) {
             let (revision, took) =
                 (self.revision.as_deref().unwrap_or_default(), since.elapsed().as_secs_f64());

@@ -159,7 +159,7 @@ impl World {
             }
             ClusterNews::Down { detail, attempts, lasting } => {
                 if entry.reach == Reach::Ready || attempts == 1 {
-                    tracing::warn!(cluster = %name, detail, "the cluster does not answer; the others go on");
+                    tracing::info!(cluster = %name, detail, "the cluster does not answer; the others go on");
                 }
                 entry.reach = Reach::Offline { detail, attempts, lasting };
                 self.stop_writing_to(name);

@@ -1,6 +1,5 @@
 //! Everything that is known, as the report shows it.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,22 +10,17 @@ use super::target::TargetEntry;
 use super::world::World;
 use crate::cluster::Credential;
 use crate::fleet::Target;
-use crate::model::{AppId, ClusterName, ClusterState, Diagnostic, ObjectId, PodCount, Revision};
+use crate::model::{AppId, ClusterName, ClusterState, ObjectId, PodCount, Revision};
 use crate::plan::{Action, Decided, Difference, Reason};
-use crate::report::{ClusterReport, DeletionReport, Overview, TargetReport};
+use crate::report::{ClusterReport, DeletionReport, Overview, TargetReport, merged};
 
 impl World {
     pub fn overview(&self) -> Overview {
-        let mut diagnostics = self.fleet.as_ref().map(|fleet| fleet.diagnostics.clone()).unwrap_or_default();
         let settled = self.targets.iter().filter(|(id, target)| !self.is_provisional(id, target));
+        let of_targets = settled.filter_map(|(_, target)| target.render.as_ref().err()).flatten();
+        let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.diagnostics);
         // One mistake in a template breaks it on every cluster: it is said once.
-        let place = |mistake: &Diagnostic| (mistake.location.clone(), mistake.message.clone());
-        let mut known: HashSet<_> = diagnostics.iter().map(place).collect();
-        for mistake in settled.filter_map(|(_, target)| target.render.as_ref().err()).flatten() {
-            if known.insert(place(mistake)) {
-                diagnostics.push(mistake.clone());
-            }
-        }
+        let diagnostics = merged(of_fleet.chain(of_targets), |app| self.targets.of_app(app).count());
         let decision = &self.prune.decision;
         Overview {
             revision: self.head.clone(),

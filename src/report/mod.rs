@@ -5,10 +5,12 @@
 //! which status, as a pure function of the overview; [`outbox`] brings the forge to that, and
 //! repeats nothing that is already there. It never decides what is deployed.
 
+mod merged;
 pub mod outbox;
 pub mod overview;
 pub mod statuses;
 pub mod version;
 pub mod words;
 
+pub use merged::merged;
 pub use overview::{ClusterReport, DROPPED, DeletionReport, Overview, Phase, TargetReport, Writes};

@@ -14,6 +14,7 @@ type Key = (&'static str, Option<Location>, String);
 #[derive(Default)]
 struct Places {
     targets: usize,
+    clusters: BTreeSet<ClusterName>,
     apps: BTreeSet<AppId>,
     /// With the help that each was given.
     helps: BTreeMap<String, Vec<ClusterName>>,
@@ -21,23 +22,27 @@ struct Places {
 
 /// Mistakes in the order in which they were found, equal ones once. One that was not found on every cluster of its apps
 /// names the clusters. `placed`: how many clusters an app has.
-pub fn merged(mistakes: Vec<Diagnostic>, placed: impl Fn(&AppId) -> usize) -> Vec<Diagnostic> {
+pub fn merged<'m>(
+    mistakes: impl IntoIterator<Item = &'m Diagnostic>,
+    placed: impl Fn(&AppId) -> usize,
+) -> Vec<Diagnostic> {
     let mut merged: Vec<(Diagnostic, Places)> = Vec::new();
     let mut known: HashMap<Key, usize> = HashMap::new();
     for mistake in mistakes {
-        let key = (mistake.code, mistake.location.clone(), without_cluster(&mistake));
-        let (scope, help) = (mistake.scope.clone(), mistake.help.clone().unwrap_or_default());
+        let key = (mistake.code, mistake.location.clone(), without_cluster(mistake));
         let index = *known.entry(key).or_insert_with(|| {
-            merged.push((mistake, Places::default()));
+            merged.push((mistake.clone(), Places::default()));
             merged.len() - 1
         });
-        if let (Scope::Target(app, cluster), Some((first, places))) = (scope, merged.get_mut(index)) {
-            if !first.clusters.contains(&cluster) {
+        if let (Scope::Target(app, cluster), Some((first, places))) = (&mistake.scope, merged.get_mut(index))
+        {
+            if places.clusters.insert(cluster.clone()) {
                 first.clusters.push(cluster.clone());
-                places.helps.entry(help).or_default().push(cluster);
+                let help = mistake.help.clone().unwrap_or_default();
+                places.helps.entry(help).or_default().push(cluster.clone());
             }
             places.targets += 1;
-            places.apps.insert(app);
+            places.apps.insert(app.clone());
         }
     }
     merged.into_iter().map(|(mistake, places)| name_clusters(mistake, places, &placed)).collect()
@@ -98,8 +103,8 @@ mod tests {
     }
 
     fn check(clusters: &[(&str, &str)], placed: usize, message: &str, help: &str) {
-        let found = clusters.iter().map(|(cluster, help)| mistake(cluster, help)).collect();
-        let merged = merged(found, |_| placed);
+        let found: Vec<Diagnostic> = clusters.iter().map(|(cluster, help)| mistake(cluster, help)).collect();
+        let merged = merged(&found, |_| placed);
         assert_eq!(merged.len(), 1);
         assert_eq!((merged[0].message.as_str(), merged[0].help.as_deref()), (message, Some(help)));
         let names: Vec<&str> = merged[0].clusters.iter().map(ClusterName::as_str).collect();
