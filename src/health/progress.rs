@@ -42,8 +42,8 @@ struct Counts {
 pub enum Movement {
     /// It got on, or has another spec.
     Forward,
-    /// It is another one, and has not got on.
-    Other,
+    /// The status changed without progress.
+    Changed,
     None,
 }
 
@@ -71,7 +71,7 @@ impl Progress {
         }
         if self.observed != seen.observed {
             *self = seen;
-            return Movement::Other;
+            return Movement::Changed;
         }
         let best = Counts {
             growing: std::array::from_fn(|n| self.best.growing[n].max(seen.now.growing[n])),
@@ -83,6 +83,6 @@ impl Progress {
             self.best = best;
             return Movement::Forward;
         }
-        if is_other { Movement::Other } else { Movement::None }
+        if is_other { Movement::Changed } else { Movement::None }
     }
 }

@@ -77,7 +77,7 @@ impl Search {
             (self.due, self.pause) = (now + UNMOVED, FIRST_PAUSE);
         }
         if let Some(soonest) = self.begun.map(|begun| begun + FIRST_PAUSE) {
-            if movement == Movement::Other {
+            if movement == Movement::Changed {
                 (self.due, self.pause) = (self.due.min(soonest), FIRST_PAUSE);
             }
             self.due = self.due.max(soonest);

@@ -10,13 +10,13 @@ fn deployment(generation: i64, status: Value) -> Progress {
 
 #[test]
 fn only_what_was_never_reached_before_is_progress() {
-    use Movement::{Forward, None, Other};
+    use Movement::{Changed, Forward, None};
     let rows = [
         (
             "the controller has seen it",
             2,
             json!({"observedGeneration": 2, "replicas": 3, "readyReplicas": 3}),
-            Other,
+            Changed,
         ),
         ("nothing", 2, json!({"observedGeneration": 2, "replicas": 3, "readyReplicas": 3}), None),
         (
@@ -41,13 +41,13 @@ fn only_what_was_never_reached_before_is_progress() {
             "ready again",
             2,
             json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "readyReplicas": 3}),
-            Other,
+            Changed,
         ),
         (
             "not ready again",
             2,
             json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "readyReplicas": 2}),
-            Other,
+            Changed,
         ),
         (
             "another spec",
