@@ -59,7 +59,10 @@ impl World {
         let (Some(entry), Some(cluster)) = (self.targets.get_mut(id), self.clusters.get(&id.cluster)) else {
             return;
         };
-        let Ok(rendered) = &entry.render else { return };
+        let Ok(rendered) = &entry.render else {
+            self.searches.forget(id);
+            return;
+        };
         if !cluster.is_ready() {
             return;
         }

@@ -28,8 +28,6 @@ const BETWEEN_LISTS: Duration = Duration::from_millis(500);
 const BETWEEN_ROUNDS: Duration = Duration::from_secs(4);
 /// Lists under way on a cluster: one that answers slowly is not asked more.
 const SIDE_BY_SIDE: usize = 2;
-/// When a cluster that could not be asked is looked at again.
-const NOT_READY: Duration = Duration::from_secs(5);
 /// How long the end of a run waits for the cause of a failure.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// So many that do not fit into a list are passed over before it is full: the next one begins with them.
@@ -55,6 +53,8 @@ struct ClusterSearches {
     deadlines: Deadlines<Arc<str>>,
     next_list: Option<Instant>,
     under_way: usize,
+    /// It could not be asked: nothing is due before it answers again.
+    is_away: bool,
 }
 
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ impl CauseSearches {
                     None
                 }
                 Access::NotReady => {
-                    cluster.next_list = Some(now + NOT_READY);
+                    cluster.is_away = true;
                     None
                 }
             };
@@ -131,6 +131,20 @@ impl CauseSearches {
             }
         }
         None
+    }
+
+    /// A cluster answers again.
+    pub fn connected(&mut self, cluster: &ClusterName) {
+        if let Some(searches) = self.clusters.get_mut(cluster) {
+            searches.is_away = false;
+            self.schedule(cluster);
+        }
+    }
+
+    /// A cluster is no more, or another one has its name.
+    pub fn forget_cluster(&mut self, cluster: &ClusterName) {
+        self.clusters.remove(cluster);
+        self.deadlines.set(cluster, None);
     }
 
     /// A list was answered, or failed.
@@ -200,7 +214,8 @@ impl CauseSearches {
             self.deadlines.set(name, None);
             return;
         }
-        let first = cluster.deadlines.first().filter(|_| cluster.under_way < SIDE_BY_SIDE);
+        let first =
+            cluster.deadlines.first().filter(|_| cluster.under_way < SIDE_BY_SIDE && !cluster.is_away);
         let at = first.map(|at| cluster.next_list.map_or(at, |next| next.max(at)));
         self.deadlines.set(name, at);
     }

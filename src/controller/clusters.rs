@@ -69,7 +69,14 @@ impl World {
             let gone = self.clusters.keys().filter(|name| !fleet.clusters.contains_key(*name));
             gone.for_each(|name| self.stop_writing_to(name));
             self.take_dropped(fleet, vanished);
-            self.clusters.retain(|name, _| fleet.clusters.contains_key(name));
+            let searches = &mut self.searches;
+            self.clusters.retain(|name, _| {
+                let stays = fleet.clusters.contains_key(name);
+                if !stays {
+                    searches.forget_cluster(name);
+                }
+                stays
+            });
         }
         for (name, cluster) in &fleet.clusters {
             match self.clusters.get_mut(name) {
@@ -83,6 +90,7 @@ impl World {
                 _ => {
                     let entry = self.supervise(cluster, &fleet.health);
                     self.clusters.insert(name.clone(), entry);
+                    self.searches.forget_cluster(name);
                     self.stop_writing_to(name);
                 }
             }
@@ -142,6 +150,7 @@ impl World {
                 entry.connected(epoch, client, catalog);
                 entry.watch_rendered(&self.instance.name, &self.events);
                 entry.looked(looked, &self.instance.name, &self.events);
+                self.searches.connected(name);
                 self.note_stale(name);
                 self.render_stale();
                 self.try_again(name);

@@ -354,11 +354,13 @@ impl World {
             .map(|(name, _)| name.clone())
             .collect();
         let mut gone: Vec<(Arc<App>, ClusterName)> = Vec::new();
+        let searches = &mut self.searches;
         self.targets.retain(|id, entry| {
             let stays = renders.get(id).is_some() || broken.contains_key(id);
             if !stays {
                 changed.insert(id.cluster.clone());
                 gone.push((Arc::clone(&entry.app), id.cluster.clone()));
+                searches.forget(id);
             }
             stays
         });

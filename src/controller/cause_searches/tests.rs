@@ -261,8 +261,31 @@ async fn a_cluster_that_is_held_off_or_away_is_not_asked() {
     assert_eq!(trial.searches.take(trial.at(0), |_| Access::HeldOff(until)), None);
     assert_eq!(trial.searches.next_deadline(), Some(until));
     assert_eq!(trial.searches.take(until, |_| Access::NotReady), None);
-    assert_eq!(trial.searches.next_deadline(), Some(trial.at(350)));
-    assert!(trial.take(350).is_some());
+    // Nobody wakes up for it before it is back.
+    assert_eq!(trial.searches.next_deadline(), None);
+    trial.see(310, "api", vec![failed(deployment("shop", "api", 1, 0))]);
+    assert_eq!(trial.searches.next_deadline(), None);
+    trial.searches.connected(&"one".into());
+    assert_eq!(trial.take(350).map(|search| search.workloads.len()), Some(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_stays_of_a_target_or_cluster_that_goes() {
+    let mut trial = Trial::new();
+    let without_pods = || Unhealthy { has_pods: false, ..deployment("shop", "api", 1, 0) };
+    trial.see(0, "web", vec![failed(deployment("shop", "web", 1, 0)), without_pods()]);
+    trial.see(0, "api", vec![without_pods()]);
+    trial.searches.forget(&target("web"));
+    assert_eq!(trial.searches.next_deadline(), None);
+    trial.searches.forget(&target("api"));
+    assert!(trial.searches.clusters.is_empty());
+    // Also while a list is under way, which is answered later.
+    trial.see(0, "web", vec![failed(deployment("shop", "web", 1, 0)), without_pods()]);
+    let search = trial.take(0).expect("a list");
+    trial.searches.forget_cluster(&"one".into());
+    assert!(trial.searches.clusters.is_empty() && trial.searches.next_deadline().is_none());
+    trial.answer(10, &search);
+    assert!(trial.searches.clusters.is_empty() && trial.searches.next_deadline().is_none());
 }
 
 #[tokio::test(start_paused = true)]
