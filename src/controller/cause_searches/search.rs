@@ -139,8 +139,10 @@ impl Search {
         !self.is_answered && self.is_searched() && (self.is_under_way || is_due)
     }
 
-    /// `patience`: how long after it was due.
+    /// Its first answer since it has failed is to come; also where it was listed a moment ago, before it had, and is due a moment
+    /// later. `patience`: how long after it was due.
     pub fn is_awaited(&self, now: Instant, patience: Duration) -> bool {
-        self.has_failed && self.is_to_come(now) && now < self.due + patience
+        let is_to_come = self.has_pods && !self.is_answered && self.is_searched();
+        self.has_failed && is_to_come && now < self.due + patience
     }
 }

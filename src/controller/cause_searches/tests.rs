@@ -337,6 +337,23 @@ async fn a_cause_is_to_come_until_it_was_searched() {
     assert_eq!(said(&trial, 400), (false, false));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_failure_soon_after_a_list_is_awaited() {
+    let web = target("web");
+    let mut trial = Trial::new();
+    trial.see(0, "web", vec![deployment("shop", "web", 1, 0)]);
+    let search = trial.take(100).expect("a list");
+    trial.answer(101, &search);
+    assert!(!trial.searches.is_awaited(&web, trial.at(110)));
+    trial.see(110, "web", vec![failed(deployment("shop", "web", 1, 0))]);
+    assert_eq!(trial.take(110), None, "no sooner than five seconds after");
+    assert!(trial.searches.is_awaited(&web, trial.at(110)));
+    let search = trial.take(160).expect("a list");
+    assert!(trial.searches.is_awaited(&web, trial.at(160)));
+    trial.answer(161, &search);
+    assert!(!trial.searches.is_awaited(&web, trial.at(161)));
+}
+
 /// Whatever is due, each list costs no more than what it serves.
 #[tokio::test(start_paused = true)]
 async fn a_large_rollout_that_is_stuck_for_a_moment_is_listed_seldom() {
