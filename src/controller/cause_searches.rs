@@ -93,20 +93,8 @@ impl CauseSearches {
             return;
         }
         let cluster = self.clusters.entry(target.cluster.clone()).or_default();
-        let known = cluster.apps.entry(target.app.clone()).or_default();
-        let objects: BTreeSet<&ObjectId> = unhealthy.iter().map(|it| &it.object).collect();
-        let others = known.iter_mut().filter(|(object, _)| !objects.contains(object));
-        others.for_each(|(_, search)| search.healthy(now));
-        for it in unhealthy {
-            match known.get_mut(&it.object) {
-                Some(search) => search.see(it, now),
-                None => {
-                    known.insert(it.object.clone(), Search::new(it, now));
-                }
-            }
-        }
-        let objects: Vec<ObjectId> = known.keys().cloned().collect();
-        objects.into_iter().for_each(|object| cluster.schedule(&(target.app.clone(), object)));
+        let moved = cluster.see(&target.app, unhealthy, now);
+        moved.iter().for_each(|workload| cluster.schedule(workload));
         self.schedule(&target.cluster);
     }
 
@@ -222,6 +210,35 @@ impl CauseSearches {
 }
 
 impl ClusterSearches {
+    /// Takes in what is not healthy now of an app; those that are due at another time than before.
+    fn see(&mut self, app: &AppId, unhealthy: Vec<Unhealthy>, now: Instant) -> Vec<Workload> {
+        let known = self.apps.entry(app.clone()).or_default();
+        let mut moved = Vec::new();
+        let objects: BTreeSet<&ObjectId> = unhealthy.iter().map(|it| &it.object).collect();
+        for (object, search) in known.iter_mut().filter(|(object, _)| !objects.contains(object)) {
+            let before = search.deadline();
+            search.healthy(now);
+            if search.deadline() != before {
+                moved.push((app.clone(), object.clone()));
+            }
+        }
+        for it in unhealthy {
+            let object = it.object.clone();
+            let before = known.get(&object).and_then(Search::deadline);
+            let after = match known.get_mut(&object) {
+                Some(search) => {
+                    search.see(it, now);
+                    search.deadline()
+                }
+                None => known.entry(object.clone()).or_insert(Search::new(it, now)).deadline(),
+            };
+            if after != before {
+                moved.push((app.clone(), object));
+            }
+        }
+        moved
+    }
+
     fn take(&mut self, name: &ClusterName, now: Instant) -> Option<PodSearch> {
         let namespace = self.deadlines.due(now)?.clone();
         let place = self.namespaces.get_mut(&namespace)?;

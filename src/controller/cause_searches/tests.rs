@@ -215,6 +215,24 @@ async fn selectors_are_united_by_their_labels() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_what_is_due_at_another_time_is_scheduled() {
+    let (mut cluster, begin) = (ClusterSearches::default(), Instant::now());
+    let app = target("web").app;
+    let mut see = |seconds: u64, failed_one: u64, ready: u64| {
+        let unhealthy = (0..100).filter(|it| *it != ready).map(|number| {
+            let it = deployment("shop", &format!("web-{number}"), 1, 0);
+            Unhealthy { has_failed: number == failed_one, ..it }
+        });
+        cluster.see(&app, unhealthy.collect(), begin + Duration::from_secs(seconds)).len()
+    };
+    assert_eq!(see(0, 500, 500), 100);
+    assert_eq!(see(1, 500, 500), 0);
+    assert_eq!(see(2, 7, 500), 1);
+    assert_eq!(see(3, 7, 8), 1);
+    assert_eq!(see(4, 7, 8), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_lists_a_second_are_the_most() {
     let mut trial = Trial::new();
     for number in 0..100 {
