@@ -15,7 +15,9 @@ use super::no_pods;
 use super::world::World;
 use crate::cluster::{Client, PodPage};
 use crate::fleet::Target;
-use crate::health::{Crash, OwnPods, PodIndex, Progress, has_new_pods, lacks_pods, own_pods, pods_cause};
+use crate::health::{
+    Crash, OwnPods, PodIndex, Progress, has_new_pods, lacks_pods, likely_pods, own_pods, pods_cause,
+};
 use crate::model::{ClusterName, Digest, ObjectId, Status};
 
 /// How long the events about all workloads of one list are waited for.
@@ -77,6 +79,7 @@ impl World {
                     object: object.id.clone(),
                     hash: object.hash,
                     pods,
+                    pod_count: likely_pods(workload),
                     progress: Progress::of(workload),
                     has_failed: live.health.status == Status::Failed,
                     has_pods: has_new_pods(workload) || lacks_pods(workload, true),

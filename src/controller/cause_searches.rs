@@ -247,6 +247,8 @@ impl ClusterSearches {
         let mut alone = None;
         let mut taken: Vec<(Workload, OwnPods)> = Vec::new();
         let (mut over, mut left) = (Vec::new(), 0);
+        // More would be cut off, and each that is cut off takes a list of its own.
+        let mut pods: u32 = 0;
         for workload in place.due.all_due(now) {
             let (app, object) = workload;
             let Some(search) =
@@ -263,9 +265,13 @@ impl ClusterSearches {
                     true
                 }
                 OwnPods::Selected(_) if is_first => true,
-                OwnPods::Selected(selector) => alone.is_none() && !search.is_alone() && union.add(selector),
+                OwnPods::Selected(selector) => {
+                    let fits = pods.saturating_add(search.pod_count) <= MOST_PODS;
+                    alone.is_none() && !search.is_alone() && fits && union.add(selector)
+                }
             };
             if is_taken {
+                pods = pods.saturating_add(search.pod_count);
                 taken.push((workload.clone(), search.pods.clone()));
             } else {
                 left += 1;
@@ -302,8 +308,10 @@ impl ClusterSearches {
             (None, [one]) => Some((*one).clone()),
             (None, _) => union.selector(),
         };
-        let limit =
-            PODS_OF_ONE.saturating_mul(u32::try_from(listed.len()).unwrap_or(u32::MAX)).min(MOST_PODS);
+        let limit = match u32::try_from(listed.len()).unwrap_or(u32::MAX) {
+            0 | 1 => PODS_OF_ONE,
+            several => PODS_OF_ONE.saturating_mul(several).max(pods).min(MOST_PODS),
+        };
         if selector.is_some() {
             place.is_listed = true;
             place.next_list = place.due.due(now).is_none().then_some(now + BETWEEN_ROUNDS);

@@ -41,7 +41,7 @@ pub use cause::{Cause, Crash, has_new_pods, pods_cause};
 pub use dump::read_dump;
 pub use kruise::daemon_pods;
 pub use log::{LOG_BYTES, last_line};
-pub use own_pods::{OwnPods, have_pods, own_pods};
+pub use own_pods::{OwnPods, have_pods, likely_pods, own_pods};
 pub use pod::is_ready;
 pub use pod_index::PodIndex;
 pub use progress::{Movement, Progress};

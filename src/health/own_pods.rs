@@ -46,6 +46,21 @@ pub fn own_pods(object: &Value) -> Option<OwnPods> {
     selector.map(OwnPods::Selected)
 }
 
+/// About how many pods a list by its selector shows: those that it wants or has, and those of a Job that have ended.
+pub fn likely_pods(workload: &Value) -> u32 {
+    let number = |pointer: &&str| u32::try_from(count(workload, pointer)).unwrap_or(u32::MAX);
+    let counts = [
+        "/spec/replicas",
+        "/status/replicas",
+        "/status/desiredNumberScheduled",
+        "/status/currentNumberScheduled",
+        "/status/desired",
+    ];
+    let of_job = ["/status/active", "/status/succeeded", "/status/failed"];
+    let of_job = of_job.iter().map(number).fold(0, u32::saturating_add);
+    counts.iter().map(number).max().max(Some(of_job)).unwrap_or(0)
+}
+
 /// A Job that has not ended is not well, but while its pods run there is nothing to ask.
 fn runs_quietly(job: &Value) -> bool {
     let active = count(job, "/status/active");

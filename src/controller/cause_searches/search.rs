@@ -22,6 +22,8 @@ pub struct Unhealthy {
     /// Of what was applied.
     pub hash: Digest,
     pub pods: OwnPods,
+    /// About how many.
+    pub pod_count: u32,
     pub progress: Progress,
     pub has_failed: bool,
     /// There are pods of its newest template, which could tell something, or none where an event tells why.
@@ -31,6 +33,7 @@ pub struct Unhealthy {
 #[derive(Debug)]
 pub struct Search {
     pub(super) pods: OwnPods,
+    pub(super) pod_count: u32,
     hash: Digest,
     progress: Progress,
     has_failed: bool,
@@ -49,6 +52,7 @@ impl Search {
         Self {
             due: if seen.has_failed { now } else { now + UNMOVED },
             pods: seen.pods,
+            pod_count: seen.pod_count,
             hash: seen.hash,
             progress: seen.progress,
             has_failed: seen.has_failed,
@@ -85,6 +89,7 @@ impl Search {
         self.is_alone &= !is_other;
         self.hash = seen.hash;
         self.pods = seen.pods;
+        self.pod_count = seen.pod_count;
         self.has_failed = seen.has_failed;
         self.has_pods = seen.has_pods;
         self.healthy_since = None;
@@ -106,6 +111,7 @@ impl Search {
     pub fn answered(&mut self, now: Instant) {
         self.is_under_way = false;
         self.is_answered = true;
+        self.is_alone = false;
         // A server that is slow is left alone for as long.
         self.due = self.due.max(now + FIRST_PAUSE);
     }

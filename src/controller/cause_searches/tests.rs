@@ -33,6 +33,7 @@ fn selected(namespace: &str, name: &str, selector: &Value, generation: i64, read
         object: object(namespace, name),
         hash: Digest::of(&generation.to_le_bytes()),
         pods: own_pods(&workload).expect("pods"),
+        pod_count: 3,
         progress: Progress::of(&workload),
         has_failed: false,
         has_pods: true,
@@ -317,6 +318,39 @@ async fn whose_pods_did_not_fit_in_is_listed_alone() {
     trial.searches.listed(&search.cluster, &search.namespace);
     let next = trial.run(2, 85, |_, _| {});
     assert_eq!(next, [(40, "app=b".to_owned()), (80, "app=a".to_owned())], "{next:?}");
+    // Once it is answered, it is listed with the others again.
+    let failed_anew = ["a", "b"].map(|name| failed(deployment("shop", name, 2, 0)));
+    trial.see(300, "shop", failed_anew.to_vec());
+    let again = trial.run(300, 320, |_, _| {});
+    assert_eq!(again, [(300, "app in (a,b)".to_owned())], "{again:?}");
+}
+
+/// A thousand that are stuck, each with four pods: each list holds all pods of those that it serves.
+#[tokio::test(start_paused = true)]
+async fn a_list_takes_no_more_workloads_than_pods_fit_in() {
+    let mut trial = Trial::new();
+    for number in 0..1_000 {
+        let name = format!("app-{number:03}");
+        let four = Unhealthy { pod_count: 4, ..deployment("shop", &name, 1, 0) };
+        trial.see(0, &name, vec![failed(four)]);
+    }
+    let (mut lists, mut served) = (0, BTreeSet::new());
+    for tenths in 0..50 {
+        while let Some(search) = trial.take(tenths) {
+            assert!(search.workloads.len() * 4 <= search.limit as usize && search.limit <= 500, "{search:?}");
+            lists += 1;
+            served.extend(search.workloads.iter().map(|(workload, _)| workload.clone()));
+            trial.answer(tenths, &search);
+        }
+    }
+    assert_eq!((lists, served.len()), (8, 1_000));
+    // One with more pods than a list holds is listed alone, and few of them.
+    let mut trial = Trial::new();
+    let of = |name: &str, pod_count: u32| Unhealthy { pod_count, ..failed(deployment("shop", name, 1, 0)) };
+    trial.see(0, "shop", vec![of("a", 2_000), of("b", 300), of("c", 100), of("d", 200)]);
+    let lists = trial.run(0, 20, |_, _| {});
+    let expected = [(0, "app=a".to_owned()), (5, "app in (b,c)".to_owned()), (10, "app=d".to_owned())];
+    assert_eq!(lists, expected);
 }
 
 #[tokio::test(start_paused = true)]

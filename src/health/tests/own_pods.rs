@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::health::{OwnPods, own_pods};
+use crate::health::{OwnPods, likely_pods, own_pods};
 
 #[track_caller]
 fn check(api_version: &str, kind: &str, spec: Value, expected: Option<&str>) {
@@ -72,4 +72,20 @@ fn a_job_whose_pods_run_is_not_asked_about() {
     assert!(!asked(json!({"active": 2, "ready": 2})));
     assert!(asked(json!({"active": 1, "ready": 1, "failed": 1})));
     assert!(asked(json!({"failed": 7, "conditions": []})));
+}
+
+#[test]
+fn a_workload_says_how_many_pods_it_has() {
+    let rows = [
+        (json!({"spec": {"replicas": 4}}), 4),
+        (json!({"spec": {"replicas": 4}, "status": {"replicas": 5}}), 5),
+        (json!({"status": {"desiredNumberScheduled": 7, "currentNumberScheduled": 9}}), 9),
+        (json!({"status": {"active": 1, "failed": 6, "succeeded": 2}}), 9),
+        (json!({"spec": {"replicas": -1}}), 0),
+        (json!({"spec": {"replicas": i64::MAX}}), u32::MAX),
+        (json!({}), 0),
+    ];
+    for (workload, expected) in rows {
+        assert_eq!(likely_pods(&workload), expected, "{workload}");
+    }
 }
