@@ -1,4 +1,4 @@
-//! What the controllers of a cluster say about one object.
+//! What the controllers of a cluster say about objects.
 
 use kube::Api;
 use kube::api::{ApiResource, ListParams};
@@ -7,12 +7,30 @@ use serde_json::Value;
 use super::object::Whole;
 use super::{Client, Error};
 
-/// The events about one object that are asked for: each is told once, with a count.
-const MOST: u32 = 50;
+/// Events of one list, and lists of one question: each event is told once, with a count.
+const PAGE: u32 = 500;
+const PAGES: usize = 4;
+
+/// What events are about.
+#[derive(Clone, Copy, Debug)]
+pub enum About<'a> {
+    /// The object of this uid.
+    Uid(&'a str),
+    /// All objects of a kind, of whatever group.
+    Kind(&'a str),
+}
+
+/// Events that were listed.
+#[derive(Debug, Default)]
+pub struct EventPage {
+    pub events: Vec<Value>,
+    /// There are more.
+    pub is_cut: bool,
+}
 
 impl Client {
-    /// The events about the object of this uid.
-    pub async fn events_about(&self, namespace: &str, uid: &str) -> Result<Vec<Value>, Error> {
+    /// The events of a namespace about one object or many.
+    pub async fn events_about(&self, namespace: &str, about: About<'_>) -> Result<EventPage, Error> {
         let api = ApiResource {
             group: String::new(),
             version: "v1".to_owned(),
@@ -21,8 +39,21 @@ impl Client {
             plural: "events".to_owned(),
         };
         let events: Api<Whole> = Api::namespaced_with(self.kube().clone(), namespace, &api);
-        let about = ListParams::default().fields(&format!("involvedObject.uid={uid}")).limit(MOST);
-        let list = self.bounded("list events", events.list(&about)).await?;
-        Ok(list.items.into_iter().map(|event| event.into_value(&api)).collect())
+        let field = match about {
+            About::Uid(uid) => format!("involvedObject.uid={uid}"),
+            About::Kind(kind) => format!("involvedObject.kind={kind}"),
+        };
+        let mut parameters = ListParams::default().fields(&field).limit(PAGE);
+        let mut page = EventPage::default();
+        for _ in 0..PAGES {
+            let list = self.bounded("list events", events.list(&parameters)).await?;
+            page.events.extend(list.items.into_iter().map(|event| event.into_value(&api)));
+            parameters.continue_token = list.metadata.continue_.filter(|token| !token.is_empty());
+            page.is_cut = parameters.continue_token.is_some();
+            if !page.is_cut {
+                break;
+            }
+        }
+        Ok(page)
     }
 }

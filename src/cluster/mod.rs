@@ -39,6 +39,7 @@ pub use catalog::{Catalog, Resource};
 pub use client::{Client, Deleted, PodPage};
 pub use credential::Credential;
 pub use error::{Conflict, Error, ImmutableField, field_without_values};
+pub use events::{About, EventPage};
 pub use home::{Home, HomeError, Keeper, what_of as registry_in_words};
 pub use inventory::KindsInUse;
 pub use link::Link;

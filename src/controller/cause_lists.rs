@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::cause_searches::{Access, PodSearch, Unhealthy, Workload};
@@ -23,15 +24,12 @@ use crate::model::{ClusterName, Digest, ObjectId, Status};
 /// How long the events about all workloads of one list are waited for.
 const PATIENCE_FOR_EVENTS: Duration = Duration::from_secs(10);
 
-/// What came of one list.
+/// What came of one list, or a part of it.
 #[derive(Debug)]
 pub struct PodsListed {
     cluster: ClusterName,
-    namespace: Arc<str>,
-    /// Pods were asked for; not where all workloads are pods themselves.
-    is_list: bool,
-    asked: Vec<Workload>,
-    /// Nothing where the list failed.
+    /// The namespace whose list has come to its end. Not where all workloads are pods themselves, as nothing is listed then.
+    ended: Option<Arc<str>>,
     found: Vec<Found>,
 }
 
@@ -40,6 +38,15 @@ enum Found {
     Explained(Box<Explanation>),
     /// There were more pods than the list could take, and none of this workload among them.
     CutOff(Workload),
+    /// The server has not answered. What is known stays as it is, and is asked for again after its pause.
+    Unknown(Workload),
+}
+
+/// A workload that lacks pods, and about which its events are asked for.
+#[derive(Debug)]
+struct Lacking {
+    object: Value,
+    told: Explanation,
 }
 
 /// A workload whose cause is searched.
@@ -133,35 +140,36 @@ impl World {
             }
             return;
         };
-        let mut listed = PodsListed {
-            cluster,
-            namespace: Arc::clone(&namespace),
-            is_list: selector.is_some(),
-            asked: asked.iter().map(|it| it.workload.clone()).collect(),
-            found: Vec::new(),
-        };
-        let name = listed.cluster.clone();
+        let all: Vec<Workload> = asked.iter().map(|it| it.workload.clone()).collect();
+        let ended = selector.is_some().then(|| Arc::clone(&namespace));
+        let (name, events) = (cluster.clone(), self.events.clone());
         let work = tokio::spawn(async move {
             let page = match &selector {
                 Some(selector) => client.pods(&namespace, &selector.to_string(), limit).await,
                 None => Ok(PodPage::default()),
             };
-            match page {
-                Ok(page) => divide(&client, &name, asked, &page).await,
+            let page = match page {
+                Ok(page) => page,
                 Err(error) => {
                     tracing::debug!(%error, "the pods could not be listed");
-                    Vec::new()
+                    return asked.into_iter().map(|it| Found::Unknown(it.workload)).collect();
                 }
+            };
+            let (found, lacking) = divide(&name, asked, &page);
+            if lacking.is_empty() {
+                return found;
             }
+            // The others do not wait for a server that is slow to tell of events.
+            tell(&events, PodsListed { cluster: name, ended: None, found }).await;
+            told_by_events(&client, &namespace, lacking).await
         });
         let events = self.events.clone();
         tokio::spawn(async move {
-            match work.await {
-                Ok(found) => listed.found = found,
-                Err(error) => tracing::error!(%error, "the search for a cause has crashed"),
-            }
-            // A closed queue means that the controller has stopped: nobody is left to tell.
-            let _ = events.send(Event::PodsListed(Box::new(listed))).await;
+            let found = work.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "the search for a cause has crashed");
+                all.into_iter().map(Found::Unknown).collect()
+            });
+            tell(&events, PodsListed { cluster, ended, found }).await;
         });
     }
 
@@ -181,34 +189,34 @@ impl World {
     /// Takes in what a list has shown.
     pub(super) fn pods_listed(&mut self, listed: PodsListed) {
         let now = Instant::now();
-        let PodsListed { cluster, namespace, is_list, asked, found } = listed;
-        if found.is_empty() {
-            // What is known stays as it is, and is asked for again after its pause.
-            for (app, object) in asked {
-                self.searches.answered(&Target { app, cluster: cluster.clone() }, &object, now);
-            }
-        }
+        let PodsListed { cluster, ended, found } = listed;
         for found in found {
             match found {
                 Found::Explained(told) => self.explained(*told),
                 Found::CutOff((app, object)) => {
                     self.searches.cut_off(&Target { app, cluster: cluster.clone() }, &object, now);
                 }
+                Found::Unknown((app, object)) => {
+                    self.searches.answered(&Target { app, cluster: cluster.clone() }, &object, now);
+                }
             }
         }
-        if is_list {
+        if let Some(namespace) = ended {
             self.searches.listed(&cluster, &namespace);
         }
     }
 }
 
-/// What the pods of one answer say of each workload, and where there are none, its events.
-async fn divide(client: &Client, cluster: &ClusterName, asked: Vec<Asked>, page: &PodPage) -> Vec<Found> {
+async fn tell(events: &mpsc::Sender<Event>, listed: PodsListed) {
+    // A closed queue means that the controller has stopped: nobody is left to tell.
+    let _ = events.send(Event::PodsListed(Box::new(listed))).await;
+}
+
+/// What the pods of one answer say of each workload, and those about which only events can tell something.
+fn divide(cluster: &ClusterName, asked: Vec<Asked>, page: &PodPage) -> (Vec<Found>, Vec<Lacking>) {
     let index = PodIndex::of(&page.pods);
     let is_one = asked.len() == 1;
-    // The others do not wait for a server that is slow to tell of events.
-    let until = Instant::now() + PATIENCE_FOR_EVENTS;
-    let mut found = Vec::with_capacity(asked.len());
+    let (mut found, mut lacking) = (Vec::with_capacity(asked.len()), Vec::new());
     for asked in asked {
         let Asked { workload, pods, object, rendered, known, told } = asked;
         let is_itself = pods == OwnPods::Itself;
@@ -220,16 +228,31 @@ async fn divide(client: &Client, cluster: &ClusterName, asked: Vec<Asked>, page:
             found.push(Found::CutOff(workload));
             continue;
         }
-        let mut cause = pods_cause((!is_itself).then_some(&object), pods.iter().copied(), &known);
-        if cause.is_none() && !is_itself {
-            let by_events = no_pods::cause(client, &object, !pods.is_empty());
-            cause = tokio::time::timeout_at(until, by_events).await.ok().flatten();
-        }
+        let cause = pods_cause((!is_itself).then_some(&object), pods.iter().copied(), &known);
+        let has_none = cause.is_none() && !is_itself && lacks_pods(&object, !pods.is_empty());
         let pod_stays = told.is_none_or(|crash| pods.iter().any(|pod| crash.is_of(pod)));
         let (app, workload) = workload;
         let target = Target { app, cluster: cluster.clone() };
         let told = Explanation { target, rendered, workload, cause, pod_stays };
-        found.push(Found::Explained(Box::new(told)));
+        if has_none {
+            lacking.push(Lacking { object, told });
+        } else {
+            found.push(Found::Explained(Box::new(told)));
+        }
     }
-    found
+    (found, lacking)
+}
+
+async fn told_by_events(client: &Client, namespace: &str, lacking: Vec<Lacking>) -> Vec<Found> {
+    let workloads: Vec<&Value> = lacking.iter().map(|it| &it.object).collect();
+    let until = Instant::now() + PATIENCE_FOR_EVENTS;
+    let mut causes = no_pods::causes(client, namespace, &workloads, until).await;
+    let found = lacking.into_iter().map(|Lacking { object, told }| {
+        let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
+        match uid.and_then(|uid| causes.remove(uid)) {
+            Some(cause) => Found::Explained(Box::new(Explanation { cause, ..told })),
+            None => Found::Unknown((told.target.app, told.workload)),
+        }
+    });
+    found.collect()
 }

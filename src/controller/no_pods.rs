@@ -1,21 +1,85 @@
-//! The cause of a workload that has no pods.
+//! The causes of workloads that have no pods.
+
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
+use tokio::time::Instant;
 
-use crate::cluster::Client;
-use crate::health::{Cause, lacks_pods, refused_pods};
+use crate::cluster::{About, Client, EventPage};
+use crate::health::{Cause, refused_pods};
 
-/// What its controller says of why it makes none; asked for only where it should have made them. `has_pods`: as a list shows.
-pub async fn cause(client: &Client, workload: &Value, has_pods: bool) -> Option<Cause> {
-    if !lacks_pods(workload, has_pods) {
-        return None;
+/// What the controllers of these workloads of a namespace say of why they make no pods, by the uid of each. One of which that is not
+/// known is left out: its events could not be read in time, or were too many. One list for all of a kind.
+pub async fn causes(
+    client: &Client,
+    namespace: &str,
+    workloads: &[&Value],
+    until: Instant,
+) -> HashMap<String, Option<Cause>> {
+    let mut kinds: BTreeMap<&str, Vec<(&str, &Value)>> = BTreeMap::new();
+    for workload in workloads {
+        let uid = workload.pointer("/metadata/uid").and_then(Value::as_str);
+        let kind = workload.pointer("/kind").and_then(Value::as_str);
+        if let (Some(kind), Some(uid)) = (kind, uid) {
+            kinds.entry(kind).or_default().push((uid, workload));
+        }
     }
-    let said = |field: &str| workload.get("metadata")?.get(field)?.as_str();
-    match client.events_about(said("namespace")?, said("uid")?).await {
-        Ok(events) => refused_pods(workload, &events),
-        Err(error) => {
-            tracing::debug!(%error, "the events could not be listed");
-            None
+    let mut causes = HashMap::new();
+    for (kind, workloads) in kinds {
+        let about = match &workloads[..] {
+            [(uid, _)] => About::Uid(uid),
+            _ => About::Kind(kind),
+        };
+        match tokio::time::timeout_at(until, client.events_about(namespace, about)).await {
+            Ok(Ok(page)) => causes.extend(divide(&workloads, &page)),
+            Ok(Err(error)) => tracing::debug!(%error, "the events could not be listed"),
+            Err(_) => tracing::debug!("the events were not listed in time"),
+        }
+    }
+    causes
+}
+
+fn divide(workloads: &[(&str, &Value)], page: &EventPage) -> HashMap<String, Option<Cause>> {
+    let mut events: HashMap<&str, Vec<&Value>> = HashMap::new();
+    for event in &page.events {
+        if let Some(uid) = event.pointer("/involvedObject/uid").and_then(Value::as_str) {
+            events.entry(uid).or_default().push(event);
+        }
+    }
+    let known = workloads.iter().filter_map(|(uid, workload)| {
+        let own = events.get(uid).map_or(&[][..], Vec::as_slice);
+        let is_known = !own.is_empty() || !page.is_cut;
+        is_known.then(|| ((*uid).to_owned(), refused_pods(workload, own.iter().copied())))
+    });
+    known.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn events_about_many_are_divided_among_them() {
+        let event = |uid: &str, reason: &str| {
+            json!({"involvedObject": {"uid": uid}, "reason": reason, "message": format!("Error creating: {uid} is forbidden"),
+                "lastTimestamp": "2026-11-20T00:00:20Z"})
+        };
+        let job = |name: &str| json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "uid": name}});
+        let (a, b, c) = (job("a"), job("b"), job("c"));
+        let workloads = [("a", &a), ("b", &b), ("c", &c)];
+        let events = ["a", "x", "b"].map(|uid| event(uid, "FailedCreate")).into_iter();
+        let events: Vec<Value> = events.chain([event("b", "Other")]).collect();
+        for is_cut in [false, true] {
+            let causes = divide(&workloads, &EventPage { events: events.clone(), is_cut });
+            let told = |uid: &str| {
+                causes.get(uid).map(|cause| cause.as_ref().map(ToString::to_string).unwrap_or_default())
+            };
+            assert_eq!(told("a").as_deref(), Some("FailedCreate a (a is forbidden)"));
+            assert_eq!(told("b").as_deref(), Some("FailedCreate b (b is forbidden)"));
+            // Nothing is said of it, or what is said of it was not read.
+            assert_eq!(told("c").as_deref(), (!is_cut).then_some(""));
         }
     }
 }

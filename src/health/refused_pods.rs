@@ -45,11 +45,11 @@ pub fn lacks_pods(workload: &Value, has_pods: bool) -> bool {
 const COMBINED: &str = "(combined from similar events): ";
 
 /// What the events about a workload say of it, unless a pod was made since.
-pub fn refused_pods(workload: &Value, events: &[Value]) -> Option<Cause> {
+pub fn refused_pods<'e>(workload: &Value, events: impl IntoIterator<Item = &'e Value>) -> Option<Cause> {
     let is_told = |event: &&Value| {
         matches!(text(event, "/reason"), Some("FailedCreate" | "FailedCreatePod" | "SuccessfulCreate"))
     };
-    let newest = events.iter().filter(is_told).max_by_key(|event| seen(event))?;
+    let newest = events.into_iter().filter(is_told).max_by_key(|event| seen(event))?;
     let reason = text(newest, "/reason").filter(|reason| *reason != "SuccessfulCreate")?;
     let message = text(newest, "/message")?;
     // The rest names the pod, or says again which workload it is.

@@ -399,6 +399,27 @@ async fn pods_that_may_not_be_made_are_told_by_their_event() {
     }
 }
 
+/// A server that does not tell of events for a while takes nothing away that is known.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_stays_told_while_events_cannot_be_listed() {
+    let quota = named("none", "v1", "ResourceQuota", json!({"hard": {"pods": "0"}}));
+    let job = workload("batch/v1", "Job", json!({"template": template(IMAGE, json!({}), "Never")}));
+    let fleet = fleet(&job);
+    let cluster = fleet.cluster("bj1");
+    live::apply_as(cluster, "admin", &quota).await;
+    let running = fleet.start().await;
+    running.until("a cause", |now| stands(now).contains("FailedCreate web (pods")).await;
+    let events = || RequestMatch::any().verb("list").resource("events");
+    for fault in [Fault::forbidden(), Fault::Delay(Duration::from_secs(20))] {
+        cluster.fail_next(events(), 2, fault);
+        let before = cluster.count_requests(&events());
+        let other = running.until("another cause", |now| !stands(now).contains("FailedCreate web (pods"));
+        assert!(tokio::time::timeout(Duration::from_secs(200), other).await.is_err());
+        assert!(cluster.count_requests(&events()) >= before + 2);
+    }
+    running.stop().await;
+}
+
 /// A Job that fails at once, and a server that takes its time to list pods: there is a cause, it is only not known yet.
 #[tokio::test(start_paused = true)]
 async fn a_cause_that_is_searched_is_announced() {
@@ -514,5 +535,38 @@ async fn causes_of_many_in_one_namespace_take_few_lists() {
         .await;
     let lists = fleet.cluster("bj1").count_requests(&RequestMatch::any().verb("list").resource("pods"));
     assert!((1..=8).contains(&lists), "{lists} lists");
+    running.stop().await;
+}
+
+/// A quota keeps all of a namespace from their pods: what is said of them comes by one list too.
+#[tokio::test(start_paused = true)]
+async fn events_about_many_take_few_lists() {
+    let quota = named("none", "v1", "ResourceQuota", json!({"hard": {"pods": "0"}}));
+    let files: Vec<(String, String)> = (0..40)
+        .flat_map(|number| {
+            let name = format!("web-{number:03}");
+            let job = json!({"template": template(IMAGE, json!({}), "Never")});
+            let path = format!("apps/{name}");
+            [
+                (format!("{path}/app.yaml"), objects("default", &name)),
+                (format!("{path}/objects/all.yaml"), named(&name, "batch/v1", "Job", job)),
+            ]
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let fleet = Fleet::new(&["bj1"], &files);
+    let cluster = fleet.cluster("bj1");
+    live::apply_as(cluster, "admin", &quota).await;
+    let running = fleet.start().await;
+    let is_told = |now: &Overview| {
+        now.targets.len() == 40
+            && now.targets.iter().all(|it| it.detail.contains(&format!("FailedCreate {} (pods", it.app.name)))
+    };
+    running.until("all causes", is_told).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let lists = |resource: &str| cluster.count_requests(&RequestMatch::any().verb("list").resource(resource));
+    let (pods, events) = (lists("pods"), lists("events"));
+    assert!((1..=pods).contains(&events) && events <= 20, "{events} lists of events, {pods} of pods");
+    assert!(is_told(&running.overview.borrow()));
     running.stop().await;
 }
