@@ -3,7 +3,7 @@
 //! A claim does not say this itself: its storage class does. The class is read only when an unbound claim is left that no
 //! running workload of its app uses, once for each connection to a cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +12,12 @@ use tokio::time::Instant;
 
 use super::cluster_entry::ClusterEntry;
 use super::event::{ClusterNews, Event};
+use super::target::TargetEntry;
 use super::world::World;
 use crate::cluster::Client;
 use crate::fleet::Target;
 use crate::health;
-use crate::model::{Kind, Live, ObjectId, Rendered, RenderedObject, Status};
+use crate::model::{Kind, Live, ObjectId, RenderedObject, Status};
 
 /// Most claims are bound before this.
 const READ_FIRST: Duration = Duration::from_secs(1);
@@ -83,6 +84,13 @@ impl UnboundClaims {
         matches!(class, Some(Class::Read(Binding::FirstConsumer)))
     }
 
+    /// Its class has to be read, unless it is in use.
+    fn is_of_unread_class(&self, id: &ObjectId) -> bool {
+        self.claims
+            .get(id)
+            .is_some_and(|class| matches!(self.classes.get(class), None | Some(Class::Unread { .. })))
+    }
+
     /// The class of a claim, when it has to be read, and from when on.
     fn unread_class(&mut self, id: &ObjectId, now: Instant) -> Option<(Arc<str>, Instant)> {
         let class = self.claims.get(id)?;
@@ -94,53 +102,96 @@ impl UnboundClaims {
     }
 }
 
-/// The claim is not bound because its class waits for a pod, and no running workload of the app would make one that uses it.
-pub fn is_idle_claim(claim: &RenderedObject, rendered: &Rendered, cluster: &ClusterEntry) -> bool {
-    cluster.claims.waits_for_consumer(&claim.id) && !is_in_use(&claim.id, rendered, cluster)
+/// The claims of a render, and the workloads of it that use each: found once for each render.
+#[derive(Debug, Default)]
+pub struct ClaimUses {
+    consumers: BTreeMap<ObjectId, Vec<Consumer>>,
 }
 
-fn is_in_use(claim: &ObjectId, rendered: &Rendered, cluster: &ClusterEntry) -> bool {
-    rendered.objects.iter().any(|object| {
-        if object.id == *claim || object.id.namespace != claim.namespace || !object.body.mentions(&claim.name)
-        {
-            return false;
+#[derive(Debug)]
+struct Consumer {
+    id: ObjectId,
+    /// What it was rendered with: not no replicas.
+    wants_pods: bool,
+}
+
+impl ClaimUses {
+    pub fn of(objects: &[RenderedObject]) -> Self {
+        let claims = objects.iter().map(|object| &object.id).filter(|id| is_claim(id));
+        let claims: BTreeMap<(Option<&str>, &str), &ObjectId> =
+            claims.map(|id| ((id.namespace.as_deref(), &*id.name), id)).collect();
+        let mut consumers: BTreeMap<ObjectId, Vec<Consumer>> = BTreeMap::new();
+        // The Jobs of a CronJob come later and may never come.
+        let users = objects
+            .iter()
+            .filter(|object| !claims.is_empty() && !is_claim(&object.id) && &*object.id.kind != "CronJob");
+        for object in users.filter(|object| object.body.mentions("laim") || object.body.mentions("LAIM")) {
+            let fields = object.body.fields();
+            let mut named = BTreeSet::new();
+            note_claims(&fields, &mut named);
+            let namespace = object.id.namespace.as_deref();
+            for claim in named.into_iter().filter_map(|name| claims.get(&(namespace, name))) {
+                let wants_pods = fields.pointer("/spec/replicas") != Some(&Value::from(0));
+                let consumer = Consumer { id: object.id.clone(), wants_pods };
+                consumers.entry((*claim).clone()).or_default().push(consumer);
+            }
         }
-        let (fields, live) = (object.body.fields(), cluster.observation.objects.get(&object.id));
-        may_run(&fields, live.map(Arc::as_ref)) && names_claim(&fields, &claim.name)
-    })
-}
-
-/// Whether a workload has pods now or is about to have some. One that is not there yet will be.
-fn may_run(body: &Value, live: Option<&Live>) -> bool {
-    // Its Jobs come later and may never come.
-    if body["kind"] == "CronJob" || body["kind"] == "PersistentVolumeClaim" {
-        return false;
+        Self { consumers }
     }
-    let Some(live) = live else { return body.pointer("/spec/replicas") != Some(&Value::from(0)) };
-    let has_ended = body["kind"] == "Job" && matches!(live.health.status, Status::Current | Status::Failed);
-    match live.pods {
-        _ if live.health.status == Status::Suspended || has_ended => false,
-        Some(pods) => pods.desired > 0,
-        None => body.pointer("/spec/replicas") != Some(&Value::from(0)),
+
+    fn is_in_use(&self, claim: &ObjectId, cluster: &ClusterEntry) -> bool {
+        let live = |consumer: &Consumer| cluster.observation.objects.get(&consumer.id).map(Arc::as_ref);
+        let consumers = self.consumers.get(claim);
+        consumers.into_iter().flatten().any(|consumer| consumer.may_run(live(consumer)))
     }
 }
 
-/// A field of a claim holds this name: `claimName` of a pod's volume, `existingClaim` of a custom kind.
-fn names_claim(value: &Value, name: &str) -> bool {
+impl Consumer {
+    /// Whether it has pods now or is about to have some. One that is not there yet will be.
+    fn may_run(&self, live: Option<&Live>) -> bool {
+        let Some(live) = live else { return self.wants_pods };
+        let has_ended =
+            &*self.id.kind == "Job" && matches!(live.health.status, Status::Current | Status::Failed);
+        match live.pods {
+            _ if live.health.status == Status::Suspended || has_ended => false,
+            Some(pods) => pods.desired > 0,
+            None => self.wants_pods,
+        }
+    }
+}
+
+fn is_claim(id: &ObjectId) -> bool {
+    id.group.is_empty() && &*id.kind == "PersistentVolumeClaim"
+}
+
+/// The claims that fields name: `claimName` of a pod's volume, `existingClaim` of a custom kind.
+fn note_claims<'f>(value: &'f Value, named: &mut BTreeSet<&'f str>) {
     match value {
-        Value::Object(fields) => fields.iter().any(|(key, value)| {
-            let is_claim = value == name && key.to_ascii_lowercase().contains("claim");
-            is_claim || names_claim(value, name)
-        }),
-        Value::Array(items) => items.iter().any(|item| names_claim(item, name)),
-        _ => false,
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value.as_str() {
+                    Some(name) if key.to_ascii_lowercase().contains("claim") => {
+                        named.insert(name);
+                    }
+                    _ => note_claims(value, named),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| note_claims(item, named)),
+        _ => {}
     }
+}
+
+/// The claim is not bound because its class waits for a pod, and no running workload of the app would make one that uses it.
+pub fn is_idle_claim(claim: &ObjectId, entry: &TargetEntry, cluster: &ClusterEntry) -> bool {
+    cluster.claims.waits_for_consumer(claim) && !entry.claim_uses().is_in_use(claim, cluster)
 }
 
 impl World {
     /// Reads the storage class of an unbound claim that nothing uses; returns when it is due.
     pub(super) fn read_storage_class(&mut self, id: &Target, now: Instant) -> Option<Instant> {
-        let rendered = self.targets.get(id)?.render.as_ref().ok()?;
+        let entry = self.targets.get(id)?;
+        let rendered = entry.render.as_ref().ok()?;
         let cluster = self.clusters.get_mut(&id.cluster).filter(|cluster| cluster.is_ready())?;
         if cluster.claims.claims.is_empty() {
             return None;
@@ -149,7 +200,7 @@ impl World {
             .objects
             .iter()
             .map(|object| &object.id)
-            .filter(|id| cluster.claims.claims.contains_key(*id) && !is_in_use(id, rendered, cluster))
+            .filter(|id| cluster.claims.is_of_unread_class(id) && !entry.claim_uses().is_in_use(id, cluster))
             .collect();
         let unread = idle.into_iter().filter_map(|id| cluster.claims.unread_class(id, now));
         let (class, due) = unread.min_by_key(|(_, due)| *due)?;
@@ -184,5 +235,44 @@ async fn binding_of(client: &Client, resource: &crate::cluster::Resource, class:
             tracing::debug!(%error, class, "the storage class could not be read");
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn workloads_use_the_claims_that_they_name() {
+        let object = |kind: &str, namespace: &str, name: &str, spec: Value| {
+            let version = if kind == "PersistentVolumeClaim" { "v1" } else { "apps/v1" };
+            let metadata = json!({"name": name, "namespace": namespace});
+            let body = json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
+            RenderedObject::of_test(&body, None)
+        };
+        let claim =
+            |name: &str| object("PersistentVolumeClaim", "shop", name, json!({"storageClassName": "late"}));
+        let mounts = |name: &str| json!({"template": {"spec": {"volumes": [{"persistentVolumeClaim": {"claimName": name}}]}}});
+        let objects = [
+            claim("data"),
+            claim("other"),
+            object("Deployment", "shop", "web", mounts("data")),
+            object("Deployment", "till", "web", mounts("data")),
+            object("CronJob", "shop", "nightly", mounts("data")),
+            object("Deployment", "shop", "words", json!({"note": "data", "claims": ["data"]})),
+            object("Database", "shop", "db", json!({"replicas": 0, "storage": {"existingClaim": "other"}})),
+            object("Deployment", "shop", "elsewhere", mounts("unknown")),
+        ];
+        let uses = ClaimUses::of(&objects);
+        let told: Vec<(&str, Vec<(&str, bool)>)> = uses
+            .consumers
+            .iter()
+            .map(|(claim, consumers)| {
+                (&*claim.name, consumers.iter().map(|it| (&*it.id.name, it.wants_pods)).collect())
+            })
+            .collect();
+        assert_eq!(told, [("data", vec![("web", true)]), ("other", vec![("db", false)])]);
     }
 }

@@ -98,7 +98,7 @@ impl World {
         cluster: &ClusterEntry,
     ) -> (Phase, String) {
         let Ok(rendered) = &entry.render else { return (Phase::Pending, String::new()) };
-        let (phase, worst, detail) = health_of(rendered, plan, cluster);
+        let (phase, worst, detail) = health_of(entry, rendered, plan, cluster);
         match phase {
             Phase::Progressing | Phase::Degraded => {
                 let of_worst = || entry.causes.of(worst?).map(|cause| (phase, cause.to_string()));
@@ -175,6 +175,7 @@ fn failed_hook<'p>(plan: &'p Plan, cluster: &ClusterEntry) -> Option<(&'p Object
 
 /// The worst health among the rendered objects, and whose it is. One that waits for hooks says nothing: the hook does.
 fn health_of<'r>(
+    entry: &TargetEntry,
     rendered: &'r Rendered,
     plan: &Plan,
     cluster: &ClusterEntry,
@@ -195,7 +196,7 @@ fn health_of<'r>(
                     // Held before its pods came.
                     Status::Suspended if !live.can_take_over() => Phase::Paused,
                     Status::Current | Status::Suspended => continue,
-                    Status::InProgress if is_idle_claim(object, rendered, cluster) => {
+                    Status::InProgress if is_idle_claim(&object.id, entry, cluster) => {
                         if worst.2.is_empty() {
                             worst.2 = format!("{}: {}", object.id, claims::IDLE);
                         }

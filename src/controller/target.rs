@@ -1,13 +1,14 @@
 //! What the controller keeps of one app on one cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::causes::Causes;
+use super::claims::ClaimUses;
 use super::jitter::jittered;
 use super::last_lines::LastLines;
 use super::versions::Versions;
@@ -58,6 +59,8 @@ pub struct TargetEntry {
     pub revision: Revision,
     pub render: Result<Arc<Rendered>, Vec<Diagnostic>>,
     pub versions: Versions,
+    /// Of what is rendered, once it was asked for.
+    claim_uses: OnceLock<ClaimUses>,
     /// Something changed: look at it again.
     pub due: bool,
     /// Its cluster is not what it was rendered for: it is rendered again, and not applied before.
@@ -154,6 +157,7 @@ impl TargetEntry {
     pub fn new(app: Arc<App>, revision: Revision, render: Result<Arc<Rendered>, Vec<Diagnostic>>) -> Self {
         Self {
             versions: Versions::of(&render, &app),
+            claim_uses: OnceLock::new(),
             app,
             revision,
             render,
@@ -203,6 +207,7 @@ impl TargetEntry {
         let is_other = !same || flags(&self.app) != flags(&app);
         if is_other {
             self.versions = Versions::of(&render, &app);
+            self.claim_uses = OnceLock::new();
             self.due = true;
             if let Some(running) = &self.running {
                 running.cancelled.cancel();
@@ -221,6 +226,14 @@ impl TargetEntry {
         self.revision = revision;
         self.render = render;
         is_other
+    }
+
+    /// Which of its workloads use its volume claims.
+    pub fn claim_uses(&self) -> &ClaimUses {
+        self.claim_uses.get_or_init(|| match &self.render {
+            Ok(rendered) => ClaimUses::of(&rendered.objects),
+            Err(_) => ClaimUses::default(),
+        })
     }
 
     /// Tries again after 1 s, 2 s, 4 s … 5 min, with jitter; refusals begin at 30 s.
