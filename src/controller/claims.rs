@@ -79,6 +79,11 @@ impl UnboundClaims {
         self.classes.insert(class, state);
     }
 
+    /// The claims of a class.
+    pub fn of_class(&self, class: &str) -> impl Iterator<Item = &ObjectId> {
+        self.claims.iter().filter(move |(_, it)| ***it == *class).map(|(id, _)| id)
+    }
+
     fn waits_for_consumer(&self, id: &ObjectId) -> bool {
         let class = self.claims.get(id).and_then(|class| self.classes.get(class));
         matches!(class, Some(Class::Read(Binding::FirstConsumer)))

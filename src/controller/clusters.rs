@@ -178,8 +178,12 @@ impl World {
                 self.stop_writing_to(name);
             }
             ClusterNews::StorageClass { class, binding } => {
-                entry.claims.note_class(class, binding, Instant::now());
-                self.touch(name, &Touched::Everything);
+                entry.claims.note_class(Arc::clone(&class), binding, Instant::now());
+                if binding.is_some() {
+                    self.touch(name, &Touched::Everything);
+                } else {
+                    self.ask_class_again(name, &class);
+                }
             }
             ClusterNews::Watch { kind, number, change } => {
                 let touched = entry.watched(&kind, number, change, &self.instance.name, &mut self.words);
@@ -196,6 +200,16 @@ impl World {
                 self.touch(name, if opens { &Touched::Everything } else { &touched });
             }
         }
+    }
+
+    /// Nothing has changed for the apps that have a claim of this class: they are planned as they are, and ask again later.
+    fn ask_class_again(&mut self, cluster: &ClusterName, class: &str) {
+        let Some(entry) = self.clusters.get(cluster) else { return };
+        let owners = entry.claims.of_class(class).filter_map(|id| {
+            let app = AppId::parse(&entry.observation.objects.get(id)?.app)?;
+            Some(Target { app, cluster: cluster.clone() })
+        });
+        owners.for_each(|id| self.agenda.mark(id));
     }
 
     /// What is under way may still find out what is there; it begins no write any more.
