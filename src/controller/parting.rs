@@ -68,5 +68,5 @@ impl World {
 }
 
 fn is_valid(fleet: &Fleet, targets: &Targets) -> bool {
-    fleet.is_valid() && targets.values().all(|target| target.render.is_ok())
+    fleet.is_valid() && targets.broken().is_empty()
 }

@@ -252,8 +252,7 @@ impl World {
         let before = mem::replace(&mut self.prune.going, going);
         self.note_gone(before.into_keys());
 
-        let broken: BTreeSet<&AppId> =
-            self.targets.iter().filter(|(_, target)| target.render.is_err()).map(|(id, _)| &id.app).collect();
+        let broken: BTreeSet<&AppId> = self.targets.broken().iter().map(|id| &id.app).collect();
         let valid = fleet.is_valid() && broken.is_empty();
         if valid {
             let wanted: BTreeSet<Key> =
@@ -290,7 +289,7 @@ impl World {
 
     /// What was over the cap is so until it is seen to be gone, or Git wants it again.
     fn end_over(&mut self, fleet: &Fleet) {
-        let valid = LazyCell::new(|| fleet.is_valid() && self.targets.values().all(|it| it.render.is_ok()));
+        let valid = LazyCell::new(|| fleet.is_valid() && self.targets.broken().is_empty());
         let clusters = &self.clusters;
         self.prune.over.retain(|ApprovedObject { cluster, id, uid }| {
             let Some(entry) = clusters.get(cluster) else { return true };
@@ -323,12 +322,14 @@ impl World {
     }
 
     fn decide(&self, fleet: &Fleet, candidates: &[Candidate], managed: usize, valid: bool) -> PruneDecision {
-        let empty_renders = self
-            .targets
-            .iter()
-            .filter(|(_, target)| target.render.as_ref().is_ok_and(|rendered| rendered.objects.is_empty()))
-            .map(|(id, _)| (id.app.clone(), id.cluster.clone()))
-            .collect();
+        // This is asked at each event while something waits: of the places of candidates, not of all.
+        let places: BTreeSet<Target> =
+            candidates.iter().map(|it| Target { app: it.app.clone(), cluster: it.cluster.clone() }).collect();
+        let is_empty = |id: &Target| {
+            let render = self.targets.get(id).map(|target| &target.render);
+            render.is_some_and(|it| it.as_ref().is_ok_and(|rendered| rendered.objects.is_empty()))
+        };
+        let empty_renders = places.into_iter().filter(is_empty).map(|id| (id.app, id.cluster)).collect();
         let again: BTreeSet<(Key, &str)> = candidates.iter().map(|it| (key(it), it.uid.as_str())).collect();
         let is_counted = |(key, asked): &(&Key, &Asked)| {
             asked.counts && !again.contains(&((*key).clone(), asked.uid.as_str()))

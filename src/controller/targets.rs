@@ -1,17 +1,21 @@
 //! The targets that are known, found by app, by cluster, and by when they are to be looked at.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
 use super::target::TargetEntry;
 use crate::fleet::Target;
-use crate::model::{AppId, ClusterName};
+use crate::model::{App, AppId, ClusterName};
+use crate::render::Render;
 
 #[derive(Debug, Default)]
 pub struct Targets {
     entries: BTreeMap<Target, TargetEntry>,
     by_cluster: BTreeMap<ClusterName, BTreeSet<AppId>>,
+    /// Those that could not be rendered.
+    broken: BTreeSet<Target>,
     /// What is under way for targets that have gone, by the number of the task: one that comes back meanwhile waits for it, as
     /// two reconciliations side by side could undo each other.
     leaving: BTreeMap<Target, u64>,
@@ -30,17 +34,35 @@ impl Targets {
         self.entries.get_mut(id)
     }
 
-    pub fn insert(&mut self, id: Target, entry: TargetEntry) {
+    /// What a target is rendered to from now on; whether it is something else than before.
+    pub fn take_over(&mut self, id: &Target, app: Arc<App>, (revision, render): Render) -> bool {
+        if render.is_err() {
+            self.broken.insert(id.clone());
+        } else {
+            self.broken.remove(id);
+        }
+        if let Some(entry) = self.entries.get_mut(id) {
+            return entry.take_over(app, revision, render);
+        }
         self.by_cluster.entry(id.cluster.clone()).or_default().insert(id.app.clone());
-        self.entries.insert(id, entry);
+        self.entries.insert(id.clone(), TargetEntry::new(app, revision, render));
+        true
+    }
+
+    /// Those that could not be rendered.
+    pub fn broken(&self) -> &BTreeSet<Target> {
+        &self.broken
     }
 
     pub fn retain(&mut self, mut stays: impl FnMut(&Target, &TargetEntry) -> bool) {
-        let (by_cluster, leaving) = (&mut self.by_cluster, &mut self.leaving);
+        let Self { by_cluster, broken, leaving, .. } = self;
         self.entries.retain(|id, entry| {
             let stays = stays(id, entry);
-            if !stays && let Some(apps) = by_cluster.get_mut(&id.cluster) {
-                apps.remove(&id.app);
+            if !stays {
+                broken.remove(id);
+                if let Some(apps) = by_cluster.get_mut(&id.cluster) {
+                    apps.remove(&id.app);
+                }
             }
             if let (false, Some(running)) = (stays, &entry.running) {
                 running.cancelled.cancel();

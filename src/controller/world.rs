@@ -375,15 +375,8 @@ impl World {
             let app = fleet.apps.get(&id.app).cloned()?;
             Some((id, (app, render.clone())))
         });
-        for (id, (app, (revision, render))) in rendered.chain(broken) {
-            let is_other = match self.targets.get_mut(&id) {
-                Some(entry) => entry.take_over(app, revision, render),
-                None => {
-                    self.targets.insert(id.clone(), TargetEntry::new(app, revision, render));
-                    true
-                }
-            };
-            if is_other {
+        for (id, (app, render)) in rendered.chain(broken) {
+            if self.targets.take_over(&id, app, render) {
                 changed.insert(id.cluster.clone());
                 self.agenda.mark(id);
             }
