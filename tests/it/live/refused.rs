@@ -13,8 +13,10 @@ async fn pods_without_their_account_are_told_by_their_event() {
             "spec": {"serviceAccountName": "robot", "restartPolicy": restarts, "containers": containers}})
     };
     let metadata = json!({"name": "web", "namespace": scene.name()});
-    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
-        "spec": {"template": template("Never")}});
+    let job = |name: &str| {
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": scene.name()},
+            "spec": {"template": template("Never")}})
+    };
     let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata,
         "spec": {"replicas": 1, "serviceName": "web", "selector": {"matchLabels": {"app": "web"}},
             "template": template("Always")}});
@@ -24,7 +26,11 @@ async fn pods_without_their_account_are_told_by_their_event() {
     let commit = scene.worktree.publish("an account that is not there");
     scene.start(&[]).await;
     scene.told(&commit, "deploy", "pending", &words).await;
-    scene.write_app("job", &[job]);
-    scene.worktree.publish("a Job too");
-    scene.says_of_each(&[&words[..], &["refused/job"]].concat()).await;
+    // Of several that are stuck together the events come by one list.
+    let jobs = ["job-1", "job-2", "job-3", "job-4"];
+    jobs.iter().for_each(|name| scene.write_app(name, &[job(&format!("web-{name}"))]));
+    scene.worktree.publish("Jobs too");
+    for name in jobs {
+        scene.says_of_each(&[&words[..], &[&format!("refused/{name}")]].concat()).await;
+    }
 }
