@@ -56,14 +56,28 @@ pub fn refused_pods<'e>(workload: &Value, events: impl IntoIterator<Item = &'e V
     let message = message.strip_prefix(COMBINED).unwrap_or(message);
     let words = message.strip_prefix("Error creating: ");
     let words = words.or_else(|| message.split_once(" failed error: ").map(|(_, words)| words));
+    let name = text(workload, "/metadata/name")?;
     Some(Cause {
-        pod: text(workload, "/metadata/name")?.to_owned(),
+        pod: name.to_owned(),
         reason: reason.to_owned(),
-        detail: Some(sentence(words.unwrap_or(message))),
+        detail: Some(sentence(&without_suffix(words.unwrap_or(message), name))),
         decisive: false,
         crash: None,
         line: None,
     })
+}
+
+/// Each attempt gives the pod another name, and would be another cause: only the part that stays is told.
+fn without_suffix(words: &str, workload: &str) -> String {
+    const SUFFIX: usize = 5;
+    let beginning = format!("\"{workload}-");
+    let Some((before, rest)) = words.split_once(&beginning) else { return words.to_owned() };
+    let Some((pod, after)) = rest.split_once('"') else { return words.to_owned() };
+    // Of a Job with indexes the index stands before it; the pods of a StatefulSet have nothing else.
+    let (stays, suffix) = pod.rsplit_once('-').map_or(("", pod), |(index, _)| pod.split_at(index.len() + 1));
+    let is_made = suffix.len() == SUFFIX && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let pod = if is_made { stays } else { pod };
+    format!("{before}{beginning}{pod}\"{after}")
 }
 
 /// When it happened last: old and new reporters write that in different fields.

@@ -64,6 +64,13 @@ fn the_newest_event_about_pods_is_told() {
     let made = |time: &str| event("SuccessfulCreate", "Created pod: web-abcde", time);
     check(&[made("2026-11-20T00:00:10Z"), failed.clone()], Some(&told));
     check(&[failed, made("2026-11-20T00:00:30Z")], None);
+    // Each attempt has another name.
+    for pod in ["web-x7k2d", "web-3-x7k2d"] {
+        let quota = format!("Error creating: pods \"{pod}\" is forbidden: exceeded quota: none");
+        let stays = &pod[..pod.len() - 5];
+        let told = format!("FailedCreate web (pods \"{stays}\" is forbidden: exceeded quota: none)");
+        check(&[event("FailedCreate", &quota, "2026-11-20T00:00:20Z")], Some(&told));
+    }
     // Of a reporter that has no lastTimestamp, and of a StatefulSet.
     let words =
         "create Pod web-0 in StatefulSet web failed error: pods \"web-0\" is forbidden: exceeded quota";
