@@ -56,17 +56,18 @@ pub fn values(
                 made.insert("image".to_owned(), Value::Object(parts_made));
             }
         }
-        // The tag beside the name, as charts had it once.
-        Some(Value::String(name)) if defaults.contains_key("imageTag") => {
-            let parts =
-                Map::from_iter([("repository".to_owned(), json!(name)), ("tag".to_owned(), json!(""))]);
-            let names = [("repository", "image"), ("tag", "imageTag")];
-            let mut parts = of_parts(&parts, image, version);
-            made.extend(
-                names.into_iter().filter_map(|(part, name)| Some((name.to_owned(), parts.remove(part)?))),
-            );
-        }
         Some(Value::String(default)) => {
+            if let Some(tag) = tag_beside(defaults, default) {
+                let parts = Map::from_iter([
+                    ("repository".to_owned(), json!(default)),
+                    ("tag".to_owned(), json!("")),
+                ]);
+                let names = [("repository", "image"), ("tag", tag)];
+                let mut parts = of_parts(&parts, image, version);
+                let named = |(part, name): (&str, &str)| Some((name.to_owned(), parts.remove(part)?));
+                made.extend(names.into_iter().filter_map(named));
+                return (made, missing);
+            }
             let image = match (image, version) {
                 (Some(image), Some(version)) => Some(with_version(image, version)),
                 (Some(image), None) => Some(image.to_owned()),
@@ -83,14 +84,21 @@ pub fn values(
     (made, missing)
 }
 
+/// The value that holds the tag of an image that is a text: charts had it so once.
+fn tag_beside(defaults: &Map<String, Value>, image: &str) -> Option<&'static str> {
+    let is_of_image = |key: &str| key == "imageTag" || with_version(image, "x") != image;
+    let is_scalar = |value: &Value| !value.is_object() && !value.is_array();
+    ["imageTag", "tag"].into_iter().find(|key| is_of_image(key) && defaults.get(*key).is_some_and(is_scalar))
+}
+
 /// The parts of an image as a chart has them. `parts`: those of the chart; a part that would still be that of another image
 /// is emptied.
 fn of_parts(parts: &Map<String, Value>, image: Option<&str>, version: Option<&str>) -> Map<String, Value> {
     let mut made = Map::new();
-    let mut put = |key: &str, value: &str| made.insert(key.to_owned(), json!(value));
+    let mut put = |key: &str, value: &str| {
+        made.insert(key.to_owned(), json!(value));
+    };
     let reference = image.map(ImageReference::parse);
-    let name_key =
-        if !parts.contains_key("repository") && parts.contains_key("name") { "name" } else { "repository" };
     let digest = reference.and_then(|reference| reference.digest);
     let tag = reference.and_then(|reference| reference.tag).or(version.filter(|_| digest.is_none()));
     let mut name = reference.map(|reference| match (parts.contains_key("registry"), reference.registry) {
@@ -110,11 +118,9 @@ fn of_parts(parts: &Map<String, Value>, image: Option<&str>, version: Option<&st
                 // `sha` has its algorithm in the template.
                 put(key, if key == "sha" { digest.trim_start_matches("sha256:") } else { digest });
             }
-            tag.map(|tag| put("tag", tag));
+            tag.into_iter().for_each(|tag| put("tag", tag));
         }
-        (Some(tag), Some(digest), true) => {
-            put("tag", &format!("{tag}@{digest}"));
-        }
+        (Some(tag), Some(digest), true) => put("tag", &format!("{tag}@{digest}")),
         (None, Some(digest), true) => {
             // Such a chart joins name and tag with a colon: the one within the digest.
             let (algorithm, hex) = digest.split_once(':').unwrap_or(("sha256", digest));
@@ -122,16 +128,30 @@ fn of_parts(parts: &Map<String, Value>, image: Option<&str>, version: Option<&st
             put("tag", hex);
         }
         (tag, None, _) => {
-            tag.map(|tag| put("tag", tag));
+            tag.into_iter().for_each(|tag| put("tag", tag));
             for key in digest_keys.into_iter().filter(|_| tag.is_some() || image.is_some()) {
                 put(key, "");
             }
         }
     }
     if let Some(name) = name {
-        put(name_key, &name);
+        match (parts.get("repository"), parts.get("name")) {
+            (Some(repository), Some(last)) if are_joined(repository, last) => {
+                let (before, last) = name.rsplit_once('/').unwrap_or(("", &name));
+                put("repository", before);
+                put("name", last);
+            }
+            (None, Some(_)) => put("name", &name),
+            _ => put("repository", &name),
+        }
     }
     made
+}
+
+/// Whether `name` is the last part of the image behind `repository`, and not a name of something else beside a whole one.
+fn are_joined(repository: &Value, name: &Value) -> bool {
+    let [repository, name] = [repository, name].map(|text| text.as_str().unwrap_or_default());
+    if name.is_empty() { repository.is_empty() } else { repository.rsplit('/').next() != Some(name) }
 }
 
 #[cfg(test)]
@@ -162,6 +182,19 @@ mod tests {
         check(plain(), Some(full), None, json!({"repository": "r.io:5000/shop/web", "tag": "v1@sha256:0f"}));
         check(plain(), Some("web@sha256:0f"), Some("v1"), json!({"repository": "web@sha256", "tag": "0f"}));
         check(json!({"name": "a", "tag": "b"}), Some("web:v1"), None, json!({"name": "web", "tag": "v1"}));
+
+        let joined = || json!({"registry": "", "repository": "", "name": "operator", "tag": ""});
+        let operator =
+            json!({"registry": "quay.io", "repository": "strimzi", "name": "operator", "tag": "0.44"});
+        check(joined(), Some("quay.io/strimzi/operator:0.44"), None, operator);
+        let nginx = json!({"registry": "docker.io", "repository": "library", "name": "nginx", "tag": "1"});
+        check(joined(), Some("nginx:1"), None, nginx);
+        let two = || json!({"repository": "r.io/shop", "name": "web", "tag": ""});
+        let pinned = json!({"repository": "r.io/a/b", "name": "c@sha256", "tag": "0f"});
+        check(two(), Some("r.io/a/b/c@sha256:0f"), None, pinned);
+        check(two(), None, Some("v2"), json!({"tag": "v2"}));
+        let beside = json!({"repository": "r.io/shop/web", "name": "web", "tag": ""});
+        check(beside, Some("r.io/a/b:1"), None, json!({"repository": "r.io/a/b", "tag": "1"}));
 
         let registry = || json!({"registry": "quay.io", "repository": "vendor/web", "tag": "v0"});
         let nginx = json!({"registry": "docker.io", "repository": "library/nginx", "tag": "1"});
@@ -224,5 +257,13 @@ mod tests {
         let apart = json!({"image": "web", "imageTag": "v2"});
         check(json!({"image": "a", "imageTag": "b"}), Some("web:v2"), None, apart, &[]);
         check(json!({"image": "a", "imageTag": "b"}), None, Some("v2"), json!({"imageTag": "v2"}), &[]);
+        let beside = json!({"image": "nginx", "tag": "1.25"});
+        let made = json!({"image": "nginx", "tag": "1.26"});
+        check(beside.clone(), Some("nginx:1.26"), None, made, &[]);
+        check(beside, None, Some("1.26"), json!({"tag": "1.26"}), &[]);
+        let whole = json!({"image": "nginx:1.25", "tag": "blue"});
+        check(whole, Some("nginx:1.26"), None, json!({"image": "nginx:1.26"}), &[]);
+        let map = json!({"image": "nginx", "tag": {"key": "value"}});
+        check(map, Some("nginx:1.26"), None, json!({"image": "nginx:1.26"}), &[]);
     }
 }
