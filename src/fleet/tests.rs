@@ -156,6 +156,21 @@ fn a_pod_set_name_is_used_once_in_a_namespace() {
 }
 
 #[test]
+fn raw_values_have_the_tag_of_their_pod_set() {
+    let with = |pod_set: &str| {
+        let pod_sets = format!("{{name: bj, podSets: [{{name: a, {pod_set}}}]}}");
+        let chart =
+            "podSpec: {deployType: helm, chart: {chartUrl: {url: 'oci://r.io/web', chartVersion: '1'}}}";
+        app_set("web", chart, &pod_sets)
+    };
+    check(&[("apps/a.yaml", &with("version: v2, rawValues: {image: {tag: v2}}"))], &[]);
+    let told = "podSet a has version v2, and rawValues.image.tag is v1";
+    check(&[("apps/a.yaml", &with("version: v2, rawValues: {image: {tag: v1}}"))], &[("E2014", told)]);
+    let told = "podSet a has an image with the tag v2, and rawValues.imageTag is empty";
+    check(&[("apps/a.yaml", &with("image: 'web:v2', rawValues: {imageTag: ''}"))], &[("E2014", told)]);
+}
+
+#[test]
 fn layers_that_apps_name_exist() {
     let web = component("web", "").replace("go", "pyton");
     check(

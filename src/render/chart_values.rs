@@ -8,47 +8,79 @@ use super::layers::{Layer, Layers, SHIPPED, Source};
 use super::{Job, chart_images, codes, values};
 use crate::fleet::charts::says;
 use crate::fleet::layers::TEMPLATES;
-use crate::manifest::yaml::{self, Node};
+use crate::manifest::yaml::{self, Node, NodeKind};
 use crate::model::sealed::{self, CIPHERTEXT};
 use crate::model::{
     Chart, ChartCapabilities, ChartFailure, ChartFault, ChartRequest, Diagnostic, Digest, Location,
 };
 use crate::schedule::AssignedPodSet;
 
-/// Values over those of the chart: the layers that reach it, what the podSet says of itself, its rawValues.
-pub fn layered(
+/// Values over those of a chart.
+#[derive(Debug)]
+pub struct Given<'a> {
+    pub values: Map<String, Value>,
+    /// The file that they stand in; `None`: the podSet says them.
+    written: Option<Written<'a>>,
+}
+
+#[derive(Debug)]
+struct Written<'a> {
+    file: String,
+    text: &'a str,
+}
+
+impl Given<'_> {
+    fn of_pod_set(values: Map<String, Value>) -> Self {
+        Self { values, written: None }
+    }
+}
+
+/// Values over those of the chart, lowest first: the layers that reach it, what the podSet says of itself, its rawValues.
+pub fn layered<'a>(
     job: &Job<'_>,
-    layers: &Layers,
+    layers: &'a Layers,
     pod_set: &AssignedPodSet,
     chart: &Chart,
-) -> Result<Vec<Map<String, Value>>, Vec<Diagnostic>> {
+) -> Result<Vec<Given<'a>>, Vec<Diagnostic>> {
     let (mut list, mut mistakes) = (Vec::new(), Vec::new());
     for (layer, source) in reaching(layers, chart) {
+        let written = Some(Written { file: source.path.clone(), text: &source.text });
         match values::of_layer(job, layer) {
-            Ok(values) => list.push(values),
+            Ok(values) => list.push(Given { values, written }),
             Err(mut found) => mistakes.append(&mut found),
         }
-        if let Some(line) = source.text.lines().position(|line| line.contains("{{")) {
-            let line = u32::try_from(line + 1).unwrap_or(u32::MAX);
-            warn_of_braces(job, &Location::new(&source.path, line, 1));
-        }
     }
+    let places = list.iter().filter_map(|given| given.written.as_ref()?.braces());
+    places.for_each(|place| warn_of_braces(job, &place));
     mistakes.extend(
         encrypted_values(chart)
             .map(|name| values::encrypted(job, Location::new(&format!("{}{name}", chart.origin), 1, 1))),
     );
     match defaults(job, chart) {
-        Ok(defaults) => list.push(own(job, pod_set, chart, &defaults)),
+        Ok(mut shape) => {
+            // A layer may bring a part that the chart only speaks of in a comment.
+            let over = list.iter().map(|given| &given.values).chain(&pod_set.raw_values);
+            over.for_each(|over| values::merge(&mut shape, of_pod_sets(over)));
+            list.push(Given::of_pod_set(own(job, pod_set, chart, &shape)));
+        }
         Err(failure) => mistakes.push(unread(job, chart, &failure)),
     }
     if let Some(raw) = &pod_set.raw_values {
         if json!(raw).to_string().contains("{{") {
             warn_of_braces(job, &pod_set.location);
         }
-        list.push(raw.clone());
+        list.push(Given::of_pod_set(raw.clone()));
     }
-    list.retain(|values| !values.is_empty());
+    list.retain(|given| !given.values.is_empty());
     if mistakes.is_empty() { Ok(list) } else { Err(mistakes) }
+}
+
+/// The values that a podSet may set.
+const OF_POD_SETS: [&str; 5] = ["replicaCount", "replicas", "image", "imageTag", "tag"];
+
+fn of_pod_sets(values: &Map<String, Value>) -> Map<String, Value> {
+    let of_name = |name: &&str| Some(((*name).to_owned(), values.get(*name)?.clone()));
+    OF_POD_SETS.iter().filter_map(of_name).collect()
 }
 
 /// The layers whose values reach a chart: the app's own, and shared ones that say so. The shipped layers speak to the
@@ -66,7 +98,7 @@ fn reaching<'l>(
 }
 
 /// As its `Chart.yaml` says; of one that does not say it, the folder.
-fn name_of(chart: &Chart) -> String {
+pub fn name_of(chart: &Chart) -> String {
     let folder = || chart.origin.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
     says(chart, "name").unwrap_or_else(folder)
 }
@@ -96,12 +128,14 @@ fn defaults(job: &Job<'_>, chart: &Chart) -> Result<Map<String, Value>, ChartFai
         return Ok(values);
     }
     const CHART: &[u8] = b"apiVersion: v2\nname: values\nversion: 0.1.0\n";
-    const TEMPLATE: &[u8] =
-        b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values}\ndata:\n  values: {{ pick \
-        .Values \"replicaCount\" \"replicas\" \"image\" \"imageTag\" | toJson | toJson }}\n";
+    let names = OF_POD_SETS.map(|name| format!("{name:?}")).join(" ");
+    let template = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: values}}\ndata:\n  values: {{{{ pick .Values {names} | toJson | \
+         toJson }}}}\n"
+    );
     let files: Vec<(String, Arc<[u8]>)> = vec![
         ("Chart.yaml".to_owned(), CHART.into()),
-        ("templates/values.yaml".to_owned(), TEMPLATE.into()),
+        ("templates/values.yaml".to_owned(), template.into_bytes().into()),
         ("values.yaml".to_owned(), content.into()),
     ];
     let digest =
@@ -168,39 +202,56 @@ fn own(
     own
 }
 
-/// Where a value stands that reaches the chart: in the podSet, else in the highest layer that sets it, else in the chart.
+/// Where a value stands that reaches the chart: in the highest of those over the chart that have it, else in the chart.
 pub fn place_of(
     job: &Job<'_>,
-    layers: &Layers,
+    given: &[Given<'_>],
     pod_set: &AssignedPodSet,
     chart: &Chart,
     path: &str,
 ) -> Option<Location> {
     let path: Vec<&str> = path.strip_prefix(".Values")?.split('.').filter(|part| !part.is_empty()).collect();
     let (first, rest) = path.split_first()?;
-    let raw = pod_set
-        .raw_values
-        .as_ref()
-        .and_then(|raw| rest.iter().try_fold(raw.get(*first)?, |value, part| value.get(part)));
-    let is_own = match *first {
-        "replicaCount" | "replicas" => pod_set.replicas.is_some(),
-        "image" | "imageTag" => pod_set.image.is_some() || pod_set.version.is_some(),
-        _ => false,
+    let has = |given: &&Given<'_>| {
+        let value = given.values.get(*first);
+        value.and_then(|value| rest.iter().try_fold(value, |value, part| value.get(part))).is_some()
     };
-    if raw.is_some() || is_own {
-        return Some(pod_set.location.clone());
+    match given.iter().rev().find(has).map(|given| &given.written) {
+        Some(Some(written)) => written.place_of(&path),
+        Some(None) => Some(pod_set.location.clone()),
+        None => {
+            let file = format!("{}values.yaml", chart.origin);
+            let text = job.snapshot.text(&file)?;
+            Written { file, text }.place_of(&path)
+        }
     }
-    let of_chart = format!("{}values.yaml", chart.origin);
-    let of_chart = job.snapshot.text(&of_chart).map(|text| (of_chart, text.to_owned()));
-    let mut sources: Vec<(String, String)> = of_chart.into_iter().collect();
-    sources.extend(
-        reaching(layers, chart).map(|(_, source)| (source.path.to_string(), source.text.to_string())),
-    );
-    sources.iter().rev().find_map(|(file, text)| {
-        let (documents, _) = yaml::parse(file, text);
+}
+
+impl Written<'_> {
+    /// Of the key of a value.
+    fn place_of(&self, path: &[&str]) -> Option<Location> {
+        let (documents, _) = yaml::parse(&self.file, self.text);
         let root = &documents.first()?.root;
         let (last, before) = path.split_last()?;
-        let map = before.iter().try_fold(root, |node: &Node, part| node.get(part))?;
-        Some(map.entry(last)?.location(file))
-    })
+        Some(root.find(before)?.entry(last)?.location(&self.file))
+    }
+
+    /// Of the first value with `{{`.
+    fn braces(&self) -> Option<Location> {
+        if !self.text.contains("{{") {
+            return None;
+        }
+        let (documents, _) = yaml::parse(&self.file, self.text);
+        let node = with_braces(&documents.first()?.root)?;
+        Some(node.location(&self.file))
+    }
+}
+
+fn with_braces(node: &Node) -> Option<&Node> {
+    match &node.kind {
+        NodeKind::String(text) => text.contains("{{").then_some(node),
+        NodeKind::Seq(items) => items.iter().find_map(with_braces),
+        NodeKind::Map(entries) => entries.iter().find_map(|entry| with_braces(&entry.value)),
+        _ => None,
+    }
 }

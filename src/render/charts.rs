@@ -42,8 +42,9 @@ fn of_chart(
     named: &ChartRef,
 ) -> Result<Vec<Document>, Vec<Diagnostic>> {
     let chart = find(job, named).map_err(|failure| vec![explain(job, named, None, &failure)])?;
+    let given = chart_values::layered(job, layers, pod_set, &chart)?;
     let request = ChartRequest {
-        values: chart_values::layered(job, layers, pod_set, &chart)?,
+        values: given.iter().map(|given| given.values.clone()).collect(),
         release: pod_set.name.clone(),
         namespace: job.app.id.namespace.to_string(),
         capabilities: capabilities(job),
@@ -52,7 +53,7 @@ fn of_chart(
     let output = job.charts.render(&request).map_err(|failure| {
         let mistake = explain(job, named, Some(&chart), &failure);
         let value = failure.value.as_deref().filter(|_| failure.fault == ChartFault::Values);
-        let place = value.and_then(|path| chart_values::place_of(job, layers, pod_set, &chart, path));
+        let place = value.and_then(|path| chart_values::place_of(job, &given, pod_set, &chart, path));
         vec![match place {
             Some(place) => {
                 let named = mistake.location.clone();

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::Facts;
 use crate::fleet::{Division, codes, divide, placement};
 use crate::model::{App, AppSet, AppSpec, ClusterName, Diagnostic, Location, PodSet, Scope, image_tag};
@@ -57,14 +59,34 @@ pub fn tags_agree(facts: &Facts<'_>) -> Vec<Diagnostic> {
         set.clusters.iter().flat_map(move |it| it.pod_sets.iter().map(move |it| (app, it)))
     });
     let two_tags = |(app, pod_set): (&Arc<App>, &PodSet)| {
-        let (image, version) = (pod_set.image.as_deref()?, pod_set.version.as_deref()?);
-        let tag = image_tag(image).filter(|tag| *tag != version)?;
-        let message =
-            format!("podSet {} has version {version}, and the tag of its image is {tag}", pod_set.name);
+        let of_image = pod_set.image.as_deref().and_then(image_tag);
+        let first = pod_set.version.as_deref().or(of_image)?;
+        let of_image = of_image.map(|tag| ("the tag of its image", tag.to_owned()));
+        let raw = pod_set.raw_values.as_ref().map(raw_tags).unwrap_or_default();
+        let (what, other) = of_image.into_iter().chain(raw).find(|(_, tag)| tag != first)?;
+        let has = if pod_set.version.is_some() { "version" } else { "an image with the tag" };
+        let other = if other.is_empty() { "empty" } else { &other };
+        let message = format!("podSet {} has {has} {first}, and {what} is {other}", pod_set.name);
         let mistake = Diagnostic::error(codes::TWO_TAGS, message, Scope::App(app.id.clone()));
         Some(mistake.at(pod_set.location.clone()).help("write one of them, or the same in both"))
     };
     pod_sets.filter_map(two_tags).collect()
+}
+
+/// The tags that values of a chart give to its image, and where they stand. A null or nothing takes the tag away.
+fn raw_tags(raw: &Map<String, Value>) -> Vec<(&'static str, String)> {
+    let tag = |value: &Value| match value {
+        Value::String(text) => text.split('@').next().unwrap_or_default().to_owned(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let image = raw.get("image");
+    let of_text = image.and_then(Value::as_str).and_then(image_tag).map(str::to_owned);
+    let of_parts = image.and_then(|image| image.get("tag")).map(tag);
+    let beside = raw.get("imageTag").map(tag);
+    let named =
+        [("rawValues.image", of_text), ("rawValues.image.tag", of_parts), ("rawValues.imageTag", beside)];
+    named.into_iter().filter_map(|(name, tag)| Some((name, tag?))).collect()
 }
 
 /// A podSet is a workload of its name, so the name is taken once in a namespace of a cluster.
@@ -141,5 +163,27 @@ fn pod_sets<'a>(app: &'a App, facts: &Facts<'_>) -> Vec<(ClusterName, &'a str, &
             .map(|cluster| (cluster, &*app.id.name, &app.location))
             .collect(),
         AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tags_of_raw_values_are_found() {
+        let check = |raw: Value, expected: &[(&'static str, &str)]| {
+            let Value::Object(map) = &raw else { panic!("{raw}") };
+            let expected: Vec<_> = expected.iter().map(|(name, tag)| (*name, (*tag).to_owned())).collect();
+            assert_eq!(raw_tags(map), expected, "{raw}");
+        };
+        check(json!({"tag": "v1", "image": {"repository": "web"}}), &[]);
+        check(json!({"image": {"tag": "v1@sha256:0f"}}), &[("rawValues.image.tag", "v1")]);
+        check(json!({"image": {"tag": 7}}), &[("rawValues.image.tag", "7")]);
+        check(json!({"image": {"tag": null}}), &[("rawValues.image.tag", "")]);
+        let beside = [("rawValues.image", "v1"), ("rawValues.imageTag", "v2")];
+        check(json!({"image": "r.io:5000/web:v1", "imageTag": "v2"}), &beside);
     }
 }

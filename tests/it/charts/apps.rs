@@ -117,6 +117,43 @@ fn values_come_from_chart_layers_pod_set_and_raw_values() {
 }
 
 #[test]
+fn image_of_the_pod_set_replaces_parts_that_a_layer_brings() {
+    let check = |pod_set: &str, layer: &str, expected: Value| {
+        let (chart, own) = ("charts/web/values.yaml", "apps/web/layer/values.yaml");
+        let plain = "replicaCount: 1\nimage: {repository: web, tag: v0}\ncolour: red\nsize: 1\ngone: {}\n";
+        check(&app(pod_set, ""), &[(chart, plain), (own, layer)], 1, expected, ["red", "1", "{}"]);
+    };
+    let digest = "image: {digest: 'sha256:0f'}";
+    check(", version: v1", digest, json!({"repository": "web", "tag": "v1", "digest": ""}));
+    check("", digest, json!({"repository": "web", "tag": "v0", "digest": "sha256:0f"}));
+    let mirror = "image: {registry: mirror}";
+    check(
+        ", image: 'quay.io/x/y:1'",
+        mirror,
+        json!({"registry": "quay.io", "repository": "x/y", "tag": "1"}),
+    );
+    check(", version: v1", mirror, json!({"registry": "mirror", "repository": "web", "tag": "v1"}));
+    let raw = ", version: v1, rawValues: {image: {digest: 'sha256:0a'}}";
+    check(raw, "{}", json!({"repository": "web", "tag": "v1", "digest": "sha256:0a"}));
+}
+
+#[test]
+fn braces_are_told_at_their_value() {
+    let Some(helm) = helm() else { return };
+    let told = |values: &str| {
+        let renders = renders(&app("", ""), &[("apps/web/layer/values.yaml", values)], &service(&helm));
+        let rendered = renders.results().next().expect("a target").clone().expect("rendered");
+        let places = rendered.warnings.iter().filter(|it| it.code == "E3054").map(|it| {
+            let place = it.location.clone().expect("a place");
+            format!("{}:{}", place.file, place.start.line)
+        });
+        places.collect::<Vec<_>>()
+    };
+    assert_eq!(told("# {{ one }}\ncolour: blue\n"), Vec::<String>::new());
+    assert_eq!(told("# {{ one }}\nmore:\n- a\n- '{{ b }}'\n"), ["apps/web/layer/values.yaml:4"]);
+}
+
+#[test]
 fn values_that_are_encrypted_are_refused() {
     let encrypted = "pin: ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]\n";
     for file in ["charts/web/values.yaml", "charts/web/charts/db/values.yaml", "templates/base/values.yaml"] {
@@ -265,7 +302,8 @@ fn failures_name_template_line_and_value() {
 #[test]
 fn schema_violation_names_the_line_of_the_value() {
     let rule = r#"{"properties": {"size": {"type": "integer"}, "gone": {"properties": {"a": {"maximum": 1}}},
-                  "replicaCount": {"maximum": 3}, "image": {"properties": {"tag": {"pattern": "^v"}}}}}"#;
+                  "replicaCount": {"maximum": 3}, "image": {"properties": {"tag": {"pattern": "^v"},
+                  "pullPolicy": {"type": "string"}}}}}"#;
     let schema = ("charts/web/values.schema.json", rule);
     let base = ("templates/base/values.yaml", "colour: green\n# Memory.\nsize: large\n");
     let of_charts = ("templates/base/layer.yaml", "charts: true");
@@ -284,6 +322,8 @@ fn schema_violation_names_the_line_of_the_value() {
     check(", rawValues: {size: large}", &[], ".Values.size", "apps/web/app.yaml:6");
     check(", replicas: 4", &[], ".Values.replicaCount", "apps/web/app.yaml:6");
     check(", version: '7'", &[], ".Values.image.tag", "apps/web/app.yaml:6");
+    let policy = ("apps/web/layer/values.yaml", "image:\n  pullPolicy: 1\n");
+    check(", version: v7", &[policy], ".Values.image.pullPolicy", "apps/web/layer/values.yaml:2");
     let values = ("charts/web/values.yaml", "replicaCount: 1\ncolour: red\nsize: small\n");
     check("", &[values], ".Values.size", "charts/web/values.yaml:3");
 }
