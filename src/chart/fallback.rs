@@ -164,7 +164,7 @@ fn split(chart: &str, text: &str) -> Result<Vec<ChartObject>, ChartFailure> {
             let object =
                 read(&format!("{document}\n")).map_err(|message| words::output(chart, file, &message))?;
             if !object.is_null() {
-                let hook = if definition { None } else { hook(&object) };
+                let hook = if definition { None } else { ChartHook::of(&object) };
                 objects.push(ChartObject { file: file.to_owned(), object, definition, hook });
             }
         }
@@ -190,24 +190,6 @@ fn read(document: &str) -> Result<Value, String> {
         [one] if mistakes.is_empty() => Ok(one.root.to_json()),
         _ => serde_yaml::from_str(document).map_err(|error| error.to_string()),
     }
-}
-
-fn hook(object: &Value) -> Option<ChartHook> {
-    let annotations = object.get("metadata")?.get("annotations")?;
-    let words = |key: &str| {
-        let text = annotations.get(key).and_then(Value::as_str).unwrap_or_default();
-        let words = text.split(',').map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty());
-        words.collect::<Vec<_>>()
-    };
-    let mut events = words("helm.sh/hook");
-    // As Helm 2 called it.
-    events.iter_mut().filter(|event| *event == "test-success").for_each(|event| *event = "test".to_owned());
-    let weight = annotations.get("helm.sh/hook-weight").and_then(Value::as_str);
-    (!events.is_empty()).then(|| ChartHook {
-        events,
-        weight: weight.and_then(|weight| weight.parse().ok()).unwrap_or(0),
-        delete_policies: words("helm.sh/hook-delete-policy"),
-    })
 }
 
 #[cfg(test)]

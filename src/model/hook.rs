@@ -3,8 +3,10 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::Value;
 
-use super::Digest;
+use super::mark::{HELM_HOOK, HELM_HOOK_DELETE, HELM_HOOK_WEIGHT};
+use super::{ChartHook, Digest};
 
 /// What a chart says of an object that it calls a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -49,6 +51,48 @@ impl Hook {
     }
 }
 
+/// The moments of Helm's hooks, and whether there is such a moment here.
+const MOMENTS: [(&str, bool); 9] = [
+    ("pre-install", true),
+    ("post-install", true),
+    ("pre-upgrade", true),
+    ("post-upgrade", true),
+    ("pre-delete", false),
+    ("post-delete", false),
+    ("pre-rollback", false),
+    ("post-rollback", false),
+    ("test", false),
+];
+
+impl ChartHook {
+    /// What the annotations of an object say, as Helm reads them. With a word that it does not know it makes nothing of the
+    /// object: such a hook is without a moment.
+    pub fn of(object: &Value) -> Option<Self> {
+        let annotations = object.get("metadata")?.get("annotations")?;
+        let text = |key: &str| annotations.get(key).and_then(Value::as_str);
+        let words =
+            |text: &str| -> Vec<String> { text.split(',').map(|word| word.trim().to_lowercase()).collect() };
+        let mut events = words(text(HELM_HOOK)?);
+        // As Helm 2 called it.
+        events
+            .iter_mut()
+            .filter(|event| *event == "test-success")
+            .for_each(|event| *event = "test".to_owned());
+        if events.iter().any(|event| MOMENTS.iter().all(|(name, _)| name != event)) {
+            events.clear();
+        }
+        let weight = text(HELM_HOOK_WEIGHT).and_then(|weight| weight.parse().ok());
+        let delete_policies = text(HELM_HOOK_DELETE).map(words).unwrap_or_default();
+        Some(Self { events, weight: weight.unwrap_or_default(), delete_policies })
+    }
+
+    /// Its events that there are here. Without one it is left out, as `helm template --no-hooks` does.
+    pub fn events_here(&self) -> impl Iterator<Item = &str> {
+        let here = |event: &&str| MOMENTS.contains(&(*event, true));
+        self.events.iter().map(String::as_str).filter(here)
+    }
+}
+
 /// What objects of a first release carry, so that it is known for the first one for as long as it stays: also by a process that
 /// starts in the middle of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,5 +123,43 @@ impl InstallMark {
 impl fmt::Display for InstallMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.release, if self.is_of_hook { Self::OF_HOOK } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn hooks_are_read_as_helm_reads_them() {
+        let check = |annotations: Value, events: Option<&[&str]>, here: usize| {
+            let hook = ChartHook::of(&json!({"metadata": {"annotations": annotations}}));
+            let found = hook.as_ref().map(|hook| hook.events.iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!(found.as_deref(), events, "{annotations}");
+            assert_eq!(hook.map_or(0, |hook| hook.events_here().count()), here, "{annotations}");
+        };
+        check(json!({}), None, 0);
+        check(json!({HELM_HOOK: "pre-install, Post-Upgrade"}), Some(&["pre-install", "post-upgrade"]), 2);
+        check(json!({HELM_HOOK: "test-success"}), Some(&["test"]), 0);
+        check(json!({HELM_HOOK: "post-install,test"}), Some(&["post-install", "test"]), 1);
+        check(json!({HELM_HOOK: "pre-delete,post-rollback"}), Some(&["pre-delete", "post-rollback"]), 0);
+        check(json!({HELM_HOOK: "crd-install"}), Some(&[]), 0);
+        check(json!({HELM_HOOK: "post-install,test-failure"}), Some(&[]), 0);
+        check(json!({HELM_HOOK: ""}), Some(&[]), 0);
+    }
+
+    #[test]
+    fn weight_is_a_whole_number_or_nothing() {
+        let check = |weight: Value, expected: i64| {
+            let annotations = json!({HELM_HOOK: "pre-install", HELM_HOOK_WEIGHT: weight});
+            let hook = ChartHook::of(&json!({"metadata": {"annotations": annotations}}));
+            assert_eq!(hook.map(|hook| hook.weight), Some(expected), "{annotations}");
+        };
+        check(json!("-5"), -5);
+        check(json!("+5"), 5);
+        check(json!(" 5"), 0);
+        check(json!("1.5"), 0);
     }
 }

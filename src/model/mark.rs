@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::ChartHook;
 use super::labels::PRUNE;
 
 const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
@@ -15,8 +16,8 @@ const FLUX_RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
 const FLUX_SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
 const FLUX_FORCE: &str = "kustomize.toolkit.fluxcd.io/force";
 const HELM_POLICY: &str = "helm.sh/resource-policy";
-const HELM_HOOK: &str = "helm.sh/hook";
-const HELM_HOOK_DELETE: &str = "helm.sh/hook-delete-policy";
+pub const HELM_HOOK: &str = "helm.sh/hook";
+pub const HELM_HOOK_DELETE: &str = "helm.sh/hook-delete-policy";
 pub const HELM_HOOK_WEIGHT: &str = "helm.sh/hook-weight";
 
 /// An annotation that says of an object that it is a hook, and which one.
@@ -104,7 +105,7 @@ impl Mark {
     }
 }
 
-/// All marks of an object, hooks aside where Helm has read them already (`is_of_chart`).
+/// All marks of an object. What Helm has read as a hook of its chart (`is_of_chart`) is none here.
 pub fn marks(object: &Value, is_of_chart: bool) -> Vec<Mark> {
     let mut found = Vec::new();
     let mut read = |key: &'static str, value: &str, meaning: Option<Meaning>| {
@@ -126,7 +127,7 @@ pub fn marks(object: &Value, is_of_chart: bool) -> Vec<Mark> {
     if let Some(policy) = annotation(object, HELM_POLICY) {
         read(HELM_POLICY, policy, policy.trim().eq_ignore_ascii_case("keep").then_some(Meaning::Keep));
     }
-    if !is_of_chart {
+    if !is_of_chart || annotation(object, HELM_HOOK).is_none() {
         hook(object, &mut read);
     }
     found
@@ -146,8 +147,11 @@ fn hook(object: &Value, read: &mut impl FnMut(&'static str, &str, Option<Meaning
         }
     };
     if let Some(of_helm) = annotation(object, HELM_HOOK).filter(|_| types.is_empty()) {
-        read(HELM_HOOK, of_helm, Some(Meaning::OfHelm));
-        policies(HELM_HOOK_DELETE, read);
+        let is_run = ChartHook::of(object).is_some_and(|hook| hook.events_here().next().is_some());
+        read(HELM_HOOK, of_helm, Some(if is_run { Meaning::OfHelm } else { Meaning::Never }));
+        if is_run {
+            policies(HELM_HOOK_DELETE, read);
+        }
     }
     if types.is_empty() {
         return;
@@ -293,12 +297,18 @@ mod tests {
         check(json!({ARGO_HOOK: "SyncFail"}), &[Meaning::Never]);
         check(json!({ARGO_HOOK: "Sync", HELM_HOOK: "pre-install"}), &[Meaning::Beside]);
         check(json!({HELM_HOOK: "pre-install"}), &[Meaning::OfHelm]);
+        check(json!({HELM_HOOK: "post-install,test", HELM_HOOK_DELETE: "x"}), &[Meaning::OfHelm, nothing]);
+        check(json!({HELM_HOOK: "test-success", HELM_HOOK_DELETE: "x"}), &[Meaning::Never]);
+        check(json!({HELM_HOOK: "pre-delete,post-rollback"}), &[Meaning::Never]);
+        check(json!({HELM_HOOK: "crd-install"}), &[Meaning::Never]);
     }
 
     #[test]
     fn helm_reads_the_hooks_of_its_charts() {
         let object = json!({"metadata": {"annotations": {HELM_HOOK: "pre-install", ARGO_HOOK: "PreSync"}}});
         assert_eq!(marks(&object, true), []);
+        let object = json!({"metadata": {"annotations": {ARGO_HOOK: "PreSync"}}});
+        assert_eq!(marks(&object, true), [Mark::new(ARGO_HOOK, "PreSync", Meaning::Before)]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub struct Document {
     pub sealed: Option<Sealed>,
     /// When it comes before or after the others.
     pub hook: Option<Hook>,
-    /// Helm has said already whether it is a hook.
+    /// Helm has read its own hooks already.
     pub is_of_chart: bool,
 }
 

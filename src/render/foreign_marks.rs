@@ -8,11 +8,13 @@ use super::hooks::{self, Taken, Wanted};
 use crate::model::mark::{self, Mark, Meaning};
 use crate::model::{ChartHook, Diagnostic, Hook, Occasion, Stage, SyncWave, labels};
 
-/// Argo CD calls a Job by a part of a name and lets the server make the rest. Here each run has a name of its own anyway.
+/// Argo CD and Helm call a Job by a part of a name and let the server make the rest. Here each run has a name of its own anyway, and
+/// what comes with the others is made anew when it changes.
 pub fn name_hook(object: &mut Value) {
+    use Meaning::{After, Before, Beside, Never, OfHelm};
     let is_hook = mark::marks(object, false)
         .iter()
-        .any(|mark| matches!(mark.meaning, Meaning::Before | Meaning::After | Meaning::Never));
+        .any(|mark| matches!(mark.meaning, Before | After | Beside | Never | OfHelm));
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     if is_hook && !metadata.contains_key("name") {
         let prefix = metadata.shift_remove("generateName");
@@ -27,10 +29,9 @@ pub fn read(job: &Job<'_>, documents: &mut Vec<Document>) -> Result<(), Vec<Diag
     for mut document in all {
         let object = Value::Object(std::mem::take(&mut document.object));
         let marks = mark::marks(&object, document.is_of_chart);
-        let taken = if document.is_of_chart {
-            Taken::As(document.hook)
-        } else {
-            take(job, &object, &marks).map_err(|mistake| vec![*mistake])?
+        let taken = match document.hook {
+            Some(hook) => Taken::As(Some(hook)),
+            None => take(job, &object, &marks).map_err(|mistake| vec![*mistake])?,
         };
         if let Value::Object(object) = object {
             document.object = object;
@@ -53,8 +54,7 @@ fn take(job: &Job<'_>, object: &Value, marks: &[Mark]) -> Result<Taken, Box<Diag
             Meaning::Before => Stage::Before,
             Meaning::After => Stage::After,
             Meaning::OfHelm => {
-                let hook = of_helm(object);
-                return Ok(hooks::take(Some(&hook), object, hooks::wanted(job)?));
+                return Ok(hooks::take(ChartHook::of(object).as_ref(), object, hooks::wanted(job)?));
             }
             _ => continue,
         };
@@ -67,19 +67,6 @@ fn take(job: &Job<'_>, object: &Value, marks: &[Mark]) -> Result<Taken, Box<Diag
         });
     }
     Ok(Taken::As(None))
-}
-
-fn of_helm(object: &Value) -> ChartHook {
-    let list = |name: &str| {
-        let list = annotation(object, name).unwrap_or_default();
-        list.split(',').map(|event| event.trim().to_lowercase()).collect()
-    };
-    let weight = annotation(object, mark::HELM_HOOK_WEIGHT).and_then(|weight| weight.trim().parse().ok());
-    ChartHook {
-        events: list("helm.sh/hook"),
-        weight: weight.unwrap_or_default(),
-        delete_policies: Vec::new(),
-    }
 }
 
 fn annotation<'o>(object: &'o Value, name: &str) -> Option<&'o str> {
@@ -111,5 +98,29 @@ fn follow(job: &Job<'_>, document: &mut Document, mark: &Mark) {
     let runs_again = mark.meaning == Meaning::Beside && hooks::is_run(&documents::kind_of(&document.object));
     if runs_again {
         documents::annotate(&mut document.object, labels::REPLACE, "true");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_hook_may_have_a_generated_name() {
+        let check = |annotations: Value, expected: Option<&str>| {
+            let mut object = json!({"metadata": {"generateName": "run-", "annotations": annotations}});
+            name_hook(&mut object);
+            assert_eq!(object["metadata"]["name"].as_str(), expected, "{annotations}");
+            assert_eq!(object["metadata"].get("generateName").is_none(), expected.is_some());
+        };
+        for kind in ["PreSync", "Sync", "PostSync", "SyncFail", "Skip"] {
+            check(json!({"argocd.argoproj.io/hook": kind}), Some("run"));
+        }
+        for event in ["pre-install", "test", "post-upgrade,test-success"] {
+            check(json!({"helm.sh/hook": event}), Some("run"));
+        }
+        check(json!({}), None);
     }
 }

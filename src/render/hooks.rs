@@ -7,9 +7,6 @@ use super::{Job, canonical, codes};
 use crate::model::labels::{CHART_HOOKS, RUN};
 use crate::model::{ChartHook, Diagnostic, Digest, Hook, Kind, Occasion, RenderedObject, Stage, mark};
 
-/// Hooks at moments that there are none of here: they are left out, as `helm template --no-hooks` does.
-const NEVER: [&str; 5] = ["test", "pre-delete", "post-delete", "pre-rollback", "post-rollback"];
-
 /// A Job has room for its name in a label of its pods.
 const LONGEST_NAME: usize = 63;
 /// Of the digest that ends the name of a run.
@@ -59,7 +56,7 @@ pub fn take(hook: Option<&ChartHook>, object: &Value, wanted: Wanted) -> Taken {
 
 /// What wants both before and after comes before.
 fn of_events(hook: &ChartHook, runs: bool) -> Option<Hook> {
-    let events = || hook.events.iter().map(String::as_str).filter(|event| !NEVER.contains(event));
+    let events = || hook.events_here();
     events().next()?;
     let is_of = |occasion: &str| events().any(|event| event.ends_with(occasion));
     let before = events().any(|event| event.starts_with("pre-"));

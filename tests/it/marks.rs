@@ -102,6 +102,7 @@ async fn hooks_of_argo_run_in_their_place() {
             job("notify", image, &hook("PostSync")),
             job("clean", image, &hook("SyncFail")),
             job("by-hand", image, &hook("Skip")),
+            job("check", image, "helm.sh/hook: test-success"),
             object("ConfigMap", "settings", ""),
         ]
         .join("---\n")

@@ -274,6 +274,32 @@ fn hooks_know_when_they_come_and_runs_are_named_after_their_release() {
 }
 
 #[test]
+fn hooks_of_argo_in_a_chart_are_hooks() {
+    let job = |name: &str, annotations: &str| {
+        format!(
+            "---\napiVersion: batch/v1\nkind: Job\nmetadata: {{{name}, annotations: {{{annotations}}}}}\n"
+        )
+    };
+    let argo = |kind: &str| format!("argocd.argoproj.io/hook: {kind}");
+    let text = [
+        job("generateName: migrate-", &argo("PreSync")),
+        job("name: by-hand", &argo("Skip")),
+        job("name: failed", &argo("SyncFail")),
+        job("name: both", &format!("{}, helm.sh/hook: post-install", argo("PreSync"))),
+        job("name: plain", ""),
+    ]
+    .concat();
+    let Some(objects) = objects(&app("", ""), &[("charts/web/templates/a.yaml", &text)]) else { return };
+    let shown = objects.iter().map(|object| {
+        let name = object.id.name.split_once('-').map_or(&*object.id.name, |(name, _)| name);
+        format!("{name} {:?}", object.hook.map(|hook| (hook.stage, hook.occasion)))
+    });
+    let shown: std::collections::BTreeSet<String> = shown.collect();
+    let expected = ["both Some((After, Install))", "migrate Some((Before, Each))", "plain None"];
+    assert_eq!(shown.into_iter().collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn failures_name_template_line_and_value() {
     let text = "a: 1\nb: {{ .Values.nothing.here }}\n";
     if let Some(mistake) = mistake(&app("", ""), &[("charts/web/templates/a.yaml", text)]) {
