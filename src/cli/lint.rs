@@ -49,7 +49,8 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let of_renders = renders.results().filter_map(|render| render.as_ref().err()).flatten();
     let warnings = renders.results().flatten().flat_map(|rendered| rendered.warnings.iter());
     let of_renders = of_renders.filter(|mistake| !hidden(mistake)).chain(warnings);
-    let of_claims = objects_in_two_apps(renders.results().flatten().map(Arc::as_ref));
+    let rendered = renders.results().flatten().map(Arc::as_ref);
+    let of_claims = objects_in_two_apps(&fleet, &snapshot, rendered);
     let found = fleet.diagnostics.iter().chain(of_renders).chain(&of_claims);
     let mut mistakes = merged(found, |app| renders.of_app(app).count());
     if snapshot.keys.is_empty() {

@@ -4,7 +4,10 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use super::codes;
-use crate::model::{AppId, ClusterName, Diagnostic, Location, ObjectId, Rendered, RenderedObject, Scope};
+use crate::fleet::Fleet;
+use crate::model::{
+    AppId, ClusterName, Diagnostic, Location, ObjectId, Rendered, RenderedObject, Scope, Snapshot,
+};
 
 /// An app that renders an object, and the place that it comes from. Ordered by the place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,23 +59,40 @@ impl Claims {
 
 /// One error for each object of an app that an app whose file comes first renders, too. What the clusters hold is not known
 /// here.
-pub fn objects_in_two_apps<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> Vec<Diagnostic> {
+pub fn objects_in_two_apps<'a>(
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+    renders: impl IntoIterator<Item = &'a Rendered>,
+) -> Vec<Diagnostic> {
     let mut of_clusters: BTreeMap<&ClusterName, Vec<&Rendered>> = BTreeMap::new();
     for render in renders {
         of_clusters.entry(&render.cluster).or_default().push(render);
     }
+    // Two apps of one chart have one place, and a chart that was fetched has none here: the manifests are shown then.
+    let place = |claim: &Claim, other: &Claim| {
+        let is_shown = claim.place != other.place && snapshot.files.contains_key(&claim.place.file);
+        let manifest = fleet.apps.get(&claim.app).filter(|_| !is_shown);
+        manifest.map_or(&claim.place, |app| &app.location).clone()
+    };
     let mistakes = |(cluster, renders): (&ClusterName, Vec<&Rendered>)| {
         let claims = Claims::of(renders);
         let of_object = |(id, apps): (&ObjectId, &Vec<Claim>)| {
             let Some((owner, others)) = apps.split_first() else { return Vec::new() };
-            others.iter().map(|other| mistake(cluster, id, owner, other)).collect::<Vec<_>>()
+            let mistake =
+                |other| mistake(cluster, id, (owner, place(owner, other)), (other, place(other, owner)));
+            others.iter().map(mistake).collect::<Vec<_>>()
         };
         claims.0.iter().flat_map(of_object).collect::<Vec<_>>()
     };
     of_clusters.into_iter().flat_map(mistakes).collect()
 }
 
-fn mistake(cluster: &ClusterName, id: &ObjectId, owner: &Claim, other: &Claim) -> Diagnostic {
+fn mistake(
+    cluster: &ClusterName,
+    id: &ObjectId,
+    (owner, place): (&Claim, Location),
+    (other, other_place): (&Claim, Location),
+) -> Diagnostic {
     let message = format!("{id} is rendered by app {} and by app {} on {cluster}", owner.app, other.app);
     let help = match (&*id.group, &*id.kind) {
         ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition") => {
@@ -82,7 +102,55 @@ fn mistake(cluster: &ClusterName, id: &ObjectId, owner: &Claim, other: &Claim) -
     };
     let scope = Scope::Target(other.app.clone(), cluster.clone());
     Diagnostic::error(codes::OBJECT_IN_TWO_APPS, message, scope)
-        .at(other.place.clone())
-        .related(owner.place.clone(), format!("app {} renders it here", owner.app))
+        .at(other_place)
+        .related(place, format!("app {} renders it here", owner.app))
         .help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::fleet::assemble;
+    use crate::manifest;
+    use crate::model::NoCharts;
+    use crate::render::{Memory, Renderer};
+
+    const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: {}}}\n";
+    const OBJECT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n";
+
+    #[test]
+    fn places_that_show_nothing_are_those_of_manifests() {
+        let app = |name: &str| {
+            format!(
+                "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: {name}}}\nspec: {{files: [o.yaml]}}\n"
+            )
+        };
+        let (a, b) = (app("a"), app("b"));
+        let files = [("apps/a/app.yaml", &*a), ("apps/b/app.yaml", &*b), ("clusters/bj1.yaml", CLUSTER)];
+        let objects = [("apps/a/o.yaml", OBJECT), ("apps/b/o.yaml", OBJECT), ("charts/x/a.yaml", OBJECT)];
+        let snapshot = Snapshot::of_texts(files.into_iter().chain(objects));
+        let fleet = assemble(manifest::read(&snapshot), &snapshot);
+        let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
+        let check = |sources: [&str; 2], expected: [&str; 2]| {
+            let at = |(rendered, source): (&Result<Arc<Rendered>, _>, &str)| {
+                let rendered = rendered.as_ref().expect("rendered");
+                let moved = |object: &RenderedObject| RenderedObject {
+                    source: Location::new(source, 1, 1),
+                    ..object.clone()
+                };
+                Rendered { objects: rendered.objects.iter().map(moved).collect(), ..(**rendered).clone() }
+            };
+            let moved: Vec<Rendered> = renders.results().zip(sources).map(at).collect();
+            let found = objects_in_two_apps(&fleet, &snapshot, &moved);
+            let [mistake] = found.as_slice() else { panic!("{found:?}") };
+            let places = [&mistake.related[0].0, mistake.location.as_ref().expect("a place")];
+            assert_eq!(places.map(|place| place.file.as_str()), expected, "{sources:?}");
+        };
+        check(["apps/a/o.yaml", "apps/b/o.yaml"], ["apps/a/o.yaml", "apps/b/o.yaml"]);
+        check(["charts/x/a.yaml", "charts/x/a.yaml"], ["apps/a/app.yaml", "apps/b/app.yaml"]);
+        check(["apps/a/o.yaml", "oci://r.io/x/a.yaml"], ["apps/a/o.yaml", "apps/b/app.yaml"]);
+        check(["oci://r.io/x/a.yaml", "oci://r.io/y/a.yaml"], ["apps/a/app.yaml", "apps/b/app.yaml"]);
+    }
 }
