@@ -13,7 +13,7 @@ use crate::chart::{Recorder, Remark};
 use crate::manifest::codes::NOT_A_MANIFEST;
 use crate::model::{Diagnostic, Location, Scope, Severity};
 use crate::render::codes;
-use crate::render::{Memory, Renderer, objects_in_two_apps};
+use crate::render::{Memory, Renderer, charts_of_no_app, objects_in_two_apps};
 use crate::report::merged;
 use crate::report::words::count;
 
@@ -51,7 +51,8 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let of_renders = of_renders.filter(|mistake| !hidden(mistake)).chain(warnings);
     let rendered = renders.results().flatten().map(Arc::as_ref);
     let of_claims = objects_in_two_apps(&fleet, &snapshot, rendered);
-    let found = fleet.diagnostics.iter().chain(of_renders).chain(&of_claims);
+    let of_names = charts_of_no_app(&fleet, &snapshot, &charts);
+    let found = fleet.diagnostics.iter().chain(of_renders).chain(&of_claims).chain(&of_names);
     let mut mistakes = merged(found, |app| renders.of_app(app).count());
     if snapshot.keys.is_empty() {
         mistakes.iter_mut().for_each(unopened);

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Job, codes};
+use super::{Job, codes, layers};
+use crate::fleet::layers::TEMPLATES;
 use crate::manifest::kinds::placement;
 use crate::manifest::read::{Fields, Reading, Value as Field};
 use crate::manifest::yaml::{self, NodeKind};
@@ -38,16 +39,22 @@ pub struct LayerFile {
 /// The file of a layer; `None` where there is none. `of_clusters`: the layer must say for which clusters it is.
 pub fn read(job: &Job<'_>, folder: &str, of_clusters: bool) -> Result<Option<LayerFile>, Vec<Diagnostic>> {
     let path = format!("{folder}layer.yaml");
-    let Some(text) = job.snapshot.text(&path) else { return Ok(None) };
+    let Some(file) = job.snapshot.files.get(&path) else { return Ok(None) };
+    let text = layers::text(job, &path, file).map_err(|mistake| vec![*mistake])?;
     let (documents, mut mistakes) = yaml::parse(&path, text);
     let mut reading = Reading::new(&path, job.scope());
+    if let Some(second) = documents.get(1) {
+        let place = second.root.location(&path);
+        reading.mistake(codes::LAYER, "one document was expected, this is another", place, "");
+    }
+    let is_own = !folder.starts_with(TEMPLATES);
     let file = documents.first().and_then(|document| {
         let mut fields = Fields::of(&Field::root(&document.root), &mut reading)?;
         let clusters = if of_clusters { fields.required("clusters", &mut reading) } else { None };
         let charts = fields.narrowing("charts", &mut reading);
         fields.finish(&mut reading);
         let clusters = clusters.map(|clusters| placement::selector(&clusters, true, &mut reading));
-        let charts = charts.map_or(Some(ForCharts::None), |charts| for_charts(&charts, &mut reading));
+        let charts = charts.map_or(Some(ForCharts::None), |charts| for_charts(&charts, is_own, &mut reading));
         Some(LayerFile { clusters: clusters.flatten(), charts: charts? })
     });
     mistakes.append(&mut reading.mistakes);
@@ -64,9 +71,16 @@ pub fn read(job: &Job<'_>, folder: &str, of_clusters: bool) -> Result<Option<Lay
     }
 }
 
-/// `true`, `"*"`, or names of charts.
-fn for_charts(value: &Field<'_>, reading: &mut Reading<'_>) -> Option<ForCharts> {
+/// `true`, `"*"`, or names of charts. An app's own layer (`is_own`) reaches its charts, and can say nothing else.
+fn for_charts(value: &Field<'_>, is_own: bool, reading: &mut Reading<'_>) -> Option<ForCharts> {
     match &value.node.kind {
+        NodeKind::Bool(false, _) | NodeKind::Seq(_) if is_own => {
+            let message = "the values of an app's own layer reach all charts of the app";
+            let place = reading.location(value.node);
+            let help = "remove `charts`, or move the values to a layer in templates/";
+            reading.mistake(codes::LAYER, message, place, &value.path).help(help);
+            None
+        }
         NodeKind::Bool(true, _) => Some(ForCharts::All),
         NodeKind::Bool(false, _) => Some(ForCharts::None),
         NodeKind::String(text) if text == "*" => Some(ForCharts::All),

@@ -9,7 +9,7 @@ use super::stacks::Shape;
 use super::{Job, codes, engine};
 use crate::fleet::layers::{Level, shipped_in};
 use crate::manifest::yaml;
-use crate::model::{Diagnostic, Location, over_limit};
+use crate::model::{Diagnostic, File, Location, over_limit};
 
 /// What stands before the path of a file that the program ships.
 pub const SHIPPED: &str = "shipped/";
@@ -140,14 +140,12 @@ fn read_folder(job: &Job<'_>, folder: String, charts: ForCharts) -> Result<Layer
         if name != "values.yaml" && !name.ends_with(".j2") && !is_patch(name) {
             continue;
         }
-        let Some(text) = job.snapshot.text(path).filter(|text| text.len() <= yaml::FILE_LIMIT) else {
-            let why = match file.content.len() {
-                size if size > yaml::FILE_LIMIT => over_limit(size, yaml::FILE_LIMIT),
-                _ => job.snapshot.why_unreadable(path),
-            };
-            let mistake = job.error(codes::LAYER_FILE, format!("{path} {why}"));
-            mistakes.push(mistake.at(Location::new(path, 1, 1)));
-            continue;
+        let text = match text(job, path, file) {
+            Ok(text) => text,
+            Err(mistake) => {
+                mistakes.push(*mistake);
+                continue;
+            }
         };
         let source = Source { path: path.to_owned(), blob: Arc::clone(&file.blob), text: text.into() };
         if name == "values.yaml" {
@@ -161,6 +159,17 @@ fn read_folder(job: &Job<'_>, folder: String, charts: ForCharts) -> Result<Layer
         }
     }
     if mistakes.is_empty() { Ok(layer) } else { Err(mistakes) }
+}
+
+/// The text of a file of a layer.
+pub fn text<'a>(job: &Job<'a>, path: &str, file: &File) -> Result<&'a str, Box<Diagnostic>> {
+    job.snapshot.text(path).filter(|text| text.len() <= yaml::FILE_LIMIT).ok_or_else(|| {
+        let why = match file.content.len() {
+            size if size > yaml::FILE_LIMIT => over_limit(size, yaml::FILE_LIMIT),
+            _ => job.snapshot.why_unreadable(path),
+        };
+        Box::new(job.error(codes::LAYER_FILE, format!("{path} {why}")).at(Location::new(path, 1, 1)))
+    })
 }
 
 /// A file that looks as if it had a meaning in a layer and has none.

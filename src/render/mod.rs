@@ -16,6 +16,7 @@
 //! - [`charts`] asks for what a Helm chart makes, which is then like what templates make; [`hooks`] says
 //!   which of it comes before or after the rest, and names each run of it after its release;
 //! - [`foreign_marks`] reads what objects say for other tools; [`remarks`] keeps what is to be told of that;
+//! - [`named_charts`] holds the names of charts in layers to those that there are;
 //! - [`routes`] leads hosts to the Services of the app;
 //! - [`mod@project`] makes the objects of a project, [`allowed`] holds apps to what theirs allows;
 //! - [`patches`] changes objects, layer by layer;
@@ -49,6 +50,7 @@ mod layer_file;
 mod layers;
 mod lists;
 mod mistakes;
+mod named_charts;
 mod nodes;
 mod nulls;
 mod objects;
@@ -80,6 +82,7 @@ pub use all::{Memory, Render, Renders};
 pub use claims::{Claims, objects_in_two_apps};
 use definitions::Definitions;
 use inputs::Inputs;
+pub use named_charts::charts_of_no_app;
 use patches::idle_mistake as idle_patch;
 use remarks::Remarks;
 use site::{Facts, Site};

@@ -1,5 +1,6 @@
 mod explain;
 mod facts;
+mod layer_file;
 mod memory;
 mod patches;
 
