@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::Context;
-use super::definitions::Definitions;
 use super::engine::{self, Engine};
 use super::layers::{Source, too_wide};
 use super::patches::Used;
 use super::stacks::Stack;
-use super::{Found, Job, codes, documents, foreign_marks, hooks, mistakes, pods};
+use super::{Found, Job, codes, documents, foreign_marks, mistakes, pods};
 use crate::fleet::files_of;
 use crate::model::{Diagnostic, Location, Objects, Snapshot};
 
@@ -54,12 +53,7 @@ pub fn render(
         patches.apply_below(job, &mut made, used).and_then(|()| patches.apply_of_app(job, &mut made, used));
     let marked = patched.and_then(|()| foreign_marks::read(job, &mut made));
     wrong.extend(marked.err().into_iter().flatten());
-    hooks::name_runs(&mut made);
-    let definitions = Definitions::of(&made);
-    let mut found = Found::new();
-    for document in made {
-        wrong.extend(add(job, &mut found, document, &definitions));
-    }
+    let found = pods::finish(job, made, "", &mut wrong);
     if wrong.is_empty() { Ok(found) } else { Err(wrong) }
 }
 
@@ -80,29 +74,4 @@ fn template(
             engine.render(file, context.variables()).map_err(mistake)
         })?;
     documents::of_output(job, file, &output)
-}
-
-fn add(
-    job: &Job<'_>,
-    found: &mut Found,
-    document: documents::Document,
-    definitions: &Definitions,
-) -> Option<Diagnostic> {
-    match documents::finish(job, document, definitions) {
-        Ok(object) => match found.get(&object.id) {
-            Some((first, _)) => match pods::joined(job, first, &object) {
-                Ok(Some(one)) => {
-                    found.insert(one.id.clone(), (one, String::new()));
-                    None
-                }
-                Ok(None) => None,
-                Err(mistake) => Some(*mistake),
-            },
-            None => {
-                found.insert(object.id.clone(), (object, String::new()));
-                None
-            }
-        },
-        Err(mistake) => Some(*mistake),
-    }
 }

@@ -1,5 +1,7 @@
 //! Components and AppSets: every template once for each podSet.
 
+use std::collections::btree_map::Entry;
+
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
@@ -9,6 +11,7 @@ use super::engine::Engine;
 use super::patches::{Patches, Used};
 use super::stacks::Stack;
 use super::{Found, Job, app_set, charts, codes, documents, foreign_marks, hooks, mistakes, values};
+use crate::model::labels::PRUNE;
 use crate::model::{
     AppSpec, Component, Diagnostic, Location, RenderedObject, image_tag, retag, with_version,
 };
@@ -35,8 +38,8 @@ pub fn render(job: &Job<'_>, stack: &Stack, used: &mut Used) -> Result<Found, Ve
         let (pod_set, values) = complete(job, &pod_set, of_layers.clone());
         let context = Context::new(job, values, Some(&pod_set));
         match one(job, engine, &pod_set, &context, of_chart, patches, used) {
-            Ok(objects) => objects.into_iter().for_each(|object| {
-                mistakes.extend(add(job, &mut found, object, &pod_set.name));
+            Ok(objects) => objects.into_values().for_each(|(object, pod_set)| {
+                mistakes.extend(add(job, &mut found, object, &pod_set));
             }),
             Err(mut of_pod_set) => mistakes.append(&mut of_pod_set),
         }
@@ -53,7 +56,7 @@ fn one(
     of_chart: Vec<Document>,
     patches: &Patches,
     used: &mut Used,
-) -> Result<Vec<RenderedObject>, Vec<Diagnostic>> {
+) -> Result<Found, Vec<Diagnostic>> {
     let (mut made, mut wrong) = (of_chart, Vec::new());
     for template in &engine.rendered {
         let documents = engine
@@ -74,40 +77,61 @@ fn one(
     }
     patches.apply_of_app(job, &mut made, used)?;
     foreign_marks::read(job, &mut made)?;
+    let found = finish(job, made, &pod_set.name, &mut wrong);
+    if wrong.is_empty() { Ok(found) } else { Err(wrong) }
+}
+
+/// The objects of all documents of one render, by the podSet that they are of.
+pub fn finish(job: &Job<'_>, mut made: Vec<Document>, pod_set: &str, wrong: &mut Vec<Diagnostic>) -> Found {
     hooks::name_runs(&mut made);
     let definitions = Definitions::of(&made);
-    let mut objects: Vec<RenderedObject> = Vec::new();
+    let mut found = Found::new();
     for document in made {
-        match documents::finish(job, document, &definitions) {
-            Ok(object) => match objects.iter_mut().find(|first| first.id == object.id) {
-                Some(first) => match joined(job, first, &object) {
-                    Ok(Some(one)) => *first = one,
-                    Ok(None) => {}
-                    Err(mistake) => wrong.push(*mistake),
-                },
-                None => objects.push(object),
+        let object = match documents::finish(job, document, &definitions) {
+            Ok(object) => object,
+            Err(mistake) => {
+                wrong.push(*mistake);
+                continue;
+            }
+        };
+        match found.entry(object.id.clone()) {
+            Entry::Vacant(place) => {
+                place.insert((object, pod_set.to_owned()));
+            }
+            Entry::Occupied(mut known) => match joined(job, &known.get().0, &object) {
+                Ok(one) => known.get_mut().0 = one,
+                Err(mistake) => wrong.push(*mistake),
             },
-            Err(mistake) => wrong.push(*mistake),
         }
     }
-    if wrong.is_empty() { Ok(objects) } else { Err(wrong) }
+    found
 }
 
-/// Charts bring the definitions that they need, and several may need the same.
-fn is_same_definition(first: &RenderedObject, second: &RenderedObject) -> bool {
-    second.defines.is_some() && first.hash == second.hash
+/// Charts bring the definitions that they need, and several may need the same. Of one in `crds/` it is said that it stays: then it
+/// does, wherever else it stands.
+fn same_definition<'o>(first: &'o RenderedObject, second: &'o RenderedObject) -> Option<&'o RenderedObject> {
+    second.defines.as_ref()?;
+    if first.hash == second.hash {
+        return Some(first);
+    }
+    let said = |object: &RenderedObject| {
+        let mut fields = object.body.fields();
+        let annotations = fields.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        (annotations.and_then(|annotations| annotations.shift_remove(PRUNE)), fields)
+    };
+    let ((_, of_first), (kept, of_second)) = (said(first), said(second));
+    let stays = kept.is_some_and(|kept| kept == "keep");
+    (of_first == of_second).then_some(if stays { second } else { first })
 }
 
-/// One object from two places of one render: what both make of it, if it is not as the first says.
-pub fn joined(
+/// One object from two places of one render: what both make of it.
+fn joined(
     job: &Job<'_>,
     first: &RenderedObject,
     second: &RenderedObject,
-) -> Result<Option<RenderedObject>, Box<Diagnostic>> {
-    if is_same_definition(first, second) {
-        return Ok(None);
-    }
-    hooks::both(first, second).map(Some).ok_or_else(|| Box::new(twice(job, first, second)))
+) -> Result<RenderedObject, Box<Diagnostic>> {
+    let one = same_definition(first, second).cloned().or_else(|| hooks::both(first, second));
+    one.ok_or_else(|| Box::new(twice(job, first, second)))
 }
 
 pub fn twice(job: &Job<'_>, first: &RenderedObject, second: &RenderedObject) -> Diagnostic {
@@ -137,11 +161,15 @@ pub fn twice(job: &Job<'_>, first: &RenderedObject, second: &RenderedObject) -> 
 
 /// An object that several podSets make alike is one object.
 fn add(job: &Job<'_>, found: &mut Found, object: RenderedObject, pod_set: &str) -> Option<Diagnostic> {
-    let Some((first, of)) = found.get(&object.id) else {
+    let Some((first, of)) = found.get_mut(&object.id) else {
         found.insert(object.id.clone(), (object, pod_set.to_owned()));
         return None;
     };
     if first.hash == object.hash {
+        return None;
+    }
+    if let Some(one) = same_definition(first, &object).cloned() {
+        *first = one;
         return None;
     }
     let message = format!(
@@ -205,4 +233,32 @@ fn of_component(component: &Component) -> Map<String, Value> {
         }
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definition_stays_where_one_of_its_places_says_so() {
+        let definition = |annotations: Value, scope: &str| RenderedObject {
+            defines: Some(("a.io".into(), "Web".into())),
+            ..RenderedObject::of_test(
+                &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                    "metadata": {"name": "webs.a.io", "annotations": annotations}, "spec": {"scope": scope}}),
+                None,
+            )
+        };
+        let plain = definition(json!({"a": "b"}), "Cluster");
+        let kept = definition(json!({"a": "b", "tutti.dev/prune": "keep"}), "Cluster");
+        for (first, second, expected) in
+            [(&plain, &kept, &kept), (&kept, &plain, &kept), (&plain, &plain, &plain), (&kept, &kept, &kept)]
+        {
+            assert_eq!(same_definition(first, second), Some(expected));
+        }
+        assert_eq!(same_definition(&plain, &definition(json!({"a": "b"}), "Namespaced")), None);
+        assert_eq!(same_definition(&plain, &definition(json!({"a": "c"}), "Cluster")), None);
+        let other = RenderedObject { defines: None, ..kept };
+        assert_eq!(same_definition(&plain, &other), None);
+    }
 }
