@@ -36,10 +36,10 @@ pub const TIE: &str = "E3022";
 pub const LAYER: &str = "E3023";
 /// A file that has no meaning in a layer.
 pub const LAYER_FILE: &str = "E3024";
-/// A podSpec.template without a Deployment to merge it over.
-pub const NO_WORKLOAD: &str = "E3031";
 /// A null where the cluster would take an empty value.
 pub const NULL: &str = "E3025";
+/// A podSpec.template without a Deployment to merge it over.
+pub const NO_WORKLOAD: &str = "E3031";
 /// A podSpec.template that cannot be merged.
 pub const POD_TEMPLATE: &str = "E3032";
 /// A selector that its own pods do not fit.
@@ -63,15 +63,15 @@ pub const CHART_RENDERER: &str = "E3048";
 /// What an app says of the hooks of its charts is nothing that can be done.
 pub const CHART_HOOK: &str = "E3049";
 /// A chart that asks the cluster (a warning).
+pub const CHART_LOOKUP: &str = "E3051";
+/// A chart that makes something else each time (a warning).
+pub const CHART_CHANGES: &str = "E3052";
 /// A podSet sets what its chart has no value for.
 pub const CHART_WITHOUT_VALUE: &str = "E3053";
 /// `{{` in values of a chart.
 pub const VALUES_NOT_TEMPLATED: &str = "E3054";
 /// An annotation on the labels of charts that cannot be understood.
 pub const CHART_LABELS: &str = "E3055";
-pub const CHART_LOOKUP: &str = "E3051";
-/// A chart that makes something else each time (a warning).
-pub const CHART_CHANGES: &str = "E3052";
 /// A patch that is none, or that its object cannot take.
 pub const PATCH: &str = "E3061";
 /// A patch that fits no object of any app.

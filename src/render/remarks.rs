@@ -1,9 +1,7 @@
 //! What is said of the marks of other tools: each mark once for an app, with the objects that have it.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use parking_lot::Mutex;
 
 use super::{Job, codes};
 use crate::model::{Location, Mark};
@@ -16,16 +14,16 @@ type Objects = BTreeSet<(Location, String)>;
 
 /// The marks that one render found.
 #[derive(Clone, Debug, Default)]
-pub struct Remarks(Arc<Mutex<BTreeMap<Mark, Objects>>>);
+pub struct Remarks(RefCell<BTreeMap<Mark, Objects>>);
 
 impl Remarks {
     pub fn note(&self, mark: Mark, object: String, source: &Location) {
-        self.0.lock().entry(mark).or_default().insert((source.clone(), object));
+        self.0.borrow_mut().entry(mark).or_default().insert((source.clone(), object));
     }
 
     /// Adds them to the warnings of the render.
     pub fn tell(&self, job: &Job<'_>) {
-        for (mark, about) in self.0.lock().iter() {
+        for (mark, about) in self.0.borrow().iter() {
             let Some((first, _)) = about.first() else { continue };
             let objects = named(about);
             match mark.equal() {
