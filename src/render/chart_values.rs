@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::layers::{Layer, Layers, SHIPPED, Source};
+use super::layer_file::FILE;
+use super::layers::{Layer, Layers, SHIPPED};
 use super::{Job, chart_images, codes, values};
 use crate::fleet::charts::says;
 use crate::fleet::layers::TEMPLATES;
@@ -27,6 +28,8 @@ pub struct Given<'a> {
 struct Written<'a> {
     file: String,
     text: &'a str,
+    /// The keys above them.
+    below: Vec<String>,
 }
 
 impl Given<'_> {
@@ -37,16 +40,16 @@ impl Given<'_> {
 
 /// Values over those of the chart, lowest first: the layers that reach it, what the podSet says of itself, its rawValues.
 pub fn layered<'a>(
-    job: &Job<'_>,
+    job: &'a Job<'_>,
     layers: &'a Layers,
     pod_set: &AssignedPodSet,
     chart: &Chart,
 ) -> Result<Vec<Given<'a>>, Vec<Diagnostic>> {
     let (mut list, mut mistakes) = (Vec::new(), Vec::new());
-    for (layer, source) in reaching(layers, chart) {
-        let written = Some(Written { file: source.path.clone(), text: &source.text });
-        match values::of_layer(job, layer) {
-            Ok(values) => list.push(Given { values, written }),
+    let name = name_of(chart);
+    for layer in &layers.list {
+        match of_layer(job, layer, &name) {
+            Ok(mut given) => list.append(&mut given),
             Err(mut found) => mistakes.append(&mut found),
         }
     }
@@ -83,18 +86,22 @@ fn of_pod_sets(values: &Map<String, Value>) -> Map<String, Value> {
     OF_POD_SETS.iter().filter_map(of_name).collect()
 }
 
-/// The layers whose values reach a chart: the app's own, and shared ones that say so. The shipped layers speak to the
-/// shipped templates.
-fn reaching<'l>(
-    layers: &'l Layers,
-    chart: &Chart,
-) -> impl Iterator<Item = (&'l Layer, &'l Source)> + use<'l> {
-    let name = name_of(chart);
-    layers.list.iter().filter_map(move |layer| {
-        let source = layer.values.as_ref().filter(|source| !source.path.starts_with(SHIPPED))?;
-        let reaches = !layer.folder.starts_with(TEMPLATES) || layer.charts.reach(&name);
-        reaches.then_some((layer, source))
-    })
+/// The values of a layer that reach a chart: those of an app's own layer, of shared ones that say so, and what stands below the name
+/// of the chart. The shipped layers speak to the shipped templates.
+fn of_layer<'a>(job: &'a Job<'_>, layer: &'a Layer, chart: &str) -> Result<Vec<Given<'a>>, Vec<Diagnostic>> {
+    let reaches = !layer.folder.starts_with(TEMPLATES) || layer.charts.reach(chart);
+    let mut list = Vec::new();
+    if let Some(source) = layer.values.as_ref().filter(|it| reaches && !it.path.starts_with(SHIPPED)) {
+        let written = Written { file: source.path.clone(), text: &source.text, below: Vec::new() };
+        list.push(Given { values: values::of_layer(job, layer)?, written: Some(written) });
+    }
+    if let Some(values) = layer.charts.own(chart) {
+        let file = format!("{}{FILE}", layer.folder);
+        let text = job.snapshot.text(&file).unwrap_or_default();
+        let below = vec!["charts".to_owned(), chart.to_owned()];
+        list.push(Given { values: values.clone(), written: Some(Written { file, text, below }) });
+    }
+    Ok(list)
 }
 
 /// As its `Chart.yaml` says; of one that does not say it, the folder.
@@ -222,7 +229,7 @@ pub fn place_of(
         None => {
             let file = format!("{}values.yaml", chart.origin);
             let text = job.snapshot.text(&file)?;
-            Written { file, text }.place_of(&path)
+            Written { file, text, below: Vec::new() }.place_of(&path)
         }
     }
 }
@@ -230,10 +237,8 @@ pub fn place_of(
 impl Written<'_> {
     /// Of the key of a value.
     fn place_of(&self, path: &[&str]) -> Option<Location> {
-        let (documents, _) = yaml::parse(&self.file, self.text);
-        let root = &documents.first()?.root;
         let (last, before) = path.split_last()?;
-        Some(root.find(before)?.entry(last)?.location(&self.file))
+        self.look(|values| Some(values.find(before)?.entry(last)?.location(&self.file)))
     }
 
     /// Of the first value with `{{`.
@@ -241,9 +246,13 @@ impl Written<'_> {
         if !self.text.contains("{{") {
             return None;
         }
+        self.look(|values| Some(with_braces(values)?.location(&self.file)))
+    }
+
+    fn look(&self, place: impl Fn(&Node) -> Option<Location>) -> Option<Location> {
         let (documents, _) = yaml::parse(&self.file, self.text);
-        let node = with_braces(&documents.first()?.root)?;
-        Some(node.location(&self.file))
+        let root = &documents.first()?.root;
+        place(self.below.iter().try_fold(root, |node, key| node.get(key))?)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which cluster layers fit a cluster, the least specific first.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::layer_file::ForCharts;
@@ -119,6 +121,15 @@ fn same(job: &Job<'_>, one: &Layer, other: &Layer) -> Result<Vec<String>, Vec<Di
     let mut both = Vec::new();
     let (values_one, values_other) = (values::of_layer(job, one)?, values::of_layer(job, other)?);
     same_values(&values_one, &values_other, "values", &mut both);
+    for chart in one.charts.with_own().chain(other.charts.with_own()).collect::<BTreeSet<_>>() {
+        let of_chart = |layer: &Layer, values: &Map<String, Value>| match layer.charts.own(chart) {
+            Some(own) => own.clone(),
+            None if layer.charts.reach(chart) => values.clone(),
+            None => Map::new(),
+        };
+        let (one, other) = (of_chart(one, &values_one), of_chart(other, &values_other));
+        same_values(&one, &other, &format!("charts.{chart}"), &mut both);
+    }
     let templates = one.templates.keys().filter(|name| other.templates.contains_key(*name));
     both.extend(templates.map(|name| format!("the template {name}")));
     Ok(both)

@@ -1,13 +1,18 @@
-//! `layer.yaml`: which clusters a cluster layer is for, and whether the values of a layer reach charts.
+//! `layer.yaml`: which clusters a cluster layer is for, whether the values of a layer reach charts, and values for one chart alone.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use super::{Job, codes, layers};
+use serde_json::{Map, Value};
+
+use super::{Job, codes, layers, values};
 use crate::fleet::layers::TEMPLATES;
 use crate::manifest::kinds::placement;
 use crate::manifest::read::{Fields, Reading, Value as Field};
 use crate::manifest::yaml::{self, NodeKind};
 use crate::model::{Diagnostic, Location, Selector};
+
+/// Within the folder of its layer.
+pub const FILE: &str = "layer.yaml";
 
 /// The charts that the values of a layer reach. Those of an app's own layer reach its charts in any case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,16 +21,48 @@ pub enum ForCharts {
     #[default]
     None,
     All,
-    Named(BTreeSet<String>),
+    /// By the name of the chart.
+    Named(BTreeMap<String, OfChart>),
+}
+
+/// What reaches a chart that a layer names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OfChart {
+    /// The values of the layer.
+    Layer,
+    /// Values that stand below its name, and reach no other chart.
+    Own(Map<String, Value>),
 }
 
 impl ForCharts {
+    /// Whether the `values.yaml` of the layer does.
     pub fn reach(&self, chart: &str) -> bool {
         match self {
             Self::None => false,
             Self::All => true,
-            Self::Named(names) => names.contains(chart),
+            Self::Named(charts) => charts.get(chart) == Some(&OfChart::Layer),
         }
+    }
+
+    /// The values below the name of a chart.
+    pub fn own(&self, chart: &str) -> Option<&Map<String, Value>> {
+        match self {
+            Self::Named(charts) => match charts.get(chart)? {
+                OfChart::Own(values) => Some(values),
+                OfChart::Layer => None,
+            },
+            Self::None | Self::All => None,
+        }
+    }
+
+    /// The charts that have values below their names.
+    pub fn with_own(&self) -> impl Iterator<Item = &str> {
+        let charts = match self {
+            Self::Named(charts) => Some(charts),
+            Self::None | Self::All => None,
+        };
+        let own = |(name, of): (_, &OfChart)| matches!(of, OfChart::Own(_)).then_some(name);
+        charts.into_iter().flatten().filter_map(own).map(String::as_str)
     }
 }
 
@@ -38,7 +75,7 @@ pub struct LayerFile {
 
 /// The file of a layer; `None` where there is none. `of_clusters`: the layer must say for which clusters it is.
 pub fn read(job: &Job<'_>, folder: &str, of_clusters: bool) -> Result<Option<LayerFile>, Vec<Diagnostic>> {
-    let path = format!("{folder}layer.yaml");
+    let path = format!("{folder}{FILE}");
     let Some(file) = job.snapshot.files.get(&path) else { return Ok(None) };
     let text = layers::text(job, &path, file).map_err(|mistake| vec![*mistake])?;
     let (documents, mut mistakes) = yaml::parse(&path, text);
@@ -46,6 +83,10 @@ pub fn read(job: &Job<'_>, folder: &str, of_clusters: bool) -> Result<Option<Lay
     if let Some(second) = documents.get(1) {
         let place = second.root.location(&path);
         reading.mistake(codes::LAYER, "one document was expected, this is another", place, "");
+    }
+    if let Some(Value::Object(written)) = documents.first().map(|document| document.root.to_json()) {
+        values::refuse_encrypted(job, &written, &Location::new(&path, 1, 1))
+            .map_err(|mistake| vec![*mistake])?;
     }
     let is_own = !folder.starts_with(TEMPLATES);
     let file = documents.first().and_then(|document| {
@@ -71,7 +112,7 @@ pub fn read(job: &Job<'_>, folder: &str, of_clusters: bool) -> Result<Option<Lay
     }
 }
 
-/// `true`, `"*"`, or names of charts. An app's own layer (`is_own`) reaches its charts, and can say nothing else.
+/// `true`, `"*"`, names of charts, or a map of them. An app's own layer (`is_own`) reaches its charts, and can say nothing else.
 fn for_charts(value: &Field<'_>, is_own: bool, reading: &mut Reading<'_>) -> Option<ForCharts> {
     match &value.node.kind {
         NodeKind::Bool(false, _) | NodeKind::Seq(_) if is_own => {
@@ -87,10 +128,34 @@ fn for_charts(value: &Field<'_>, is_own: bool, reading: &mut Reading<'_>) -> Opt
         NodeKind::Seq(_) => {
             let names = reading.texts(value)?;
             let all = names.iter().any(|name| name == "*");
-            Some(if all { ForCharts::All } else { ForCharts::Named(names.into_iter().collect()) })
+            let named = || names.into_iter().map(|name| (name, OfChart::Layer)).collect();
+            Some(if all { ForCharts::All } else { ForCharts::Named(named()) })
+        }
+        NodeKind::Map(_) => {
+            let entries = reading.entries(value)?;
+            // All of them are read before one that failed gives up the whole.
+            let charts: Vec<_> = entries
+                .into_iter()
+                .map(|(name, value)| Some((name.to_owned(), of_chart(&value, reading)?)))
+                .collect();
+            Some(ForCharts::Named(charts.into_iter().collect::<Option<_>>()?))
         }
         _ => {
-            reading.wrong_type(value, "true, false, or a list of the names of charts");
+            reading.wrong_type(
+                value,
+                "true, false, a list of the names of charts, or a map with values for each",
+            );
+            None
+        }
+    }
+}
+
+fn of_chart(value: &Field<'_>, reading: &mut Reading<'_>) -> Option<OfChart> {
+    match (&value.node.kind, value.node.to_json()) {
+        (NodeKind::Bool(true, _), _) => Some(OfChart::Layer),
+        (_, Value::Object(values)) => Some(OfChart::Own(values)),
+        _ => {
+            reading.wrong_type(value, "a map of values for this chart, or true");
             None
         }
     }

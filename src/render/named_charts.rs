@@ -36,7 +36,9 @@ fn named_in(file: &str, snapshot: &Snapshot) -> Vec<(String, Location)> {
     let charts = documents.first().and_then(|document| document.root.get("charts"));
     let items = charts.and_then(Node::as_seq).into_iter().flatten();
     let items = items.filter_map(|item| Some((item.as_str()?.to_owned(), item.location(file))));
-    items.filter(|(name, _)| name != "*").collect()
+    let entries = charts.and_then(Node::as_map).into_iter().flatten();
+    let entries = entries.map(|entry| (entry.key.clone(), entry.location(file)));
+    items.filter(|(name, _)| name != "*").chain(entries).collect()
 }
 
 /// Of all charts of the fleet; `None` when one of them cannot be read.
@@ -88,5 +90,8 @@ mod tests {
         check(base, "charts: true", &[]);
         let told = "warning[E3023]: no app has a chart of the name ngnix at templates/base/layer.yaml:1:10";
         check(base, "charts: [ngnix, nginx]", &[told]);
+        check(base, "charts: {nginx: {a: 1}}", &[]);
+        let told = "warning[E3023]: no app has a chart of the name redis at apps/web/layer/layer.yaml:1:10";
+        check("apps/web/layer/layer.yaml", "charts: {redis: {a: 1}, nginx: true}", &[told]);
     }
 }

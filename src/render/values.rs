@@ -28,10 +28,19 @@ pub fn of_layer(job: &Job<'_>, layer: &Layer) -> Result<Map<String, Value>, Vec<
         let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), code: codes::VALUES, ..mistake };
         mistakes.into_iter().map(rescope).collect::<Vec<_>>()
     })?;
-    if sops::is_envelope(values.get(sops::KEY)) || sealed::ciphertext(&values).is_some() {
-        return Err(vec![encrypted(job, source.start())]);
-    }
+    refuse_encrypted(job, &values, &source.start()).map_err(|mistake| vec![*mistake])?;
     Ok(values)
+}
+
+pub fn refuse_encrypted(
+    job: &Job<'_>,
+    values: &Map<String, Value>,
+    file: &Location,
+) -> Result<(), Box<Diagnostic>> {
+    if sops::is_envelope(values.get(sops::KEY)) || sealed::ciphertext(values).is_some() {
+        return Err(Box::new(encrypted(job, file.clone())));
+    }
+    Ok(())
 }
 
 /// Values are not opened, and must not be taken as they are.

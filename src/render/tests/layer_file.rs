@@ -16,3 +16,37 @@ fn layer_file_without_effect_is_refused() {
     let result = render(&fleet(&snapshot), &snapshot, &NoCharts, &target);
     check_mistake(result, "templates/base/layer.yaml is not UTF-8 text", "");
 }
+
+#[test]
+fn values_for_one_chart_are_a_map() {
+    let base = "templates/base/layer.yaml";
+    let check = |text: &str, line: &str| check_mistake(web(&[(base, text)]), line, "");
+    check("charts: {redis: false}", "must be a map of values for this chart, or true");
+    check("charts: {redis: [1]}", "must be a map of values for this chart, or true");
+    assert!(web(&[(base, "charts: {redis: {}, kafka: true}")]).is_ok());
+    assert!(web(&[("apps/web/layer/layer.yaml", "charts: {redis: {a: 1}}")]).is_ok());
+}
+
+#[test]
+fn equal_cluster_layers_set_a_value_of_a_chart_once() {
+    let one = "clusters: {matchLabels: {zone: bj}}\n";
+    let two = "clusters: {matchLabels: {environment: test}}\n";
+    let result = |charts: [&str; 2], values: &str| {
+        let [one, two] = [format!("{one}charts: {}", charts[0]), format!("{two}charts: {}", charts[1])];
+        web(&[
+            ("templates/cluster/one/layer.yaml", &one),
+            ("templates/cluster/two/layer.yaml", &two),
+            ("templates/cluster/two/values.yaml", values),
+        ])
+    };
+    let check = |charts: [&str; 2], values: &str, told: &str| {
+        check_mistake(result(charts, values), told, "more specific")
+    };
+    let redis = "{redis: {replica: {count: 2}}}";
+    check([redis, "{redis: {replica: {count: 3}}}"], "", "both set charts.redis.replica.count");
+    check([redis, "{redis: true}"], "replica: {count: 3}", "both set charts.redis.replica.count");
+    check([redis, "true"], "replica: {count: 3}", "both set charts.redis.replica.count");
+    for charts in ["{redis: {replica: {name: a}}}", "{kafka: {replica: {count: 2}}}", "false", "[kafka]"] {
+        assert!(result([redis, charts], "replica: {count: 3}").is_ok(), "{charts}");
+    }
+}

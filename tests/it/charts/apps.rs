@@ -117,6 +117,35 @@ fn values_come_from_chart_layers_pod_set_and_raw_values() {
 }
 
 #[test]
+fn values_below_the_name_of_a_chart_reach_it_alone() {
+    let (base, file) =
+        (("templates/base/values.yaml", "colour: green\nsize: 2\n"), "templates/base/layer.yaml");
+    let image = || json!({"registry": "docker.io", "repository": "web", "tag": "v0"});
+    let gone = r#"{"a":1,"b":2}"#;
+    let check = |layer: &str, more: &[(&str, &str)], arguments: [&str; 3]| {
+        check(&app("", ""), &[&[base, (file, layer)], more].concat(), 1, image(), arguments);
+    };
+    check("charts: {web: {colour: blue, gone: {a: null}}, other: true}", &[], ["blue", "1", r#"{"b":2}"#]);
+    check("charts: {web: true, other: {colour: blue}}", &[], ["green", "2", gone]);
+    let own = [
+        ("apps/web/layer/values.yaml", "size: 3\ncolour: grey\n"),
+        ("apps/web/layer/layer.yaml", "charts: {web: {size: 4}}"),
+    ];
+    check("charts: {web: {colour: blue, size: 2}}", &own, ["grey", "4", gone]);
+
+    let below = [(file, "charts: {web: {replicaCount: 2, colour: blue}}")];
+    let layers = json!({"registry": "docker.io", "repository": "web", "tag": "v7"});
+    let arguments = ["pink", "1", gone];
+    self::check(
+        &app(", replicas: 4, version: v7, rawValues: {colour: pink}", ""),
+        &below,
+        4,
+        layers,
+        arguments,
+    );
+}
+
+#[test]
 fn image_of_the_pod_set_replaces_parts_that_a_layer_brings() {
     let check = |pod_set: &str, layer: &str, expected: Value| {
         let (chart, own) = ("charts/web/values.yaml", "apps/web/layer/values.yaml");
@@ -161,6 +190,13 @@ fn values_that_are_encrypted_are_refused() {
         let said: Vec<String> = mistakes.iter().map(|mistake| mistake.message.clone()).collect();
         assert_eq!(said, [format!("{file} is encrypted with SOPS, which is not supported here yet")]);
     }
+    let below = format!("charts: {{web: {{{}}}}}", encrypted.trim_end().replace("ENC", "'ENC") + "'");
+    let file = "templates/base/layer.yaml";
+    let mistakes = only(&renders(&app("", ""), &[(file, &below)], &NoCharts)).expect_err("refused");
+    assert_eq!(
+        mistakes[0].message,
+        format!("{file} is encrypted with SOPS, which is not supported here yet")
+    );
 }
 
 #[test]
@@ -349,6 +385,8 @@ fn schema_violation_names_the_line_of_the_value() {
     check(", replicas: 4", &[], ".Values.replicaCount", "apps/web/app.yaml:6");
     check(", version: '7'", &[], ".Values.image.tag", "apps/web/app.yaml:6");
     let policy = ("apps/web/layer/values.yaml", "image:\n  pullPolicy: 1\n");
+    let below = ("templates/base/layer.yaml", "charts:\n  other: {size: 1}\n  web:\n    gone:\n      a: 2\n");
+    check("", &[below], ".Values.gone.a", "templates/base/layer.yaml:5");
     check(", version: v7", &[policy], ".Values.image.pullPolicy", "apps/web/layer/values.yaml:2");
     let values = ("charts/web/values.yaml", "replicaCount: 1\ncolour: red\nsize: small\n");
     check("", &[values], ".Values.size", "charts/web/values.yaml:3");
