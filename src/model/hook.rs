@@ -100,19 +100,28 @@ pub struct InstallMark {
     /// Digits of the digest of all that the release is.
     release: String,
     pub is_of_hook: bool,
+    /// It has come to its end. One object says so.
+    pub is_over: bool,
 }
 
 impl InstallMark {
     const OF_HOOK: &str = "-hook";
+    const OVER: &str = "-over";
 
     pub fn new(release: &Digest, is_of_hook: bool) -> Self {
-        Self { release: release.short(), is_of_hook }
+        Self { release: release.short(), is_of_hook, is_over: false }
+    }
+
+    #[must_use]
+    pub fn over(self, is_over: bool) -> Self {
+        Self { is_over, ..self }
     }
 
     /// What an annotation says.
     pub fn parse(text: &str) -> Self {
-        let release = text.strip_suffix(Self::OF_HOOK);
-        Self { release: release.unwrap_or(text).to_owned(), is_of_hook: release.is_some() }
+        let (of_hook, over) = (text.strip_suffix(Self::OF_HOOK), text.strip_suffix(Self::OVER));
+        let release = of_hook.or(over).unwrap_or(text).to_owned();
+        Self { release, is_of_hook: of_hook.is_some(), is_over: over.is_some() }
     }
 
     pub fn is_of(&self, release: &Digest) -> bool {
@@ -122,7 +131,12 @@ impl InstallMark {
 
 impl fmt::Display for InstallMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.release, if self.is_of_hook { Self::OF_HOOK } else { "" })
+        let suffix = match (self.is_of_hook, self.is_over) {
+            (true, _) => Self::OF_HOOK,
+            (false, true) => Self::OVER,
+            (false, false) => "",
+        };
+        write!(f, "{}{suffix}", self.release)
     }
 }
 

@@ -11,9 +11,8 @@ use super::{
     replacement, waves,
 };
 use crate::model::{
-    AppId, ClusterState, DriftMode, FieldPath, ForeignField, IgnoreRule, InstallMark, Kind, Live, Mode,
-    ObjectId, Observation, Occasion, Rendered, RenderedObject, Revision, Status, Stranger, Taint, Takeover,
-    ignored, labels,
+    AppId, ClusterState, DriftMode, FieldPath, ForeignField, IgnoreRule, Kind, Live, Mode, ObjectId,
+    Observation, Rendered, RenderedObject, Revision, Status, Stranger, Taint, Takeover, ignored, labels,
 };
 use crate::render::Claims;
 
@@ -83,19 +82,17 @@ pub fn compute(input: &Input<'_>) -> Plan {
     let Input { instance, rendered, observation, .. } = *input;
     let waits = input.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
     let release = rendered.digest();
-    let occasion = occasion::of(input, &release);
-    let barriers = Barriers::of(input, occasion);
+    let season = occasion::of(input, &release);
+    let barriers = Barriers::of(input, season);
     let targets: Vec<_> = rendered.objects.iter().filter_map(target_of_autoscaler).collect();
     let autoscaled =
         targets.iter().map(|(namespace, kind, name)| (*namespace, kind.as_str(), name.as_str())).collect();
     let mut steps: Vec<Step> =
         rendered.objects.iter().map(|object| step(input, waits, &barriers, &autoscaled, object)).collect();
-    if occasion == Some(Occasion::Install) {
-        for step in &mut steps {
-            step.install = Some(InstallMark::new(&release, step.hook.is_some()));
-        }
-    }
     steps.sort_by(|one, other| (one.turn(), &one.object).cmp(&(other.turn(), &other.object)));
+    if let Some(season) = season {
+        occasion::mark(input, &release, season, barriers.are_past(), &mut steps);
+    }
     Plan {
         app: rendered.app.clone(),
         cluster: rendered.cluster.clone(),

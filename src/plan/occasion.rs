@@ -1,28 +1,41 @@
 //! Whether a release is the first of its app on a cluster, for hooks that are of the first alone or of all but the first.
 //!
 //! What is applied of a first release carries its mark. So it is known for the first one as long as nothing of it changes, whatever
-//! of it came already, and whoever goes on with it.
+//! of it came already, and whoever goes on with it. When it has come to its end one object says so, whatever becomes of its Jobs.
 
 use std::sync::Arc;
 
-use super::{Input, Reason};
+use super::compute::hold;
+use super::{Action, Input, Reason, Step, drift};
 use crate::model::{Digest, Hook, InstallMark, Live, ObjectId, Occasion, labels};
 
-/// Which of the two it is; `None` where no hook asks.
-pub fn of(input: &Input<'_>, release: &Digest) -> Option<Occasion> {
+/// Which hooks come now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Season {
+    Install,
+    /// It is the first release, and over: neither those of the installation nor those of upgrades.
+    Installed,
+    Upgrade,
+}
+
+/// `None` where no hook asks.
+pub fn of(input: &Input<'_>, release: &Digest) -> Option<Season> {
     let objects = &input.rendered.objects;
     let asks = |hook: &Hook| hook.occasion != Occasion::Each;
     if !objects.iter().any(|object| object.hook.as_ref().is_some_and(asks)) {
         return None;
     }
     let app = input.rendered.app.to_string();
-    let mut main = main_marks(input, &app).peekable();
-    if main.peek().is_none() {
-        return Some(Occasion::Install);
+    let marks: Vec<Option<&InstallMark>> = main_marks(input, &app).collect();
+    if marks.is_empty() {
+        return Some(Season::Install);
     }
-    if main.any(|mark| mark.is_none()) {
+    if marks.contains(&None) {
         // It was there before, or is in the release of an upgrade already.
-        return Some(Occasion::Upgrade);
+        return Some(Season::Upgrade);
+    }
+    if let Some(over) = marks.iter().flatten().find(|mark| mark.is_over) {
+        return Some(if over.is_of(release) { Season::Installed } else { Season::Upgrade });
     }
     let ours = |id: &ObjectId| input.observation.objects.get(id).filter(|live| *live.app == *app);
     let is_of_this = |live: &Live| live.install.as_ref().is_some_and(|mark| mark.is_of(release));
@@ -32,7 +45,7 @@ pub fn of(input: &Input<'_>, release: &Digest) -> Option<Occasion> {
         let mut runs = objects.iter().filter(|it| it.hook.is_some_and(|hook| hook.is_once() && hook.runs));
         runs.any(|object| ours(&object.id).is_none())
     };
-    Some(if is_this || is_unfinished() { Occasion::Install } else { Occasion::Upgrade })
+    Some(if is_this || is_unfinished() { Season::Install } else { Season::Upgrade })
 }
 
 /// The marks of all that is there of the app, but its hooks.
@@ -57,10 +70,37 @@ fn main_marks<'i>(input: &'i Input<'_>, app: &'i str) -> impl Iterator<Item = Op
 }
 
 /// Why a hook that is not there does not come now. What runs nothing, as a Secret with a password, is kept there like anything else.
-pub fn out_of_season(hook: Hook, occasion: Option<Occasion>) -> Option<Reason> {
-    match (hook.occasion, occasion?) {
-        (Occasion::Install, Occasion::Upgrade) if hook.runs => Some(Reason::OnlyOnce),
-        (Occasion::Upgrade, Occasion::Install) => Some(Reason::OnlyLater),
+pub fn out_of_season(hook: Hook, season: Option<Season>) -> Option<Reason> {
+    match (hook.occasion, season?) {
+        (Occasion::Install, Season::Installed | Season::Upgrade) if hook.runs => Some(Reason::OnlyOnce),
+        (Occasion::Upgrade, Season::Install | Season::Installed) => Some(Reason::OnlyLater),
         _ => None,
+    }
+}
+
+/// Marks what is written of a first release. When nothing of it is left to do, one object that is as it was applied is applied once
+/// more, to say that it is over.
+pub fn mark(input: &Input<'_>, release: &Digest, season: Season, has_ended: bool, steps: &mut [Step]) {
+    if season == Season::Upgrade {
+        return;
+    }
+    for step in &mut *steps {
+        let mark = InstallMark::new(release, step.hook.is_some());
+        step.install = Some(mark.over(season == Season::Installed));
+    }
+    let is_left = |step: &Step| step.action == Action::Unchanged || step.is_out_of_season();
+    let is_held = hold(input.mode, input.cluster_state, input.paused).is_some();
+    if season == Season::Installed || !has_ended || is_held || !steps.iter().all(is_left) {
+        return;
+    }
+    let is_as_applied = |step: &&mut Step| {
+        let live = input.observation.objects.get(&step.object);
+        step.hook.is_none()
+            && step.reason == Reason::Same
+            && live.is_some_and(|it| drift::of(it, true).is_none())
+    };
+    if let Some(step) = steps.iter_mut().find(is_as_applied) {
+        (step.action, step.reason) = (Action::Configure, Reason::InstallationOver);
+        step.install.iter_mut().for_each(|mark| mark.is_over = true);
     }
 }

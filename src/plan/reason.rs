@@ -60,6 +60,8 @@ pub enum Reason {
         fields: Vec<String>,
     },
 
+    /// The first release has come to its end, which is noted on the object.
+    InstallationOver,
     /// A hook of the installation, which was.
     OnlyOnce,
     /// A hook of upgrades, and nothing of its app was there before this release.
@@ -271,6 +273,7 @@ impl fmt::Display for Reason {
             Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
             Self::Adopted(effect) => write_effect(effect, f),
             Self::AskedLately => f.write_str("whether it is still what was applied is asked once a minute"),
+            Self::InstallationOver => f.write_str("the installation is over, which is noted on it"),
             Self::OnlyOnce => f.write_str("a hook of the installation, which is over"),
             Self::OnlyLater => f.write_str("a hook of upgrades, and this is the first release here"),
             Self::WaitsForHook { hook, because, .. } => write!(f, "waits for hook {hook}: {because}"),

@@ -3,8 +3,9 @@
 //! Only what would be written is held back, so nothing that is as rendered ever waits; and what was released as rendered is
 //! repaired, whatever became of the hooks since.
 
-use super::{Action, Input, Phase, Reason, occasion};
-use crate::model::{Hook, Live, ObjectId, Occasion, RenderedObject, Stage, Status, SyncWave};
+use super::occasion::{self, Season};
+use super::{Action, Input, Phase, Reason};
+use crate::model::{Hook, Live, ObjectId, RenderedObject, Stage, Status, SyncWave};
 
 /// A place in the order of an app; what has the same place goes side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,17 +59,17 @@ pub struct Barriers<'a> {
     /// What an earlier wave runs may still be about to define the kinds of a later one.
     kinds_may_come: bool,
     /// Where hooks tell the first release from later ones: which one this is.
-    occasion: Option<Occasion>,
+    season: Option<Season>,
 }
 
 impl<'a> Barriers<'a> {
-    pub fn of(input: &Input<'a>, occasion: Option<Occasion>) -> Self {
+    pub fn of(input: &Input<'a>, season: Option<Season>) -> Self {
         let objects = &input.rendered.objects;
         let is_hook = |object: &RenderedObject| object.hook.is_some_and(|hook| hook.is_apart());
         let first_wave = objects.iter().filter(|object| !is_hook(object)).map(|object| object.wave).min();
         let first_wave = first_wave.unwrap_or_default();
         if objects.iter().all(|object| !is_hook(object) && object.wave == first_wave) {
-            return Self { released: true, first_wave, occasion, ..Self::default() };
+            return Self { released: true, first_wave, season, ..Self::default() };
         }
         let app = input.rendered.app.to_string();
         let live = |object: &RenderedObject| {
@@ -81,7 +82,7 @@ impl<'a> Barriers<'a> {
             .filter_map(|object| Some((object.hook.filter(|hook| hook.runs)?, object)))
             .filter(|(_, object)| live(object).is_none_or(|live| live.health.status != Status::Current))
             .filter(|(hook, object)| {
-                occasion::out_of_season(*hook, occasion).is_none()
+                occasion::out_of_season(*hook, season).is_none()
                     || input.observation.objects.contains_key(&object.id)
             })
             .map(|(hook, object)| (hook, &object.id))
@@ -94,13 +95,18 @@ impl<'a> Barriers<'a> {
             unready: unready.map(|object| (object.wave, &object.id)).min(),
             first_wave,
             kinds_may_come: input.kinds_may_come,
-            occasion,
+            season,
         }
     }
 
     /// Why a hook that is not there does not come with this release.
     pub fn out_of_season(&self, object: &RenderedObject) -> Option<Reason> {
-        occasion::out_of_season(object.hook?, self.occasion)
+        occasion::out_of_season(object.hook?, self.season)
+    }
+
+    /// All hooks came to a good end, and all else is there as rendered and healthy.
+    pub fn are_past(&self) -> bool {
+        self.open.is_empty() && self.unready.is_none()
     }
 
     /// What is decided of an object, or that it waits. `was_released`: as it is rendered, it was applied before it lost its marks.

@@ -95,6 +95,24 @@ async fn an_upgrade_stays_one_when_its_process_dies() {
     }
 }
 
+/// Its name has the version of its chart, and the finished Job of the version before was deleted.
+#[tokio::test(start_paused = true)]
+async fn run_of_the_installation_does_not_come_with_upgrades() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    live::delete(fleet.cluster("bj1"), "Job", "seed").await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    running.converged(&fleet.begin).await;
+    assert_eq!(runs(&fleet).await, set(&["migrate"]));
+    for value in ["second", "third"] {
+        let all = release(value).replace("name: seed", &format!("name: seed-{value}"));
+        let revision = fleet.push(&running, value, &[(ALL, Some(&all))]).await;
+        running.converged(&revision).await;
+        assert_eq!(runs(&fleet).await, set(&["check", "migrate"]), "{value}");
+    }
+}
+
 /// A chart makes the account of its Jobs as a hook, and goes on with it.
 #[tokio::test(start_paused = true)]
 async fn what_is_hook_and_object_comes_before_the_runs_and_stays() {
@@ -112,7 +130,9 @@ async fn what_is_hook_and_object_comes_before_the_runs_and_stays() {
         .filter(|(_, request)| request.is_write())
         .map(|(_, request)| request.resource)
         .collect();
-    assert_eq!(applied, ["serviceaccounts", "jobs.batch", "configmaps", "deployments.apps", "jobs.batch"]);
+    let release = ["serviceaccounts", "jobs.batch", "configmaps", "deployments.apps", "jobs.batch"];
+    // The last one says that the installation is over.
+    assert_eq!(applied, [&release[..], &["configmaps"]].concat());
     let robot =
         live::get(fleet.cluster("bj1"), "ServiceAccount", "default", "robot").await.expect("it is there");
     assert_eq!(robot["metadata"]["annotations"].get("helm.sh/hook"), None);

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::{empty, lines, live, parse, plan_with, rendered, with_absent, with_stranger};
-use crate::model::{Digest, Health, Hook, InstallMark, Observation, Occasion, Rendered, Stage, Status};
-use crate::plan::{Action, Plan};
+use crate::model::{
+    Digest, DriftMode, Health, Hook, InstallMark, Observation, Occasion, Rendered, Stage, Status,
+};
+use crate::plan::{Action, Input, Plan, Step};
 
 const CHECK: &str = "batch/v1/Job/shop/check-1";
 const PASSWORD: &str = "v1/ConfigMap/shop/password";
@@ -36,21 +38,23 @@ fn release() -> Rendered {
 }
 
 /// A cluster in which some objects are there; the others were looked for. `text^`: installed with this release, `text~`: with an
-/// earlier one, `text=`: with another content, `text…`: not there yet.
+/// earlier one, `text!` and `text~!`: and it says that the installation is over, `text=`: with another content, `text…`: not there
+/// yet.
 fn seen(objects: &[&str]) -> Observation {
     let mut observation = empty();
     Arc::make_mut(&mut observation.served).insert(parse(CHECK).0, true);
     observation = with_absent(observation, &ALL);
     for said in objects {
-        let text = said.trim_end_matches(['^', '~', '=', '…']);
+        let text = said.trim_end_matches(['^', '~', '!', '=', '…']);
         let content = if said.contains('=') { "b" } else { "a" };
         let mut record = live("pay", text, content);
         let is_of_hook = HOOKS.iter().any(|(hook, ..)| *hook == text) || text == OLD_RUN;
-        let mark = |release: &Digest| Some(Box::new(InstallMark::new(release, is_of_hook)));
-        if said.contains('^') {
-            record.install = mark(&release().digest());
-        } else if said.contains('~') {
+        let is_over = said.contains('!');
+        let mark = |release: &Digest| Some(Box::new(InstallMark::new(release, is_of_hook).over(is_over)));
+        if said.contains('~') {
             record.install = mark(&Digest::of(b"earlier"));
+        } else if said.contains(['^', '!']) {
+            record.install = mark(&release().digest());
         }
         if said.contains('…') {
             record.health = Health::new(Status::InProgress, "said");
@@ -61,12 +65,17 @@ fn seen(objects: &[&str]) -> Observation {
     observation
 }
 
-/// The steps that are not `unchanged`, without their reasons; those of what is marked as installed with `^`.
+/// The steps that are not `unchanged`, without their reasons; those of what is marked as installed with `^`, and with `!` where
+/// that is said to be over.
 fn shown(observation: &Observation) -> Vec<String> {
     let plan: Plan = plan_with(&release(), observation, |_| {});
     let steps = plan.steps.iter().filter(|step| step.action != Action::Unchanged);
-    let mark = |install: bool| if install { "^" } else { "" };
-    steps.map(|step| format!("{} {}{}", step.action, step.object, mark(step.install.is_some()))).collect()
+    let mark = |step: &Step| match &step.install {
+        Some(mark) if mark.is_over => "!",
+        Some(_) => "^",
+        None => "",
+    };
+    steps.map(|step| format!("{} {}{}", step.action, step.object, mark(step))).collect()
 }
 
 #[track_caller]
@@ -75,6 +84,8 @@ fn check(objects: &[&str], expected: &[&str]) {
 }
 
 const SKIPPED: &str = "skip Job shop/check-1^";
+/// Nothing is left to do but to say so.
+const OVER: &str = "configure ConfigMap shop/pay!";
 
 #[test]
 fn hooks_of_upgrades_do_not_run_at_the_installation() {
@@ -88,7 +99,7 @@ fn hooks_of_upgrades_do_not_run_at_the_installation() {
     let main = ["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay^", "apps/v1/Deployment/shop/pay^"];
     check(&main, &[SKIPPED, seed]);
     let all = [&main[..], &["batch/v1/Job/shop/seed^"]].concat();
-    check(&all, &[SKIPPED]);
+    check(&all, &[SKIPPED, OVER]);
     // What is deleted by hand comes back as it was.
     check(&[&main[..2], &all[3..]].concat(), &[SKIPPED, web]);
 }
@@ -116,13 +127,43 @@ fn hooks_of_the_installation_do_not_run_at_upgrades() {
 }
 
 #[test]
+fn installation_that_is_over_stays_so() {
+    let main = ["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay!", "apps/v1/Deployment/shop/pay^"];
+    let skipped = "skip Job shop/check-1!";
+    check(&[&main[..], &["batch/v1/Job/shop/seed^"]].concat(), &[skipped]);
+    // Its Job was deleted by hand.
+    check(&main, &[skipped, "skip Job shop/seed!"]);
+    check(&main[..2], &[skipped, "create Deployment shop/pay!", "skip Job shop/seed!"]);
+    // The first upgrade gives it another name, or it was deleted before.
+    let before = ["v1/ConfigMap/shop/password~", "v1/ConfigMap/shop/pay~!", "apps/v1/Deployment/shop/pay~="];
+    let upgrade = ["create Job shop/check-1", "wait Deployment shop/pay", "skip Job shop/seed"];
+    check(&before, &upgrade);
+    check(&[&before[..], &[OLD_RUN]].concat(), &upgrade);
+    check(&[&before[..], &[CHECK]].concat(), &["configure Deployment shop/pay", "skip Job shop/seed"]);
+    // It is not said while a part is not well, nor of what somebody changed.
+    let unwell =
+        [main[0], "v1/ConfigMap/shop/pay^", "apps/v1/Deployment/shop/pay^…", "batch/v1/Job/shop/seed^"];
+    check(&unwell, &[SKIPPED]);
+    let mut edited = seen(&[main[0], unwell[1], main[2], unwell[3]]);
+    edited.objects.values_mut().map(Arc::make_mut).for_each(|live| live.settled = None);
+    let reported = |input: &mut Input<'_>| input.drift = DriftMode::Ignore;
+    assert!(plan_with(&release(), &edited, reported).is_empty());
+    let paused = |input: &mut Input<'_>| input.paused = true;
+    assert!(
+        lines(&plan_with(&release(), &seen(&[main[0], unwell[1], main[2], unwell[3]]), paused))
+            .iter()
+            .all(|line| !line.contains("over"))
+    );
+}
+
+#[test]
 fn a_change_goes_on_with_an_installation_that_has_not_ended() {
     let waits = "wait Job shop/seed^";
     let failed = ["v1/ConfigMap/shop/password~", "v1/ConfigMap/shop/pay~", "apps/v1/Deployment/shop/pay~=…"];
     check(&failed, &[SKIPPED, "configure Deployment shop/pay^", waits]);
     let mended = [failed[0], failed[1], "apps/v1/Deployment/shop/pay^"];
     check(&mended, &[SKIPPED, "create Job shop/seed^"]);
-    check(&[&mended[..], &["batch/v1/Job/shop/seed^"]].concat(), &[SKIPPED]);
+    check(&[&mended[..], &["batch/v1/Job/shop/seed^"]].concat(), &[SKIPPED, OVER]);
     // Nothing came but hooks of the release before it, of which one still runs.
     let creates = ["create ConfigMap shop/pay^", "create Deployment shop/pay^"];
     let expected = ["create ConfigMap shop/password^", SKIPPED, creates[0], creates[1], waits];
