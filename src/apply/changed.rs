@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::displaced::{Sign, displaced};
-use super::owned::{FieldSet, ItemKey, entries, fields, is_ours, text};
+use super::owned::{FieldSet, ItemKey, entries, fields, is_ours, leaves_no_trace, text};
 use crate::model::{FieldPath, ForeignChanges, ForeignField, InPlace};
 
 /// `applied`: what we say of it, without what is left to others (`ignored`). `is_whole`: not only its metadata is known.
@@ -14,17 +14,17 @@ pub fn changed(
     ignored: &[FieldPath],
     is_whole: bool,
 ) -> ForeignChanges {
+    let sets: Vec<(&Value, FieldSet)> = entries(live).iter().map(|entry| (entry, fields(entry))).collect();
     let mut ours = FieldSet::default();
     let mut others = Vec::new();
-    for entry in entries(live) {
+    for (entry, set) in &sets {
         if is_ours(entry, manager) {
-            ours.add(&fields(entry));
+            ours.add(set);
         } else if text(entry, "subresource") != "status" {
-            others.push((text(entry, "manager"), fields(entry)));
+            others.push((text(entry, "manager"), set));
         }
     }
     let mut walk = Walk { path: String::new(), fields: Vec::new(), lacks_items: false };
-    let others: Vec<(&str, &FieldSet)> = others.iter().map(|(manager, set)| (*manager, set)).collect();
     walk.object(applied, &ours, &others);
     let in_place = match displaced(applied, live, manager, ignored, Sign::Likeness) {
         found if !is_whole && (walk.lacks_items || found.is_some()) => InPlace::NotKnown,
@@ -44,6 +44,10 @@ pub fn lacks_items(applied: &Value, ours: &FieldSet) -> bool {
     walk.lacks_items
 }
 
+fn metadata_of(set: &FieldSet) -> Option<&FieldSet> {
+    set.below.get("f:metadata")
+}
+
 /// Finds what we say and do not have.
 struct Walk {
     path: String,
@@ -55,17 +59,16 @@ impl Walk {
     fn object(&mut self, applied: &Value, ours: &FieldSet, others: &[(&str, &FieldSet)]) {
         let never = ["apiVersion", "kind", "status"];
         let told = ["annotations", "labels", "finalizers"];
+        let none = FieldSet::default();
         for (name, value) in applied.as_object().into_iter().flatten() {
             match value.as_object().filter(|_| name == "metadata") {
                 Some(metadata) => {
-                    let part = |set: &FieldSet| set.below.get("f:metadata").cloned().unwrap_or_default();
-                    let theirs: Vec<(&str, FieldSet)> =
-                        others.iter().map(|(manager, set)| (*manager, part(set))).collect();
+                    let part = |set| metadata_of(set).unwrap_or(&none);
                     let theirs: Vec<(&str, &FieldSet)> =
-                        theirs.iter().map(|(name, set)| (*name, set)).collect();
+                        others.iter().map(|(manager, set)| (*manager, part(set))).collect();
                     self.path.push_str(".metadata");
                     for (name, value) in metadata.iter().filter(|(name, _)| told.contains(&name.as_str())) {
-                        self.field(name, value, &part(ours), &theirs);
+                        self.field(name, value, part(ours), &theirs);
                     }
                     self.path.clear();
                 }
@@ -81,7 +84,7 @@ impl Walk {
 
     /// A field or an item of a list, by its key in the sets.
     fn part(&mut self, key: &str, shown: &str, value: &Value, ours: &FieldSet, others: &[(&str, &FieldSet)]) {
-        if value.is_null() || value.as_array().is_some_and(Vec::is_empty) {
+        if leaves_no_trace(value) {
             return;
         }
         let length = self.path.len();

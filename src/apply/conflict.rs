@@ -199,9 +199,7 @@ impl Attempt<'_> {
 
     /// What the last apply said. Of drift, it is what is rendered; else only history can tell.
     async fn was_applied(&self) -> Option<Value> {
-        let has_drifted =
-            matches!(self.step.reason.cause(), Reason::Drifted { .. } | Reason::DriftReported { .. });
-        if has_drifted { Some(self.object.body.fields()) } else { self.before().await }
+        if self.step.has_drifted() { Some(self.object.body.fields()) } else { self.before().await }
     }
 
     async fn after_handover(&self, live: &Value, body: &mut Value) -> Result<Value, Error> {
@@ -251,8 +249,7 @@ impl Attempt<'_> {
     /// `seen`: the state that it is in, as far as we know.
     async fn by_apply(&self, body: &mut Value, mut seen: Option<String>) -> Result<Value, Error> {
         let ignored = &self.step.left.paths;
-        let has_drifted =
-            matches!(self.step.reason.cause(), Reason::Drifted { .. } | Reason::DriftReported { .. });
+        let has_drifted = self.step.has_drifted();
         // Of what was not there when it was looked for nothing is taken: whoever made it was quicker.
         let takes_all = (self.step.force || has_drifted) && self.step.seen.is_some();
         // Controllers write the status of what is not at rest all the time: bound to a state, it would be refused again and again.

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::left;
-use super::owned::{FieldSet, entry_of, fields};
+use super::owned::{FieldSet, entry_of, fields, is_nothing};
 use crate::model::{FieldPath, PathStep, labels};
 
 /// Of metadata, what is no field of anybody's.
@@ -90,15 +90,6 @@ fn includes(live: &Value, said: &Value) -> bool {
         }
         (Value::Number(live), Value::Number(said)) => live == said || live.as_f64() == said.as_f64(),
         (live, said) => live == said,
-    }
-}
-
-fn is_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(map) => map.values().all(is_nothing),
-        Value::Array(items) => items.is_empty(),
-        _ => false,
     }
 }
 

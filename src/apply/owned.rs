@@ -267,8 +267,23 @@ impl FieldSet {
 }
 
 /// Nobody owns what is null, nor a list that says its keys and is empty.
-fn leaves_no_trace(value: &Value) -> bool {
+pub(super) fn leaves_no_trace(value: &Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Servers drop what is empty.
+pub(super) fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.values().all(is_nothing),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// Also a text that is empty: those of built-in kinds are dropped, too.
+pub(super) fn says_nothing(value: &Value) -> bool {
+    is_nothing(value) || value.as_str() == Some("")
 }
 
 /// What a key says that an item leaves out: the protocol of a port, or a name that is empty.

@@ -77,6 +77,11 @@ pub struct Left {
 }
 
 impl Step {
+    /// The commit changes nothing of it, and somebody else did.
+    pub fn has_drifted(&self) -> bool {
+        matches!(self.reason.cause(), Reason::Drifted { .. } | Reason::DriftReported { .. })
+    }
+
     /// Applied only to find out whether anything is different.
     pub fn decides_a_doubt(&self) -> bool {
         matches!(self.reason, Reason::Drifted { drift, .. } if drift.is_doubt())
