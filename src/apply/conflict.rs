@@ -63,7 +63,19 @@ impl Attempt<'_> {
                 taken.fields.cut(&mut live);
                 Ok(live)
             }
-            (applied, _) => self.finish(applied, body).await,
+            (applied, _) => {
+                let applied = self.finish(applied, body).await?;
+                taken.iter().for_each(|taken| self.tell_removed(&taken.displaced));
+                Ok(applied)
+            }
+        }
+    }
+
+    /// When the apply went through: before it, it is only ours to remove.
+    fn tell_removed(&self, displaced: &Displaced) {
+        for ForeignField { manager, field } in displaced.taken.iter().filter(|_| !self.is_dry) {
+            let field = told_field(self.object, field);
+            tracing::info!(object = %self.object.id, manager, field, "removed: it stood in the place of ours");
         }
     }
 
@@ -129,28 +141,30 @@ impl Attempt<'_> {
         }
         match taken {
             Some(Taken { displaced, live }) if self.is_dry => Ok(displaced.foreseen(live, body)),
-            Some(Taken { live, .. }) => {
+            Some(Taken { displaced, live }) => {
                 unbind(body, &["resourceVersion"]);
-                self.by_apply(body, version_of(&live)).await
+                let applied = self.by_apply(body, version_of(&live)).await?;
+                self.tell_removed(&displaced);
+                Ok(applied)
             }
             None => {
-                let detail = self.with_neighbours(&live, detail);
+                let detail = self.with_neighbours(&live, body, detail);
                 Err(Error::Rejected { action, object, code, reason, detail })
             }
         }
     }
 
     /// The words of a refusal, with those who set the fields that it is about, and what helps.
-    fn with_neighbours(&self, live: &Value, detail: String) -> String {
-        let mut told = refused_neighbours(live, self.manager, &detail);
+    fn with_neighbours(&self, live: &Value, said: &Value, detail: String) -> String {
+        let mut told = refused_neighbours(live, said, self.manager, &detail);
         if told.is_empty() {
             return detail;
         }
         told.iter_mut().for_each(|it| it.field = told_field(self.object, &it.field));
         let help = if self.step.force {
-            "take it off there"
+            "remove the field from the live object"
         } else {
-            "take it off there, or say `force: true`, which does"
+            "remove the field from the live object, or set `force: true` in the app: tutti then removes it"
         };
         format!("{detail}; {}: {help}", ForeignField::words(&told))
     }
@@ -183,13 +197,7 @@ impl Attempt<'_> {
                 return Err(error);
             }
             match client.patch_tested(resource, &object.id, displaced.steps.clone(), manager).await {
-                Ok(live) => {
-                    for ForeignField { manager, field } in &displaced.taken {
-                        let field = told_field(object, field);
-                        tracing::info!(object = %object.id, manager, field, "removed: it stands in the place of ours");
-                    }
-                    return Ok(Some(Taken { displaced, live }));
-                }
+                Ok(live) => return Ok(Some(Taken { displaced, live })),
                 // So a server refuses a patch of which a test fails.
                 Err(Error::Rejected { code: 409 | 422, .. }) if round < ROUNDS => round += 1,
                 Err(error) => return Err(error),

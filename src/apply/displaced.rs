@@ -10,8 +10,10 @@
 use serde_json::{Map, Value, json};
 
 use super::left;
-use super::owned::{FieldSet, ItemKey, default_of_key, entries, entry_of, fields, is_ours, text};
-use crate::model::{FieldPath, ForeignField};
+use super::owned::{
+    FieldSet, ItemKey, default_of_key, entries, entry_of, fields, is_ours, says_nothing, text,
+};
+use crate::model::{FieldPath, ForeignField, Kind};
 
 /// What is taken, and from whom.
 #[derive(Debug, PartialEq)]
@@ -51,6 +53,7 @@ pub fn displaced(
     let applied: Vec<FieldSet> = entries(live).iter().filter(is_applied).map(fields).collect();
     let uid = live.pointer("/metadata/uid").unwrap_or(&Value::Null);
     tests.push(json!({"op": "test", "path": "/metadata/uid", "value": uid}));
+    let is_built_in = Kind::of(before).is_some_and(|kind| kind.is_built_in());
     for (index, entry) in entries(live).iter().enumerate() {
         let place = format!("/metadata/managedFields/{index}");
         let mut theirs = fields(entry);
@@ -59,6 +62,8 @@ pub fn displaced(
         } else if text(entry, "subresource").is_empty() {
             let mut walk = Walk {
                 refusal: refusal.as_ref(),
+                is_built_in,
+                keys: Vec::new(),
                 names: Vec::new(),
                 shown: String::new(),
                 taken: Vec::new(),
@@ -72,9 +77,10 @@ pub fn displaced(
                 continue;
             }
             let manager = text(entry, "manager");
-            taken.extend(
-                walk.taken.into_iter().map(|field| ForeignField { manager: manager.to_owned(), field }),
-            );
+            let is_left =
+                |keys: &[String]| keys.iter().try_fold(&found, |set, key| set.below.get(key)).is_some();
+            let told = walk.taken.into_iter().filter(|(keys, _)| is_left(keys));
+            taken.extend(told.map(|(_, field)| ForeignField { manager: manager.to_owned(), field }));
             theirs.subtract(&found);
             all.add(&found);
             tests.push(json!({"op": "test", "path": place, "value": entry}));
@@ -143,8 +149,8 @@ fn put(live: &mut Value, said: &Value, known: &FieldSet) {
     }
 }
 
-/// What a refusal may be about: fields that it names and that are not ours.
-pub fn refused_neighbours(live: &Value, manager: &str, words: &str) -> Vec<ForeignField> {
+/// What a refusal may be about: fields that it names and that are not ours. What we say ourselves is refused for what we say.
+pub fn refused_neighbours(live: &Value, said: &Value, manager: &str, words: &str) -> Vec<ForeignField> {
     let refusal = Refusal::of(words);
     let mut found = Vec::new();
     for entry in entries(live).iter().filter(|entry| !is_ours(entry, manager)) {
@@ -154,24 +160,29 @@ pub fn refused_neighbours(live: &Value, manager: &str, words: &str) -> Vec<Forei
                 found.push(ForeignField { manager, field: path.to_owned() });
             }
         };
-        names_of(&fields(entry), &mut String::new(), &mut tell);
+        names_of(&fields(entry), Some(said), &mut String::new(), &mut tell);
     }
     found.dedup();
     found
 }
 
-/// Tells the path of every field of a set, without the places of items.
-fn names_of(set: &FieldSet, path: &mut String, tell: &mut impl FnMut(&str)) {
+/// Tells the path of every field of a set, without the places of items, and without what is `said`. Which of the items are meant is
+/// not known: their fields are told all the same.
+fn names_of(set: &FieldSet, said: Option<&Value>, path: &mut String, tell: &mut impl FnMut(&str)) {
     for (key, child) in &set.below {
         let length = path.len();
+        let mut below = None;
         if let Some(name) = key.strip_prefix("f:") {
             if !path.is_empty() {
                 path.push('.');
             }
             path.push_str(name);
-            tell(path);
+            below = said.and_then(|said| said.get(name));
+            if below.is_none() {
+                tell(path);
+            }
         }
-        names_of(child, path, tell);
+        names_of(child, below, path, tell);
         path.truncate(length);
     }
 }
@@ -213,11 +224,15 @@ fn is_right_below(field: &str, path: &str) -> bool {
 
 struct Walk<'a> {
     refusal: Option<&'a Refusal>,
+    is_built_in: bool,
+    /// As sets call the way to here.
+    keys: Vec<String>,
     /// Names of fields alone, as refusals say them.
     names: Vec<String>,
     /// As people read it: `.spec.ports[port=83,protocol="TCP"]`.
     shown: String,
-    taken: Vec<String>,
+    /// By their keys, and as they are shown.
+    taken: Vec<(Vec<String>, String)>,
 }
 
 impl Walk<'_> {
@@ -226,6 +241,7 @@ impl Walk<'_> {
         let mut found = FieldSet::default();
         for (key, child) in &theirs.below {
             let length = self.shown.len();
+            self.keys.push(key.clone());
             let part = match (key.strip_prefix("f:"), ItemKey::parse(key)) {
                 (Some(name), _) => {
                     self.names.push(name.to_owned());
@@ -240,6 +256,7 @@ impl Walk<'_> {
                 }
                 (None, None) => FieldSet::default(),
             };
+            self.keys.pop();
             self.shown.truncate(length);
             if !part.is_empty() {
                 found.below.insert(key.clone(), part);
@@ -267,7 +284,7 @@ impl Walk<'_> {
             None => {
                 let is_other_kind = self.is_told_by_kind()
                     && ours.get("type").is_some_and(|kind| live.get("type") != Some(kind));
-                is_other_kind || gone().any(|gone| is_choice(gone, name))
+                self.knows_choices() && (is_other_kind || gone().any(|gone| is_choice(gone, name)))
             }
         };
         if is_in_place { self.take(theirs) } else { FieldSet::default() }
@@ -285,17 +302,33 @@ impl Walk<'_> {
         if self.refusal.is_some_and(|refusal| !refusal.is_about(&self.names.join("."))) {
             return FieldSet::default();
         }
-        let missing = ours.iter().filter(|known| !now.iter().any(|item| has_same_keys(known, item, keys)));
-        let missing: Vec<&Value> = missing.collect();
-        let strangers = now.iter().filter(|item| !ours.iter().any(|known| has_same_keys(known, item, keys)));
-        let is_alone = missing.len() == 1 && strangers.count() == 1;
-        let is_it = |known: &&Value| match (self.refusal, said(known, keys).count()) {
-            (Some(_), _) => is_alone || likeness(known, item, keys) > 0,
-            // It is nothing but its keys.
-            (None, 0) => is_alone,
-            (None, count) => likeness(known, item, keys) * 2 >= count,
+        let lacks = |items: &[Value], item: &Value| !items.iter().any(|it| has_same_keys(it, item, keys));
+        let missing: Vec<&Value> = ours.iter().filter(|known| lacks(now, known)).collect();
+        let strangers: Vec<&Value> = now.iter().filter(|item| lacks(ours, item)).collect();
+        let is_alone = missing.len() == 1 && strangers.len() == 1;
+        let is_it = |known: &&Value| {
+            let (count, alike) = (said(known, keys).count(), likeness(known, item, keys));
+            let is_enough = alike > 0 && (self.refusal.is_some() || alike * 2 >= count);
+            // Of several that are as much like it, nobody knows which one it was.
+            let is_best = || strangers.iter().filter(|it| likeness(known, it, keys) >= alike).count() == 1;
+            // It is nothing but its keys, and what says nothing.
+            let mut others = names(known).filter(|name| !keys.contains_key(*name));
+            let is_bare = count == 0 && others.all(|name| item.get(name).is_some());
+            is_alone && (self.refusal.is_some() || is_bare) || is_enough && is_best()
         };
         if missing.iter().any(is_it) { self.take(theirs) } else { FieldSet::default() }
+    }
+
+    /// The lists of choices are those of the built-in kinds, and of pods wherever they have a template. Elsewhere the same names may
+    /// well be there side by side: there only a refusal tells.
+    fn knows_choices(&self) -> bool {
+        let is_pod = |names: &[String]| match names {
+            [template, spec, part] => {
+                template == "template" && spec == "spec" && POD_PARTS.contains(&part.as_str())
+            }
+            _ => false,
+        };
+        self.is_built_in || self.names.windows(3).any(is_pod)
     }
 
     fn names_above(&self) -> String {
@@ -309,7 +342,7 @@ impl Walk<'_> {
     }
 
     fn take(&mut self, theirs: &FieldSet) -> FieldSet {
-        self.taken.push(self.shown.clone());
+        self.taken.push((self.keys.clone(), self.shown.clone()));
         theirs.clone()
     }
 }
@@ -323,9 +356,14 @@ fn has_same_keys(one: &Value, other: &Value, keys: &Keys) -> bool {
     })
 }
 
+fn names(item: &Value) -> impl Iterator<Item = &String> {
+    item.as_object().into_iter().flat_map(Map::keys)
+}
+
 /// What an item says beside its keys.
 fn said<'v>(item: &'v Value, keys: &Keys) -> impl Iterator<Item = (&'v String, &'v Value)> {
-    item.as_object().into_iter().flatten().filter(|(name, _)| !keys.contains_key(*name))
+    let fields = item.as_object().into_iter().flatten();
+    fields.filter(|(name, value)| !keys.contains_key(*name) && !says_nothing(value))
 }
 
 /// How much of what an item says beside its keys another one says, too. What the server filled in below is no difference.
@@ -334,6 +372,10 @@ fn likeness(known: &Value, item: &Value, keys: &Keys) -> usize {
         .filter(|(name, value)| item.get(*name).is_some_and(|now| super::says(now, value)))
         .count()
 }
+
+/// What of the template of a pod has choices.
+const POD_PARTS: [&str; 5] =
+    ["containers", "ephemeralContainers", "initContainers", "securityContext", "volumes"];
 
 /// Maps whose `type` tells which other field they may have.
 const TOLD_BY_KIND: [&str; 6] =
@@ -426,6 +468,132 @@ mod tests {
         // Ours is still there: theirs is one more.
         let both = ports(json!([{"name": "web", "port": 80}, {"name": "x", "port": 83, "protocol": "TCP"}]));
         check(&ours, &both, &theirs, duplicate, &[]);
+    }
+
+    /// What is taken without a refusal, of one entry of somebody who updates.
+    #[track_caller]
+    fn check_likeness(before: &Value, live: &Value, theirs: &Value, left: &[FieldPath], expected: &[&str]) {
+        let mut live = live.clone();
+        let entries =
+            [entry("tutti-main", "Apply", &json!({"f:spec": {}})), entry("kubectl", "Update", theirs)];
+        live["metadata"] = json!({"managedFields": entries});
+        let found = displaced(before, &live, "tutti-main", left, Sign::Likeness);
+        let taken = found.map(|found| found.taken).unwrap_or_default();
+        let fields: Vec<&str> = taken.iter().map(|it| it.field.as_str()).collect();
+        assert_eq!(fields, expected, "{live}");
+    }
+
+    fn pod(spec: Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod", "spec": spec})
+    }
+
+    /// Each item of `live` with all that it says, as an entry of `managedFields`.
+    fn entry_of_items(list: &str, live: &Value) -> Value {
+        let mut items = Map::new();
+        for item in live["spec"][list].as_array().into_iter().flatten() {
+            let fields = names(item).map(|name| (format!("f:{name}"), json!({})));
+            let fields: Map<String, Value> =
+                [(".".to_owned(), json!({}))].into_iter().chain(fields).collect();
+            items.insert(format!("k:{}", json!({"name": item["name"]})), fields.into());
+        }
+        json!({"f:spec": {format!("f:{list}"): items}})
+    }
+
+    #[test]
+    fn one_stranger_at_most_stands_for_a_missing_item() {
+        let check = |list: &str, ours: Value, now: Value, expected: &[&str]| {
+            let (ours, now) = (pod(json!({list: ours})), pod(json!({list: now})));
+            check_likeness(&ours, &now, &entry_of_items(list, &now), &[], expected);
+        };
+        let on = |name: &str| json!({"name": name, "value": "true"});
+        check("env", json!([on("MODE")]), json!([on("OTHER")]), &[".spec.env[name=\"OTHER\"]"]);
+        check("env", json!([on("MODE")]), json!([on("FEATURE_A"), on("FEATURE_B")]), &[]);
+        let off = json!({"name": "MODE", "value": "false"});
+        check("env", json!([off]), json!([on("FEATURE_A")]), &[]);
+        // The one that is most like it.
+        let mount = |name: &str, more: Value| {
+            let mut mount = json!({"name": name, "image": "web:1", "command": ["run"]});
+            mount.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+            mount
+        };
+        let more = json!({"workingDir": "/srv"});
+        let now = json!([mount("proxy", json!({})), mount("web2", more.clone())]);
+        check("containers", json!([mount("web", more)]), now, &[".spec.containers[name=\"web2\"]"]);
+        // A field that says nothing is no likeness.
+        let empty = |name: &str| json!({"name": name, "emptyDir": {}});
+        check("volumes", json!([empty("data")]), json!([empty("a"), empty("b")]), &[]);
+        check("volumes", json!([empty("data")]), json!([empty("a")]), &[".spec.volumes[name=\"a\"]"]);
+        let host = json!({"name": "a", "hostPath": {"path": "/tmp"}});
+        check("volumes", json!([empty("data")]), json!([host]), &[]);
+        // Its name was taken off.
+        let secret = json!([{"name": "one"}]);
+        let list = "imagePullSecrets";
+        let (ours, now) = (pod(json!({list: secret})), pod(json!({list: [{}]})));
+        let theirs = json!({"f:spec": {"f:imagePullSecrets": {r#"k:{"name":""}"#: {}}}});
+        check_likeness(&ours, &now, &theirs, &[], &[".spec.imagePullSecrets[name=\"\"]"]);
+    }
+
+    #[test]
+    fn choices_are_those_of_built_in_kinds_and_pods() {
+        let check = |api_version: &str, kind: &str, way: &[&str], is_taken: bool| {
+            let object = |name: &str| {
+                let value =
+                    way.iter().rev().fold(json!({name: {"a": 1}}), |below, name| json!({*name: below}));
+                json!({"apiVersion": api_version, "kind": kind, "spec": value})
+            };
+            let theirs = way
+                .iter()
+                .rev()
+                .fold(json!({"f:secret": {}}), |below, name| json!({format!("f:{name}"): below}));
+            let shown = format!(".{}", [&["spec"], way, &["secret"]].concat().join("."));
+            let expected: &[&str] = if is_taken { &[&shown] } else { &[] };
+            check_likeness(&object("image"), &object("secret"), &json!({"f:spec": theirs}), &[], expected);
+        };
+        check("v1", "Pod", &[], true);
+        check("example.com/v1", "Account", &[], false);
+        check("example.com/v1", "Account", &["template", "spec"], false);
+        check("example.com/v1", "Rollout", &["template", "spec", "volumes"], true);
+    }
+
+    #[test]
+    fn what_is_left_to_others_is_not_told_as_taken() {
+        let containers = |name: &str| pod(json!({"containers": [{"name": name, "image": "web:1"}]}));
+        let (ours, now) = (containers("web"), containers("web2"));
+        let theirs = entry_of_items("containers", &now);
+        let path = |text: &str| FieldPath::parse(text).expect("a path");
+        let shown = ".spec.containers[name=\"web2\"]";
+        check_likeness(&ours, &now, &theirs, &[], &[shown]);
+        check_likeness(&ours, &now, &theirs, &[path("/spec/containers/name=web2/image")], &[shown]);
+        let probe = |probe: Value| pod(json!({"livenessProbe": probe}));
+        let (ours, now) =
+            (probe(json!({"httpGet": {"port": 80}})), probe(json!({"exec": {}, "tcpSocket": {}})));
+        let theirs = json!({"f:spec": {"f:livenessProbe": {"f:exec": {}, "f:tcpSocket": {}}}});
+        let left = [path("/spec/livenessProbe/exec")];
+        check_likeness(&ours, &now, &theirs, &left, &[".spec.livenessProbe.tcpSocket"]);
+    }
+
+    #[test]
+    fn what_git_says_itself_is_nobody_elses_mistake() {
+        let check = |said: Value, theirs: Value, refusal: &str, expected: &[&str]| {
+            let live = json!({"metadata": {"managedFields": [entry("kubectl", "Update", &theirs)]}});
+            let told = refused_neighbours(&live, &said, "tutti-main", refusal);
+            let fields: Vec<&str> = told.iter().map(|it| it.field.as_str()).collect();
+            assert_eq!(fields, expected, "{refusal}");
+        };
+        let replicas = json!({"f:spec": {"f:replicas": {}}});
+        let negative = "Deployment \"web\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0";
+        check(json!({"spec": {"replicas": -1}}), replicas.clone(), negative, &[]);
+        check(json!({"spec": {"paused": true}}), replicas, negative, &["spec.replicas"]);
+        // The item may be another one.
+        let key = r#"k:{"port":83,"protocol":"TCP"}"#;
+        let port = json!({"f:spec": {"f:ports": {key: {".": {}, "f:name": {}, "f:port": {}}}}});
+        let duplicate = "Service \"web\" is invalid: spec.ports[1].name: Duplicate value: \"web\"";
+        check(
+            json!({"spec": {"ports": [{"name": "web", "port": 80}]}}),
+            port,
+            duplicate,
+            &["spec.ports.name"],
+        );
     }
 
     #[test]
