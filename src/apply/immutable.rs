@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::owned::{self, FieldSet};
+use super::owned::{self, FieldSet, says_nothing};
 use crate::cluster::{Client, Error, ImmutableField, Resource};
 use crate::model::RenderedObject;
 
@@ -43,18 +43,33 @@ pub async fn name_fields(
 
 /// The fields of the section that an apply of `body` would change, but for those that the server names as free to change.
 fn changed(body: &Value, live: &Value, manager: &str, why: &str) -> Vec<String> {
-    let free: Vec<&str> = why.split('\'').skip(1).step_by(2).collect();
+    // Of a StatefulSet in other quotes than of a Pod, and there with the section.
+    let quoted = |quote: char| why.split(quote).skip(1).step_by(2);
+    let free = ['\'', '`'].into_iter().flat_map(quoted);
+    let free: Vec<&str> = free
+        .map(|field| field.strip_prefix(SECTION).map_or(field, |field| field.trim_start_matches('.')))
+        .collect();
     let entry = owned::entries(live).iter().find(|entry| owned::is_ours(entry, manager));
     let ours = entry.map(owned::fields).unwrap_or_default();
     let ours = ours.below.get(&format!("f:{SECTION}"));
     let mut found = Vec::new();
     compare(&body[SECTION], &live[SECTION], ours, SECTION, &mut found);
+    let is_within = |field: &str, free: &str| {
+        field.strip_prefix(free).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
     found.retain(|path| {
-        let field = path[SECTION.len()..].trim_start_matches('.').split(['.', '[']).next();
-        !field.is_some_and(|field| free.contains(&field))
+        let field = without_places(path[SECTION.len()..].trim_start_matches('.'));
+        !free.iter().any(|free| is_within(&field, free))
     });
     found.truncate(MOST);
     found
+}
+
+/// As refusals name any item: `containers[*].image`.
+fn without_places(path: &str) -> String {
+    let mut parts = path.split('[');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |path, part| path + "[*" + part.trim_start_matches(|it: char| it.is_ascii_digit()))
 }
 
 fn compare(body: &Value, live: &Value, ours: Option<&FieldSet>, path: &str, found: &mut Vec<String>) {
@@ -76,19 +91,8 @@ fn compare(body: &Value, live: &Value, ours: Option<&FieldSet>, path: &str, foun
                 compare(wanted, there, None, &format!("{path}[{place}]"), found);
             }
         }
-        _ if body == live || is_same_quantity(body, live) || is_empty(body) && is_empty(live) => {}
+        _ if body == live || is_same_quantity(body, live) || says_nothing(body) && says_nothing(live) => {}
         _ => found.push(path.to_owned()),
-    }
-}
-
-/// Servers drop what is empty.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(map) => map.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::String(text) => text.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -175,6 +179,22 @@ mod tests {
             set["spec"].as_object_mut().expect("a map").remove("podManagementPolicy");
         };
         check(&drop, &["spec.podManagementPolicy"]);
+    }
+
+    #[test]
+    fn a_change_of_a_pod_names_its_fields() {
+        let why = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
+                   `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
+                   `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+        let pod = |image: &str, command: &str, node: &str| {
+            json!({"spec": {"nodeName": node, "containers": [
+                {"name": "a", "image": "a:1"}, {"name": "b", "image": image, "command": [command]}]}})
+        };
+        let check = |body: &Value, expected: &[&str]| {
+            assert_eq!(changed(body, &pod("b:1", "run", "one"), "tutti-main", why), expected, "{body}");
+        };
+        check(&pod("b:2", "run", "one"), &[]);
+        check(&pod("b:2", "stop", "two"), &["spec.nodeName", "spec.containers[1].command[0]"]);
     }
 
     #[test]

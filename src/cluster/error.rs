@@ -269,12 +269,14 @@ const NEVER_CHANGES: &[&str] = &[
 fn immutable_fields(status: &Status) -> Option<Vec<ImmutableField>> {
     let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
     let field = |cause: &kube::core::response::StatusCause| {
-        let words = cause.message.to_lowercase();
+        // Below the words for a Pod stands what changes of it, as Go shows it.
+        let message = cause.message.split('\n').next().unwrap_or_default();
+        let words = message.to_lowercase();
         let is_one = NEVER_CHANGES.iter().any(|known| words.contains(known));
         // Who has the name, and not what the object says.
         let is_content = !cause.field.is_empty() && !cause.field.starts_with("metadata.");
         // `Invalid value: …: field is immutable`: values come first.
-        let why = cause.message.rsplit(": ").next().unwrap_or(IMMUTABLE).to_owned();
+        let why = message.rsplit(": ").next().unwrap_or(IMMUTABLE).to_owned();
         (is_one && is_content).then(|| ImmutableField { field: cause.field.clone(), why })
     };
     let fields: Option<Vec<ImmutableField>> =
