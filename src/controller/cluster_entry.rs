@@ -25,7 +25,7 @@ use super::words::Words;
 use crate::cluster::{Catalog, Change, Client};
 use crate::health;
 use crate::model::{
-    Capabilities, Cluster, ClusterName, Ignores, Kind, Live, ObjectId, Observation, Rendered,
+    Capabilities, Cluster, ClusterName, Evidence, Ignores, Kind, Live, ObjectId, Observation, Rendered,
 };
 use crate::plan::Candidate;
 use crate::reconcile::{self, Found, Shared};
@@ -652,18 +652,18 @@ fn as_settled_before(known: Option<&Live>, live: Live) -> Live {
     let live = reconcile::scaled_as_before(known, live);
     let is_comparable = |known: &&Live| {
         let paths = |live: &Live| live.ignored.as_ref().map(|ignored| ignored.paths.clone());
-        known.uid == live.uid
-            && known.hash == live.hash
-            && known.settled.is_some()
-            && paths(known) == paths(&live)
+        known.uid == live.uid && known.hash == live.hash && paths(known) == paths(&live)
     };
-    match known.filter(is_comparable) {
-        Some(known) => {
-            let overruled = known.overruled && live.ownership.values == known.ownership.values;
-            Live { settled: known.settled.clone(), overruled, evidence: None, ..live }
-        }
-        None => live,
+    let Some(known) = known.filter(is_comparable) else { return live };
+    // What others did was told by comparing with what was rendered then. While another commit waits, nothing would tell it again.
+    let is_known =
+        |it: &Evidence| matches!(it, Evidence::Changes(_)) && known.ownership.fields == live.ownership.fields;
+    let changes = known.evidence.clone().filter(is_known);
+    if known.settled.is_none() {
+        return Live { evidence: changes.or(live.evidence), ..live };
     }
+    let overruled = known.overruled && live.ownership.values == known.ownership.values;
+    Live { settled: known.settled.clone(), overruled, evidence: changes, ..live }
 }
 
 fn is_older(one: &str, other: &str) -> bool {

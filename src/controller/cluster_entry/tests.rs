@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::{AppId, ClusterState, Connection, Location, Position, SyncWave};
+use crate::model::{
+    AppId, ClusterState, Connection, Digest, ForeignChanges, InPlace, Location, Ownership, Position, SyncWave,
+};
 
 const UID: &str = "11111111-0000-0000-0000-000000000000";
 const ANOTHER: &str = "22222222-0000-0000-0000-000000000000";
@@ -134,6 +136,26 @@ async fn what_bears_the_name_of_something_deleted_is_not_taken_for_it() {
     assert!(entry.observation.objects[&id()].deleting);
     entry.deleted(&id(), ANOTHER, true);
     assert!(entry.observation.objects.is_empty());
+}
+
+#[test]
+fn what_others_did_stays_known_while_a_commit_waits() {
+    let seen = |version: u64| {
+        reconcile::live(&kind(), &map(UID, version), "main", &health::Rules::default(), &Ignores::default())
+            .expect("an object of ours")
+    };
+    let changes = ForeignChanges { fields: Vec::new(), in_place: InPlace::NotKnown };
+    let mut known = seen(5);
+    known.evidence = Some(Evidence::Changes(Arc::new(changes)));
+    let is_known = |known: &Live, now: Live| as_settled_before(Some(known), now).changes().is_some();
+    for settled in [None, Some(Ownership::default())] {
+        known.settled = settled;
+        assert!(is_known(&known, seen(6)), "a status");
+        let taken = Ownership { fields: NonZeroU64::new(7), ..Ownership::default() };
+        assert!(!is_known(&known, Live { ownership: taken, ..seen(6) }), "an edit");
+        assert!(!is_known(&known, Live { hash: Some(Digest::of(b"b")), ..seen(6) }), "another commit");
+        assert!(!is_known(&known, Live { uid: ANOTHER.into(), ..seen(6) }), "another object");
+    }
 }
 
 #[tokio::test]
