@@ -15,7 +15,8 @@ use crate::model::{Kind, ObjectId};
 #[derive(Debug)]
 pub struct OwnNamespace {
     name: String,
-    made: OnceCell<()>,
+    /// Whether we made it: somebody may have been quicker.
+    made: OnceCell<bool>,
 }
 
 impl OwnNamespace {
@@ -27,6 +28,15 @@ impl OwnNamespace {
         self.name == name
     }
 
+    fn id(&self) -> ObjectId {
+        ObjectId::new("", "Namespace", None, &self.name)
+    }
+
+    /// What was made.
+    pub fn made(&self) -> Option<ObjectId> {
+        self.made.get().is_some_and(|made| *made).then(|| self.id())
+    }
+
     /// One request, however many ask. That somebody was quicker is as good.
     pub async fn make(
         &self,
@@ -36,7 +46,7 @@ impl OwnNamespace {
         cancelled: &CancellationToken,
     ) -> Result<(), Error> {
         let make = async {
-            let id = ObjectId::new("", "Namespace", None, &self.name);
+            let id = self.id();
             let kind = Kind::new("", "v1", "Namespace");
             if let Some(error) = stopped(cancelled, &id) {
                 return Err(error);
@@ -46,11 +56,8 @@ impl OwnNamespace {
             };
             let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}});
             match client.create(resource, &id, &body, manager, false).await {
-                Ok(_) => {
-                    tracing::info!(cluster = %client.name(), namespace = self.name, "made, as createNamespace asks");
-                    Ok(())
-                }
-                Err(Error::Rejected { code: 409, .. }) => Ok(()),
+                Ok(_) => Ok(true),
+                Err(Error::Rejected { code: 409, .. }) => Ok(false),
                 Err(error) => Err(error),
             }
         };

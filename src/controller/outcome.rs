@@ -23,6 +23,7 @@ impl World {
         // Whatever came of it: it was passed over while it ran, also when its cluster went and came back meanwhile.
         self.look_at(target);
         self.agenda.open(&target.cluster);
+        self.note_writes(target, &outcome);
         let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
         cluster.running = cluster.running.saturating_sub(1);
         if cluster.epoch != epoch {
@@ -47,33 +48,21 @@ impl World {
         let steps: BTreeMap<&ObjectId, &Step> =
             outcome.plan.steps.iter().rev().map(|step| (&step.object, step)).collect();
         let step_of = |id: &ObjectId| steps.get(id).copied();
-        // Left empty where a newer commit took over meanwhile: this write was not of that.
-        let commit = self.targets.get(target).filter(|entry| entry.renders(outcome.plan.rendered));
-        let commit = commit.map(|entry| entry.revision.short().to_owned());
-        let commit = commit.unwrap_or_default();
         let (mut applied, mut decided) = (BTreeSet::new(), Vec::new());
         let (mut wrote, mut put_off) = (false, outcome.put_off);
         for receipt in outcome.receipts {
             match receipt.result {
                 Ok(done @ (Done::Deleted | Done::Gone)) => {
                     wrote = true;
-                    tracing::info!(cluster = %target.cluster, app = %target.app, object = %receipt.object, action = "delete", commit, "deleted, to be created anew");
                     if let Some(uid) = step_of(&receipt.object).and_then(|step| step.uid.as_deref()) {
                         cluster.deleted(&receipt.object, uid, matches!(done, Done::Gone));
                     }
                 }
                 Ok(Done::Applied(object)) => {
                     wrote = true;
-                    let action = step_of(&receipt.object).map_or("configure", |step| step.action.as_str());
-                    // Its name alone: what is in it may be secret.
-                    tracing::info!(cluster = %target.cluster, app = %target.app, object = %receipt.object, action, commit, "applied");
                     if doubts.contains(&receipt.object) {
                         decided.push(receipt.object.clone());
                     } else {
-                        let is_new =
-                            step_of(&receipt.object).is_some_and(|step| step.action == Action::Create);
-                        *(if is_new { &mut self.writes.created } else { &mut self.writes.configured }) += 1;
-                        self.writes.clusters.insert(target.cluster.clone());
                         applied.insert(receipt.object.clone());
                     }
                     opened |= is_namespace(&receipt.object);
@@ -147,6 +136,46 @@ impl World {
             // Nothing was tried: what failed before stands, and its pauses go on.
             None if put_off => {}
             None => entry.went_through(),
+        }
+    }
+
+    /// Logs what a task wrote, and counts what is of the head.
+    fn note_writes(&mut self, target: &Target, outcome: &Outcome) {
+        let Target { app, cluster } = target;
+        let entry = self.targets.get(target).filter(|entry| entry.renders(outcome.plan.rendered));
+        // Left empty where a newer commit took over meanwhile: this write was not of that.
+        let commit = entry.map(|entry| entry.revision.short().to_owned()).unwrap_or_default();
+        let is_of_head = entry.is_some() && self.head == self.rendered_head;
+        let steps: BTreeMap<&ObjectId, &Step> =
+            outcome.plan.steps.iter().rev().map(|step| (&step.object, step)).collect();
+        let (mut created, mut configured) = (0, 0);
+        if let Some(object) = &outcome.made_namespace {
+            tracing::info!(%cluster, %app, %object, action = "create", commit, "made, as createNamespace asks");
+            created += 1;
+        }
+        for receipt in &outcome.receipts {
+            let (object, step) = (&receipt.object, steps.get(&receipt.object).copied());
+            match receipt.result {
+                Ok(Done::Deleted | Done::Gone) => {
+                    tracing::info!(%cluster, %app, %object, action = "delete", commit, "deleted, to be created anew");
+                }
+                Ok(Done::Applied(_)) => {
+                    let action = step.map_or(Action::Configure, |step| step.action);
+                    // Its name alone: what is in it may be secret.
+                    tracing::info!(%cluster, %app, %object, action = action.as_str(), commit, "applied");
+                    match action {
+                        _ if step.is_some_and(Step::decides_a_doubt) => {}
+                        Action::Create => created += 1,
+                        _ => configured += 1,
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+        if is_of_head && created + configured > 0 {
+            self.writes.created += created;
+            self.writes.configured += configured;
+            self.writes.clusters.insert(cluster.clone());
         }
     }
 

@@ -112,6 +112,8 @@ pub struct Outcome {
     pub plan: Plan,
     pub lookups: Vec<(ObjectId, Found)>,
     pub receipts: Vec<Receipt>,
+    /// The namespace of the app, where it was missing.
+    pub made_namespace: Option<ObjectId>,
     /// What was left to others.
     pub ignores: Arc<Ignores>,
     /// What the plan would make of the objects, where that was asked.
@@ -178,7 +180,8 @@ pub async fn run(job: Job) -> Outcome {
             Err(failure) => error = Some(failure),
         }
     }
-    Outcome { plan, lookups, receipts, ignores: job.ignores, differences, error, put_off }
+    let made_namespace = job.own_namespace.as_ref().and_then(OwnNamespace::made);
+    Outcome { plan, lookups, receipts, made_namespace, ignores: job.ignores, differences, error, put_off }
 }
 
 /// The pure plan for what is known now; `unknown_objects` may have to be looked up first.

@@ -174,6 +174,8 @@ async fn missing_namespace_is_refused_with_a_way_out_and_made_on_request() {
     running.converged(&revision).await;
     // Each app that found it missing asked once, however many objects it has.
     assert_eq!(about_namespaces(&fleet), ["create ", "create "]);
+    let writes = running.overview.borrow().writes.clone();
+    assert_eq!((writes.created, writes.configured), (4, 0), "three maps and their namespace");
     let sandbox = fleet.cluster("bj1");
     let made = namespace(sandbox).await.expect("it was made");
     assert!(made["metadata"]["labels"].get("tutti.dev/managed-by").is_none(), "{made:#}");

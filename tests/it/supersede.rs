@@ -52,6 +52,9 @@ async fn the_older_revision_starts_nothing_more() {
     assert_eq!(web["metadata"]["annotations"]["tutti.dev/revision"], revision.as_str());
     assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
     assert_eq!(bj1.count_requests(&config), 2);
+    // What the first one wrote last is not told of the second.
+    let writes = running.overview.borrow().writes.clone();
+    assert_eq!((writes.created, writes.configured), (1, 1));
 
     let expected = format!("skipped superseded by {}", revision.short());
     gitea.until(&fleet.begin, &expected).await;
