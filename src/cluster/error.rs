@@ -415,6 +415,14 @@ mod tests {
             )],
             "spec: updates to statefulset spec for fields other than 'replicas' are forbidden",
         );
+        // What changes stands below.
+        check(
+            &[(
+                "spec",
+                "Forbidden: pod updates may not change fields other than `spec.tolerations`\n  core.PodSpec{\n  \tNodeName: \"one\",\n",
+            )],
+            "spec: pod updates may not change fields other than `spec.tolerations`",
+        );
         check(&[("roleRef", "Invalid value: {}: cannot change roleRef")], "roleRef: cannot change roleRef");
         check(
             &[("spec.clusterIPs[0]", "Invalid value: [\"10.0.0.1\"]: may not change once set")],
