@@ -483,7 +483,7 @@ mod tests {
         assert_eq!(fields, expected, "{live}");
     }
 
-    fn pod(spec: Value) -> Value {
+    fn pod(spec: &Value) -> Value {
         json!({"apiVersion": "v1", "kind": "Pod", "spec": spec})
     }
 
@@ -502,7 +502,7 @@ mod tests {
     #[test]
     fn one_stranger_at_most_stands_for_a_missing_item() {
         let check = |list: &str, ours: Value, now: Value, expected: &[&str]| {
-            let (ours, now) = (pod(json!({list: ours})), pod(json!({list: now})));
+            let (ours, now) = (pod(&json!({list: ours})), pod(&json!({list: now})));
             check_likeness(&ours, &now, &entry_of_items(list, &now), &[], expected);
         };
         let on = |name: &str| json!({"name": name, "value": "true"});
@@ -528,7 +528,7 @@ mod tests {
         // Its name was taken off.
         let secret = json!([{"name": "one"}]);
         let list = "imagePullSecrets";
-        let (ours, now) = (pod(json!({list: secret})), pod(json!({list: [{}]})));
+        let (ours, now) = (pod(&json!({list: secret})), pod(&json!({list: [{}]})));
         let theirs = json!({"f:spec": {"f:imagePullSecrets": {r#"k:{"name":""}"#: {}}}});
         check_likeness(&ours, &now, &theirs, &[], &[".spec.imagePullSecrets[name=\"\"]"]);
     }
@@ -557,14 +557,14 @@ mod tests {
 
     #[test]
     fn what_is_left_to_others_is_not_told_as_taken() {
-        let containers = |name: &str| pod(json!({"containers": [{"name": name, "image": "web:1"}]}));
+        let containers = |name: &str| pod(&json!({"containers": [{"name": name, "image": "web:1"}]}));
         let (ours, now) = (containers("web"), containers("web2"));
         let theirs = entry_of_items("containers", &now);
         let path = |text: &str| FieldPath::parse(text).expect("a path");
         let shown = ".spec.containers[name=\"web2\"]";
         check_likeness(&ours, &now, &theirs, &[], &[shown]);
         check_likeness(&ours, &now, &theirs, &[path("/spec/containers/name=web2/image")], &[shown]);
-        let probe = |probe: Value| pod(json!({"livenessProbe": probe}));
+        let probe = |probe: Value| pod(&json!({"livenessProbe": probe}));
         let (ours, now) =
             (probe(json!({"httpGet": {"port": 80}})), probe(json!({"exec": {}, "tcpSocket": {}})));
         let theirs = json!({"f:spec": {"f:livenessProbe": {"f:exec": {}, "f:tcpSocket": {}}}});
