@@ -192,15 +192,20 @@ fn look_into<'a>(
         manifests.plain.push(PlainDocument { file, location, kind, not_yet: None });
         return Vec::new();
     }
-    let is_manifest = find::holds_a_manifest(path) || find::is_pin(path);
-    if text.len() > yaml::FILE_LIMIT && !is_manifest {
-        // Only an Objects app has such files, and which files it lists is not known yet.
+    if text.len() > yaml::FILE_LIMIT && !find::holds_a_manifest(path) {
         let message = format!("the file {path} {}", over_limit(text.len(), yaml::FILE_LIMIT));
         let location = Location::new(path, 1, 1);
         let mistake = Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone());
-        let help = "split it; a file that an Objects app lists may have 16 MiB";
-        let (file, kind) = (path.to_owned(), Kind::from_api_version("", ""));
-        manifests.plain.push(PlainDocument { file, location, kind, not_yet: Some(mistake.help(help)) });
+        let mistake = mistake.help("split it; a file that an Objects app lists may have 16 MiB");
+        let hidden = meant::by_text(text, &[]);
+        if hidden.is_empty() {
+            // Mostly it is one that an Objects app lists, and which files those are is not known yet.
+            let (file, kind) = (path.to_owned(), Kind::from_api_version("", ""));
+            manifests.plain.push(PlainDocument { file, location, kind, not_yet: Some(mistake) });
+        } else {
+            manifests.lose(&location, hidden);
+            manifests.diagnostics.push(mistake);
+        }
         return Vec::new();
     }
     let stream = yaml::read(path, text);
@@ -398,4 +403,35 @@ fn only_one(root: &yaml::Node, kind: &str, first: &mut Option<Location>, reading
         }
         None => *first = Some(place),
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told of a file of more than 1 MiB, and whether only when no app lists the file.
+    fn check_large(text: &str, lost: &[Native], told: Option<&Scope>) {
+        let text = format!("{text}# {}\n", "x".repeat(yaml::FILE_LIMIT));
+        let manifests = read(&Snapshot::of_texts([("all.yaml", text.as_str())]));
+        assert_eq!(manifests.lost.keys().copied().collect::<Vec<_>>(), lost);
+        let found: Vec<_> = manifests.diagnostics.iter().map(|it| (it.code, &it.scope)).collect();
+        assert_eq!(found, told.iter().map(|scope| (codes::UNREADABLE, *scope)).collect::<Vec<_>>());
+        assert_eq!(manifests.plain.len(), usize::from(told.is_none()));
+        assert!(manifests.plain.iter().all(|it| it.not_yet.is_some()));
+    }
+
+    #[test]
+    fn large_file_may_hide_the_instance() {
+        let own = |kind: &str| {
+            format!("apiVersion: tutti.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: a}}\n---\n")
+        };
+        let all = own("Instance") + &own("Rings") + COMPONENT;
+        check_large(&all, &[Native::Instance, Native::Rings], Some(&Scope::Instance));
+        check_large(&own("Project"), &[Native::Project], Some(&Scope::File("all.yaml".to_owned())));
+        check_large(COMPONENT, &[], None);
+        check_large("apiVersion: v1\nkind: List\nitems:\n- kind: Project\n", &[], None);
+    }
+
+    const COMPONENT: &str =
+        "apiVersion: component.luojilab.com/v1alpha1\nkind: Component\nmetadata: {name: a}\n";
 }
