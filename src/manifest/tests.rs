@@ -679,6 +679,16 @@ fn emptied_selector_is_a_mistake() {
         (component("patches: [{target: {kind: }, merge: {}}]"), "spec.patches[0].target.kind"),
         (component("patches: [{target: {labels: }, merge: {}}]"), "spec.patches[0].target.labels"),
         (component("routes: [{host: a.io, clusters: }]"), "spec.routes[0].clusters"),
+        (component("routes: [{host: a.io, paths: }]"), "spec.routes[0].paths"),
+        (component("routes: [{host: a.io, paths: [{path: }]}]"), "spec.routes[0].paths[0].path"),
+        (
+            objects("placement: {clusters: {}, tolerations: [{key: , operator: Exists}]}"),
+            "spec.placement.tolerations[0].key",
+        ),
+        (
+            objects("placement: {clusters: {}, tolerations: [{key: a, effect: }]}"),
+            "spec.placement.tolerations[0].effect",
+        ),
         (rings("clusters: {names: }"), "spec.rings[0].clusters.names"),
         (rings("clusters: "), "spec.rings[0].clusters"),
         (of_kind("Project", "{clusters: }"), "spec.clusters"),

@@ -92,7 +92,8 @@ pub fn read(job: &Job<'_>, folder: &str, of_clusters: bool) -> Result<Option<Lay
     let file = documents.first().and_then(|document| {
         let mut fields = Fields::of(&Field::root(&document.root), &mut reading)?;
         let clusters = if of_clusters { fields.required("clusters", &mut reading) } else { None };
-        let charts = fields.narrowing("charts", &mut reading);
+        let help = "write true, false or names of charts, or remove the field: without it, the layer is for no chart";
+        let charts = fields.with_value("charts", help, &mut reading);
         fields.finish(&mut reading);
         let clusters = clusters.map(|clusters| placement::selector(&clusters, true, &mut reading));
         let charts = charts.map_or(Some(ForCharts::None), |charts| for_charts(&charts, is_own, &mut reading));

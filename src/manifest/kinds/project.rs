@@ -83,11 +83,13 @@ fn read_spec(spec: &Value<'_>, name: Option<&str>, reading: &mut Reading<'_>) ->
     if let Some(limits) = fields.optional("limits", reading) {
         project.limits = read_limits(&limits, reading).unwrap_or_default();
     }
-    if let Some(policy) = fields.narrowing("networkPolicy", reading) {
+    let help = "write isolate or open, or remove the field: without it, the namespace is open";
+    if let Some(policy) = fields.with_value("networkPolicy", help, reading) {
         let policies = [("isolate", true), ("open", false)];
         project.isolated = reading.choice(&policy, &policies, &[], false).unwrap_or_default();
     }
-    project.allow = fields.narrowing("allow", reading).and_then(|allow| read_allow(&allow, reading));
+    let help = "write what it allows, or remove the field: without it, everything is allowed";
+    project.allow = fields.with_value("allow", help, reading).and_then(|allow| read_allow(&allow, reading));
     fields.finish(reading);
     Some((project, common))
 }

@@ -94,7 +94,8 @@ fn read_fields(mut fields: Fields<'_>, name: &str, reading: &mut Reading<'_>) ->
 
 /// All but the host, which only rings may leave out.
 fn read_settings(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> RouteSettings {
-    let paths = fields.optional("paths", reading).and_then(|paths| read_paths(&paths, reading));
+    let help = "name paths, or remove the field: without it, the route is for all of the host";
+    let paths = fields.with_value("paths", help, reading).and_then(|paths| read_paths(&paths, reading));
     let tls = fields.optional("tls", reading).and_then(|tls| read_tls(&tls, reading));
     let class = fields.optional("class", reading);
     let gateway = fields.optional("gateway", reading);
@@ -144,7 +145,8 @@ fn read_paths(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<RouteP
 
 fn read_path(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<RoutePath> {
     let mut fields = Fields::of(value, reading)?;
-    let path = match fields.optional("path", reading) {
+    let help = "write a path, or remove the field: without it, the route is for all of the host";
+    let path = match fields.with_value("path", help, reading) {
         Some(path) => read_path_text(&path, reading),
         None => Some("/".to_owned()),
     };

@@ -45,10 +45,12 @@ pub fn tolerations(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<T
 
 fn toleration(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Toleration> {
     let mut fields = Fields::of(value, reading)?;
-    let key = fields.optional("key", reading);
+    let help = "name a key, or remove the field: without it, taints of every key are tolerated";
+    let key = fields.with_value("key", help, reading);
     let operator = fields.optional("operator", reading);
     let written = fields.optional("value", reading);
-    let effect = fields.optional("effect", reading);
+    let help = "name an effect, or remove the field: without it, every effect is tolerated";
+    let effect = fields.with_value("effect", help, reading);
     fields.later(&["tolerationSeconds"], reading);
     fields.finish(reading);
     let operator = match operator {

@@ -49,13 +49,24 @@ impl<'a> Fields<'a> {
 
     /// A field that narrows a choice. Without it everything is chosen, so one that has lost its value is a mistake.
     pub fn narrowing(&mut self, name: &'static str, reading: &mut Reading<'_>) -> Option<Value<'a>> {
+        let help = "write what it selects, or remove the field: without it, everything is selected";
+        self.with_value(name, help, reading)
+    }
+
+    /// A field that is not the same without a value as if it were not there: to be there without one is a mistake.
+    pub fn with_value(
+        &mut self,
+        name: &'static str,
+        help: &str,
+        reading: &mut Reading<'_>,
+    ) -> Option<Value<'a>> {
         let value = self.optional(name, reading);
         if value.is_none()
             && let Some(place) = self.take(name, reading).and_then(|null| null.name_location)
         {
             reading
                 .mistake(codes::MISSING_FIELD, format!("`{name}` has no value"), place, &self.path_of(name))
-                .help("write what it selects, or remove the field: without it, everything is selected");
+                .help(help);
         }
         value
     }
