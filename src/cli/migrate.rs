@@ -9,9 +9,8 @@ use serde::Serialize;
 use super::exit::Exit;
 use super::output::{self, Format, say};
 use super::{diagnostics, files, repository};
-use crate::manifest::find;
 use crate::manifest::hub::{Hub, edit};
-use crate::manifest::{OWN_VERSION, schema};
+use crate::manifest::{Ignored, OWN_VERSION, schema};
 use crate::model::{Diagnostic, Snapshot};
 use crate::report::words::count;
 
@@ -49,7 +48,8 @@ pub async fn run(args: MigrateArgs) -> anyhow::Result<Exit> {
         known(version, &hub)?;
     }
     let mut changes = Vec::new();
-    let files = snapshot.files.keys().filter(|path| find::is_candidate(path));
+    let ignored = Ignored::of(&snapshot);
+    let files = snapshot.files.keys().filter(|path| ignored.is_candidate(path));
     for file in files.filter(|path| only.as_ref().is_none_or(|only| only == *path)) {
         match change(&hub, &snapshot, file, args.to.as_deref()) {
             Ok(change) => changes.extend(change),

@@ -144,7 +144,8 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     let (manifests, mut snapshot) = read.await.map_err(|error| crashed(&error))?;
     let head = revision.clone();
     let files = manifests.clusters.iter().map(|cluster| cluster.location.file.to_string()).collect();
-    let vanished = tokio::spawn(async move { history.vanished(&head, files).await });
+    let ignored = manifest::Ignored::of(&snapshot);
+    let vanished = tokio::spawn(async move { history.vanished(&head, files, ignored).await });
     let wanted = manifests.instance.as_ref().and_then(|instance| instance.registry.as_ref());
     snapshot.registered = match &manifests.instance {
         Some(_) => registry.ask(wanted, Some(&events)).await,

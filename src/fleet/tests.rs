@@ -579,12 +579,12 @@ fn kustomize_is_told_once_with_what_lies_beside_it() {
 #[test]
 fn ignored_file_is_read_again_when_it_is_no_longer_ignored() {
     let instance =
-        "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {ignore: [apps/a]}\n";
+        "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {ignore: [more/a]}\n";
     let app = component("a", "");
-    let mut snapshot = Snapshot::of_texts([("tutti.yaml", instance), ("apps/a/app.yaml", app.as_str())]);
+    let mut snapshot = Snapshot::of_texts([("tutti.yaml", instance), ("more/a/app.yaml", app.as_str())]);
     let mut memory = manifest::Memory::default();
     assert_eq!(manifest::read_again(&snapshot, &mut memory).apps.len(), 0);
-    snapshot.put("tutti.yaml", &instance.replace("apps/a", "apps/b"));
+    snapshot.put("tutti.yaml", &instance.replace("more/a", "more/b"));
     assert_eq!(manifest::read_again(&snapshot, &mut memory).apps.len(), 1);
     snapshot.put("tutti.yaml", instance);
     assert_eq!(manifest::read_again(&snapshot, &mut memory).apps.len(), 0);

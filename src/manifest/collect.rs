@@ -49,8 +49,7 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     let mut parts: BTreeMap<&str, Manifests> = BTreeMap::new();
     let mut found = Vec::new();
     let ignored = Ignored::of(snapshot);
-    let is_candidate = |path: &str| find::is_candidate(path) && !ignored.fits(path);
-    let candidates = snapshot.files.iter().filter(|(path, _)| is_candidate(path));
+    let candidates = snapshot.files.iter().filter(|(path, _)| ignored.is_candidate(path));
     for (path, file) in candidates {
         match known.remove_entry(path).filter(|(_, (blob, _))| *blob == file.blob) {
             Some(entry) => kept.push((path.as_str(), entry)),
@@ -94,6 +93,7 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     for (_, part) in memory.files.values() {
         manifests.add(part);
     }
+    manifests.diagnostics.extend(ignored.mistakes(snapshot, &hub));
     manifests.wait_for_the_lost();
     manifests.in_order();
     manifests

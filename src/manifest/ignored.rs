@@ -1,17 +1,26 @@
 //! Files that `spec.ignore` of tutti.yaml leaves out: other tools' YAML beside ours.
 
+use std::collections::BTreeMap;
+
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::kinds::Native;
+use super::hub::Hub;
+use super::kinds::{self, Identity, Native};
+use super::read::Reading;
 use super::yaml::{self, Node};
-use crate::model::Snapshot;
+use super::{codes, find, meant};
+use crate::model::{Diagnostic, Location, Scope, Snapshot};
 
 /// The file that says it. It must be known before any other file is read.
 pub const FILE: &str = "tutti.yaml";
 
 /// Which files hold no manifest of ours, whatever they look like.
 #[derive(Debug, Default)]
-pub struct Ignored(GlobSet);
+pub struct Ignored {
+    globs: GlobSet,
+    /// What each glob was made of, and where that stands.
+    patterns: Vec<(String, Location)>,
+}
 
 impl Ignored {
     /// As far as it can be read; its mistakes are told where the instance is read.
@@ -24,30 +33,86 @@ impl Ignored {
             |root: &&Node| root.get("kind").and_then(Node::as_str) == Some(Native::Instance.name());
         let instance = stream.documents.iter().map(|document| &document.root).find(is_instance);
         let list = instance.and_then(|root| root.find(&["spec", "ignore"])?.as_seq());
-        let mut globs = GlobSetBuilder::new();
-        for pattern in list.into_iter().flatten().filter_map(Node::as_str) {
+        let (mut globs, mut patterns) = (GlobSetBuilder::new(), Vec::new());
+        for node in list.into_iter().flatten() {
+            let Some(pattern) = node.as_str() else { continue };
             for glob in globs_of(pattern).into_iter().flatten() {
                 globs.add(glob);
+                patterns.push((pattern.to_owned(), node.location(FILE)));
             }
         }
-        Self(globs.build().unwrap_or_default())
+        Self { globs: globs.build().unwrap_or_default(), patterns }
     }
 
     pub fn fits(&self, path: &str) -> bool {
-        path != FILE && self.0.is_match(path)
+        path != FILE && self.globs.is_match(path)
     }
+
+    /// Whether a file is looked into for manifests.
+    pub fn is_candidate(&self, path: &str) -> bool {
+        find::is_candidate(path) && !self.fits(path)
+    }
+
+    /// Patterns that fit a manifest in its usual place: rings and limits of projects would end without a word, and apps would be
+    /// removed. An error for each pattern.
+    pub fn mistakes(&self, snapshot: &Snapshot, hub: &Hub) -> Vec<Diagnostic> {
+        if self.patterns.is_empty() {
+            return Vec::new();
+        }
+        let usual =
+            snapshot.files.keys().filter(|path| find::is_candidate(path) && find::holds_a_manifest(path));
+        let ignored = usual.filter(|path| self.fits(path) && is_own(snapshot, path, hub));
+        let mut by_pattern: BTreeMap<&(String, Location), Vec<&str>> = BTreeMap::new();
+        for path in ignored {
+            let pattern = self.globs.matches(path).first().and_then(|index| self.patterns.get(*index));
+            if let Some(pattern) = pattern {
+                by_pattern.entry(pattern).or_default().push(path);
+            }
+        }
+        let mistake = |((pattern, place), files): (&(String, Location), Vec<&str>)| {
+            let more = match files.len() {
+                1 => String::new(),
+                all => format!(" and {} more", all - 1),
+            };
+            let first = files.first().copied().unwrap_or_default();
+            let message = format!("the pattern {pattern:?} leaves out the manifest {first}{more}");
+            let help = "narrow the pattern; to remove what a manifest says, delete the file";
+            let error = Diagnostic::error(codes::BAD_PATTERN, message, Scope::Instance);
+            error.at(place.clone()).in_path("spec.ignore").help(help)
+        };
+        by_pattern.into_iter().map(mistake).collect()
+    }
+}
+
+/// Whether a file holds a manifest of ours, or may hold what others depend on.
+fn is_own(snapshot: &Snapshot, path: &str, hub: &Hub) -> bool {
+    let Some(text) = snapshot.text(path) else { return true };
+    let documents = yaml::read(path, text).documents;
+    let mut reading = Reading::new(path, Scope::Instance);
+    let mut is_native =
+        |root: &Node| matches!(kinds::identify(root, hub, &mut reading), Some(Identity::Native(_)));
+    documents.iter().any(|document| is_native(&document.root)) || !meant::by_text(text, &[]).is_empty()
 }
 
 /// A pattern of paths from the folder that is read; one of a folder fits all that is in it.
 pub fn globs_of(pattern: &str) -> Result<[globset::Glob; 2], globset::Error> {
-    let pattern = pattern.strip_prefix("./").unwrap_or(pattern).trim_end_matches('/');
+    let pattern = trimmed(pattern);
     let glob = |pattern: &str| GlobBuilder::new(pattern).literal_separator(true).build();
     Ok([glob(pattern)?, glob(&format!("{pattern}/**"))?])
+}
+
+/// Without what says nothing: empty for the folder that is read.
+pub fn trimmed(pattern: &str) -> &str {
+    match pattern.trim_start_matches("./").trim_end_matches('/') {
+        "." => "",
+        trimmed => trimmed,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest;
 
     #[test]
     fn patterns_fit_files_and_folders() {
@@ -65,5 +130,33 @@ mod tests {
         check("['apps/*/values*.yaml']", "apps/a/b/values.yaml", false);
         check("['**']", "tutti.yaml", false);
         check("[]", "a.yaml", false);
+    }
+
+    #[test]
+    fn manifest_in_its_usual_place_is_not_ignored() {
+        let check = |pattern: &str, path: &str, text: &str, expected: &[&str]| {
+            let own = format!(
+                "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: a}}\nspec: {{ignore: ['{pattern}']}}\n"
+            );
+            let manifests = manifest::read(&Snapshot::of_texts([(FILE, own.as_str()), (path, text)]));
+            let found: Vec<String> =
+                manifests.diagnostics.iter().map(|it| format!("{} {}", it.code, it.message)).collect();
+            assert_eq!(found, expected, "{pattern} {path}");
+            assert!(manifests.diagnostics.iter().all(|it| it.scope == Scope::Instance));
+        };
+        let rings =
+            "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: []}\n";
+        let component = "apiVersion: component.luojilab.com/v1alpha1\nkind: Component\nmetadata: {name: a}\n";
+        let argo = "apiVersion: argoproj.io/v1alpha1\nkind: AppProject\nmetadata: {name: shop}\n";
+        let error = "E1209 the pattern \"*.yaml\" leaves out the manifest rings.yaml";
+        check("*.yaml", "rings.yaml", rings, &[error]);
+        check("*.yaml", "rings.yaml", "kind: Rings\nspec: [", &[error]);
+        let error = "E1209 the pattern \"**/*.yaml\" leaves out the manifest apps/a/app.yaml";
+        check("**/*.yaml", "apps/a/app.yaml", component, &[error]);
+        check("projects", "projects/shop.yaml", argo, &[]);
+        check("docs", "docs/rings.yaml", rings, &[]);
+        for pattern in [".", "./", "././", ""] {
+            check(pattern, "docs/rings.txt", rings, &["E1209 the pattern is empty"]);
+        }
     }
 }

@@ -30,7 +30,7 @@ mod tests;
 pub mod yaml;
 
 pub use collect::{Memory, clusters_in, read, read_again};
-pub use ignored::FILE as IGNORING;
+pub use ignored::{FILE as IGNORING, Ignored};
 pub use kinds::Native;
 pub use kinds::approval::to_yaml as approval_to_yaml;
 pub use kinds::conversion::FOLDER as CONVERSIONS;

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use super::history::History;
 use crate::fleet::{LookBack, Vanished};
-use crate::manifest::find;
-use crate::model::Revision;
+use crate::manifest::{Ignored, find};
+use crate::model::{Changed, Revision};
 use crate::source::{Reached, Walk};
 
 /// How many commits a start looks back: about a second, for which the first look waits. A push costs its own commits.
@@ -23,9 +23,14 @@ pub struct Known {
 }
 
 impl History {
-    /// The clusters that went before this head; those that it has are read from these files. What is not committed yet stands on the
-    /// commit that is checked out. Where history cannot be read, what was known.
-    pub async fn vanished(&self, head: &Revision, files: BTreeSet<String>) -> Arc<Vanished> {
+    /// The clusters that went before this head; those that it has are read from these files, and what it ignores never had any. What is not
+    /// committed yet stands on the commit that is checked out. Where history cannot be read, what was known.
+    pub async fn vanished(
+        &self,
+        head: &Revision,
+        files: BTreeSet<String>,
+        ignored: Ignored,
+    ) -> Arc<Vanished> {
         let mut known = self.vanished.lock().await;
         let Some(repository) = &self.repository else { return Arc::default() };
         let head = &match head.is_worktree() {
@@ -52,8 +57,11 @@ impl History {
         };
         let looking = Arc::new(Mutex::new(LookBack::default()));
         let shared = Arc::clone(&looking);
-        let reached =
-            repository.look_back(walk, move |revision, changed| shared.lock().take(revision, changed));
+        let reached = repository.look_back(walk, move |revision, changed| {
+            let changed: Vec<Changed> =
+                changed.iter().filter(|it| !ignored.fits(&it.path)).cloned().collect();
+            shared.lock().take(revision, &changed);
+        });
         let reached = match reached.await {
             Ok(reached) => reached,
             Err(error) => {

@@ -143,6 +143,15 @@ async fn a_file_that_moves_is_none_that_goes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn example_in_an_ignored_folder_is_none_that_goes() {
+    let example = manifests::cluster("sh1");
+    let instance = manifests::INSTANCE.replace("spec: {}", "spec: {ignore: [docs/]}");
+    let fleet = fleet_with(&[("docs/cluster.yaml", &example), ("tutti.yaml", &instance)]);
+    fleet.repository.commit("Without an example", &[("docs/cluster.yaml", None)]);
+    assert_eq!(states(&look(&fleet).await), ["bj1 Ready", "gz1 Ready"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_that_was_removed_before_is_not_told() {
     let (fleet, running) = converged(&[]).await;
     let revision = fleet.push(&running, "Remove gz1", &[(GZ1, Some(&removed()))]).await;

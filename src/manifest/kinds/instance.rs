@@ -97,7 +97,7 @@ fn read_ignore(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Strin
         let leaves = pattern.starts_with('/') || pattern.split('/').any(|part| part == "..");
         let mistake = match ignored::globs_of(&pattern) {
             _ if leaves => format!("the pattern {pattern:?} leaves the config repository"),
-            _ if pattern.is_empty() => "the pattern is empty".to_owned(),
+            _ if ignored::trimmed(&pattern).is_empty() => "the pattern is empty".to_owned(),
             Err(error) => format!("{pattern:?} is not a pattern: {}", error.kind()),
             Ok(_) => {
                 patterns.push(pattern);
