@@ -50,19 +50,18 @@ pub fn needs(input: &Input<'_>) -> Needs {
         defined: naming::defined(managed.iter().map(|(_, rendered)| rendered)),
         needs: Needs::default(),
     };
+    let objects = managed.iter().flat_map(|(_, rendered)| rendered.objects.iter());
+    let namespaces = objects.filter(|object| object.id.group.is_empty() && &*object.id.kind == "Namespace");
+    let rendered: BTreeSet<Arc<str>> = namespaces.map(|object| Arc::clone(&object.id.name)).collect();
+    let makes = |app: &App| work.makes_namespace(app) && !rendered.contains(&app.id.namespace);
+    let made: BTreeSet<Arc<str>> =
+        managed.iter().filter(|(app, _)| makes(app)).map(|(app, _)| Arc::clone(&app.id.namespace)).collect();
+    if !made.is_empty() {
+        // One that is there may be missing later.
+        work.add(None, "", "namespaces", None, Verb::Create, Why::Writing);
+    }
     if !input.namespaces_exist {
-        let objects = managed.iter().flat_map(|(_, rendered)| rendered.objects.iter());
-        let namespaces =
-            objects.filter(|object| object.id.group.is_empty() && &*object.id.kind == "Namespace");
-        let rendered: BTreeSet<Arc<str>> = namespaces.map(|object| Arc::clone(&object.id.name)).collect();
-        for (app, _) in &managed {
-            let namespace = Arc::clone(&app.id.namespace);
-            if work.makes_namespace(app) && !rendered.contains(&namespace) {
-                work.add(None, "", "namespaces", None, Verb::Create, Why::Writing);
-                work.needs.own_namespaces.insert(namespace);
-            }
-        }
-        work.needs.own_namespaces.extend(rendered);
+        work.needs.own_namespaces = made.into_iter().chain(rendered).collect();
     }
     for (group, resource) in
         [("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")]

@@ -14,13 +14,14 @@ const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: 
 
 /// The rights that one app with these objects needs; its spec has these further fields.
 fn rights(instance: &Instance, fields: &str, objects: &[Value]) -> BTreeSet<String> {
-    rights_of(instance, fields, objects, None)
+    rights_of(instance, fields, objects, false, None)
 }
 
 fn rights_of(
     instance: &Instance,
     fields: &str,
     objects: &[Value],
+    namespaces_exist: bool,
     leaving: Option<&[Approval]>,
 ) -> BTreeSet<String> {
     let app = format!(
@@ -38,8 +39,7 @@ fn rights_of(
     let rendered = renderer.render(&target).expect("a render");
     let renders: Vec<(&App, Rendered)> = vec![(&fleet.apps[&target.app], rendered)];
     let known = |_: &Kind| None;
-    let needs =
-        needs(&Input { instance, renders: &renders, known: &known, namespaces_exist: false, leaving });
+    let needs = needs(&Input { instance, renders: &renders, known: &known, namespaces_exist, leaving });
     let own = |why: &Why| *why != Why::Serving;
     needs.rights.iter().filter(|(_, why)| own(why)).map(|(right, _)| right.to_string()).collect()
 }
@@ -102,6 +102,9 @@ fn what_is_written_decides_over_the_verbs() {
             "delete configmaps",
         ],
     );
+    let all_there = rights_of(&enforce, ", createNamespace: true", &objects, true, None);
+    let expected = [&READ[..], &WRITE, &DELETE, &["create namespaces"]].concat();
+    assert_eq!(all_there, expected.into_iter().map(str::to_owned).collect());
     check(&observe, ", createNamespace: true", &objects, &READ);
     check(&enforce, "", &[kept], &[&READ[..], &WRITE].concat());
     check(&enforce, ", adopt: true", &objects, &[&READ[..], &WRITE, &DELETE, &TAKE_OVER].concat());
@@ -136,7 +139,7 @@ fn what_goes_is_deleted_and_nothing_else() {
         location: None,
     };
     let check = |instance: &Instance, fields: &str, approvals: &[Approval], more: &[&str]| {
-        let found = rights_of(instance, fields, &[settings()], Some(approvals));
+        let found = rights_of(instance, fields, &[settings()], false, Some(approvals));
         let expected: BTreeSet<String> = READ.iter().chain(more).map(ToString::to_string).collect();
         assert_eq!(found, expected, "{fields} {approvals:?}");
     };
@@ -155,7 +158,7 @@ fn what_goes_is_deleted_and_nothing_else() {
     let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
         "selector": {"matchLabels": {"app": "web"}},
         "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}});
-    let found = rights_of(&enforce, "", &[role, workload], Some(&[]));
+    let found = rights_of(&enforce, "", &[role, workload], false, Some(&[]));
     assert!(found.contains("delete deployments.apps in namespace shop"), "{found:?}");
     for verb in ["create", "patch", "escalate", "pods"] {
         assert!(!found.iter().any(|right| right.contains(verb)), "{verb}: {found:?}");
