@@ -555,10 +555,10 @@ fn kustomize_is_told_once_with_what_lies_beside_it() {
         ("web/prod/kustomization.yml", "kind: Kustomization\n"),
         ("web/prod/map.yaml", MAP),
     ];
-    check(&all, &[("E2023", "kustomize is not run, and 2 files say")]);
+    check(&all, &[("E2023", "2 files are not used: tutti does not run kustomize")]);
     let listed = objects("a", "'[km]*.yaml'");
     let app = ("web/app.yaml", listed.as_str());
-    check(&[app, all[0], all[1]], &[("E2023", "web/kustomization.yaml says")]);
+    check(&[app, all[0], all[1]], &[("E2023", "web/kustomization.yaml is not used")]);
     let instance = |ignore: &str| {
         format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec: {{ignore: {ignore}}}\n"

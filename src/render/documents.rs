@@ -44,6 +44,14 @@ impl Document {
     pub fn new(object: Map<String, Value>, source: Location) -> Self {
         Self { object, source, fields: Fields::new(), sealed: None, hook: None, is_of_chart: false }
     }
+
+    /// Where a field stands, in a file that is no template; else the place of the object.
+    fn place_of(&self, job: &Job<'_>, path: &[String]) -> Location {
+        match self.is_of_chart {
+            true => self.source.clone(),
+            false => job.places.of_field(job.snapshot, &self.source, path),
+        }
+    }
 }
 
 /// Where fields are written, by their paths (`spec.ports[0].port`).
@@ -182,25 +190,38 @@ pub fn finish(
     job: &Job<'_>,
     document: Document,
     definitions: &Definitions,
+) -> Result<RenderedObject, Vec<Diagnostic>> {
+    let Document { object, source, .. } = &document;
+    let one = |mistake: Box<Diagnostic>| vec![*mistake];
+    check_opened(job, object).map_err(|mistake| vec![mistake.at(source.clone())])?;
+    check_secret(job, object).map_err(|(mistake, path)| vec![mistake.at(document.place_of(job, &path))])?;
+    let kind = kind_of(object);
+    let wrong: Vec<Diagnostic> = nulls::mistaken(object, &kind)
+        .iter()
+        .map(|mistake| match mistake {
+            Mistake::Null(path) => null(job, &of_whom(object, &kind), path).at(document.place_of(job, path)),
+            Mistake::NotAText(path) => not_a_text(job, &document, &kind, path),
+        })
+        .collect();
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    check_labels(job, &document, &kind).map_err(one)?;
+    labelled(job, document, definitions, kind).map_err(one)
+}
+
+fn labelled(
+    job: &Job<'_>,
+    document: Document,
+    definitions: &Definitions,
+    kind: Kind,
 ) -> Result<RenderedObject, Box<Diagnostic>> {
     let Document { mut object, source, fields, sealed, hook, is_of_chart: _ } = document;
-    check_opened(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
-    check_secret(job, &object).map_err(|(mistake, path)| mistake.at(place_in(job, &source, &path)))?;
-    let kind = kind_of(&object);
     let facts =
         if kind.is_built_in() { None } else { definitions.get(&kind).or_else(|| job.site.kind(&kind)) };
     let shown = sealed.is_none();
-    match nulls::mistaken(&object, &kind) {
-        Some(Mistake::Null(path)) => return Err(null(job, &object, &kind, &source, &path).into()),
-        Some(Mistake::NotAText(path)) => {
-            let (place, value) = (place_in(job, &source, &path), find(&object, &path).filter(|_| shown));
-            return Err(not_a_text(job, &of_whom(&object, &kind), &path, value).at(place).into());
-        }
-        None => {}
-    }
     canonical::canonical(&mut object, &kind, facts.is_some_and(|facts| !facts.has_status));
     place(job, &mut object, &kind, &source, facts).map_err(|mistake| mistake.at(source.clone()))?;
-    check_labels(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
     check_switches(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
     let wave = sync_wave(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
 
@@ -287,7 +308,7 @@ fn place(
     match (namespaced, written) {
         (Some(false), Some(namespace)) => {
             let message = format!(
-                "{} belongs to the whole cluster: its namespace {namespace} is left away",
+                "{} belongs to the whole cluster: metadata.namespace {namespace} is ignored",
                 name_of(metadata, kind)
             );
             job.warn(codes::NAMESPACE, message, source, "remove metadata.namespace");
@@ -304,35 +325,35 @@ fn place(
     Ok(())
 }
 
-/// `source`: of the object. In a file that is no template, the key itself is marked.
-fn null(
-    job: &Job<'_>,
-    object: &Map<String, Value>,
-    kind: &Kind,
-    source: &Location,
-    path: &[String],
-) -> Diagnostic {
-    let message = format!("{} has no value at {}", of_whom(object, kind), path.join("."));
-    let diagnostic = job.error(codes::NULL, message).in_path(path.join(".")).help(
+fn null(job: &Job<'_>, whom: &str, path: &[String]) -> Diagnostic {
+    let message = format!("{whom} has no value at {}", path.join("."));
+    job.error(codes::NULL, message).in_path(path.join(".")).help(
         "the cluster would take it for an empty value; write `\"\"` where that is meant, else give it a value or remove the key",
-    );
-    diagnostic.at(place_in(job, source, path))
+    )
 }
 
-/// `value` where it may be told.
-fn not_a_text(job: &Job<'_>, whom: &str, path: &[String], value: Option<&Value>) -> Diagnostic {
+/// The value is told where it may be, and is short.
+fn not_a_text(job: &Job<'_>, document: &Document, kind: &Kind, path: &[String]) -> Diagnostic {
+    let object = &document.object;
     let (key, field) = match path.split_last() {
         Some((key, before)) => (key.as_str(), before.last().map_or("", String::as_str)),
         None => ("", ""),
     };
-    let told = value.map(|value| format!("{value}, ")).unwrap_or_default();
-    let message = format!("{field} of {whom}: {key} is {told}not a text");
+    let value = find(object, path).filter(|_| document.sealed.is_none());
+    let told = match value {
+        None => String::new(),
+        Some(Value::Object(_)) => "a map, ".to_owned(),
+        Some(Value::Array(_)) => "a list, ".to_owned(),
+        Some(value) => format!("{value}, "),
+    };
+    let message = format!("{field} of {}: {key} is {told}not a text", of_whom(object, kind));
     let help = if value.is_some_and(Value::is_boolean) {
         "YAML reads yes, no, on, off, true and false without quotes as booleans: put it in quotes; in a template, add `| string | tojson`"
     } else {
         "put it in quotes; in a template, add `| string | tojson`"
     };
-    job.error(codes::LABEL, message).in_path(path.join(".")).help(help)
+    let diagnostic = job.error(codes::LABEL, message).in_path(path.join(".")).help(help);
+    diagnostic.at(document.place_of(job, path))
 }
 
 fn find<'o>(object: &'o Map<String, Value>, path: &[String]) -> Option<&'o Value> {
@@ -349,51 +370,25 @@ fn of_whom(object: &Map<String, Value>, kind: &Kind) -> String {
     metadata.map_or_else(|| kind.to_string(), |metadata| name_of(metadata, kind))
 }
 
-/// Where a field of an object stands, in a file that is no template; else the place of the object.
-fn place_in(job: &Job<'_>, source: &Location, path: &[String]) -> Location {
-    let place = job.snapshot.text(&source.file).filter(|_| !source.file.ends_with(".j2")).and_then(|text| {
-        let (documents, _) = yaml::parse_objects(&source.file, text);
-        let mut nodes = documents.iter().flat_map(|document| lists::nodes(&document.root));
-        let (_, root) = nodes.find(|(_, node)| node.start == source.start)?;
-        let (last, before) = path.split_last()?;
-        let parent = before.iter().try_fold(root, |node, part| match node.as_seq() {
-            Some(items) => items.get(part.parse::<usize>().ok()?),
-            None => node.get(part),
-        })?;
-        match parent.as_seq() {
-            Some(items) => Some(items.get(last.parse::<usize>().ok()?)?.location(&source.file)),
-            None => Some(parent.entry(last)?.location(&source.file)),
-        }
-    });
-    place.unwrap_or_else(|| source.clone())
-}
-
-/// A label that is a number or a boolean would be refused by the API server, without saying where.
-/// `shown`: its values may be told.
-fn check_labels(
-    job: &Job<'_>,
-    object: &Map<String, Value>,
-    kind: &Kind,
-    shown: bool,
-) -> Result<(), Box<Diagnostic>> {
-    let pods = object
-        .get("spec")
-        .and_then(|spec| spec.get("template"))
-        .and_then(|template| template.get("metadata"));
-    for metadata in object.get("metadata").into_iter().chain(pods).filter_map(Value::as_object) {
+/// A label that is a number or a boolean would be refused by the API server, without saying where. What is a map of texts by its kind
+/// was looked at before; this is for templates of pods in custom kinds, and for what is no map.
+fn check_labels(job: &Job<'_>, document: &Document, kind: &Kind) -> Result<(), Box<Diagnostic>> {
+    for place in [&["metadata"][..], &["spec", "template", "metadata"]] {
         for field in ["labels", "annotations"] {
-            let wrong = match metadata.get(field) {
-                None | Some(Value::Null) => continue,
-                Some(Value::Object(entries)) => entries.iter().find(|(_, value)| !value.is_string()),
-                Some(_) => {
-                    let message = format!("{field} of {} is not a map", name_of(metadata, kind));
-                    return Err(job.error(codes::LABEL, message).into());
+            let mut path: Vec<String> = place.iter().chain([&field]).map(ToString::to_string).collect();
+            match find(&document.object, &path) {
+                None | Some(Value::Null) => {}
+                Some(Value::Object(entries)) => {
+                    if let Some((key, _)) = entries.iter().find(|(_, value)| !value.is_string()) {
+                        path.push(key.clone());
+                        return Err(not_a_text(job, document, kind, &path).into());
+                    }
                 }
-            };
-            if let Some((key, value)) = wrong {
-                let path = [field.to_owned(), key.clone()];
-                let value = Some(value).filter(|_| shown);
-                return Err(not_a_text(job, &name_of(metadata, kind), &path, value).into());
+                Some(_) => {
+                    let message = format!("{field} of {} is not a map", of_whom(&document.object, kind));
+                    let mistake = job.error(codes::LABEL, message).in_path(path.join("."));
+                    return Err(mistake.at(document.place_of(job, &path)).into());
+                }
             }
         }
     }
@@ -502,7 +497,7 @@ pub fn name(object: &Map<String, Value>) -> String {
 }
 
 fn name_of(metadata: &Map<String, Value>, kind: &Kind) -> String {
-    let name = metadata.get("name").and_then(Value::as_str).unwrap_or("its pods");
+    let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
     format!("{} {name}", kind.kind)
 }
 

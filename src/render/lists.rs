@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::manifest::yaml::Node;
+use crate::manifest::yaml::{Node, NodeKind};
 
 /// The items of a list, or the object itself. Items of a typed list may leave out what the list says of them.
 pub fn items(object: Value) -> Vec<Value> {
@@ -26,6 +26,19 @@ pub fn nodes(root: &Node) -> Vec<(Value, &Node)> {
     match root.get("items").and_then(Node::as_seq).filter(|_| item_kind(&object).is_some()) {
         Some(of_items) => items(object).into_iter().zip(of_items).collect(),
         None => vec![(object, root)],
+    }
+}
+
+/// The nodes alone.
+pub fn into_nodes(root: Node) -> Vec<Node> {
+    let is_list = root.get("kind").and_then(Node::as_str).is_some_and(|kind| kind.ends_with("List"));
+    if !is_list || root.get("items").and_then(Node::as_seq).is_none() {
+        return vec![root];
+    }
+    let NodeKind::Map(entries) = root.kind else { return Vec::new() };
+    match entries.into_iter().find(|entry| entry.key == "items").map(|entry| entry.value.kind) {
+        Some(NodeKind::Seq(items)) => items,
+        _ => Vec::new(),
     }
 }
 

@@ -55,6 +55,7 @@ mod nodes;
 mod nulls;
 mod objects;
 mod patches;
+mod places;
 mod pods;
 mod project;
 mod remarks;
@@ -84,6 +85,7 @@ use definitions::Definitions;
 use inputs::Inputs;
 pub use named_charts::charts_of_no_app;
 use patches::idle_mistake as idle_patch;
+use places::Places;
 use remarks::Remarks;
 use site::{Facts, Site};
 use stacks::{Stack, Stacks};
@@ -188,6 +190,7 @@ impl<'a> Renderer<'a> {
             notes: None,
             remarks: Remarks::default(),
             warnings: RefCell::default(),
+            places: Places::default(),
         })
     }
 }
@@ -218,6 +221,7 @@ struct Job<'a> {
     notes: Option<&'a trace::Notes>,
     remarks: Remarks,
     warnings: RefCell<Vec<Diagnostic>>,
+    places: Places,
 }
 
 /// What an app is, wherever a render would come out the same.

@@ -22,59 +22,65 @@ pub enum Mistake {
     NotAText(Path),
 }
 
-/// The first mistake.
-pub fn mistaken(object: &Map<String, Value>, kind: &Kind) -> Option<Mistake> {
-    let mut path = Vec::new();
-    let is_null = match (of_kind(kind), object.get("metadata")) {
-        (Some(Type::Struct(place)), _) => in_fields(object, place, &mut path),
-        (_, Some(metadata)) => {
-            path.push("metadata".to_owned());
-            in_value(metadata, &of_metadata(), &mut path)
-        }
-        (_, None) => None,
-    }?;
-    Some(if is_null { Mistake::Null(path) } else { Mistake::NotAText(path) })
-}
+/// As many mistakes of one object are told.
+const MOST: usize = 20;
 
-/// Whether the mistake is a null; `None` without any. Leaves the way to it in `path`.
-fn in_value(value: &Value, of: &Type, path: &mut Path) -> Option<bool> {
-    match (value, of) {
-        (Value::Object(map), Type::Struct(place)) => in_fields(map, *place, path),
-        (Value::Object(map), Type::Map(of)) => {
-            map.iter().find_map(|(key, value)| in_entry(key.clone(), value, (of, true), path))
-        }
-        (Value::Array(items), Type::List(of)) => {
-            let mut items = items.iter().enumerate();
-            items.find_map(|(index, item)| in_entry(index.to_string(), item, (of, false), path))
-        }
-        _ => None,
+/// The mistakes of an object, in order.
+pub fn mistaken(object: &Map<String, Value>, kind: &Kind) -> Vec<Mistake> {
+    let mut search = Search { path: Path::new(), found: Vec::new() };
+    match (of_kind(kind), object.get("metadata")) {
+        (Some(Type::Struct(place)), _) => search.fields(object, place),
+        (_, Some(metadata)) => search.below("metadata".to_owned(), |it| it.value(metadata, &of_metadata())),
+        (_, None) => {}
     }
+    search.found
 }
 
-fn in_fields(map: &Map<String, Value>, place: usize, path: &mut Path) -> Option<bool> {
-    map.iter().find_map(|(name, value)| {
-        path.push(name.clone());
-        let found = in_value(value, of_field(place, name), path);
-        if found.is_none() {
-            path.pop();
+struct Search {
+    path: Path,
+    found: Vec<Mistake>,
+}
+
+impl Search {
+    fn value(&mut self, value: &Value, of: &Type) {
+        match (value, of) {
+            (Value::Object(map), Type::Struct(place)) => self.fields(map, *place),
+            (Value::Object(map), Type::Map(of)) => {
+                map.iter().for_each(|(key, value)| self.entry(key.clone(), value, (of, true)));
+            }
+            (Value::Array(items), Type::List(of)) => {
+                let items = items.iter().enumerate();
+                items.for_each(|(index, item)| self.entry(index.to_string(), item, (of, false)));
+            }
+            _ => {}
         }
-        found
-    })
-}
-
-/// An entry of a map, or an element of a list.
-fn in_entry(key: String, value: &Value, (of, is_map): (&Type, bool), path: &mut Path) -> Option<bool> {
-    path.push(key);
-    let found = match value {
-        Value::Null if *of != Type::Open => Some(true),
-        // In a list the server says which.
-        _ if is_map && *of == Type::Text && !value.is_string() => Some(false),
-        _ => in_value(value, of, path),
-    };
-    if found.is_none() {
-        path.pop();
     }
-    found
+
+    fn fields(&mut self, map: &Map<String, Value>, place: usize) {
+        for (name, value) in map {
+            self.below(name.clone(), |it| it.value(value, of_field(place, name)));
+        }
+    }
+
+    /// An entry of a map, or an element of a list.
+    fn entry(&mut self, key: String, value: &Value, (of, is_map): (&Type, bool)) {
+        self.below(key, |it| match value {
+            Value::Null if *of != Type::Open => it.found.push(Mistake::Null(it.path.clone())),
+            // In a list the server says which.
+            _ if is_map && *of == Type::Text && !value.is_string() => {
+                it.found.push(Mistake::NotAText(it.path.clone()));
+            }
+            _ => it.value(value, of),
+        });
+    }
+
+    fn below(&mut self, step: String, search: impl FnOnce(&mut Self)) {
+        if self.found.len() < MOST {
+            self.path.push(step);
+            search(self);
+            self.path.pop();
+        }
+    }
 }
 
 /// Takes out the nulls that are no values. Those of a custom kind stay, but in its metadata.
@@ -108,11 +114,32 @@ mod tests {
 
     fn check(version: &str, kind: &str, object: Value, expected: Option<&str>) {
         let Value::Object(object) = object else { panic!("a map") };
-        let found = mistaken(&object, &Kind::from_api_version(version, kind)).map(|mistake| match mistake {
+        let found = mistaken(&object, &Kind::from_api_version(version, kind));
+        let found: Vec<String> = found.iter().map(shown).collect();
+        assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{kind} {object:?}");
+    }
+
+    fn shown(mistake: &Mistake) -> String {
+        match mistake {
             Mistake::Null(path) => path.join("."),
             Mistake::NotAText(path) => format!("not a text: {}", path.join(".")),
-        });
-        assert_eq!(found.as_deref(), expected, "{kind} {object:?}");
+        }
+    }
+
+    #[test]
+    fn all_mistakes_of_an_object_are_found() {
+        let object =
+            json!({"metadata": {"labels": {"a": null, "b": 1}}, "data": {"c": null, "d": "x", "e": true}});
+        let found = mistaken(object.as_object().unwrap(), &Kind::from_api_version("v1", "ConfigMap"));
+        let found: Vec<String> = found.iter().map(shown).collect();
+        assert_eq!(
+            found,
+            ["metadata.labels.a", "not a text: metadata.labels.b", "data.c", "not a text: data.e"]
+        );
+        let many: Map<String, Value> = (0..1000).map(|at| (at.to_string(), Value::Null)).collect();
+        let object = json!({"data": many});
+        let found = mistaken(object.as_object().unwrap(), &Kind::from_api_version("v1", "ConfigMap"));
+        assert_eq!(found.len(), MOST);
     }
 
     #[test]

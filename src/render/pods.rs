@@ -89,8 +89,8 @@ pub fn finish(job: &Job<'_>, mut made: Vec<Document>, pod_set: &str, wrong: &mut
     for document in made {
         let object = match documents::finish(job, document, &definitions) {
             Ok(object) => object,
-            Err(mistake) => {
-                wrong.push(*mistake);
+            Err(mut mistakes) => {
+                wrong.append(&mut mistakes);
                 continue;
             }
         };

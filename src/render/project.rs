@@ -21,7 +21,7 @@ pub fn render(job: &Job<'_>, project: &Project) -> Result<Found, Vec<Diagnostic>
             Ok(object) => {
                 found.insert(object.id.clone(), (object, String::new()));
             }
-            Err(mistake) => wrong.push(*mistake),
+            Err(mut mistakes) => wrong.append(&mut mistakes),
         }
     }
     if wrong.is_empty() { Ok(found) } else { Err(wrong) }

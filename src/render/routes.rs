@@ -12,7 +12,7 @@ pub fn add(job: &Job<'_>, found: &mut Found) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     let here = job.app.routes.iter().filter(|route| job.site.is_selected_by(&route.clusters));
     for route in here {
-        let made = one(job, route, found).and_then(|object| {
+        let made = one(job, route, found).map_err(|mistake| vec![*mistake]).and_then(|object| {
             let source = route.location.clone();
             documents::finish(job, Document::new(object, source), &Definitions::default())
         });
@@ -23,7 +23,7 @@ pub fn add(job: &Job<'_>, found: &mut Found) -> Vec<Diagnostic> {
                     found.insert(object.id.clone(), (object, String::new()));
                 }
             },
-            Err(mistake) => wrong.push(*mistake),
+            Err(mut mistakes) => wrong.append(&mut mistakes),
         }
     }
     wrong

@@ -3,6 +3,7 @@ mod facts;
 mod layer_file;
 mod memory;
 mod patches;
+mod places;
 
 use std::sync::Arc;
 

@@ -176,7 +176,9 @@ fn custom_resource_of_a_chart_gets_the_namespace_of_its_release() {
 fn key_without_a_value_is_refused_and_named() {
     let expected = [
         "E3025 apps/a/o/n.yaml:5:31 NetworkPolicy only-role has no value at spec.podSelector.matchLabels.db",
+        "E3025 apps/a/o/n.yaml:6:50 NetworkPolicy only-role has no value at spec.ingress.0.from.0.podSelector.matchLabels.role",
         "E3025 apps/a/o/n.yaml:11:23 Secret s has no value at stringData.pass",
+        "E3025 apps/a/o/n.yaml:12:8 Secret s has no value at data.raw",
         "E3025 apps/a/o/n.yaml:17:27 Service svc has no value at spec.selector.canary",
     ];
     assert_eq!(mistakes("nulls"), expected);

@@ -86,8 +86,8 @@ pub fn no_kustomization(facts: &Facts<'_>) -> Vec<Diagnostic> {
     found.sort_by(|one, other| one.location.cmp(&other.location));
     let Some((first, others)) = found.split_first() else { return Vec::new() };
     let message = match others.len() {
-        0 => format!("kustomize is not run, and {} says what it would build", first.file),
-        _ => format!("kustomize is not run, and {} files say what it would build", found.len()),
+        0 => format!("{} is not used: tutti does not run kustomize", first.file),
+        _ => format!("{} files are not used: tutti does not run kustomize", found.len()),
     };
     let help = "build it in CI and commit what it makes, or list its resources under spec.files of an app of kind Objects; then \
                 delete the file, or name it under `ignore` in tutti.yaml";
