@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
-use serde_json::json;
+use serde_json::{Value, json};
 use tower::Service as _;
 
 use crate::store::counters::{parses_of, parses_so_far, reads_of, reads_so_far};
@@ -18,9 +18,21 @@ fn apply(sandbox: &Sandbox, app: usize, image: &str) {
     let name = format!("app-{app}");
     let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {
         "selector": {"matchLabels": {"app": name}},
-        "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [
+        "template": {"metadata": {"labels": {"all": "shop", "app": name}}, "spec": {"containers": [
             {"name": "main", "image": image, "ports": [{"containerPort": 80}]}]}}}});
-    let path = format!("/apis/apps/v1/namespaces/default/deployments/{name}?fieldManager=budget&force=true");
+    send(sandbox, &format!("/apis/apps/v1/namespaces/default/deployments/{name}"), &object);
+}
+
+/// Applies the Service of an app. It selects by a label that all have, and by its own.
+fn serve(sandbox: &Sandbox, app: usize) {
+    let name = format!("app-{app}");
+    let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {
+        "selector": {"all": "shop", "app": name}, "ports": [{"port": 80}]}});
+    send(sandbox, &format!("/api/v1/namespaces/default/services/{name}"), &object);
+}
+
+fn send(sandbox: &Sandbox, path: &str, object: &Value) {
+    let path = format!("{path}?fieldManager=budget&force=true");
     let request = Request::patch(path).header("content-type", "application/apply-patch+yaml");
     let request = request.body(Full::new(Bytes::from(object.to_string()))).unwrap();
     let answer = futures::executor::block_on(sandbox.service().call(request)).unwrap();
@@ -69,6 +81,7 @@ async fn a_change_reads_its_own_objects_only() {
     for apps in [50, 400] {
         let sandbox = Sandbox::new(SandboxOptions::instant("crowd"));
         (0..apps).for_each(|app| apply(&sandbox, app, "app:1"));
+        (0..apps).for_each(|app| serve(&sandbox, app));
         tokio::time::sleep(Duration::from_secs(60)).await;
         let pods = || {
             let path = "/api/v1/namespaces/default/pods?labelSelector=app%3Dapp-7";

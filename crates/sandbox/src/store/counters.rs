@@ -1,10 +1,11 @@
-//! What tests count: how often this thread parsed a stored object, or unpacked its text.
+//! What tests count: how often this thread parsed a stored object, unpacked its text, or looked for a place in an index.
 
 use std::cell::Cell;
 
 thread_local! {
     static PARSES: Cell<usize> = const { Cell::new(0) };
     static READS: Cell<usize> = const { Cell::new(0) };
+    static STEPS: Cell<usize> = const { Cell::new(0) };
 }
 
 pub(super) fn count_parse() {
@@ -27,6 +28,17 @@ pub(crate) fn reads_of(work: impl FnOnce()) -> usize {
     let before = reads_so_far();
     work();
     reads_so_far() - before
+}
+
+pub(super) fn count_step() {
+    STEPS.with(|count| count.set(count.get() + 1));
+}
+
+/// How many steps `work` took through what is known of labels.
+pub(super) fn steps_of(work: impl FnOnce()) -> usize {
+    let before = STEPS.with(Cell::get);
+    work();
+    STEPS.with(Cell::get) - before
 }
 
 pub(crate) fn parses_so_far() -> usize {

@@ -16,6 +16,7 @@ mod index;
 mod labels;
 mod place;
 mod saved;
+mod selecting;
 mod stored;
 mod table;
 mod tables;

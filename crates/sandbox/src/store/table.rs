@@ -1,14 +1,15 @@
 //! The objects of one resource.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::history::History;
-use super::labels::{Labels, NO_PAIR, Side};
+use super::labels::Labels;
+use super::selecting::Selectors;
 use super::stored::Learned;
 use super::{Object, Place, Stored};
 use crate::signal::Signal;
@@ -32,7 +33,7 @@ pub(super) struct Table {
     /// Made when objects are first looked for by a label, true to every write from then on.
     labels: OnceCell<Labels>,
     /// The same of what their selectors ask for.
-    selectors: OnceCell<Labels>,
+    selectors: OnceCell<Selectors>,
 }
 
 /// A dictionary takes as much memory as it saves on some few objects.
@@ -59,33 +60,28 @@ impl Table {
 
     /// Keeps what is known of labels true to a write, or to a removal.
     pub(super) fn relabel(&mut self, place: &Place, before: Option<&Value>, after: Option<&Value>) {
-        for known in [&mut self.labels, &mut self.selectors] {
-            if let Some(labels) = known.get_mut() {
-                labels.replace(place, before, after);
-            }
+        if let Some(labels) = self.labels.get_mut() {
+            labels.replace(place, before, after);
+        }
+        if let Some(selectors) = self.selectors.get_mut() {
+            selectors.replace(place, before, after);
         }
     }
 
-    fn labels(&self, side: Side) -> &Labels {
-        let known = match side {
-            Side::Carried => &self.labels,
-            Side::Selected => &self.selectors,
-        };
-        known.get_or_init(|| {
-            Labels::of(side, self.entries.iter().map(|(place, entry)| (place, &entry.stored)))
-        })
+    fn stored(&self) -> impl Iterator<Item = (&Place, &Stored)> {
+        self.entries.iter().map(|(place, entry)| (place, &entry.stored))
     }
 
     /// The entries from a place on that may carry all of these labels, in list order.
-    pub(super) fn labelled_from(
-        &self,
+    pub(super) fn labelled_from<'t>(
+        &'t self,
         namespace: Option<&str>,
         start: &str,
         pairs: &[(&str, &str)],
-    ) -> impl Iterator<Item = (&Place, &Entry)> {
-        let prefix = prefix(namespace);
-        let found = self.labels(Side::Carried).rarest(pairs, prefix.as_deref().unwrap_or(""), start);
-        found.into_iter().filter_map(|place| self.entries.get_key_value(&place))
+    ) -> impl Iterator<Item = (&'t Place, &'t Entry)> + use<'t> {
+        let (prefix, known) = (prefix(namespace), self.labels.get_or_init(|| Labels::of(self.stored())));
+        let found = known.with(pairs, prefix.as_deref().unwrap_or(""), start);
+        found.filter_map(|place| self.entries.get_key_value(place))
     }
 
     /// The entries of a namespace whose selectors may find what carries these labels, in list order.
@@ -94,12 +90,9 @@ impl Table {
         namespace: &str,
         pairs: &[(&str, &str)],
     ) -> impl Iterator<Item = (&'t Place, &'t Entry)> + use<'t> {
-        let (prefix, known) = (format!("{namespace}/"), self.labels(Side::Selected));
-        let mut found: BTreeSet<Place> = BTreeSet::new();
-        for pair in pairs.iter().copied().chain([NO_PAIR]) {
-            found.extend(known.with(pair, &prefix, "").cloned());
-        }
-        found.into_iter().filter_map(|place| self.entries.get_key_value(&place))
+        let known = self.selectors.get_or_init(|| Selectors::of(self.stored()));
+        let found = known.finding(namespace, pairs).into_iter();
+        found.filter_map(|place| self.entries.get_key_value(place))
     }
 
     /// The entries of one namespace or of all, in list order.

@@ -110,14 +110,12 @@ impl Store {
         start: &'s str,
         pairs: &[(&str, &str)],
     ) -> impl Iterator<Item = (&'s Place, &'s Stored)> + use<'s> {
-        let mut found = Vec::new();
-        if let Some((_, table)) = self.find(resource) {
-            match pairs {
-                [] => found.extend(table.range_from(namespace, start)),
-                _ => found.extend(table.labelled_from(namespace, start, pairs)),
-            }
-        }
-        found.into_iter().map(|(place, entry)| (place, &entry.stored))
+        let table = self.find(resource).map(|(_, table)| table);
+        let all = table.filter(|_| pairs.is_empty()).map(|table| table.range_from(namespace, start));
+        let some = table.filter(|_| !pairs.is_empty());
+        let some = some.map(|table| table.labelled_from(namespace, start, pairs));
+        let found = all.into_iter().flatten().chain(some.into_iter().flatten());
+        found.map(|(place, entry)| (place, &entry.stored))
     }
 
     /// The objects of a namespace that may carry all of these labels, in list order.
@@ -127,14 +125,13 @@ impl Store {
         namespace: &'s str,
         pairs: &[(&str, &str)],
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
-        let mut found = Vec::new();
-        if let Some((number, table)) = self.find(resource) {
-            match pairs {
-                [] => found.extend(table.range(Some(namespace)).map(|one| (number, one))),
-                _ => found.extend(table.labelled_from(Some(namespace), "", pairs).map(|one| (number, one))),
-            }
-        }
-        found.into_iter().map(|(number, (place, entry))| self.parsed(number, place, entry))
+        let known = self.find(resource);
+        let all = known.filter(|_| pairs.is_empty()).map(|(_, table)| table.range(Some(namespace)));
+        let some = known.filter(|_| !pairs.is_empty());
+        let some = some.map(|(_, table)| table.labelled_from(Some(namespace), "", pairs));
+        let found = all.into_iter().flatten().chain(some.into_iter().flatten());
+        let number = known.map_or(0, |(number, _)| number);
+        found.map(move |(place, entry)| self.parsed(number, place, entry))
     }
 
     /// The objects of another's namespace whose `spec.selector` may find it, in list order.

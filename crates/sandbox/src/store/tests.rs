@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::counters::{parses_of, reads_of};
+use super::counters::{parses_of, reads_of, steps_of};
 use super::*;
 
 fn object(namespace: &str, name: &str, x: u64) -> Value {
@@ -153,4 +153,26 @@ fn a_list_by_label_reads_what_carries_it() {
         reads_of(|| list(&store))
     };
     assert_eq!((read(100), read(2_000)), (2, 2));
+}
+
+/// However many follow.
+#[test]
+fn a_page_by_label_goes_no_further_than_its_end() {
+    let steps = |size: usize, pairs: &[(&str, &str)]| {
+        let mut store = Store::new(100, 0);
+        for number in 0..size {
+            store.put("configmaps", labelled("a", &format!("object-{number:05}"), number % 2));
+        }
+        let page = || {
+            let found = store.list_labelled_from("configmaps", Some("a"), "a/object-00050", pairs);
+            assert_eq!(found.take(10).count(), 10);
+        };
+        page();
+        steps_of(page)
+    };
+    for pairs in [&[("kind", "all")][..], &[("kind", "all"), ("app", "app-1")]] {
+        let (few, many) = (steps(100, pairs), steps(2_000, pairs));
+        assert_eq!(few, many, "{pairs:?}");
+        assert!(few <= 40, "{few}");
+    }
 }

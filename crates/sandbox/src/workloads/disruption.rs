@@ -26,7 +26,9 @@ pub(super) fn of_pod(state: &State, pod: &Value) -> Vec<Key> {
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, budget: &Value) {
     let selector = LabelSelector::of(&budget["spec"]["selector"]);
     let mut found = labelled::pods_of(context.state, object::namespace(budget), &selector);
-    found.retain(|pod| !pods::is_finished(pod));
+    // one without a selector finds nothing, an empty one everything
+    let is_selecting = budget["spec"]["selector"].is_object();
+    found.retain(|pod| is_selecting && !pods::is_finished(pod));
     if found.is_empty() {
         let message = "No matching pods found";
         context.event(budget, Component::Disruption, "Normal", "NoPods", message);
