@@ -204,7 +204,7 @@ impl Walk<'_> {
                 Err(Stop)
             }
             Err(Fault::Lacking(why)) => {
-                log::accepted(self.definition, &program.text, &why);
+                log::without_message(self.definition, &program.text, &why);
                 Ok(None)
             }
             _ => Ok(None),

@@ -1,6 +1,5 @@
 //! Expressions on values.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, ListExpr, LiteralVal
 
 use super::meter::{Meter, STEP};
 use super::names::unescaped;
-use super::value::Val;
+use super::value::{Text, Val};
 use super::{functions, library, macros, operators, syntax};
 
 /// Why an expression has no value.
@@ -86,13 +85,13 @@ impl<'a> Evaluation<'a> {
         if select.test {
             return Ok(Val::Bool(match &operand {
                 Val::Optional(None) => false,
-                Val::Optional(Some(inside)) => field(inside, &select.field)?.is_some(),
-                plain => field(plain, &select.field)?.is_some(),
+                Val::Optional(Some(inside)) => field(inside, &select.field, &mut self.meter)?.is_some(),
+                plain => field(plain, &select.field, &mut self.meter)?.is_some(),
             }));
         }
         match &operand {
-            Val::Optional(inside) => chosen(inside.as_deref(), &select.field),
-            plain => field(plain, &select.field)?.ok_or_else(|| no_such_key(&select.field)),
+            Val::Optional(inside) => chosen(inside.as_deref(), &select.field, &mut self.meter),
+            plain => field(plain, &select.field, &mut self.meter)?.ok_or_else(|| no_such_key(&select.field)),
         }
     }
 
@@ -123,8 +122,8 @@ impl<'a> Evaluation<'a> {
                 let Val::Text(name) = name else { return Err(Fault::NoOverload) };
                 self.meter.charge(STEP)?;
                 match &operand {
-                    Val::Optional(inside) => chosen(inside.as_deref(), &name),
-                    plain => chosen(Some(plain), &name),
+                    Val::Optional(inside) => chosen(inside.as_deref(), &name, &mut self.meter),
+                    plain => chosen(Some(plain), &name, &mut self.meter),
                 }
             }
             ("_[_]", [operand, key]) => {
@@ -132,8 +131,8 @@ impl<'a> Evaluation<'a> {
                 self.meter.charge(STEP)?;
                 match &operand {
                     Val::Optional(None) => Ok(operand),
-                    Val::Optional(Some(inside)) => Ok(optional(operators::index(inside, &key).ok())),
-                    plain => operators::index(plain, &key),
+                    Val::Optional(Some(inside)) => found(operators::index(inside, &key, &mut self.meter)),
+                    plain => operators::index(plain, &key, &mut self.meter),
                 }
             }
             ("_[?_]", [operand, key]) => {
@@ -141,8 +140,8 @@ impl<'a> Evaluation<'a> {
                 self.meter.charge(STEP)?;
                 match &operand {
                     Val::Optional(None) => Ok(operand),
-                    Val::Optional(Some(inside)) => Ok(optional(operators::index(inside, &key).ok())),
-                    plain => Ok(optional(operators::index(plain, &key).ok())),
+                    Val::Optional(Some(inside)) => found(operators::index(inside, &key, &mut self.meter)),
+                    plain => found(operators::index(plain, &key, &mut self.meter)),
                 }
             }
             (name, [left, right]) => {
@@ -188,6 +187,13 @@ impl<'a> Evaluation<'a> {
         }
         let target = call.target.as_deref().map(|target| self.run(target)).transpose()?;
         let arguments = self.all(&call.args)?;
+        // One that is written out is compiled once.
+        if let ("matches", Some(written), Some(Val::Text(pattern))) =
+            (call.func_name.as_str(), call.args.last(), arguments.last())
+            && !matches!(written.expr, Expr::Literal(_))
+        {
+            self.meter.charge(library::compiling(pattern))?;
+        }
         functions::call(&call.func_name, target.as_ref(), &arguments, &mut self.meter)
     }
 
@@ -242,27 +248,36 @@ fn literal(literal: &LiteralValue) -> Val<'_> {
         LiteralValue::Int(number) => Val::Int(*number.inner()),
         LiteralValue::UInt(number) => Val::UInt(*number.inner()),
         LiteralValue::Double(number) => Val::Double(*number.inner()),
-        LiteralValue::String(text) => Val::Text(Cow::Borrowed(text.inner())),
+        LiteralValue::String(text) => Val::Text(Text::Found(text.inner())),
         LiteralValue::Bytes(bytes) => Val::Other(Cel::Bytes(Arc::new(bytes.inner().to_vec()))),
     }
 }
 
 /// A field by the identifier that an expression has for it.
-fn field<'a>(value: &Val<'a>, identifier: &str) -> Result<Option<Val<'a>>, Fault> {
+fn field<'a>(value: &Val<'a>, identifier: &str, meter: &mut Meter) -> Result<Option<Val<'a>>, Fault> {
     match value {
         Val::Object(object) if object.is_map() => Ok(object.get(identifier)),
         Val::Object(object) => Ok(object.get(&unescaped(identifier))),
-        Val::Map(_) => match operators::index(value, &Val::Text(Cow::Owned(identifier.to_owned()))) {
+        Val::Map(_) => match operators::index(value, &Val::made(identifier), meter) {
             Ok(found) => Ok(Some(found)),
+            Err(Fault::Cost) => Err(Fault::Cost),
             Err(_) => Ok(None),
         },
         _ => Err(Fault::NoOverload),
     }
 }
 
-fn chosen<'a>(value: Option<&Val<'a>>, identifier: &str) -> Outcome<'a> {
-    let found = value.map(|value| field(value, identifier)).transpose()?;
+fn chosen<'a>(value: Option<&Val<'a>>, identifier: &str, meter: &mut Meter) -> Outcome<'a> {
+    let found = value.map(|value| field(value, identifier, meter)).transpose()?;
     Ok(optional(found.flatten()))
+}
+
+/// What is not there is none.
+fn found(found: Outcome<'_>) -> Outcome<'_> {
+    match found {
+        Err(Fault::Cost) => Err(Fault::Cost),
+        found => Ok(optional(found.ok())),
+    }
 }
 
 /// `optional.of`; an optional in an optional is one.

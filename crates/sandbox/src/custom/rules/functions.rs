@@ -1,6 +1,5 @@
 //! Functions that know the values as they stand in the object; all others are those of the library.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -82,7 +81,7 @@ pub(super) fn call<'a>(
         ("orValue", Some(Val::Optional(inside)), [other]) => {
             Ok(inside.as_ref().map_or_else(|| other.clone(), |inside| Val::clone(inside)))
         }
-        ("string", None, [one]) if let Some(text) = text_of(one) => Ok(Val::Text(Cow::Owned(text))),
+        ("string", None, [one]) if let Some(text) = text_of(one) => Ok(Val::made(text)),
         ("bool", None, [one @ Val::Bool(_)]) => Ok(one.clone()),
         ("bool", None, [Val::Text(text)]) => match &**text {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Val::Bool(true)),
@@ -99,8 +98,8 @@ pub(super) fn call<'a>(
             let is_text = |text: &str| text.split('%').skip(1).all(|verb| verb.starts_with('s'));
             let writes_text = matches!(text, Val::Text(text) if is_text(text));
             let values = values.map(|value| match (text_of(&value), &value) {
-                (Some(text), _) => Val::Text(Cow::Owned(text)),
-                (None, Val::Double(number)) if writes_text => Val::Text(Cow::Owned(number.to_string())),
+                (Some(text), _) => Val::made(text),
+                (None, Val::Double(number)) if writes_text => Val::made(number.to_string()),
                 _ => value,
             });
             library::call(name, Some(text), &[Val::List(Rc::new(values.collect()))], meter)

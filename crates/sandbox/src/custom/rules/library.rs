@@ -1,6 +1,5 @@
 //! The functions of the crate.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -104,19 +103,29 @@ fn charge(name: &str, target: Option<&Cel>, arguments: &[Cel], meter: &mut Meter
             decimals.fold(total, u64::saturating_add)
         }
         "find" | "findAll" => {
-            let pattern = text(arguments.first());
-            // It is compiled anew in each call; counts multiply what it holds.
-            let counts = pattern.split('{').skip(1).filter_map(|rest| {
-                let inside = rest.split('}').next()?;
-                inside.split(',').filter_map(|number| number.trim().parse::<u64>().ok()).max()
-            });
-            let places = counts.fold(u64::try_from(pattern.len()).unwrap_or(u64::MAX), |all, count| {
-                all.saturating_mul(count.max(1))
-            });
-            places.saturating_mul(total.saturating_add(100))
+            // It is compiled anew in each call.
+            places_of(&text(arguments.first())).saturating_mul(total.saturating_add(COMPILED))
         }
         _ => total,
     })
+}
+
+/// What to compile a pattern costs for each of its places.
+const COMPILED: u64 = 100;
+
+/// What to compile a pattern costs.
+pub(super) fn compiling(pattern: &str) -> u64 {
+    places_of(pattern).saturating_mul(COMPILED)
+}
+
+/// How many places a pattern has: counts multiply what it holds.
+fn places_of(pattern: &str) -> u64 {
+    let counts = pattern.split('{').skip(1).filter_map(|rest| {
+        let inside = rest.split('}').next()?;
+        inside.split(',').filter_map(|number| number.trim().parse::<u64>().ok()).max()
+    });
+    let length = u64::try_from(pattern.len()).unwrap_or(u64::MAX);
+    counts.fold(length, |all, count| all.saturating_mul(count.max(1)))
 }
 
 /// Bytes, and one for each value.
@@ -142,7 +151,7 @@ fn plain(value: &Val<'_>, meter: &mut Meter) -> Result<Cel, Fault> {
         Val::Double(number) => Cel::Float(*number),
         Val::Text(text) => {
             meter.charge_bytes(text.len())?;
-            Cel::String(Arc::new(text.clone().into_owned()))
+            Cel::String(Arc::new(text.to_string()))
         }
         Val::Other(other) => other.clone(),
         Val::Array { .. } | Val::List(_) => {
@@ -154,7 +163,7 @@ fn plain(value: &Val<'_>, meter: &mut Meter) -> Result<Cel, Fault> {
             let mut map = HashMap::new();
             for (name, value) in value.pairs().unwrap_or_default() {
                 let name = match name {
-                    Val::Text(text) => Key::String(Arc::new(text.into_owned())),
+                    Val::Text(text) => Key::String(Arc::new(text.to_string())),
                     Val::Int(number) => Key::Int(number),
                     Val::UInt(number) => Key::Uint(number),
                     Val::Bool(truth) => Key::Bool(truth),
@@ -175,7 +184,7 @@ pub(super) fn value<'a>(made: Cel) -> Val<'a> {
         Cel::Int(number) => Val::Int(number),
         Cel::UInt(number) => Val::UInt(number),
         Cel::Float(number) => Val::Double(number),
-        Cel::String(text) => Val::Text(Cow::Owned(Arc::unwrap_or_clone(text))),
+        Cel::String(text) => Val::made(text.as_str()),
         Cel::List(items) => Val::List(Rc::new(items.iter().cloned().map(value).collect())),
         Cel::Map(map) => {
             let entry = |(key, item): (&Key, &Cel)| (value(Cel::from(key)), value(item.clone()));

@@ -12,8 +12,16 @@ static SAID: LazyLock<Mutex<HashSet<(String, String)>>> = LazyLock::new(Mutex::d
 
 pub(super) fn accepted(definition: &str, rule: &str, why: &str) {
     if is_new(definition, rule) {
-        let what = "an embedded cluster cannot evaluate a validation rule and accepts what it is about";
+        let what = "an embedded cluster cannot evaluate a validation rule and accepts the object without checking this rule";
         tracing::warn!(definition, rule, why, "{what}");
+    }
+}
+
+/// The rule itself is checked.
+pub(super) fn without_message(definition: &str, message_expression: &str, why: &str) {
+    if is_new(definition, message_expression) {
+        let what = "an embedded cluster cannot evaluate the messageExpression of a validation rule and uses the default message";
+        tracing::warn!(definition, message_expression, why, "{what}");
     }
 }
 

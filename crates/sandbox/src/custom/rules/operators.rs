@@ -1,6 +1,5 @@
 //! Operators of two values.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,7 +37,7 @@ pub(super) fn equal(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Resul
         (Val::Bool(left), Val::Bool(right)) => left == right,
         (Val::Text(left), Val::Text(right)) => {
             meter.charge_bytes(left.len().min(right.len()))?;
-            left == right
+            **left == **right
         }
         (Val::Type(left), Val::Type(right)) => left == right,
         (Val::Optional(Some(left)), Val::Optional(Some(right))) => equal(left, right, meter)?,
@@ -77,8 +76,9 @@ fn equal_maps(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Result<bool
     }
     for (key, value) in left.pairs().unwrap_or_default() {
         meter.charge(STEP)?;
-        match index(right, &key) {
+        match index(right, &key, meter) {
             Ok(other) if equal(&value, &other, meter)? => {}
+            Err(Fault::Cost) => return Err(Fault::Cost),
             _ => return Ok(false),
         }
     }
@@ -109,7 +109,7 @@ pub(super) fn compared(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Re
     let found = match (left, right) {
         (Val::Text(left), Val::Text(right)) => {
             meter.charge_bytes(left.len().min(right.len()))?;
-            Some(left.cmp(right))
+            Some(left.cmp(&**right))
         }
         (Val::Bool(left), Val::Bool(right)) => Some(left.cmp(right)),
         (Val::Other(Cel::Bytes(left)), Val::Other(Cel::Bytes(right))) => Some(left.cmp(right)),
@@ -133,7 +133,10 @@ fn ordered<'a>(
 
 fn within<'a>(one: &Val<'a>, all: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
     match all {
-        Val::Object(_) | Val::Map(_) => Ok(Val::Bool(index(all, one).is_ok())),
+        Val::Object(_) | Val::Map(_) => match index(all, one, meter) {
+            Err(Fault::Cost) => Err(Fault::Cost),
+            found => Ok(Val::Bool(found.is_ok())),
+        },
         Val::Array { .. } | Val::List(_) => {
             for at in 0..all.len().unwrap_or_default() {
                 if all.item(at).map(|item| equal(&item, one, meter)).transpose()? == Some(true) {
@@ -149,7 +152,7 @@ fn within<'a>(one: &Val<'a>, all: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
 /// Bytes of Go: `%v` of a key.
 fn shown(key: &Val<'_>) -> String {
     match key {
-        Val::Text(text) => text.clone().into_owned(),
+        Val::Text(text) => text.to_string(),
         Val::Int(number) => number.to_string(),
         Val::UInt(number) => number.to_string(),
         Val::Bool(truth) => truth.to_string(),
@@ -158,7 +161,7 @@ fn shown(key: &Val<'_>) -> String {
 }
 
 /// `list[0]`, `map['key']`
-pub(super) fn index<'a>(value: &Val<'a>, key: &Val<'a>) -> Outcome<'a> {
+pub(super) fn index<'a>(value: &Val<'a>, key: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
     let found = match (value, key) {
         (Val::Array { .. } | Val::List(_), key) => {
             let at = match key {
@@ -171,8 +174,9 @@ pub(super) fn index<'a>(value: &Val<'a>, key: &Val<'a>) -> Outcome<'a> {
         }
         (Val::Object(object), Val::Text(name)) => object.get(name),
         (Val::Map(entries), key) => {
+            meter.charge(u64::try_from(entries.len()).unwrap_or(u64::MAX))?;
             let same = |known: &Val<'_>| match (known, key) {
-                (Val::Text(known), Val::Text(key)) => known == key,
+                (Val::Text(known), Val::Text(key)) => **known == **key,
                 (Val::Bool(known), Val::Bool(key)) => known == key,
                 (known, key) => compared_numbers(known, key) == Some(Ordering::Equal),
             };
@@ -188,7 +192,7 @@ fn sum<'a>(left: &Val<'a>, right: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
     match (left, right) {
         (Val::Text(left), Val::Text(right)) => {
             meter.charge_bytes(left.len() + right.len())?;
-            Ok(Val::Text(Cow::Owned(format!("{left}{right}"))))
+            Ok(Val::made([&**left, &**right].concat()))
         }
         (Val::Other(Cel::Bytes(left)), Val::Other(Cel::Bytes(right))) => {
             meter.charge_bytes(left.len() + right.len())?;

@@ -37,7 +37,11 @@ impl Program {
         if let Some(known) = PROGRAMS.lock().get(text) {
             return Arc::clone(known);
         }
-        let expression = compile(text);
+        let Some(expression) = compile(text) else {
+            // Another time there may be a thread.
+            let expression = Err("there is no thread to read it".to_owned());
+            return Arc::new(Self { text: text.to_owned(), expression, uses_old: false });
+        };
         let uses_old = expression.as_ref().is_ok_and(|expression| {
             syntax::all(expression).any(|(part, _)| matches!(part, Expr::Ident(name) if name == "oldSelf"))
         });
@@ -63,15 +67,15 @@ impl PartialEq for Program {
     }
 }
 
-fn compile(text: &str) -> Result<IdedExpr, String> {
+/// `None` when there is no thread for it.
+fn compile(text: &str) -> Option<Result<IdedExpr, String>> {
     if text.len() > LONGEST {
-        return Err(format!("it has {} bytes; {LONGEST} is the most", text.len()));
+        return Some(Err(format!("it has {} bytes; {LONGEST} is the most", text.len())));
     }
-    let read = thread::scope(|scope| {
+    thread::scope(|scope| {
         let reader = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || read(text));
-        reader.ok()?.join().ok()
-    });
-    read.unwrap_or_else(|| Err(NO_EXPRESSION.to_owned()))
+        Some(reader.ok()?.join().unwrap_or_else(|_| Err(NO_EXPRESSION.to_owned())))
+    })
 }
 
 const NO_EXPRESSION: &str = "it is not an expression";

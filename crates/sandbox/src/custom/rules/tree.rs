@@ -58,19 +58,20 @@ impl Node {
 
 impl Rule {
     fn of(definition: &str, said: &Value, schema: &Value) -> Option<Self> {
-        let program = |text: &str| {
+        let program = |text: &str, tell: fn(&str, &str, &str)| {
             let program = Program::of(text);
             if let Err(why) = &program.expression {
-                log::accepted(definition, text, why);
+                tell(definition, text, why);
             }
             program
         };
         let rule = text(said, "rule");
         let message_expression = text(said, "messageExpression");
         (!rule.trim().is_empty()).then(|| Self {
-            program: program(rule),
+            program: program(rule, log::accepted),
             message: text(said, "message").trim().to_owned(),
-            message_expression: (!message_expression.is_empty()).then(|| program(message_expression)),
+            message_expression: (!message_expression.is_empty())
+                .then(|| program(message_expression, log::without_message)),
             reason: match text(said, "reason") {
                 "FieldValueForbidden" => Reason::Forbidden,
                 "FieldValueRequired" => Reason::Required,

@@ -1,6 +1,6 @@
 //! Values of expressions. Objects and lists of a write are looked at where they stand, by their schema.
 
-use std::borrow::Cow;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +18,7 @@ pub(super) enum Val<'a> {
     Int(i64),
     UInt(u64),
     Double(f64),
-    Text(Cow<'a, str>),
+    Text(Text<'a>),
     /// Bytes, times, durations, and what libraries make: quantities, addresses.
     Other(Cel),
     Object(Object<'a>),
@@ -30,6 +30,31 @@ pub(super) enum Val<'a> {
     Map(Rc<Vec<(Val<'a>, Val<'a>)>>),
     Optional(Option<Rc<Val<'a>>>),
     Type(&'static str),
+}
+
+/// A text as it stands in the object or the expression, or one that was made. Variables are looked up over and over: a copy costs
+/// nothing.
+#[derive(Clone, Debug)]
+pub(super) enum Text<'a> {
+    Found(&'a str),
+    Made(Rc<str>),
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Found(text) => text,
+            Self::Made(text) => text,
+        }
+    }
+}
+
+impl Val<'_> {
+    pub(super) fn made(text: impl Into<Rc<str>>) -> Self {
+        Self::Text(Text::Made(text.into()))
+    }
 }
 
 /// A JSON object and its schema.
@@ -81,9 +106,7 @@ impl<'a> Val<'a> {
                 (_, Some(whole), _) => Self::UInt(whole),
                 (_, _, fraction) => Self::Double(fraction.unwrap_or(f64::NAN)),
             },
-            Value::String(said) => {
-                formatted(said, schema).map_or(Self::Text(Cow::Borrowed(said)), Self::Other)
-            }
+            Value::String(said) => formatted(said, schema).map_or(Self::Text(Text::Found(said)), Self::Other),
             Value::Array(items) => Self::Array { items, schema },
             Value::Object(fields) => {
                 let is_resource = is_whole || is(schema, "x-kubernetes-embedded-resource");
@@ -139,7 +162,7 @@ impl<'a> Val<'a> {
         let index = |at: usize| Self::Int(i64::try_from(at).unwrap_or(i64::MAX));
         match self {
             Self::Object(object) => {
-                let key = |name: &'a String| Self::Text(Cow::Borrowed(name));
+                let key = |name: &'a String| Self::Text(Text::Found(name));
                 Some(object.fields.keys().filter_map(|name| Some((key(name), object.get(name)?))).collect())
             }
             Self::Map(entries) => Some(entries.to_vec()),
@@ -198,5 +221,19 @@ fn formatted(said: &str, schema: &Value) -> Option<Cel> {
             Some(Cel::Bytes(Arc::new(bytes)))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copy_of_a_made_text_shares_it() {
+        let made = Val::made("a".repeat(1000));
+        let (Val::Text(Text::Made(copy)), Val::Text(Text::Made(text))) = (made.clone(), made) else {
+            panic!("two texts that were made");
+        };
+        assert!(Rc::ptr_eq(&copy, &text));
     }
 }

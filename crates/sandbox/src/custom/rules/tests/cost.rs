@@ -41,11 +41,24 @@ fn dear_expressions_are_refused() {
         "self.list.all(a, '%.65535f'.format([1.5]).size() > 0)",
         "self.texts.all(a, self.texts.map(b, b.upperAscii()).size() > 0)",
         "sets.contains(self.texts, self.texts) && sets.contains(self.texts, self.texts)",
+        "self.texts.all(t, 'a'.matches('(a{0,900}' + t + '){5}') || true)",
+        "[self.list.transformMap(at, a, a)].all(m, self.list.all(a, m[a] == a && m[a] >= 0))",
         "(self.text + self.text + self.text + self.text).findAll('a{0,500}b').size() == 0",
     ] {
         let told = found(&json!([{"rule": rule, "message": "dear"}, {"rule": "false"}]), &spec);
         assert_eq!(told, [format!("spec: Invalid value: \"object\": {EXCEEDED}")], "{rule}");
     }
+}
+
+/// A map that was made is searched entry by entry.
+#[test]
+fn patterns_and_maps_of_common_size_are_cheap() {
+    let texts: Vec<String> = (0..100).map(|number| format!("text-{number}")).collect();
+    let rules = json!([
+        {"rule": "self.texts.all(t, t.matches('^' + t + '[a-z0-9]{0,20}$'))"},
+        {"rule": "[self.texts.transformMap(at, t, t)].all(m, self.texts.all(at, t, m[at] == t && at in m))"},
+    ]);
+    assert_eq!(found(&rules, &json!({"texts": texts})), Vec::<String>::new());
 }
 
 #[test]
