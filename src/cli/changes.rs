@@ -1,6 +1,7 @@
 //! `tutti plan --explain`: what is new in the objects that a plan writes, field by field, and where it is written.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -12,9 +13,9 @@ use crate::fleet::{Fleet, Target};
 use crate::manifest;
 use crate::model::{ObjectId, Rendered, RenderedObject, Revision, Snapshot};
 use crate::plan::Step;
-use crate::render::Renderer;
 use crate::render::trace::explain::{ExplainedObject, Field, explain};
 use crate::render::trace::reach;
+use crate::render::{Defined, Renderer};
 use crate::source::{self, Repository};
 
 /// More fields of one object than this are counted, not listed.
@@ -34,6 +35,8 @@ struct State {
     snapshot: Snapshot,
     fleet: Fleet,
     charts: chart::Service,
+    /// What apps define, once it was asked for.
+    defined: OnceLock<Defined>,
 }
 
 impl State {
@@ -41,11 +44,23 @@ impl State {
         snapshot.keys = process.keys.clone();
         let fleet = repository::fleet(&snapshot);
         let charts = repository::charts(&fleet).await;
-        Self { snapshot, fleet, charts }
+        Self { snapshot, fleet, charts, defined: OnceLock::new() }
+    }
+
+    /// For one target.
+    fn renderer(&self, target: &Target) -> Renderer<'_> {
+        let mut renderer = Renderer::new(&self.fleet, &self.snapshot, &self.charts);
+        if let Some(defined) = self.defined.get() {
+            return renderer.defining(defined.clone());
+        }
+        if renderer.learn(target) {
+            self.defined.get_or_init(|| renderer.defined().clone());
+        }
+        renderer
     }
 
     fn render(&self, target: &Target) -> Option<Rendered> {
-        Renderer::new(&self.fleet, &self.snapshot, &self.charts).render(target).ok()
+        self.renderer(target).render(target).ok()
     }
 }
 
@@ -84,11 +99,12 @@ impl Changes {
                 before.insert(applied, state.map(|state| state.render(target)));
             }
         }
-        let Some(after) = self.now.render(target).filter(|_| !steps.is_empty()) else {
+        if steps.is_empty() {
             return BTreeMap::new();
-        };
-        let State { snapshot, fleet, charts } = &self.now;
-        let explained = explain(fleet, snapshot, charts, target).unwrap_or_default();
+        }
+        let renderer = self.now.renderer(target);
+        let Ok(after) = renderer.render(target) else { return BTreeMap::new() };
+        let explained = explain(&renderer, target).unwrap_or_default();
         let mut changes = BTreeMap::new();
         for step in steps {
             let Some(new) = object(&after, &step.object) else { continue };

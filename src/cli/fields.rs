@@ -4,8 +4,9 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::output::{self, Format, say};
-use crate::fleet::{Fleet, Target};
-use crate::model::{Charts, ObjectId, Snapshot};
+use crate::fleet::Target;
+use crate::model::ObjectId;
+use crate::render::Renderer;
 use crate::render::trace::explain::{ExplainedObject, Field, Origin, Written, explain};
 use crate::render::trace::reach;
 
@@ -34,9 +35,7 @@ impl ObjectSelector {
 
 /// Prints the fields at and below a path of the objects of some targets.
 pub fn print(
-    fleet: &Fleet,
-    snapshot: &Snapshot,
-    charts: &dyn Charts,
+    renderer: &Renderer<'_>,
     targets: &[&Target],
     path: &str,
     selector: Option<&ObjectSelector>,
@@ -45,7 +44,7 @@ pub fn print(
     let path = path.trim_start_matches('.');
     let (mut found, mut values) = (false, Vec::new());
     for target in targets {
-        let Some(objects) = explain(fleet, snapshot, charts, target) else {
+        let Some(objects) = explain(renderer, target) else {
             bail!(
                 "{target} renders to something else when it is rendered again: its fields cannot be explained"
             );

@@ -54,7 +54,8 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
         bail!("no cluster {name}; there are {}", known.join(", "));
     }
     let charts = repository::charts(&fleet).await;
-    let renders = Renderer::new(&fleet, &snapshot, &charts).render_all(&mut Memory::default());
+    let mut renderer = Renderer::new(&fleet, &snapshot, &charts);
+    let renders = renderer.render_all(&mut Memory::default());
     let wanted = |app: &crate::model::AppId| {
         args.app.as_ref().is_none_or(|name| *name == app.to_string() || *name == *app.name)
     };
@@ -96,9 +97,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
         && !explained.is_empty()
     {
         fields::print(
-            &fleet,
-            &snapshot,
-            &charts,
+            &renderer,
             &explained.iter().collect::<Vec<_>>(),
             path,
             args.object.as_ref(),

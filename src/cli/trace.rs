@@ -12,6 +12,7 @@ use super::output::{self, Format, say, tell};
 use super::repository;
 use crate::fleet::layers::shipped_in;
 use crate::render::trace::touch::{Touch, touched};
+use crate::render::{Memory, Renderer};
 
 #[derive(Args, Debug)]
 pub struct TraceArgs {
@@ -40,9 +41,11 @@ pub async fn run(args: TraceArgs) -> anyhow::Result<Exit> {
     }
     let fleet = repository::fleet(&snapshot);
     let charts = repository::charts(&fleet).await;
+    let mut renderer = Renderer::new(&fleet, &snapshot, &charts);
+    renderer.render_all(&mut Memory::default());
     let (mut rows, mut unknown) = (Vec::new(), 0_usize);
     for target in fleet.targets() {
-        match touched(&fleet, &snapshot, &charts, &target, &touch) {
+        match touched(&renderer, &target, &touch) {
             Some(objects) => rows.extend(objects.into_iter().map(|object| (target.clone(), object))),
             None => unknown += 1,
         }

@@ -117,7 +117,7 @@ pub struct Renderer<'a> {
 pub type Discovered = BTreeMap<ClusterName, Arc<Capabilities>>;
 
 /// The kinds that apps define, by cluster.
-type Defined = BTreeMap<ClusterName, Arc<KindsByName>>;
+pub type Defined = BTreeMap<ClusterName, Arc<KindsByName>>;
 
 impl<'a> Renderer<'a> {
     /// For clusters that nobody asked.
@@ -151,6 +151,27 @@ impl<'a> Renderer<'a> {
     /// Renders one target. The mistakes have its scope.
     pub fn render(&self, target: &Target) -> Result<Rendered, Vec<Diagnostic>> {
         self.job(target).ok_or_else(|| vec![unknown(target)])?.run().map_err(in_order)
+    }
+
+    /// What the apps of each cluster define, as far as that was asked for.
+    pub fn defined(&self) -> &Defined {
+        &self.defined
+    }
+
+    /// What apps define is known already.
+    pub fn defining(self, defined: Defined) -> Self {
+        Self { defined, ..self }
+    }
+
+    /// Before a target is rendered alone: where it asks for a kind that nobody knows, another app may define it, so that all are
+    /// rendered. Says whether they were.
+    pub fn learn(&mut self, target: &Target) -> bool {
+        let is_open = |rendered: &Rendered| rendered.questions.kinds.values().any(Option::is_none);
+        let is_asked = self.render(target).is_ok_and(|rendered| is_open(&rendered));
+        if is_asked {
+            self.render_all(&mut Memory::default());
+        }
+        is_asked
     }
 
     /// Renders every target, but what the memory holds.

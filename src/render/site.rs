@@ -210,6 +210,11 @@ impl<'a> Site<'a> {
         self.notebook.kind(kind.name())
     }
 
+    /// What apps define there.
+    pub fn defined(&self) -> &Arc<KindsByName> {
+        &self.notebook.facts.defined
+    }
+
     /// For charts, which may ask for any of it.
     pub fn capabilities(&self) -> &Capabilities {
         self.notebook.capabilities()

@@ -32,6 +32,7 @@ mod doubt;
 mod drift;
 mod example_repo;
 mod exit_reasons;
+mod explained;
 mod faults;
 mod foreign_edits;
 mod health;

@@ -2,12 +2,17 @@
 
 use super::*;
 use crate::model::NoCharts;
+use crate::render::Renderer;
 use crate::render::trace::explain::{ExplainedObject, Field, Origin, Place, Written, explain};
+use crate::render::trace::touch::{Touch, touched};
 
 fn explained(app: &str, files: &[(&str, &str)]) -> Vec<ExplainedObject> {
     let snapshot = snapshot(files);
     let target = Target { app: AppId::new("default", app), cluster: "bj1".into() };
-    explain(&fleet(&snapshot), &snapshot, &NoCharts, &target).expect("it renders")
+    let fleet = fleet(&snapshot);
+    let mut renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
+    renderer.learn(&target);
+    explain(&renderer, &target).expect("it renders")
 }
 
 fn field(objects: &[ExplainedObject], kind: &str, path: &str) -> Field {
@@ -213,4 +218,36 @@ fn what_is_explained_is_what_is_rendered() {
         });
         assert_eq!(unknown.map(|field| &field.path).collect::<Vec<_>>(), Vec::<&String>::new(), "{workload}");
     }
+}
+
+#[test]
+fn kind_that_another_app_defines_is_known_when_one_is_explained() {
+    let app = |name: &str| {
+        format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: {name}}}\nspec: {{files: [{name}.yaml]}}\n"
+        )
+    };
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: tills.x.io}\nspec: {group: x.io, \
+        scope: Namespaced, names: {kind: Till, plural: tills}, versions: [{name: v1}]}\n";
+    let till = "apiVersion: x.io/v1\nkind: Till\nmetadata: {name: a}\nspec: {open: true}\n";
+    let (kinds, shop) = (app("kinds"), app("shop"));
+    let files = [
+        ("x/app.yaml", &*kinds),
+        ("x/kinds.yaml", definition),
+        ("y/app.yaml", &*shop),
+        ("y/shop.yaml", till),
+    ];
+    let objects = explained("shop", &files);
+    assert_eq!(objects[0].id.namespace.as_deref(), Some("default"));
+    let written = written(&field(&objects, "Till", "spec.open"));
+    assert_eq!(written, "file app: y/shop.yaml:4");
+    let snapshot = snapshot(&files);
+    let fleet = fleet(&snapshot);
+    let mut renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
+    let of = |app: &str| Target { app: AppId::new("default", app), cluster: "bj1".into() };
+    assert!(!renderer.learn(&of("kinds")), "it asks for no kind of others");
+    assert!(renderer.learn(&of("shop")));
+    let touch = Touch { file: "y/shop.yaml".to_owned(), line: Some(4) };
+    let touched = touched(&renderer, &of("shop"), &touch).expect("it renders");
+    assert!(touched.iter().all(|id| id.namespace.as_deref() == Some("default")) && touched.len() == 1);
 }

@@ -11,8 +11,8 @@ use super::leaves::Leaf;
 use super::reach::{self, Altered, How};
 use super::runs::Stage;
 use super::{Key, Made};
-use crate::fleet::{Fleet, Target};
-use crate::model::{Charts, Location, ObjectId, Snapshot};
+use crate::fleet::Target;
+use crate::model::{Location, ObjectId};
 use crate::render::Renderer;
 
 /// An object, field by field.
@@ -87,13 +87,7 @@ pub struct Origin {
 }
 
 /// Explains every field of every object of a target. `None` when the target does not render.
-pub fn explain(
-    fleet: &Fleet,
-    snapshot: &Snapshot,
-    charts: &dyn Charts,
-    target: &Target,
-) -> Option<Vec<ExplainedObject>> {
-    let renderer = Renderer::new(fleet, snapshot, charts);
+pub fn explain(renderer: &Renderer<'_>, target: &Target) -> Option<Vec<ExplainedObject>> {
     let stage = Stage::new(renderer.job(target)?)?;
     let made = stage.marked()?;
     let reached = Reached::of(&stage, &made);

@@ -1,12 +1,14 @@
 //! Renders of one target, over and over, with something altered.
 
+use std::sync::Arc;
+
 use super::files::{self, Input, Role};
 use super::leaves::{Leaf, altered, others};
 use super::{Made, Notes};
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
 use crate::model::{Location, RenderedObject, Snapshot};
-use crate::render::{Job, Renderer};
+use crate::render::{Defined, Job, Renderer};
 use serde_json::Value;
 
 /// All that the renders of a target have in common.
@@ -70,7 +72,8 @@ impl<'a> Stage<'a> {
     }
 
     fn run(&self, fleet: &Fleet, snapshot: &Snapshot, target: &Target, notes: Notes) -> Option<Vec<Made>> {
-        let renderer = Renderer::new(fleet, snapshot, self.job.charts);
+        let defined = Defined::from([(target.cluster.clone(), Arc::clone(self.job.site.defined()))]);
+        let renderer = Renderer::new(fleet, snapshot, self.job.charts).defining(defined);
         let job = renderer.job(target)?;
         Job { notes: Some(&notes), ..job }.run().ok()?;
         Some(notes.made.into_inner())

@@ -6,8 +6,8 @@ use super::Made;
 use super::files::Input;
 use super::leaves::Leaf;
 use super::runs::Stage;
-use crate::fleet::{Fleet, Target};
-use crate::model::{Charts, Location, ObjectId, Snapshot};
+use crate::fleet::Target;
+use crate::model::{Location, ObjectId};
 use crate::render::Renderer;
 use crate::render::layers::SHIPPED;
 
@@ -29,14 +29,7 @@ impl Touch {
 
 /// The objects of a target that would be others if what stands there were. `None` when the target does
 /// not render.
-pub fn touched(
-    fleet: &Fleet,
-    snapshot: &Snapshot,
-    charts: &dyn Charts,
-    target: &Target,
-    touch: &Touch,
-) -> Option<BTreeSet<ObjectId>> {
-    let renderer = Renderer::new(fleet, snapshot, charts);
+pub fn touched(renderer: &Renderer<'_>, target: &Target, touch: &Touch) -> Option<BTreeSet<ObjectId>> {
     let stage = Stage::new(renderer.job(target)?)?;
     let made = stage.marked()?;
     let written = |made: &&Made| made.fields.values().any(|place| touch.holds(place));

@@ -11,6 +11,7 @@ use tutti::fleet::assemble;
 use tutti::manifest;
 use tutti::model::Snapshot;
 use tutti::plan::Action;
+use tutti::render::Renderer;
 use tutti::render::trace::explain::explain;
 use tutti::render::trace::touch::{Touch, touched};
 use tutti::report::Phase;
@@ -231,7 +232,8 @@ fn a_run_is_traced_to_what_its_release_is_made_of() {
     ]));
     let fleet = assemble(manifest::read(&snapshot), &snapshot);
     let target = fleet.targets().into_iter().next().expect("a target");
-    let objects = explain(&fleet, &snapshot, &service, &target).expect("it renders");
+    let renderer = Renderer::new(&fleet, &snapshot, &service);
+    let objects = explain(&renderer, &target).expect("it renders");
     let migrate = objects.iter().find(|it| it.id.name.starts_with("web-migrate-")).expect("a run");
     let from = |path: &str| -> Vec<Value> {
         let field = migrate.fields.iter().find(|field| field.path == path).expect("a field");
@@ -241,6 +243,6 @@ fn a_run_is_traced_to_what_its_release_is_made_of() {
     assert!(!from("spec.backoffLimit").contains(&"blue".into()));
     let line = app.lines().position(|line| line.contains("colour")).expect("a line") + 1;
     let touch = Touch { file: APP.to_owned(), line: u32::try_from(line).ok() };
-    let reached = touched(&fleet, &snapshot, &service, &target, &touch).expect("it renders");
+    let reached = touched(&renderer, &target, &touch).expect("it renders");
     assert!(reached.contains(&migrate.id), "{reached:?}");
 }
