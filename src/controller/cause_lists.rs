@@ -17,7 +17,7 @@ use super::world::World;
 use crate::cluster::{Client, PodPage};
 use crate::fleet::Target;
 use crate::health::{
-    Crash, OwnPods, PodIndex, Progress, has_new_pods, lacks_pods, likely_pods, own_pods, pods_cause,
+    Crash, OwnPods, PodIndex, Progress, lacks_pods, likely_pods, may_have_new_pods, own_pods, pods_cause,
 };
 use crate::model::{ClusterName, Digest, ObjectId, Status};
 
@@ -89,7 +89,7 @@ impl World {
                     pod_count: likely_pods(workload),
                     progress: Progress::of(workload),
                     has_failed: live.health.status == Status::Failed,
-                    has_pods: has_new_pods(workload) || lacks_pods(workload, true),
+                    has_pods: may_have_new_pods(workload) || lacks_pods(workload, true),
                 })
             })
             .collect();

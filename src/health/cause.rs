@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::pod::{self, Container};
-use super::read::{Condition, count, items, old_status, sentence, text};
+use super::read::{Condition, count, is_true, items, old_status, sentence, text};
 
 /// What one pod suffers from. Shown as `CrashLoopBackOff pay-7c9f (exit 1: "no such table")`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,7 +131,8 @@ fn newest<'a>(workload: Option<&Value>, pods: impl IntoIterator<Item = &'a Value
     let mut staying: Vec<&Value> = pods.into_iter().filter(stays).collect();
     if let Some(workload) = workload {
         if !has_new_pods(workload) {
-            return Vec::new();
+            let Some(written) = written(workload) else { return Vec::new() };
+            staying.retain(|pod| created(pod) >= written && fits(workload, pod));
         }
         // Admission may have rewritten the images of all of them; a revision label is never rewritten. Nor does the age of
         // pods count then: those that are updated in place are as old as the others.
@@ -170,13 +171,31 @@ fn is_same_revision(one: &str, other: &str) -> bool {
 
 /// Right after a new template is stored only the pods of the old one are there. What they suffer from
 /// must not be said of the new one: it may be the fix.
-pub fn has_new_pods(workload: &Value) -> bool {
+fn has_new_pods(workload: &Value) -> bool {
     let updated = match text(workload, "/kind") {
         Some("Deployment") => count(workload, "/status/updatedReplicas") > 0,
         Some("DaemonSet") => count(workload, "/status/updatedNumberScheduled") > 0,
         _ => true,
     };
     updated && old_status(workload, false).is_none()
+}
+
+/// Whether its pods may be asked for.
+pub fn may_have_new_pods(workload: &Value) -> bool {
+    has_new_pods(workload) || written(workload).is_some()
+}
+
+/// When the spec of a Deployment was written last. Its controller may be many seconds behind: what was made since then with the
+/// containers of the template is new, whatever the status counts.
+fn written(workload: &Value) -> Option<&str> {
+    if text(workload, "/kind") != Some("Deployment") || is_true(workload, "/spec/paused") {
+        return None;
+    }
+    let entries = items(workload, "/metadata/managedFields").iter();
+    entries
+        .filter(|entry| text(entry, "/subresource").is_none_or(str::is_empty))
+        .filter_map(|it| text(it, "/time"))
+        .max()
 }
 
 fn template_hash(pod: &Value) -> Option<&str> {

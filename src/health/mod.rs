@@ -37,7 +37,7 @@ mod storage;
 mod tests;
 mod workload;
 
-pub use cause::{Cause, Crash, has_new_pods, pods_cause};
+pub use cause::{Cause, Crash, may_have_new_pods, pods_cause};
 pub use dump::read_dump;
 pub use kruise::daemon_pods;
 pub use log::{LOG_BYTES, last_line};

@@ -245,6 +245,31 @@ fn only_the_newest_template_counts() {
     );
 }
 
+/// Its controller may be many seconds behind: what was made since the spec was written, with its containers, is new.
+#[test]
+fn new_pods_of_a_deployment_are_known_before_its_status() {
+    let workload = |image: &str, written: u32, more: Value| {
+        let entries = json!([
+            {"manager": "tutti-main", "operation": "Apply", "time": format!("2026-11-01T00:00:{written:02}Z")},
+            {"manager": "kube-controller-manager", "subresource": "status", "time": "2026-11-01T00:00:59Z"},
+        ]);
+        let mut spec = json!({"template": {"spec": {"containers": [{"name": "app", "image": image}]}}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"kind": "Deployment", "metadata": {"generation": 3, "managedFields": entries}, "spec": spec,
+            "status": {"observedGeneration": 2, "updatedReplicas": 1}})
+    };
+    let broken = pod("pay-b", "b", 5, waiting("CrashLoopBackOff", "", Some(1)));
+    let old = pod("pay-a", "a", 1, waiting("CrashLoopBackOff", "", Some(2)));
+    let told = Some(("CrashLoopBackOff pay-b (exit 1)", true));
+    let pods = [old, broken];
+    let image = pods[1]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned();
+    check(Some(workload(&image, 4, json!({}))), &pods, told);
+    check(Some(workload(&image, 5, json!({}))), &pods, told);
+    check(Some(workload(&image, 6, json!({}))), &pods, None);
+    check(Some(workload("pay:c", 4, json!({}))), &pods, None);
+    check(Some(workload(&image, 4, json!({"paused": true}))), &pods, None);
+}
+
 /// OpenKruise: the label may hold the last part of the revision, and what was updated in place is as old as what was not.
 #[test]
 fn sets_of_kruise_name_their_newest_revision() {
