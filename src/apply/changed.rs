@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::displaced::{Sign, displaced};
 use super::owned::{FieldSet, ItemKey, entries, fields, is_ours, leaves_no_trace, text};
-use crate::model::{FieldPath, ForeignChanges, ForeignField, InPlace};
+use crate::model::{Displacement, FieldPath, ForeignChanges, ForeignField};
 
 /// `applied`: what we say of it, without what is left to others (`ignored`). `is_whole`: not only its metadata is known.
 pub fn changed(
@@ -27,12 +27,12 @@ pub fn changed(
     let mut walk = Walk { path: String::new(), fields: Vec::new(), lacks_items: false };
     walk.object(applied, &ours, &others);
     let in_place = match displaced(applied, live, manager, ignored, Sign::Likeness) {
-        found if !is_whole && (walk.lacks_items || found.is_some()) => InPlace::NotKnown,
+        found if !is_whole && (walk.lacks_items || found.is_some()) => Displacement::NotKnown,
         Some(found) => {
             walk.fields.extend(found.taken);
-            InPlace::Seen(Box::new(live.clone()))
+            Displacement::Seen(Box::new(live.clone()))
         }
-        None => InPlace::Nothing,
+        None => Displacement::Nothing,
     };
     ForeignChanges { fields: walk.fields, in_place }
 }
@@ -186,13 +186,13 @@ mod tests {
         let theirs = json!({"f:spec": {"f:ports": {key(83): item}}});
         let told = [("", ".spec.ports"), ("kubectl-edit", ".spec.ports[port=83,protocol=\"TCP\"]")];
         let found = check(&applied, &live, &ours, &theirs, &told);
-        assert!(matches!(found.in_place, InPlace::Seen(_)));
+        assert!(matches!(found.in_place, Displacement::Seen(_)));
         // One more beside all of ours.
         let ours = json!({"f:spec": {"f:ports": {key(80): item, key(90): item}}});
         let live = ports(
             json!([{"name": "web", "port": 80}, {"name": "admin", "port": 90}, {"name": "x", "port": 83}]),
         );
         let found = check(&applied, &live, &ours, &theirs, &[]);
-        assert_eq!(found.in_place, InPlace::Nothing);
+        assert_eq!(found.in_place, Displacement::Nothing);
     }
 }

@@ -15,7 +15,7 @@ use super::places::Place;
 use super::without_apply::Merge;
 use super::{changed, is_replicas, scale, stopped};
 use crate::cluster::{Client, Conflict, Error, Resource, field_without_values};
-use crate::model::{FieldPath, ForeignField, InPlace, RenderedObject, Was};
+use crate::model::{Displacement, FieldPath, ForeignField, RenderedObject, Was};
 use crate::plan::{Reason, SentReplicas, Step};
 
 /// How often an object is read again that changes while its fields are taken.
@@ -112,9 +112,9 @@ impl Attempt<'_> {
     async fn take_seen(&self, body: &mut Value) -> Result<Option<Taken>, Error> {
         let Some(changed) = &self.step.changed else { return Ok(None) };
         let seen = match &changed.in_place {
-            InPlace::Nothing => return Ok(None),
-            InPlace::NotKnown => None,
-            InPlace::Seen(live) => Some(&**live),
+            Displacement::Nothing => return Ok(None),
+            Displacement::NotKnown => None,
+            Displacement::Seen(live) => Some(&**live),
         };
         let Some(before) = self.was_applied().await else { return Ok(None) };
         let taken = self.take(&before, seen, Sign::Likeness).await?;

@@ -156,9 +156,9 @@ fn write(
             unknown += 1;
             continue;
         };
-        let is_at_rest = |step: &Step| step.intent() == Action::Unchanged || step.is_out_of_season();
+        let is_at_rest = |step: &Step| step.intent() == Action::Unchanged || step.is_hook_not_due();
         let shown: Vec<&Step> = plan.steps.iter().filter(|step| all || !is_at_rest(step)).collect();
-        for step in plan.steps.iter().filter(|step| all || !step.is_out_of_season()) {
+        for step in plan.steps.iter().filter(|step| all || !step.is_hook_not_due()) {
             *counts.entry(step.intent()).or_default() += 1;
         }
         if shown.is_empty() {

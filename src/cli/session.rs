@@ -158,7 +158,7 @@ impl Session {
             // Also of what is done after the run: once signals were waited for, they end nothing by themselves.
             while signal().await.is_ok() {
                 if !IS_ANOTHERS.load(Ordering::Relaxed) {
-                    tell!("stopped at once: what was under way may have gone through");
+                    tell!("stopped at once: requests that were sent may still take effect");
                     std::process::exit(Exit::Interrupted as i32);
                 }
             }

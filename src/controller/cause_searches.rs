@@ -31,7 +31,7 @@ const SIDE_BY_SIDE: usize = 2;
 /// How long the end of a run waits for the cause of a failure.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// So many that do not fit into a list are passed over before it is full: the next one begins with them.
-const LEFT: usize = 100;
+const MAX_SKIPPED: usize = 100;
 /// Pods that one workload needs: enough to find out why it does not progress; and the most that one list is asked for.
 const PODS_OF_ONE: u32 = 50;
 const MOST_PODS: u32 = 500;
@@ -246,7 +246,7 @@ impl ClusterSearches {
         // One whose selector names no values is listed by itself, and so is one whose pods did not fit in.
         let mut alone = None;
         let mut taken: Vec<(Workload, OwnPods)> = Vec::new();
-        let (mut over, mut left) = (Vec::new(), 0);
+        let (mut over, mut skipped) = (Vec::new(), 0);
         // More would be cut off, and each that is cut off takes a list of its own.
         let mut pods: u32 = 0;
         for workload in place.due.all_due(now) {
@@ -274,9 +274,9 @@ impl ClusterSearches {
                 pods = pods.saturating_add(search.pod_count);
                 taken.push((workload.clone(), search.pods.clone()));
             } else {
-                left += 1;
+                skipped += 1;
             }
-            if left == LEFT {
+            if skipped == MAX_SKIPPED {
                 break;
             }
         }

@@ -150,7 +150,7 @@ impl World {
             outcome.plan.steps.iter().rev().map(|step| (&step.object, step)).collect();
         let (mut created, mut configured) = (0, 0);
         if let Some(object) = &outcome.made_namespace {
-            tracing::info!(%cluster, %app, %object, action = "create", commit, "made, as createNamespace asks");
+            tracing::info!(%cluster, %app, %object, action = "create", commit, "namespace created (createNamespace: true)");
             created += 1;
         }
         for receipt in &outcome.receipts {

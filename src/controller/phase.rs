@@ -187,8 +187,8 @@ fn health_of<'r>(
         .filter(|step| step.reason.waits_for_its_app())
         .map(|step| (&step.object, step))
         .collect();
-    let out_of_season = plan.steps.iter().filter(|step| step.is_out_of_season()).map(|step| &step.object);
-    let not_counted: BTreeSet<&ObjectId> = waiting.keys().copied().chain(out_of_season).collect();
+    let hooks_not_due = plan.steps.iter().filter(|step| step.is_hook_not_due()).map(|step| &step.object);
+    let not_counted: BTreeSet<&ObjectId> = waiting.keys().copied().chain(hooks_not_due).collect();
     for object in rendered.objects.iter().filter(|object| !not_counted.contains(&object.id)) {
         let (phase, detail) = match cluster.observation.objects.get(&object.id) {
             Some(live) => {

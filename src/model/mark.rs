@@ -138,7 +138,7 @@ fn hook(object: &Value, read: &mut impl FnMut(&'static str, &str, Option<Meaning
     let types: Vec<&str> = options(object, ARGO_HOOK).collect();
     let policies = |key, read: &mut dyn FnMut(&'static str, &str, Option<Meaning>)| {
         if let Some(policy) = annotation(object, key) {
-            let effect = "it is not looked at: what has run stays until the next release is healthy";
+            let effect = "it is ignored: what has run stays until the next release is healthy";
             read(
                 key,
                 policy,

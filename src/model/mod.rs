@@ -66,7 +66,7 @@ pub use mark::Mark;
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
 pub use observation::{
-    Effect, Evidence, ForeignChanges, ForeignField, Ignored, Immutable, InPlace, Live, LiveReplicas,
+    Displacement, Effect, Evidence, ForeignChanges, ForeignField, Ignored, Immutable, Live, LiveReplicas,
     Observation, Ownership, PodCount, Scaler, Stranger, Takeover, Was,
 };
 pub use patch::{Change, JsonStep, Patch, PatchTarget};

@@ -132,7 +132,7 @@ impl fmt::Debug for Evidence {
 pub struct ForeignChanges {
     /// What we say and somebody else has now, or nobody; and what stands in the place of ours.
     pub fields: Vec<ForeignField>,
-    pub in_place: InPlace,
+    pub in_place: Displacement,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl ForeignField {
 
 /// Whether something of others stands in the place of ours, so that an apply alone does not put ours back.
 #[derive(Clone, PartialEq, Eq)]
-pub enum InPlace {
+pub enum Displacement {
     Nothing,
     /// Items of ours are gone from a list, and only metadata is known.
     NotKnown,
@@ -170,7 +170,7 @@ pub enum InPlace {
 }
 
 /// Without the object, which may hold what must not be told.
-impl fmt::Debug for InPlace {
+impl fmt::Debug for Displacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nothing => "Nothing",

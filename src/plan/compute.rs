@@ -82,16 +82,16 @@ pub fn compute(input: &Input<'_>) -> Plan {
     let Input { instance, rendered, observation, .. } = *input;
     let waits = input.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
     let release = rendered.digest();
-    let season = occasion::of(input, &release);
-    let barriers = Barriers::of(input, season);
+    let release_phase = occasion::of(input, &release);
+    let barriers = Barriers::of(input, release_phase);
     let targets: Vec<_> = rendered.objects.iter().filter_map(target_of_autoscaler).collect();
     let autoscaled =
         targets.iter().map(|(namespace, kind, name)| (*namespace, kind.as_str(), name.as_str())).collect();
     let mut steps: Vec<Step> =
         rendered.objects.iter().map(|object| step(input, waits, &barriers, &autoscaled, object)).collect();
     steps.sort_by(|one, other| (one.turn(), &one.object).cmp(&(other.turn(), &other.object)));
-    if let Some(season) = season {
-        occasion::mark(input, &release, season, barriers.are_past(), &mut steps);
+    if let Some(release_phase) = release_phase {
+        occasion::mark(input, &release, release_phase, barriers.are_past(), &mut steps);
     }
     Plan {
         app: rendered.app.clone(),
@@ -119,7 +119,7 @@ fn step(
     let may_replace = object.says(labels::REPLACE).unwrap_or(input.replace);
     // Of a release that is taken over, its hooks are too.
     let is_there = live.is_some() || input.adopt && input.observation.strangers.contains_key(&object.id);
-    let decided = match barriers.out_of_season(object).filter(|_| !is_there) {
+    let decided = match barriers.why_not_due(object).filter(|_| !is_there) {
         Some(reason) if !input.unmanaged && input.kept_out.is_none() => (Action::Skip, reason),
         _ => decide(input, object, live, autoscaled),
     };
@@ -306,7 +306,7 @@ fn said_replicas(object: &RenderedObject) -> Option<i64> {
 /// The commit changed nothing of it; somebody else may have.
 fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscaled: bool) -> (Action, Reason) {
     let is_said = !autoscaled && said_replicas(object).is_some();
-    let told = || live.changes().map(|changes| ForeignField::words(&changes.fields)).unwrap_or_default();
+    let fields = || live.changes().map(|changes| ForeignField::words(&changes.fields)).unwrap_or_default();
     match (drift::of(live, is_said), input.drift) {
         (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Repair) if drift.is_doubt() && input.asked_lately.contains(&object.id) => {
@@ -315,9 +315,9 @@ fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscale
         (Some(Drift::ValuesChanged), DriftMode::Repair) if live.overruled => {
             (Action::Skip, Reason::Overruled)
         }
-        (Some(drift), DriftMode::Repair) => (Action::Configure, Reason::Drifted { drift, told: told() }),
+        (Some(drift), DriftMode::Repair) => (Action::Configure, Reason::Drifted { drift, fields: fields() }),
         (Some(Drift::Written), DriftMode::Report) if !input.foresees => (Action::Unchanged, Reason::Same),
-        (Some(drift), DriftMode::Report) => (Action::Skip, Reason::DriftReported { drift, told: told() }),
+        (Some(drift), DriftMode::Report) => (Action::Skip, Reason::DriftReported { drift, fields: fields() }),
     }
 }
 

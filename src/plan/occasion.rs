@@ -11,7 +11,7 @@ use crate::model::{Digest, Hook, InstallMark, Live, ObjectId, Occasion, labels};
 
 /// Which hooks come now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Season {
+pub enum ReleasePhase {
     Install,
     /// It is the first release, and over: neither those of the installation nor those of upgrades.
     Installed,
@@ -19,7 +19,7 @@ pub enum Season {
 }
 
 /// `None` where no hook asks.
-pub fn of(input: &Input<'_>, release: &Digest) -> Option<Season> {
+pub fn of(input: &Input<'_>, release: &Digest) -> Option<ReleasePhase> {
     let objects = &input.rendered.objects;
     let asks = |hook: &Hook| hook.occasion != Occasion::Each;
     if !objects.iter().any(|object| object.hook.as_ref().is_some_and(asks)) {
@@ -28,14 +28,14 @@ pub fn of(input: &Input<'_>, release: &Digest) -> Option<Season> {
     let app = input.rendered.app.to_string();
     let marks: Vec<Option<&InstallMark>> = main_marks(input, &app).collect();
     if marks.is_empty() {
-        return Some(Season::Install);
+        return Some(ReleasePhase::Install);
     }
     if marks.contains(&None) {
         // It was there before, or is in the release of an upgrade already.
-        return Some(Season::Upgrade);
+        return Some(ReleasePhase::Upgrade);
     }
     if let Some(over) = marks.iter().flatten().find(|mark| mark.is_over) {
-        return Some(if over.is_of(release) { Season::Installed } else { Season::Upgrade });
+        return Some(if over.is_of(release) { ReleasePhase::Installed } else { ReleasePhase::Upgrade });
     }
     let ours = |id: &ObjectId| input.observation.objects.get(id).filter(|live| *live.app == *app);
     let is_of_this = |live: &Live| live.install.as_ref().is_some_and(|mark| mark.is_of(release));
@@ -45,7 +45,7 @@ pub fn of(input: &Input<'_>, release: &Digest) -> Option<Season> {
         let mut runs = objects.iter().filter(|it| it.hook.is_some_and(|hook| hook.is_once() && hook.runs));
         runs.any(|object| ours(&object.id).is_none())
     };
-    Some(if is_this || is_unfinished() { Season::Install } else { Season::Upgrade })
+    Some(if is_this || is_unfinished() { ReleasePhase::Install } else { ReleasePhase::Upgrade })
 }
 
 /// The marks of all that is there of the app, but its hooks.
@@ -70,27 +70,35 @@ fn main_marks<'i>(input: &'i Input<'_>, app: &'i str) -> impl Iterator<Item = Op
 }
 
 /// Why a hook that is not there does not come now. What runs nothing, as a Secret with a password, is kept there like anything else.
-pub fn out_of_season(hook: Hook, season: Option<Season>) -> Option<Reason> {
-    match (hook.occasion, season?) {
-        (Occasion::Install, Season::Installed | Season::Upgrade) if hook.runs => Some(Reason::OnlyOnce),
-        (Occasion::Upgrade, Season::Install | Season::Installed) => Some(Reason::OnlyLater),
+pub fn why_not_due(hook: Hook, release_phase: Option<ReleasePhase>) -> Option<Reason> {
+    match (hook.occasion, release_phase?) {
+        (Occasion::Install, ReleasePhase::Installed | ReleasePhase::Upgrade) if hook.runs => {
+            Some(Reason::OnlyOnce)
+        }
+        (Occasion::Upgrade, ReleasePhase::Install | ReleasePhase::Installed) => Some(Reason::OnlyLater),
         _ => None,
     }
 }
 
 /// Marks what is written of a first release. When nothing of it is left to do, one object that is as it was applied is applied once
 /// more, to say that it is over.
-pub fn mark(input: &Input<'_>, release: &Digest, season: Season, has_ended: bool, steps: &mut [Step]) {
-    if season == Season::Upgrade {
+pub fn mark(
+    input: &Input<'_>,
+    release: &Digest,
+    release_phase: ReleasePhase,
+    has_ended: bool,
+    steps: &mut [Step],
+) {
+    if release_phase == ReleasePhase::Upgrade {
         return;
     }
     for step in &mut *steps {
         let mark = InstallMark::new(release, step.hook.is_some());
-        step.install = Some(mark.over(season == Season::Installed));
+        step.install = Some(mark.over(release_phase == ReleasePhase::Installed));
     }
-    let is_left = |step: &Step| step.action == Action::Unchanged || step.is_out_of_season();
+    let is_left = |step: &Step| step.action == Action::Unchanged || step.is_hook_not_due();
     let is_held = hold(input.mode, input.cluster_state, input.paused).is_some();
-    if season == Season::Installed || !has_ended || is_held || !steps.iter().all(is_left) {
+    if release_phase == ReleasePhase::Installed || !has_ended || is_held || !steps.iter().all(is_left) {
         return;
     }
     let is_as_applied = |step: &&mut Step| {

@@ -47,7 +47,7 @@ pub enum Reason {
     Drifted {
         drift: Drift,
         /// Who has which fields of ours, where that is known.
-        told: String,
+        fields: String,
     },
     /// Another app of this instance applied it and renders it no longer.
     TransferredFrom {
@@ -155,7 +155,7 @@ pub enum Reason {
     /// The app says that drift is only told.
     DriftReported {
         drift: Drift,
-        told: String,
+        fields: String,
     },
     /// It was put back, and admission changed it again in the same write.
     Overruled,
@@ -252,8 +252,8 @@ impl Reason {
     }
 }
 
-fn write_drift(drift: Drift, told: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_str(if told.is_empty() { drift.words() } else { told })
+fn write_drift(drift: Drift, fields: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(if fields.is_empty() { drift.words() } else { fields })
 }
 
 impl fmt::Display for Reason {
@@ -264,9 +264,9 @@ impl fmt::Display for Reason {
             Self::HashChanged { from, to } => write!(f, "rendered {}, applied {}", to.short(), from.short()),
             Self::HashMissing => f.write_str("its hash annotation is gone"),
             Self::LabelsMissing => f.write_str("our label is gone from it"),
-            Self::Drifted { drift, told } => write_drift(*drift, told, f),
-            Self::DriftReported { drift, told } => {
-                write_drift(*drift, told, f)?;
+            Self::Drifted { drift, fields } => write_drift(*drift, fields, f),
+            Self::DriftReported { drift, fields } => {
+                write_drift(*drift, fields, f)?;
                 f.write_str("; the app only reports drift")
             }
             Self::Overruled => f.write_str("the cluster keeps other values than were applied: something changes them as they are written"),
@@ -274,7 +274,7 @@ impl fmt::Display for Reason {
             Self::Adopted(effect) => write_effect(effect, f),
             Self::AskedLately => f.write_str("whether it is still what was applied is asked once a minute"),
             Self::InstallationOver => f.write_str("the installation is over, which is noted on it"),
-            Self::OnlyOnce => f.write_str("a hook of the installation, which is over"),
+            Self::OnlyOnce => f.write_str("an install hook: the app is already installed here"),
             Self::OnlyLater => f.write_str("a hook of upgrades, and this is the first release here"),
             Self::WaitsForHook { hook, because, .. } => write!(f, "waits for hook {hook}: {because}"),
             Self::WaitsForRelease { object, because, .. } => {
@@ -326,7 +326,7 @@ impl fmt::Display for Reason {
             }
             Self::OtherInstance { name } => write!(f, "it belongs to instance {name}"),
             Self::OfOtherApp { owner } => {
-                write!(f, "app {owner} renders it too and keeps it: one app owns an object")
+                write!(f, "app {owner} already manages this object: remove it from one of the two apps")
             }
             Self::InWaves { workload } => write!(
                 f,

@@ -105,7 +105,7 @@ impl Step {
     }
 
     /// A hook that does not come with this release, and is not there.
-    pub fn is_out_of_season(&self) -> bool {
+    pub fn is_hook_not_due(&self) -> bool {
         self.action == Action::Skip && matches!(self.reason, Reason::OnlyOnce | Reason::OnlyLater)
     }
 

@@ -3,7 +3,7 @@
 //! Only what would be written is held back, so nothing that is as rendered ever waits; and what was released as rendered is
 //! repaired, whatever became of the hooks since.
 
-use super::occasion::{self, Season};
+use super::occasion::{self, ReleasePhase};
 use super::{Action, Input, Phase, Reason};
 use crate::model::{Hook, Live, ObjectId, RenderedObject, Stage, Status, SyncWave};
 
@@ -59,17 +59,17 @@ pub struct Barriers<'a> {
     /// What an earlier wave runs may still be about to define the kinds of a later one.
     kinds_may_come: bool,
     /// Where hooks tell the first release from later ones: which one this is.
-    season: Option<Season>,
+    release_phase: Option<ReleasePhase>,
 }
 
 impl<'a> Barriers<'a> {
-    pub fn of(input: &Input<'a>, season: Option<Season>) -> Self {
+    pub fn of(input: &Input<'a>, release_phase: Option<ReleasePhase>) -> Self {
         let objects = &input.rendered.objects;
         let is_hook = |object: &RenderedObject| object.hook.is_some_and(|hook| hook.is_apart());
         let first_wave = objects.iter().filter(|object| !is_hook(object)).map(|object| object.wave).min();
         let first_wave = first_wave.unwrap_or_default();
         if objects.iter().all(|object| !is_hook(object) && object.wave == first_wave) {
-            return Self { released: true, first_wave, season, ..Self::default() };
+            return Self { released: true, first_wave, release_phase, ..Self::default() };
         }
         let app = input.rendered.app.to_string();
         let live = |object: &RenderedObject| {
@@ -82,7 +82,7 @@ impl<'a> Barriers<'a> {
             .filter_map(|object| Some((object.hook.filter(|hook| hook.runs)?, object)))
             .filter(|(_, object)| live(object).is_none_or(|live| live.health.status != Status::Current))
             .filter(|(hook, object)| {
-                occasion::out_of_season(*hook, season).is_none()
+                occasion::why_not_due(*hook, release_phase).is_none()
                     || input.observation.objects.contains_key(&object.id)
             })
             .map(|(hook, object)| (hook, &object.id))
@@ -95,13 +95,13 @@ impl<'a> Barriers<'a> {
             unready: unready.map(|object| (object.wave, &object.id)).min(),
             first_wave,
             kinds_may_come: input.kinds_may_come,
-            season,
+            release_phase,
         }
     }
 
     /// Why a hook that is not there does not come with this release.
-    pub fn out_of_season(&self, object: &RenderedObject) -> Option<Reason> {
-        occasion::out_of_season(object.hook?, self.season)
+    pub fn why_not_due(&self, object: &RenderedObject) -> Option<Reason> {
+        occasion::why_not_due(object.hook?, self.release_phase)
     }
 
     /// All hooks came to a good end, and all else is there as rendered and healthy.

@@ -11,7 +11,7 @@ use crate::apply::owned::{self, FieldSet, NOT_KNOWN, entries, is_autoscaler, is_
 use crate::apply::{self, changed, is_replicas, left};
 use crate::health;
 use crate::model::{
-    Digest, Evidence, FieldPath, ForeignChanges, Ignored, InPlace, Kind, Live, LiveReplicas, Ownership,
+    Digest, Displacement, Evidence, FieldPath, ForeignChanges, Ignored, Kind, Live, LiveReplicas, Ownership,
     PathStep, RenderedObject, Scaler, labels,
 };
 use crate::report::version;
@@ -85,7 +85,7 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
         replicas,
     };
     let ignored = ignored.map(|ours| {
-        let version = version::of_workload(object).filter(|_| version::is_left(object, &paths));
+        let version = version::of_workload(object).filter(|_| version::is_image_ignored(object, &paths));
         Arc::new(Ignored { paths, ours: ours.to_value(), version: version.map(String::into_boxed_str) })
     });
     let is_half_handed_over = is_merged && kept_by_server(object).any(|entry| is_ours(entry, &manager));
@@ -153,7 +153,7 @@ pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
             let body = ours_of(object.body.fields(), ignored);
             if !fields.covers(&body) {
                 if changed::lacks_items(&body, &fields) {
-                    let changes = ForeignChanges { fields: Vec::new(), in_place: InPlace::NotKnown };
+                    let changes = ForeignChanges { fields: Vec::new(), in_place: Displacement::NotKnown };
                     live.evidence = Some(Evidence::Changes(Arc::new(changes)));
                 }
                 return;

@@ -16,7 +16,7 @@ const DIGITS: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// In their place.
-    InPlace,
+    Displacement,
     /// As ordinary objects, beside the others.
     Beside,
     /// Without those that run something.
@@ -25,7 +25,7 @@ pub enum Wanted {
 
 pub fn wanted(job: &Job<'_>) -> Result<Wanted, Box<Diagnostic>> {
     match job.app.annotations.get(CHART_HOOKS).map(String::as_str) {
-        None => Ok(Wanted::InPlace),
+        None => Ok(Wanted::Displacement),
         Some("apply") => Ok(Wanted::Beside),
         Some("skip") => Ok(Wanted::Without),
         Some(other) => {
@@ -48,7 +48,7 @@ pub fn take(hook: Option<&ChartHook>, object: &Value, wanted: Wanted) -> Taken {
     let Some(hook) = hook else { return Taken::As(None) };
     let Some(hook) = of_events(hook, runs(object)) else { return Taken::LeftOut };
     match wanted {
-        Wanted::InPlace => Taken::As(Some(hook)),
+        Wanted::Displacement => Taken::As(Some(hook)),
         Wanted::Without if hook.runs => Taken::LeftOut,
         Wanted::Beside | Wanted::Without => Taken::As(None),
     }
@@ -112,7 +112,7 @@ pub fn name_runs(documents: &mut [Document]) {
 
 /// An object that is a hook and no hook: charts bring the account of their Jobs so, which the release goes on with. Where both say
 /// the same it is one, which comes with the hooks and stays.
-pub fn both(first: &RenderedObject, second: &RenderedObject) -> Option<RenderedObject> {
+pub fn merge_hook_with_object(first: &RenderedObject, second: &RenderedObject) -> Option<RenderedObject> {
     let (of_hook, object) = match (first.hook, second.hook) {
         (Some(_), None) => (first, second),
         (None, Some(_)) => (second, first),
@@ -248,13 +248,13 @@ mod tests {
         let (hook, plain) = (account(helm, true, Some(place)), account(json!({"a": "b"}), true, None));
         let made = Hook { occasion: Occasion::Each, ..place };
         for (first, second) in [(&hook, &plain), (&plain, &hook)] {
-            let one = both(first, second).expect("they are alike");
+            let one = merge_hook_with_object(first, second).expect("they are alike");
             assert_eq!((one.hook, one.hash, &one.body), (Some(made), plain.hash, &plain.body));
         }
-        assert_eq!(both(&hook, &account(json!({"a": "b"}), false, None)), None);
-        assert_eq!(both(&hook, &hook), None);
+        assert_eq!(merge_hook_with_object(&hook, &account(json!({"a": "b"}), false, None)), None);
+        assert_eq!(merge_hook_with_object(&hook, &hook), None);
         let run = RenderedObject { hook: Some(RUN), ..hook };
-        assert_eq!(both(&run, &plain), None);
+        assert_eq!(merge_hook_with_object(&run, &plain), None);
     }
 
     #[test]

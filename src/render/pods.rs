@@ -98,7 +98,7 @@ pub fn finish(job: &Job<'_>, mut made: Vec<Document>, pod_set: &str, wrong: &mut
             Entry::Vacant(place) => {
                 place.insert((object, pod_set.to_owned()));
             }
-            Entry::Occupied(mut known) => match joined(job, &known.get().0, &object) {
+            Entry::Occupied(mut known) => match merge_duplicates(job, &known.get().0, &object) {
                 Ok(one) => known.get_mut().0 = one,
                 Err(mistake) => wrong.push(*mistake),
             },
@@ -125,12 +125,13 @@ fn same_definition<'o>(first: &'o RenderedObject, second: &'o RenderedObject) ->
 }
 
 /// One object from two places of one render: what both make of it.
-fn joined(
+fn merge_duplicates(
     job: &Job<'_>,
     first: &RenderedObject,
     second: &RenderedObject,
 ) -> Result<RenderedObject, Box<Diagnostic>> {
-    let one = same_definition(first, second).cloned().or_else(|| hooks::both(first, second));
+    let one =
+        same_definition(first, second).cloned().or_else(|| hooks::merge_hook_with_object(first, second));
     one.ok_or_else(|| Box::new(twice(job, first, second)))
 }
 

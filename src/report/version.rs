@@ -17,7 +17,7 @@ pub fn of_workload(object: &Value) -> Option<String> {
 }
 
 /// Whether the image that the version is read from is among these fields.
-pub fn is_left(object: &Value, paths: &[FieldPath]) -> bool {
+pub fn is_image_ignored(object: &Value, paths: &[FieldPath]) -> bool {
     const CONTAINERS: [&str; 4] = ["spec", "template", "spec", "containers"];
     let Some(container) = object.pointer("/spec/template/spec/containers/0") else { return false };
     let holds = |(depth, step): (usize, &PathStep)| match (depth, step) {
@@ -66,8 +66,8 @@ mod tests {
         let object = json!({"spec": {"template": {"spec": {"containers": containers}}}});
         let check = |path: &str, expected: bool| {
             let path = FieldPath::parse(path).expect("a path");
-            assert_eq!(is_left(&object, std::slice::from_ref(&path)), expected, "{path:?}");
-            assert!(!is_left(&json!({"data": {}}), &[path]));
+            assert_eq!(is_image_ignored(&object, std::slice::from_ref(&path)), expected, "{path:?}");
+            assert!(!is_image_ignored(&json!({"data": {}}), &[path]));
         };
         check("/spec", true);
         check("/spec/template/spec/containers", true);

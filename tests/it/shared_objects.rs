@@ -31,12 +31,12 @@ async fn plan_promises_what_the_owner_makes() {
     let plan: Value = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{output}{errors}"));
     let text = plan.to_string();
     assert!(
-        text.contains("\"owner\":\"shop/a\"") || text.contains("app shop/a renders it too"),
+        text.contains("\"owner\":\"shop/a\"") || text.contains("app shop/a already manages this object"),
         "{code} {text}"
     );
     let (output, errors, _) = stage.run(&["run", "--once"]).await;
     let told = format!("{output}{errors}");
-    assert!(told.contains("app shop/a renders it too and keeps it"), "{told}");
+    assert!(told.contains("app shop/a already manages this object"), "{told}");
     for name in ["m-a", "m-b"] {
         assert!(get(&stage.sandbox, "ConfigMap", "shop", name).await.is_some(), "{name} {told}");
     }
@@ -62,7 +62,7 @@ async fn newcomer_waits_until_owner_drops() {
     let seen = running
         .until("a refusal", |overview| {
             overview.revision.as_ref() == Some(&commit)
-                && described(overview).contains("shop/b renders it too")
+                && described(overview).contains("shop/b already manages this object")
         })
         .await;
     assert!(

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::model::{
-    AppId, ClusterState, Connection, Digest, ForeignChanges, InPlace, Location, Ownership, Position, SyncWave,
+    AppId, ClusterState, Connection, Digest, Displacement, ForeignChanges, Location, Ownership, Position,
+    SyncWave,
 };
 
 const UID: &str = "11111111-0000-0000-0000-000000000000";
@@ -144,7 +145,7 @@ fn what_others_did_stays_known_while_a_commit_waits() {
         reconcile::live(&kind(), &map(UID, version), "main", &health::Rules::default(), &Ignores::default())
             .expect("an object of ours")
     };
-    let changes = ForeignChanges { fields: Vec::new(), in_place: InPlace::NotKnown };
+    let changes = ForeignChanges { fields: Vec::new(), in_place: Displacement::NotKnown };
     let mut known = seen(5);
     known.evidence = Some(Evidence::Changes(Arc::new(changes)));
     let is_known = |known: &Live, now: Live| as_settled_before(Some(known), now).changes().is_some();

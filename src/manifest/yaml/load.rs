@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 
 use super::syntax::{self, position};
-use super::{Document, Entry, Node, NodeKind, codes, scalar, wider};
+use super::{Document, Entry, Node, NodeKind, codes, kubectl_syntax, scalar};
 use crate::model::{Diagnostic, Location, Position, Scope};
 
 /// Maps and lists within each other.
@@ -41,7 +41,7 @@ pub struct Loader<'a> {
     pub nodes: usize,
     /// So many nodes are read at most.
     pub node_limit: usize,
-    /// Whether [`wider::without_colons`] made the text.
+    /// Whether [`kubectl_syntax::without_colons`] made the text.
     pub lacks_colons: bool,
     /// Of the document that is being read.
     pub mistakes: Vec<Diagnostic>,
@@ -123,7 +123,7 @@ impl<'a> Loader<'a> {
             EventData::Alias { anchor } => return self.alias(&anchor, depth, start, end),
             EventData::Scalar { anchor, tag, value, plain_implicit, style, .. } => {
                 let plain = plain_implicit && style == ScalarStyle::Plain;
-                let value = if self.lacks_colons { wider::with_colons(value) } else { value };
+                let value = if self.lacks_colons { kubectl_syntax::with_colons(value) } else { value };
                 (anchor, Node { kind: self.scalar(value, tag.as_deref(), plain, start, end), start, end })
             }
             EventData::SequenceStart { anchor, tag, .. } => {

@@ -10,6 +10,7 @@
 //!
 //! Never reads files, never expands templates, never keeps comments.
 
+mod kubectl_syntax;
 mod load;
 mod node;
 pub mod scalar;
@@ -17,7 +18,6 @@ mod stream;
 mod syntax;
 #[cfg(test)]
 mod tests;
-mod wider;
 
 use serde_json::{Map, Value};
 

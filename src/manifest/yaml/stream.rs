@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::load::{Loader, NODE_LIMIT};
-use super::{Stream, codes, syntax, wider};
+use super::{Stream, codes, kubectl_syntax, syntax};
 use crate::model::{Diagnostic, Location, Scope, over_limit};
 
 /// Bytes of one file.
@@ -40,7 +40,7 @@ pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
         stream.mistakes.push(mistake);
         return stream;
     }
-    if let Some(values) = wider::json_values(rest) {
+    if let Some(values) = kubectl_syntax::json_values(rest) {
         let mut nodes = 0;
         for value in values {
             let mut loader = Loader::new(file, &value.text, value.line, nodes);
@@ -57,7 +57,7 @@ pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
     }
     // kubectl gives the last line an end, too: a block text at the end of the file ends with one.
     let ended = if rest.ends_with('\n') { Cow::Borrowed(rest) } else { Cow::Owned(format!("{rest}\n")) };
-    let replaced = wider::without_colons(&ended);
+    let replaced = kubectl_syntax::without_colons(&ended);
     rest = replaced.as_deref().unwrap_or(&ended);
     let mut line = 0;
     let mut nodes = 0;

@@ -89,7 +89,9 @@ fn apps_do_not_take_from_each_other() {
         move |input: &mut Input<'_>| input.claims = twice
     };
     let kept = |owner: &str| {
-        format!("refuse ConfigMap shop/pay: app {owner} renders it too and keeps it: one app owns an object")
+        format!(
+            "refuse ConfigMap shop/pay: app {owner} already manages this object: remove it from one of the two apps"
+        )
     };
     // The app that applied it keeps it; where nothing is there, the one that comes first.
     let live = |app: &str| with_live(empty(), app, PAY, "b");

@@ -156,7 +156,10 @@ fn a_hook_of_the_installation_stays_as_it_is() {
     );
     let plan = plan_with(&once, &seen(&changed), |_| {});
     assert_eq!(shown(&plan), [""; 0]);
-    assert_eq!(lines(&plan)[2], "unchanged Job shop/migrate-1: a hook of the installation, which is over");
+    assert_eq!(
+        lines(&plan)[2],
+        "unchanged Job shop/migrate-1: an install hook: the app is already installed here"
+    );
     let failed = ["batch/v1/Job/shop/migrate-1!=b", "apps/v1/Deployment/shop/pay=b"];
     let plan = plan_with(&once, &seen(&all_but(&[MIGRATE, WEB], &failed)), |_| {});
     assert_eq!(shown(&plan), ["wait Deployment shop/pay"]);

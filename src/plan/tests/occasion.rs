@@ -198,6 +198,6 @@ fn skipped_hooks_say_why() {
     };
     let first = "skip Job shop/check-1: a hook of upgrades, and this is the first release here";
     assert_eq!(line(&seen(&[]), 1), first);
-    let over = "skip Job shop/seed: a hook of the installation, which is over";
+    let over = "skip Job shop/seed: an install hook: the app is already installed here";
     assert_eq!(line(&seen(&[PASSWORD, SETTINGS, WEB, CHECK]), 4), over);
 }

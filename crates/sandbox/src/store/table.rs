@@ -85,7 +85,7 @@ impl Table {
     }
 
     /// The entries of a namespace whose selectors may find what carries these labels, in list order.
-    pub(super) fn selecting<'t>(
+    pub(super) fn selectors_matching<'t>(
         &'t self,
         namespace: &str,
         pairs: &[(&str, &str)],

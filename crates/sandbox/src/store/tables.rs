@@ -135,7 +135,7 @@ impl Store {
     }
 
     /// The objects of another's namespace whose `spec.selector` may find it, in list order.
-    pub(crate) fn selecting<'s>(
+    pub(crate) fn selectors_matching<'s>(
         &'s self,
         resource: &str,
         selected: &'s Value,
@@ -146,7 +146,7 @@ impl Store {
             labels.filter_map(|(label, value)| Some((label.as_str(), value.as_str()?))).collect();
         let found = self.find(resource).into_iter();
         found.flat_map(move |(number, table)| {
-            let entries = table.selecting(object::namespace(selected), &pairs);
+            let entries = table.selectors_matching(object::namespace(selected), &pairs);
             entries.map(move |(place, entry)| self.parsed(number, place, entry))
         })
     }

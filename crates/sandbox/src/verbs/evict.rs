@@ -47,7 +47,7 @@ pub(crate) fn evict(
 fn ask_budget(state: &mut State, pod: &Object, dry_run: bool) -> Result<(), ApiError> {
     let budgets: Vec<Object> = state
         .store
-        .selecting(BUDGETS, pod)
+        .selectors_matching(BUDGETS, pod)
         .filter(|budget| LabelSelector::of(&budget["spec"]["selector"]).matches(pod))
         .cloned()
         .collect();

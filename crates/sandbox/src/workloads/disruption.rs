@@ -17,7 +17,7 @@ const RESOURCE: &str = "poddisruptionbudgets.policy";
 pub(super) fn of_pod(state: &State, pod: &Value) -> Vec<Key> {
     state
         .store
-        .selecting(RESOURCE, pod)
+        .selectors_matching(RESOURCE, pod)
         .filter(|budget| LabelSelector::of(&budget["spec"]["selector"]).matches(pod))
         .map(|budget| key_of(RESOURCE, budget))
         .collect()

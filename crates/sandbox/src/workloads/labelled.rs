@@ -15,7 +15,12 @@ pub(super) fn services_of(state: &State, pod: &Value) -> Vec<Key> {
     let finds = |service: &&Object| {
         service::selector_of(service).is_some_and(|selector| LabelSelector::map_matches(selector, labels))
     };
-    state.store.selecting("services", pod).filter(finds).map(|service| key_of("services", service)).collect()
+    state
+        .store
+        .selectors_matching("services", pod)
+        .filter(finds)
+        .map(|service| key_of("services", service))
+        .collect()
 }
 
 /// The pods of a namespace that a selector finds, in the order of their names.

@@ -147,11 +147,11 @@ impl Walk<'_> {
                 );
                 return Ok(());
             }
-            Err(Fault::Lacking(why)) => {
+            Err(Fault::Unsupported(why)) => {
                 log::accepted(self.definition, &program.text, &why);
                 return Ok(());
             }
-            Err(Fault::Said(why)) => {
+            Err(Fault::Message(why)) => {
                 self.refuse(place, &format!("{why} evaluating rule: {}", rule.shown()));
                 return Ok(());
             }
@@ -203,7 +203,7 @@ impl Walk<'_> {
                 self.refuse(place, &format!("{why}: {:?}", program.text));
                 Err(Stop)
             }
-            Err(Fault::Lacking(why)) => {
+            Err(Fault::Unsupported(why)) => {
                 log::without_message(self.definition, &program.text, &why);
                 Ok(None)
             }

@@ -16,13 +16,13 @@ use super::{functions, library, macros, operators, syntax};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Fault {
     /// As a server says it: `no such key: x`.
-    Said(String),
+    Message(String),
     /// A function or operator does not take such values.
     NoOverload,
     /// It costs more than it may.
     Cost,
     /// A server could evaluate it.
-    Lacking(String),
+    Unsupported(String),
 }
 
 pub(super) type Outcome<'a> = Result<Val<'a>, Fault>;
@@ -51,7 +51,7 @@ impl<'a> Evaluation<'a> {
             Expr::List(list) => self.list(list),
             Expr::Map(map) => self.map(map),
             Expr::Struct(_) | Expr::Unspecified => {
-                Err(Fault::Lacking("an object of a named type".to_owned()))
+                Err(Fault::Unsupported("an object of a named type".to_owned()))
             }
         }
     }
@@ -74,7 +74,7 @@ impl<'a> Evaluation<'a> {
         }
         match TYPES.iter().find(|known| **known == name) {
             Some(known) => Ok(Val::Type(known)),
-            None => Err(Fault::Lacking(format!("there is no variable `{name}`"))),
+            None => Err(Fault::Unsupported(format!("there is no variable `{name}`"))),
         }
     }
 
@@ -149,7 +149,7 @@ impl<'a> Evaluation<'a> {
                 self.meter.charge(STEP)?;
                 operators::binary(name, &left, &right, &mut self.meter)
             }
-            (name, _) => Err(Fault::Lacking(format!("there is no operator `{name}`"))),
+            (name, _) => Err(Fault::Unsupported(format!("there is no operator `{name}`"))),
         }
     }
 
@@ -223,7 +223,7 @@ impl<'a> Evaluation<'a> {
         let mut entries = Vec::with_capacity(map.entries.len());
         for entry in &map.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else {
-                return Err(Fault::Lacking("an object of a named type".to_owned()));
+                return Err(Fault::Unsupported("an object of a named type".to_owned()));
             };
             let (key, value) = (self.run(&entry.key)?, self.run(&entry.value)?);
             match value {
@@ -290,5 +290,5 @@ pub(super) fn optional(value: Option<Val<'_>>) -> Val<'_> {
 }
 
 pub(super) fn no_such_key(key: &str) -> Fault {
-    Fault::Said(format!("no such key: {key}"))
+    Fault::Message(format!("no such key: {key}"))
 }

@@ -73,7 +73,7 @@ pub(super) fn call<'a>(
         ("hasValue", Some(Val::Optional(inside)), []) => Ok(Val::Bool(inside.is_some())),
         ("value", Some(Val::Optional(inside)), []) => match inside {
             Some(inside) => Ok(Val::clone(inside)),
-            None => Err(Fault::Said("optional.none() dereference".to_owned())),
+            None => Err(Fault::Message("optional.none() dereference".to_owned())),
         },
         ("or", Some(one @ Val::Optional(inside)), [other @ Val::Optional(_)]) => {
             Ok(if inside.is_some() { one.clone() } else { other.clone() })
@@ -86,12 +86,12 @@ pub(super) fn call<'a>(
         ("bool", None, [Val::Text(text)]) => match &**text {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Val::Bool(true)),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Val::Bool(false)),
-            _ => Err(Fault::Said("type conversion error from 'string' to 'bool'".to_owned())),
+            _ => Err(Fault::Message("type conversion error from 'string' to 'bool'".to_owned())),
         },
         ("int", None, [Val::Other(Cel::Timestamp(time))]) => Ok(Val::Int(time.timestamp())),
         ("isQuantity", None, [Val::Text(text)]) if text.contains(char::is_whitespace) => Ok(Val::Bool(false)),
         ("quantity", None, [Val::Text(text)]) if text.contains(char::is_whitespace) => {
-            Err(Fault::Said("quantities must match a regular expression".to_owned()))
+            Err(Fault::Message("quantities must match a regular expression".to_owned()))
         }
         ("format", Some(text), [values]) => {
             let values = (0..values.len().unwrap_or_default()).map_while(|at| values.item(at));
@@ -157,8 +157,8 @@ fn matches<'a>(text: &str, pattern: &str, meter: &mut Meter) -> Outcome<'a> {
         }
         let made = RegexBuilder::new(&of_ascii(pattern)).size_limit(LARGEST).build();
         let made = made.map(Rc::new).map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => Fault::Lacking("a pattern is too large".to_owned()),
-            _ => Fault::Said(format!("error parsing regexp: `{pattern}`")),
+            regex::Error::CompiledTooBig(_) => Fault::Unsupported("a pattern is too large".to_owned()),
+            _ => Fault::Message(format!("error parsing regexp: `{pattern}`")),
         });
         patterns.insert(pattern.to_owned(), made.clone());
         made

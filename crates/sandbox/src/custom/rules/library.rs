@@ -51,7 +51,7 @@ pub(super) fn call<'a>(
     meter: &mut Meter,
 ) -> Outcome<'a> {
     if UNKNOWN.contains(&name) || arguments.len() >= PLACES.len() {
-        return Err(Fault::Lacking(format!("there is no function `{name}`")));
+        return Err(Fault::Unsupported(format!("there is no function `{name}`")));
     }
     let target = target.map(|target| plain(target, meter)).transpose()?;
     let arguments = arguments.iter().map(|one| plain(one, meter)).collect::<Result<Vec<_>, _>>()?;
@@ -74,7 +74,7 @@ fn run(name: &str, target: Option<Cel>, arguments: Vec<Cel>) -> Result<Cel, Faul
     }));
     match answered {
         Ok(answered) => answered.map_err(|error| fault(&error)),
-        Err(_) => Err(Fault::Lacking(format!("the function `{name}` gave up"))),
+        Err(_) => Err(Fault::Unsupported(format!("the function `{name}` gave up"))),
     }
 }
 
@@ -201,14 +201,16 @@ pub(super) fn value<'a>(made: Cel) -> Val<'a> {
 /// In the words of a server.
 pub(super) fn fault(error: &ExecutionError) -> Fault {
     match error {
-        ExecutionError::NoSuchKey(key) => Fault::Said(format!("no such key: {key}")),
-        ExecutionError::FunctionError { message, .. } => Fault::Said(message.clone()),
-        ExecutionError::DivisionByZero(_) => Fault::Said("division by zero".to_owned()),
-        ExecutionError::RemainderByZero(_) => Fault::Said("modulus by zero".to_owned()),
-        ExecutionError::Overflow(..) => Fault::Said("integer overflow".to_owned()),
-        ExecutionError::UndeclaredReference(name) => Fault::Lacking(format!("there is no function `{name}`")),
+        ExecutionError::NoSuchKey(key) => Fault::Message(format!("no such key: {key}")),
+        ExecutionError::FunctionError { message, .. } => Fault::Message(message.clone()),
+        ExecutionError::DivisionByZero(_) => Fault::Message("division by zero".to_owned()),
+        ExecutionError::RemainderByZero(_) => Fault::Message("modulus by zero".to_owned()),
+        ExecutionError::Overflow(..) => Fault::Message("integer overflow".to_owned()),
+        ExecutionError::UndeclaredReference(name) => {
+            Fault::Unsupported(format!("there is no function `{name}`"))
+        }
         ExecutionError::InvalidArgumentCount { .. } | ExecutionError::MissingArgumentOrTarget => {
-            Fault::Lacking("a function takes another number of arguments".to_owned())
+            Fault::Unsupported("a function takes another number of arguments".to_owned())
         }
         _ => Fault::NoOverload,
     }

@@ -22,7 +22,7 @@ pub(super) fn binary<'a>(name: &str, left: &Val<'a>, right: &Val<'a>, meter: &mu
         "@in" => within(left, right, meter),
         "_+_" => sum(left, right, meter),
         "_-_" | "_*_" | "_/_" | "_%_" => computed(name, left, right),
-        other => Err(Fault::Lacking(format!("there is no operator `{other}`"))),
+        other => Err(Fault::Unsupported(format!("there is no operator `{other}`"))),
     }
 }
 
@@ -170,7 +170,7 @@ pub(super) fn index<'a>(value: &Val<'a>, key: &Val<'a>, meter: &mut Meter) -> Ou
                 _ => return Err(Fault::NoOverload),
             };
             let item = at.and_then(|at| value.item(at));
-            return item.ok_or_else(|| Fault::Said(format!("index out of bounds: {}", shown(key))));
+            return item.ok_or_else(|| Fault::Message(format!("index out of bounds: {}", shown(key))));
         }
         (Val::Object(object), Val::Text(name)) => object.get(name),
         (Val::Map(entries), key) => {
@@ -260,7 +260,7 @@ pub(super) fn negated<'a>(value: &Val<'a>) -> Outcome<'a> {
 }
 
 fn overflow() -> Fault {
-    Fault::Said("integer overflow".to_owned())
+    Fault::Message("integer overflow".to_owned())
 }
 
 /// An operation on two whole numbers of one type; nothing where it overflows.
@@ -303,5 +303,5 @@ fn computed<'a>(name: &str, left: &Val<'a>, right: &Val<'a>) -> Outcome<'a> {
 }
 
 fn by_zero(name: &str) -> Fault {
-    Fault::Said(if name == "_/_" { "division by zero" } else { "modulus by zero" }.to_owned())
+    Fault::Message(if name == "_/_" { "division by zero" } else { "modulus by zero" }.to_owned())
 }
