@@ -10,7 +10,7 @@ use console::{Style, style};
 use tokio::sync::watch;
 
 use super::output::tell;
-use crate::model::{AppId, ClusterName};
+use crate::model::{AppId, ClusterName, Diagnostic};
 use crate::report::words::count;
 use crate::report::{DROPPED, Overview, Phase};
 
@@ -40,7 +40,8 @@ impl Shown {
             && self.revision.as_ref() != Some(&revision)
         {
             let errors = now.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
-            let errors = if errors > 0 { format!(", {errors} errors (tutti lint)") } else { String::new() };
+            let errors =
+                if errors > 0 { format!(", {} (tutti lint)", count(errors, "error")) } else { String::new() };
             tell!("{} revision {revision}{errors}", style("»").cyan().for_stderr());
             self.revision = Some(revision);
             self.since = Some(Instant::now());
@@ -110,6 +111,8 @@ impl Shown {
         }
         self.approvals = approvals;
         let is_done = now.is_rendered
+            // What has a mistake is not applied.
+            && !now.diagnostics.iter().any(Diagnostic::is_error)
             && now.targets.iter().all(|it| it.phase.is_done() || it.phase == Phase::OutOfSync);
         if let Some(since) = self.since.take_if(|_| is_done && now.deletions.is_empty()) {
             let (revision, took) =

@@ -36,7 +36,9 @@ async fn committed(process: &Process) -> Result<(Revision, BTreeSet<ClusterName>
     let repository = session::repository_of_folder(process).await?;
     let head = repository.fetch().await?;
     let snapshot = repository.files(&head).await?;
-    let files = snapshot.files.iter().filter(|(_, file)| LookBack::concerns(&file.content));
+    let ignored = manifest::Ignored::of(&snapshot);
+    let files = snapshot.files.iter().filter(|(path, _)| ignored.is_candidate(path));
+    let files = files.filter(|(_, file)| LookBack::concerns(&file.content));
     let clusters = files.filter_map(|(path, file)| manifest::clusters_in(path, &file.content)).flatten();
     let is_removed = |state: ClusterState| state == ClusterState::Removed;
     let named = clusters.filter(|(_, read)| !read.as_ref().is_some_and(|it| is_removed(it.state)));

@@ -132,8 +132,8 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
             }
             let commits = repository.recent(&revision, RECENT).await.map_err(|error| explain(&error))?;
             let recent = commits.into_iter().map(|commit| commit.revision).collect();
-            repository.refuse_links(&revision).await.map_err(|error| explain(&error))?;
             let snapshot = repository.snapshot(&revision).await.map_err(|error| explain(&error))?;
+            repository.refuse_links(&revision).await.map_err(|error| explain(&error))?;
             (revision, recent, snapshot, behind)
         }
     };

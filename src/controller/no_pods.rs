@@ -8,6 +8,9 @@ use tokio::time::Instant;
 use crate::cluster::{About, Client, EventPage};
 use crate::health::{Cause, refused_pods};
 
+/// So many workloads are asked about by themselves where the list of their kind was too long.
+const ONE_BY_ONE: usize = 10;
+
 /// What the controllers of these workloads of a namespace say of why they make no pods, by the uid of each. One of which that is not
 /// known is left out: its events could not be read in time, or were too many. One list for all of a kind.
 pub async fn causes(
@@ -31,7 +34,17 @@ pub async fn causes(
             _ => About::Kind(kind),
         };
         match tokio::time::timeout_at(until, client.events_about(namespace, about)).await {
-            Ok(Ok(page)) => causes.extend(divide(&workloads, &page)),
+            Ok(Ok(page)) => {
+                causes.extend(divide(&workloads, &page));
+                // Their events are behind the end of the list.
+                let left_out = workloads.iter().filter(|(uid, _)| !causes.contains_key(*uid));
+                for (uid, workload) in left_out.take(ONE_BY_ONE).copied().collect::<Vec<_>>() {
+                    let asked = client.events_about(namespace, About::Uid(uid));
+                    if let Ok(Ok(page)) = tokio::time::timeout_at(until, asked).await {
+                        causes.extend(divide(&[(uid, workload)], &page));
+                    }
+                }
+            }
             Ok(Err(error)) => tracing::debug!(%error, "the events could not be listed"),
             Err(_) => tracing::debug!("the events were not listed in time"),
         }

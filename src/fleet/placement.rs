@@ -54,9 +54,14 @@ pub fn files_of<'a>(pattern: &str, snapshot: &'a Snapshot) -> impl Iterator<Item
     // Only what begins as the pattern does can fit it.
     let plain =
         pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |special| &pattern[..special]).to_owned();
-    let matcher = Pattern::new(pattern);
+    let (up, rest) = beside::split(pattern);
+    let matcher = Pattern::new(rest);
     // What kustomize reads is no object: only who names it means it.
     let named = pattern.to_owned();
-    let fits = move |path: &&str| matcher.fits(path) && (!is_kustomization(path) || named == **path);
+    let fits_from_there = move |path: &str| {
+        let (own_up, rest) = beside::split(path);
+        own_up == up && matcher.fits(rest)
+    };
+    let fits = move |path: &&str| fits_from_there(path) && (!is_kustomization(path) || named == **path);
     snapshot.files_in(&plain).map(|(path, _)| path).filter(fits)
 }

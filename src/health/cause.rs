@@ -132,7 +132,7 @@ fn newest<'a>(workload: Option<&Value>, pods: impl IntoIterator<Item = &'a Value
     if let Some(workload) = workload {
         if !has_new_pods(workload) {
             let Some(written) = written(workload) else { return Vec::new() };
-            staying.retain(|pod| created(pod) >= written && fits(workload, pod));
+            staying.retain(|pod| created(pod) >= written && is_of_template(workload, pod));
         }
         // Admission may have rewritten the images of all of them; a revision label is never rewritten. Nor does the age of
         // pods count then: those that are updated in place are as old as the others.
@@ -185,8 +185,40 @@ pub fn may_have_new_pods(workload: &Value) -> bool {
     has_new_pods(workload) || written(workload).is_some()
 }
 
-/// When the spec of a Deployment was written last. Its controller may be many seconds behind: what was made since then with the
-/// containers of the template is new, whatever the status counts.
+/// The pod was made of this very template: its controller may still make pods of the one before. What admission changes in pods is
+/// taken for another template.
+fn is_of_template(workload: &Value, pod: &Value) -> bool {
+    let wanted = |pointer: &str| workload.pointer("/spec/template").and_then(|it| it.pointer(pointer));
+    let has_all = |pointer: &str| {
+        let entries = wanted(pointer).and_then(Value::as_object).into_iter().flatten();
+        entries.clone().all(|(key, value)| pod.pointer(pointer).and_then(|own| own.get(key)) == Some(value))
+    };
+    let is_same = |wanted: &Value, own: &Value| {
+        // Tokens are mounted by the server.
+        let fields = |container: &Value| {
+            let mut fields = container.as_object().cloned().unwrap_or_default();
+            fields.remove("volumeMounts");
+            fields
+        };
+        let mounts = items(wanted, "/volumeMounts");
+        fields(wanted) == fields(own) && mounts.iter().all(|it| items(own, "/volumeMounts").contains(it))
+    };
+    let are_same = |pointer: &str| {
+        let wanted = wanted(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let own = items(pod, pointer);
+        wanted.len() == own.len() && wanted.iter().zip(own).all(|(wanted, own)| is_same(wanted, own))
+    };
+    has_all("/metadata/labels")
+        && has_all("/metadata/annotations")
+        && are_same("/spec/containers")
+        && are_same("/spec/initContainers")
+        && wanted("/spec/volumes")
+            .and_then(Value::as_array)
+            .is_none_or(|volumes| volumes.iter().all(|it| items(pod, "/spec/volumes").contains(it)))
+}
+
+/// When the spec of a Deployment was written last. Its controller may be many seconds behind: what was made since then of the
+/// template is new, whatever the status counts.
 fn written(workload: &Value) -> Option<&str> {
     if text(workload, "/kind") != Some("Deployment") || is_true(workload, "/spec/paused") {
         return None;

@@ -67,15 +67,16 @@ pub fn deployment(object: &Value) -> Health {
         };
     };
     // Available would still be True here: the old pods serve while the new ones fail.
+    // No quota, refused by admission: tried again until the deadline, so not failed before it.
+    let failure = Condition::of(object, "ReplicaFailure").filter(|c| c.is("True"));
+    let progress = match failure {
+        Some(failure) => format!("{progress}: {}", failure.words()),
+        None => progress,
+    };
     if Condition::of(object, "Progressing").is_some_and(|c| c.has_reason("ProgressDeadlineExceeded")) {
         return Health::new(Status::Failed, format!("Progress deadline exceeded: {progress}"));
     }
-    // No quota, refused by admission: tried again until the deadline, so not failed yet.
-    let failure = Condition::of(object, "ReplicaFailure").filter(|c| c.is("True"));
-    match failure {
-        Some(failure) => Health::new(Status::InProgress, format!("{progress}: {}", failure.words())),
-        None => Health::new(Status::InProgress, progress),
-    }
+    Health::new(Status::InProgress, progress)
 }
 
 pub fn stateful_set(object: &Value) -> Health {

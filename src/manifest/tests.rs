@@ -283,9 +283,13 @@ fn a_chart_may_have_a_placement_in_place_of_a_topology() {
     );
     check_mistakes(
         &app_set("  placement: {clusters: }"),
+        &["E1202 6:15 spec.placement.clusters: `clusters` has no value"],
+    );
+    check_mistakes(
+        &app_set("  placement: {clusters: {nams: [bj1]}}\n  updateStrategy: {canaryClusters: [bj1]}"),
         &[
-            "E1202 4:1 spec.clusterTopology: `clusterTopology` is missing",
-            "E1202 6:15 spec.placement.clusters: `clusters` has no value",
+            "E1201 6:26 spec.placement.clusters.nams: unknown field `nams` in `spec.placement.clusters`",
+            "E1206 7:37 spec.updateStrategy.canaryClusters[0]: `canaryClusters` stands beside `placement.clusters`",
         ],
     );
 }

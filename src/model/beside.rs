@@ -4,11 +4,7 @@
 /// the path from the root of the repository, empty for the whole; `path` is from `folder`. `None`: it leaves the repository.
 pub fn placed(folder: &str, path: &str) -> Option<String> {
     let own = names(folder);
-    let mut rest = path;
-    let mut up = 0;
-    while let Some(further) = rest.strip_prefix("../") {
-        (rest, up) = (further, up + 1);
-    }
+    let (up, mut rest) = split(path);
     let mut shared = own.len().checked_sub(up)?;
     // Down again into the folders that it has left.
     while let Some((_, further)) = rest.split_once('/').filter(|(name, _)| own.get(shared) == Some(name)) {
@@ -26,13 +22,19 @@ pub fn from_folder(folder: &str, path: &str) -> String {
 /// The other way round: the path from the root of the repository. `None`: it leaves the repository.
 pub fn from_root(folder: &str, path: &str) -> Option<String> {
     let mut own = names(folder);
-    let mut rest = path;
-    while let Some(further) = rest.strip_prefix("../") {
-        own.pop()?;
-        rest = further;
-    }
+    let (up, rest) = split(path);
+    own.truncate(own.len().checked_sub(up)?);
     own.push(rest);
     Some(own.join("/"))
+}
+
+/// How many folders a path leads up, and the rest of it. A pattern fits only what leads up as far: no wildcard means `..`.
+pub fn split(path: &str) -> (usize, &str) {
+    let (mut up, mut rest) = (0, path);
+    while let Some(further) = rest.strip_prefix("../") {
+        (up, rest) = (up + 1, further);
+    }
+    (up, rest)
 }
 
 /// Whether a file is beside the folder that is read.

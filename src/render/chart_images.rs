@@ -32,18 +32,22 @@ pub struct Missing {
     pub is_set: bool,
 }
 
+/// Whether one line of a template of the chart reads both values.
+pub type ReadsBoth<'a> = &'a dyn Fn(&str, &str) -> bool;
+
 /// The values that say image and version to a chart with these defaults, and what it has no value for.
 pub fn values(
     defaults: &Map<String, Value>,
     image: Option<&str>,
     version: Option<&str>,
+    reads_both: ReadsBoth<'_>,
 ) -> (Map<String, Value>, Vec<Missing>) {
     let mut made = Map::new();
     let mut missing = Vec::new();
     let both = || image.map(|_| Part::Image).into_iter().chain(version.map(|_| Part::Version));
     match defaults.get("image") {
         Some(Value::Object(parts)) => {
-            let parts_made = of_parts(parts, image, version);
+            let parts_made = of_parts(parts, image, version, reads_both);
             let has = |key: &str| parts.contains_key(key);
             let mut lacks = |of, name| missing.push(Missing { of, name, is_set: true });
             if image.is_some() && !has("repository") && !has("name") {
@@ -57,13 +61,13 @@ pub fn values(
             }
         }
         Some(Value::String(default)) => {
-            if let Some(tag) = tag_beside(defaults, default) {
+            if let Some(tag) = tag_beside(defaults, default, reads_both) {
                 let parts = Map::from_iter([
                     ("repository".to_owned(), json!(default)),
                     ("tag".to_owned(), json!("")),
                 ]);
                 let names = [("repository", "image"), ("tag", tag)];
-                let mut parts = of_parts(&parts, image, version);
+                let mut parts = of_parts(&parts, image, version, reads_both);
                 let named = |(part, name): (&str, &str)| Some((name.to_owned(), parts.remove(part)?));
                 made.extend(names.into_iter().filter_map(named));
                 return (made, missing);
@@ -85,15 +89,22 @@ pub fn values(
 }
 
 /// The value that holds the tag of an image that is a text: charts had it so once.
-fn tag_beside(defaults: &Map<String, Value>, image: &str) -> Option<&'static str> {
-    let is_of_image = |key: &str| key == "imageTag" || with_version(image, "x") != image;
+fn tag_beside(defaults: &Map<String, Value>, image: &str, reads_both: ReadsBoth<'_>) -> Option<&'static str> {
+    let has_no_tag = || with_version(image, "x") != image;
+    let is_of_image =
+        |key: &str| key == "imageTag" || has_no_tag() && reads_both(".Values.image", ".Values.tag");
     let is_scalar = |value: &Value| !value.is_object() && !value.is_array();
     ["imageTag", "tag"].into_iter().find(|key| is_of_image(key) && defaults.get(*key).is_some_and(is_scalar))
 }
 
 /// The parts of an image as a chart has them. `parts`: those of the chart; a part that would still be that of another image
 /// is emptied.
-fn of_parts(parts: &Map<String, Value>, image: Option<&str>, version: Option<&str>) -> Map<String, Value> {
+fn of_parts(
+    parts: &Map<String, Value>,
+    image: Option<&str>,
+    version: Option<&str>,
+    reads_both: ReadsBoth<'_>,
+) -> Map<String, Value> {
     let mut made = Map::new();
     let mut put = |key: &str, value: &str| {
         made.insert(key.to_owned(), json!(value));
@@ -136,8 +147,13 @@ fn of_parts(parts: &Map<String, Value>, image: Option<&str>, version: Option<&st
     }
     if let Some(name) = name {
         match (parts.get("repository"), parts.get("name")) {
-            (Some(repository), Some(last)) if are_joined(repository, last) => {
-                let (before, last) = name.rsplit_once('/').unwrap_or(("", &name));
+            (Some(repository), Some(last))
+                if are_joined(repository, last) && reads_both("image.repository", "image.name") =>
+            {
+                // What joins them puts a slash between.
+                let whole =
+                    if name.contains('/') { name.clone() } else { format!("docker.io/library/{name}") };
+                let (before, last) = whole.rsplit_once('/').unwrap_or(("", &whole));
                 put("repository", before);
                 put("name", last);
             }
@@ -167,7 +183,11 @@ mod tests {
 
     fn check(parts: Value, image: Option<&str>, version: Option<&str>, expected: Value) {
         let parts = map(parts);
-        assert_eq!(of_parts(&parts, image, version), map(expected), "{parts:?} {image:?} {version:?}");
+        assert_eq!(
+            of_parts(&parts, image, version, &|_, _| true),
+            map(expected),
+            "{parts:?} {image:?} {version:?}"
+        );
     }
 
     #[test]
@@ -193,6 +213,12 @@ mod tests {
         let pinned = json!({"repository": "r.io/a/b", "name": "c@sha256", "tag": "0f"});
         check(two(), Some("r.io/a/b/c@sha256:0f"), None, pinned);
         check(two(), None, Some("v2"), json!({"tag": "v2"}));
+        let official = json!({"repository": "docker.io/library", "name": "nginx", "tag": "1"});
+        check(two(), Some("nginx:1"), None, official);
+        // Where no template joins them, the name is that of something else.
+        let container = map(json!({"repository": "nginx", "name": "main", "tag": "1.25"}));
+        let made = of_parts(&container, Some("r.io/a/b:1"), None, &|_, _| false);
+        assert_eq!(made, map(json!({"repository": "r.io/a/b", "tag": "1"})));
         let beside = json!({"repository": "r.io/shop/web", "name": "web", "tag": ""});
         check(beside, Some("r.io/a/b:1"), None, json!({"repository": "r.io/a/b", "tag": "1"}));
 
@@ -225,7 +251,7 @@ mod tests {
         let check =
             |defaults: Value, image: Option<&str>, version: Option<&str>, expected: Value, lacks: &[&str]| {
                 let defaults = map(defaults);
-                let (made, missing) = values(&defaults, image, version);
+                let (made, missing) = values(&defaults, image, version, &|_, _| true);
                 let missing: Vec<String> =
                     missing.iter().map(|it| format!("{} {} {}", it.of.what(), it.name, it.is_set)).collect();
                 assert_eq!(

@@ -8,11 +8,13 @@ use super::layer_file::FILE;
 use super::layers::{Layer, Layers, SHIPPED};
 use super::{Job, chart_images, codes, values};
 use crate::fleet::charts::says;
+use crate::fleet::codes::TWO_TAGS;
 use crate::fleet::layers::TEMPLATES;
 use crate::manifest::yaml::{self, Node, NodeKind};
 use crate::model::sealed::{self, CIPHERTEXT};
 use crate::model::{
-    Chart, ChartCapabilities, ChartFailure, ChartFault, ChartRequest, Diagnostic, Digest, Location,
+    Chart, ChartCapabilities, ChartFailure, ChartFault, ChartRequest, Diagnostic, Digest, ImageReference,
+    Location,
 };
 use crate::schedule::AssignedPodSet;
 
@@ -59,20 +61,35 @@ pub fn layered<'a>(
         encrypted_values(chart)
             .map(|name| values::encrypted(job, Location::new(&format!("{}{name}", chart.origin), 1, 1))),
     );
+    let mut raw = pod_set.raw_values.clone();
     match defaults(job, chart) {
         Ok(mut shape) => {
             // A layer may bring a part that the chart only speaks of in a comment.
             let over = list.iter().map(|given| &given.values).chain(&pod_set.raw_values);
             over.for_each(|over| values::merge(&mut shape, of_pod_sets(over)));
-            list.push(Given::of_pod_set(own(job, pod_set, chart, &shape)));
+            let own = own(job, pod_set, chart, &shape);
+            if let Some(raw) = &mut raw {
+                // The same image without a tag says nothing else.
+                if raw.get("image").and_then(Value::as_str).is_some_and(is_bare)
+                    && own.get("image").is_some_and(Value::is_string)
+                {
+                    raw.remove("image");
+                }
+                if let Some(difference) = contradicted(&own, raw) {
+                    let message = format!("podSet {}: {difference}", pod_set.name);
+                    let help = "write one of them, or the same in both";
+                    mistakes.push(job.error(TWO_TAGS, message).at(pod_set.location.clone()).help(help));
+                }
+            }
+            list.push(Given::of_pod_set(own));
         }
         Err(failure) => mistakes.push(unread(job, chart, &failure)),
     }
-    if let Some(raw) = &pod_set.raw_values {
+    if let Some(raw) = raw {
         if json!(raw).to_string().contains("{{") {
             warn_of_braces(job, &pod_set.location);
         }
-        list.push(Given::of_pod_set(raw.clone()));
+        list.push(Given::of_pod_set(raw));
     }
     list.retain(|given| !given.values.is_empty());
     if mistakes.is_empty() { Ok(list) } else { Err(mistakes) }
@@ -196,8 +213,12 @@ fn own(
         (None, Some(_)) => without("`replicaCount` or `replicas`", "number of replicas", "is not used"),
         (_, None) => {}
     }
-    let (values, missing) =
-        chart_images::values(defaults, pod_set.image.as_deref(), pod_set.version.as_deref());
+    let (values, missing) = chart_images::values(
+        defaults,
+        pod_set.image.as_deref(),
+        pod_set.version.as_deref(),
+        &|one, other| one_line_reads(chart, one, other),
+    );
     for missing in missing {
         let end = match missing.is_set {
             true => "is used only where its templates read it",
@@ -207,6 +228,41 @@ fn own(
     }
     own.extend(values);
     own
+}
+
+/// Neither tag nor digest.
+fn is_bare(image: &str) -> bool {
+    let reference = ImageReference::parse(image);
+    reference.tag.is_none() && reference.digest.is_none()
+}
+
+/// Whether one line of a template has both texts.
+fn one_line_reads(chart: &Chart, one: &str, other: &str) -> bool {
+    let templates = chart.files.iter().filter(|(name, _)| name.contains("templates/"));
+    let texts = templates.filter_map(|(_, content)| std::str::from_utf8(content).ok());
+    texts.flat_map(str::lines).any(|line| line.contains(one) && line.contains(other))
+}
+
+/// Where rawValues say another image than the podSet: they would be laid over it.
+fn contradicted(own: &Map<String, Value>, raw: &Map<String, Value>) -> Option<String> {
+    const OF_IMAGE: [&str; 6] = ["/image", "/image/tag", "/image/digest", "/image/sha", "/imageTag", "/tag"];
+    let (own, raw) = (json!(own), json!(raw));
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let differ = |path: &&&str| {
+        let both = own.pointer(path).zip(raw.pointer(path)).filter(|(own, _)| !own.is_object());
+        both.is_some_and(|(own, raw)| text(own) != text(raw))
+    };
+    let path = OF_IMAGE.iter().find(differ)?;
+    let words = |value: &Value| match text(value) {
+        empty if empty.is_empty() => "empty".to_owned(),
+        text => text,
+    };
+    let [says, is] = [&own, &raw].map(|values| values.pointer(path).map(words).unwrap_or_default());
+    Some(format!("for `{}` it says {says}, and rawValues say {is}", path[1..].replace('/', ".")))
 }
 
 /// Where a value stands that reaches the chart: in the highest of those over the chart that have it, else in the chart.

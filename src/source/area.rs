@@ -35,7 +35,8 @@ pub(super) struct Area {
     folder: String,
     /// What is read beside it. None leaves the repository, or is in the folder.
     patterns: BTreeSet<String>,
-    fits: GlobSet,
+    /// By how many folders they lead up.
+    fits: BTreeMap<usize, GlobSet>,
     /// From the root of the repository, each with its final `/`: only in and below them something fits.
     folders: BTreeSet<String>,
 }
@@ -44,16 +45,17 @@ impl Area {
     pub(super) fn of(folder: &str, lists: &Lists) -> Self {
         let placed = lists.0.values().flatten().filter_map(|pattern| beside::placed(folder, pattern));
         let patterns: BTreeSet<String> = placed.filter(|pattern| beside::is_beside(pattern)).collect();
-        let (mut fits, mut folders) = (GlobSetBuilder::new(), BTreeSet::new());
+        let (mut fits, mut folders) = (BTreeMap::<usize, GlobSetBuilder>::new(), BTreeSet::new());
         for pattern in &patterns {
+            let (up, rest) = beside::split(pattern);
             // One that is no pattern fits nothing; it is told where its app is read.
-            let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+            let glob = GlobBuilder::new(rest).literal_separator(true).build();
             let (Ok(glob), Some(path)) = (glob, beside::from_root(folder, pattern)) else { continue };
-            fits.add(glob);
+            fits.entry(up).or_insert_with(GlobSetBuilder::new).add(glob);
             let plain = path.find(['*', '?', '[', '{', '\\']).map_or(&*path, |special| &path[..special]);
             folders.insert(plain.rfind('/').map_or("", |slash| &plain[..=slash]).to_owned());
         }
-        let fits = fits.build().unwrap_or_default();
+        let fits = fits.into_iter().map(|(up, globs)| (up, globs.build().unwrap_or_default())).collect();
         Self { folder: folder.to_owned(), patterns, fits, folders }
     }
 
@@ -79,7 +81,8 @@ impl Area {
     /// The path of a file that is read beside the folder; it is given from the root of the repository.
     pub(super) fn path_of(&self, path: &str) -> Option<String> {
         let path = beside::from_folder(&self.folder, path);
-        (beside::is_beside(&path) && self.fits.is_match(&path)).then_some(path)
+        let (up, rest) = beside::split(&path);
+        (up > 0 && self.fits.get(&up)?.is_match(rest)).then_some(path)
     }
 
     /// The files beside the folder that differ between the whole trees of two commits, each with its path from the root.
@@ -151,5 +154,12 @@ mod tests {
         check("other/x.yaml", Some("../../other/x.yaml"));
         check("teams/config/x.yaml", None);
         check("teams/config/apps/a.yaml", None);
+        let area = Area::of("teams/config", &lists(&["../**/*.yaml", "../*/deploy.yaml"]));
+        let check = |path: &str, expected: Option<&str>| {
+            assert_eq!(area.path_of(path).as_deref(), expected, "{path}");
+        };
+        check("teams/a/b/c.yaml", Some("../a/b/c.yaml"));
+        check("deploy.yaml", None);
+        check("other/deploy.yaml", None);
     }
 }

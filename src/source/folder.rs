@@ -43,8 +43,12 @@ pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
             ignoring.as_ref(),
             |folder| area.enters(folder),
             |from_root, entry| {
-                let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-                if let Some(relative) = area.path_of(from_root).filter(|_| is_file)
+                let Some(relative) = area.path_of(from_root) else { return Ok(()) };
+                let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
+                if kind.is_symlink() {
+                    return Err(Error::Link { path: relative });
+                }
+                if kind.is_file()
                     && let Some(file) = read_file(&entry.path(), &relative)?
                 {
                     files.insert(relative, file);

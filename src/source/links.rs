@@ -8,6 +8,10 @@ use super::{is_hidden, must_be_read};
 pub(super) const FILE_TYPE: i32 = 0o170_000;
 const LINK: i32 = 0o120_000;
 
+pub(super) fn is_link(mode: i32) -> bool {
+    mode & FILE_TYPE == LINK
+}
+
 /// The first link that has the name of a file that is read, or leads to a folder of the tree with one.
 pub(super) fn hiding(repository: &Repository, root: &Tree<'_>) -> Result<Option<String>, git2::Error> {
     let mut folders = vec![(String::new(), root.id())];
@@ -17,7 +21,7 @@ pub(super) fn hiding(repository: &Repository, root: &Tree<'_>) -> Result<Option<
             let path = format!("{prefix}{name}");
             if entry.kind() == Some(ObjectType::Tree) {
                 folders.push((format!("{path}/"), entry.id()));
-            } else if entry.filemode() & FILE_TYPE == LINK {
+            } else if is_link(entry.filemode()) {
                 let target = repository.find_blob(entry.id())?;
                 let target = std::str::from_utf8(target.content()).ok().and_then(|it| behind(&path, it));
                 if must_be_read(&path) || target.is_some_and(|target| holds_files(repository, root, &target))

@@ -1,6 +1,6 @@
 //! Reads revisions from an opened repository, without a checkout.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use git2::{BranchType, ErrorCode, Oid, Tree};
@@ -42,6 +42,8 @@ struct Read {
     /// What the files of the folder list beside it.
     lists: Lists,
     area: Area,
+    /// Symbolic links in the place of files beside the folder.
+    links: BTreeSet<String>,
     snapshot: Snapshot,
 }
 
@@ -111,13 +113,16 @@ impl Reader {
                 path: self.place.folder.clone(),
                 revision: revision.clone(),
             })?;
-        let (mut files, lists) = match &self.last {
+        // Whoever rewrites the history of a local repository may take away what was read from it.
+        let is_there = |tree: Oid| self.repository.find_tree(tree).is_ok();
+        let last = self.last.as_ref().filter(|last| is_there(last.tree) && is_there(last.root));
+        let (mut files, lists) = match last {
             Some(last) => self.changed_files(last, &tree)?,
             None => self.all_files(&tree)?,
         };
         let root = commit.tree().map_err(|error| self.unreadable(&error))?;
         let area = Area::of(&self.place.folder, &lists);
-        self.read_beside(&area, &root, &mut files)?;
+        let links = self.read_beside(last, &area, &root, &mut files)?;
         let snapshot = Snapshot {
             revision: revision_of(commit.id()),
             folder: self.place.folder.as_str().into(),
@@ -126,25 +131,33 @@ impl Reader {
             keys: Keys::default(),
             registered: None,
         };
-        Ok(Read { tree: tree.id(), root: root.id(), lists, area, snapshot })
+        Ok(Read { tree: tree.id(), root: root.id(), lists, area, links, snapshot })
     }
 
-    /// The files beside the folder, taking over those of the last answer where it had the same.
+    /// The files beside the folder, taking over those of the last answer where it had the same; and links in their place.
     fn read_beside(
         &self,
+        last: Option<&Read>,
         area: &Area,
         root: &Tree<'_>,
         files: &mut BTreeMap<String, File>,
-    ) -> Result<(), Error> {
-        let last = self.last.as_ref().filter(|last| last.area.is_like(area));
+    ) -> Result<BTreeSet<String>, Error> {
+        let last = last.filter(|last| last.area.is_like(area));
         if last.is_none() {
             files.retain(|path, _| !beside::is_beside(path));
         }
+        let mut links = last.map(|last| last.links.clone()).unwrap_or_default();
         let differing = area.beside(&self.repository, last.map(|last| last.root), Some(root.id()));
         for (path, from_root) in differing.map_err(|error| self.unreadable(&error))? {
+            let entry = root.get_path(from_root.as_ref());
+            if entry.is_ok_and(|entry| links::is_link(entry.filemode())) {
+                links.insert(path.clone());
+            } else {
+                links.remove(&path);
+            }
             self.take_in(root, &from_root, path, files)?;
         }
-        Ok(())
+        Ok(links)
     }
 
     /// Puts what a tree has at a place into the files, or takes out what they have where it has none.
@@ -181,8 +194,13 @@ impl Reader {
         paths().map_err(|error| self.unreadable(&error))
     }
 
-    /// Whoever puts a manifest, or a folder of them, behind a link means them to be read: they are not to count as taken away.
+    /// Whoever puts a manifest, or a folder of them, behind a link means them to be read: they are not to count as taken away. Of
+    /// files beside the folder it is known once the revision is read.
     pub(super) fn refuse_links(&self, revision: &Revision) -> Result<(), Error> {
+        let last = self.last.as_ref().filter(|last| last.snapshot.revision == *revision);
+        if let Some(path) = last.and_then(|last| last.links.first()) {
+            return Err(Error::Link { path: path.clone() });
+        }
         let commit = self.commit(revision)?;
         let found = history::tree_of(&self.repository, &self.place.folder, &commit)
             .and_then(|root| root.map_or(Ok(None), |root| links::hiding(&self.repository, &root)));
@@ -291,7 +309,7 @@ impl Reader {
 
     /// The files of `new`, taking over everything that is the same in what was read last.
     fn changed_files(&self, last: &Read, new: &Tree<'_>) -> Result<(BTreeMap<String, File>, Lists), Error> {
-        let Ok(old) = self.repository.find_tree(last.tree) else { return self.all_files(new) };
+        let old = self.repository.find_tree(last.tree).map_err(|error| self.unreadable(&error))?;
         let changed =
             difference(&self.repository, Some(&old), Some(new)).map_err(|error| self.unreadable(&error))?;
         let (mut files, mut lists) = (BTreeMap::clone(&last.snapshot.files), last.lists.clone());

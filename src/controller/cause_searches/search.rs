@@ -119,7 +119,7 @@ impl Search {
     pub fn cut_off(&mut self, now: Instant) {
         self.is_under_way = false;
         self.is_alone = true;
-        (self.due, self.pause) = (now, FIRST_PAUSE);
+        self.due = now;
     }
 
     pub fn is_alone(&self) -> bool {

@@ -253,7 +253,8 @@ fn new_pods_of_a_deployment_are_known_before_its_status() {
             {"manager": "tutti-main", "operation": "Apply", "time": format!("2026-11-01T00:00:{written:02}Z")},
             {"manager": "kube-controller-manager", "subresource": "status", "time": "2026-11-01T00:00:59Z"},
         ]);
-        let mut spec = json!({"template": {"spec": {"containers": [{"name": "app", "image": image}]}}});
+        let container = json!({"name": "app", "image": image, "readinessProbe": {}, "startupProbe": {}});
+        let mut spec = json!({"template": {"metadata": {"labels": {}}, "spec": {"containers": [container]}}});
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"kind": "Deployment", "metadata": {"generation": 3, "managedFields": entries}, "spec": spec,
             "status": {"observedGeneration": 2, "updatedReplicas": 1}})
@@ -267,6 +268,9 @@ fn new_pods_of_a_deployment_are_known_before_its_status() {
     check(Some(workload(&image, 5, json!({}))), &pods, told);
     check(Some(workload(&image, 6, json!({}))), &pods, None);
     check(Some(workload("pay:c", 4, json!({}))), &pods, None);
+    // Of the template before, made late: the new one has other variables.
+    let variables = json!({"template": {"spec": {"containers": [{"name": "app", "image": image, "env": [{"name": "A", "value": "b"}]}]}}});
+    check(Some(workload(&image, 4, variables)), &pods, None);
     check(Some(workload(&image, 4, json!({"paused": true}))), &pods, None);
 }
 

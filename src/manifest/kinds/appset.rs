@@ -28,25 +28,25 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     };
     let strategy =
         fields.optional("updateStrategy", reading).and_then(|strategy| rollout::read(&strategy, reading));
-    let placement = fields.narrowing("placement", reading).map(|it| read_placement(&it, reading));
-    let (placement, tolerations) = placement.map_or(Some((None, Vec::new())), |read| read).unzip();
-    let placement = placement.flatten();
-    let clusters = match &placement {
-        None => fields.required("clusterTopology", reading).and_then(|it| read_topology(&it, reading)),
-        Some(_) => {
-            for name in ["clusterTopology", "replicas"] {
-                let both = fields.optional(name, reading).map(|value| reading.location(value.node));
-                if let Some(place) = both {
-                    let message = format!("`{name}` stands beside `placement.clusters`");
-                    let help = "a chart is placed by a selector, or its podSets are named cluster by cluster";
-                    reading.mistake(codes::BAD_VALUE, message, place, &fields.path_of(name)).help(help);
-                }
-            }
-            Some(Vec::new())
-        }
-    };
+    let placement = fields.narrowing("placement", reading);
+    let is_placed = placement.as_ref().is_some_and(|it| it.node.get("clusters").is_some());
+    let placement = placement.map_or(Some((None, Vec::new())), |it| read_placement(&it, reading));
     let mut strategy = strategy.unwrap_or_default();
-    strategy.hold_to(clusters.as_deref().unwrap_or_default(), reading);
+    let clusters = if is_placed {
+        for name in ["clusterTopology", "replicas"] {
+            if let Some(both) = fields.optional(name, reading) {
+                beside_placement(name, &both, reading);
+            }
+        }
+        if let Some(canary) = strategy.canary_clusters.first() {
+            beside_placement("canaryClusters", canary, reading);
+        }
+        Some(Vec::new())
+    } else {
+        let clusters = fields.required("clusterTopology", reading).and_then(|it| read_topology(&it, reading));
+        strategy.hold_to(clusters.as_deref().unwrap_or_default(), reading);
+        clusters
+    };
     if replicas_location.is_none()
         && let Some(location) = clusters.iter().flatten().find_map(percent)
     {
@@ -64,6 +64,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let routes = route::list(&mut fields, name, reading);
     fields.finish(reading);
     let (metadata, (deploy_type, template, chart)) = (metadata?, pod_spec?);
+    let (placement, tolerations) = placement?;
     common.paused |= strategy.paused;
     let layer = |label: &str| metadata.labels.get(label).map(|name| name.to_lowercase());
     let spec = AppSpec::AppSet(AppSet {
@@ -81,9 +82,16 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         chart,
         clusters: clusters?,
         placement: placement.map(Box::new),
-        tolerations: tolerations?,
+        tolerations,
     });
     Some(App { routes, ..workload::app(metadata, &common, spec, default_namespace) })
+}
+
+fn beside_placement(name: &str, value: &Value<'_>, reading: &mut Reading<'_>) {
+    let place = reading.location(value.node);
+    let message = format!("`{name}` stands beside `placement.clusters`");
+    let help = "a chart is placed by a selector, or its podSets are named cluster by cluster";
+    reading.mistake(codes::BAD_VALUE, message, place, &value.path).help(help);
 }
 
 /// `clusters`, which stands in place of the topology, and `tolerations`.

@@ -10,7 +10,7 @@ pub struct Strategy<'v> {
     pub paused: bool,
     pub rollout: Rollout,
     /// Held against the topology, which may be read later.
-    canary_clusters: Vec<Value<'v>>,
+    pub canary_clusters: Vec<Value<'v>>,
 }
 
 const GROUPS: &[(&str, RolloutGroup)] =

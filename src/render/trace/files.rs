@@ -7,6 +7,7 @@ use crate::manifest::kinds::conversion::FOLDER as CONVERSIONS;
 use crate::manifest::yaml;
 use crate::model::{Location, Snapshot};
 use crate::render::Job;
+use crate::render::layer_file::FILE;
 use crate::render::layers::{Layers, SHIPPED, Source};
 
 /// What a file is to a render.
@@ -45,6 +46,15 @@ pub fn of(job: &Job<'_>, layers: &Layers) -> Vec<Input> {
             layer.values.as_ref().filter(|source| !job.app.is_chart() || !source.path.starts_with(SHIPPED));
         inputs.extend(source.map(|source| whole(source, Role::Values, &name)));
         inputs.extend(layer.patches.iter().map(|source| whole(source, Role::Patch, &name)));
+        if job.app.is_chart() && layer.charts.with_own().next().is_some() {
+            let path = format!("{}{FILE}", layer.folder);
+            let text = job.snapshot.text(&path).unwrap_or_default();
+            let source = Source { path, blob: "".into(), text: text.into() };
+            let mut input = whole(&source, Role::Values, &name);
+            input.leaves.retain(|leaf| leaf.path.starts_with("charts."));
+            input.keys.retain(|key| key.path.starts_with("charts."));
+            inputs.push(input);
+        }
     }
     let manifests = [
         (Some(&job.app.location), Role::App, "app"),

@@ -172,6 +172,13 @@ async fn files_beside_the_folder_are_read_where_they_are_listed() {
     let snapshot = repository.snapshot(&four).await.expect("a snapshot");
     assert_eq!(paths(&snapshot), ["../../other/c.yaml", "../deploy/a.yaml", own, "lists"]);
     assert_eq!(*snapshot.last_change(["../../other/c.yaml"]), three);
+    let linked = fixture.commit_mode("teams/deploy/a.yaml", b"../../other/c.yaml", 0o120_000);
+    repository.snapshot(&linked).await.expect("a snapshot");
+    let expected = Error::Link { path: "../deploy/a.yaml".to_owned() };
+    assert_eq!(repository.refuse_links(&linked).await, Err(expected.clone()));
+    let as_before = fixture.commit("as before", &[("other/d.yaml", Some("d: 1\n"))]);
+    repository.snapshot(&as_before).await.expect("a snapshot");
+    assert_eq!(repository.refuse_links(&as_before).await, Err(expected), "it is still there");
     let five = fixture.commit("five", &[("teams/config/lists", None)]);
     assert_eq!(paths(&repository.snapshot(&five).await.expect("a snapshot")), [own]);
 }
@@ -191,7 +198,6 @@ async fn a_folder_on_disk_has_what_is_listed_beside_it() {
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
         std::fs::write(path, text).expect("a file");
     }
-    std::os::unix::fs::symlink("/etc/hostname", fixture.path().join("deploy/link.yaml")).expect("a link");
     let tip = fixture.commit("one", &files.map(|(path, text)| (path, Some(text))));
     let options = Options {
         path: "config".to_owned(),
@@ -202,6 +208,9 @@ async fn a_folder_on_disk_has_what_is_listed_beside_it() {
     let on_disk = read_folder(&fixture.path().join("config"), by_line).expect("a folder");
     assert_eq!(paths(&on_disk), ["../deploy/a.yaml", "c.yaml", "lists"]);
     assert_eq!((&on_disk.files, &on_disk.folder), (&committed.files, &committed.folder));
+    std::os::unix::fs::symlink("a.yaml", fixture.path().join("deploy/link.yaml")).expect("a link");
+    let expected = Error::Link { path: "../deploy/link.yaml".to_owned() };
+    assert_eq!(read_folder(&fixture.path().join("config"), by_line), Err(expected));
     // Without a repository around it nothing is beside it.
     let alone = tempfile::tempdir().expect("a folder");
     std::fs::write(alone.path().join("lists"), "../a.yaml\n").expect("a file");

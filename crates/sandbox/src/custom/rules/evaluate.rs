@@ -192,7 +192,7 @@ impl<'a> Evaluation<'a> {
             (call.func_name.as_str(), call.args.last(), arguments.last())
             && !matches!(written.expr, Expr::Literal(_))
         {
-            self.meter.charge(library::compiling(pattern))?;
+            self.meter.charge_pattern(pattern, library::compiling(pattern))?;
         }
         functions::call(&call.func_name, target.as_ref(), &arguments, &mut self.meter)
     }

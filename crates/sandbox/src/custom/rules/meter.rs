@@ -1,5 +1,7 @@
 //! The cost of evaluations, in the units of a server: about one for each step and each ten bytes.
 
+use std::collections::HashSet;
+
 use super::evaluate::Fault;
 
 /// What one expression may cost, as on a server.
@@ -9,15 +11,20 @@ pub(super) const OF_WRITE: u64 = 10_000_000;
 /// Costs are counted in tenths: a byte costs one.
 pub(super) const STEP: u64 = 10;
 
+/// Patterns of one expression that are paid for once.
+const PATTERNS: usize = 100;
+
 /// What is left of the cost of one expression.
 #[derive(Debug)]
 pub(super) struct Meter {
     left: u64,
+    /// Patterns that were paid for: each is compiled once.
+    compiled: HashSet<String>,
 }
 
 impl Meter {
     pub(super) fn new() -> Self {
-        Self { left: OF_EXPRESSION * STEP }
+        Self { left: OF_EXPRESSION * STEP, compiled: HashSet::new() }
     }
 
     pub(super) fn charge(&mut self, tenths: u64) -> Result<(), Fault> {
@@ -31,6 +38,18 @@ impl Meter {
                 Err(Fault::Cost)
             }
         }
+    }
+
+    pub(super) fn charge_pattern(&mut self, pattern: &str, tenths: u64) -> Result<(), Fault> {
+        if self.compiled.contains(pattern) {
+            return Ok(());
+        }
+        self.charge(tenths)?;
+        // No more than are kept.
+        if self.compiled.len() < PATTERNS {
+            self.compiled.insert(pattern.to_owned());
+        }
+        Ok(())
     }
 
     pub(super) fn charge_bytes(&mut self, bytes: usize) -> Result<(), Fault> {

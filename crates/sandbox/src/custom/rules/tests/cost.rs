@@ -56,6 +56,7 @@ fn patterns_and_maps_of_common_size_are_cheap() {
     let texts: Vec<String> = (0..100).map(|number| format!("text-{number}")).collect();
     let rules = json!([
         {"rule": "self.texts.all(t, t.matches('^' + t + '[a-z0-9]{0,20}$'))"},
+        {"rule": "self.texts.all(t, ['^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'].exists(p, t.matches(p)))"},
         {"rule": "[self.texts.transformMap(at, t, t)].all(m, self.texts.all(at, t, m[at] == t && at in m))"},
     ]);
     assert_eq!(found(&rules, &json!({"texts": texts})), Vec::<String>::new());
