@@ -100,7 +100,7 @@ pub struct InstallMark {
     /// Digits of the digest of all that the release is.
     release: String,
     pub is_of_hook: bool,
-    /// It has come to its end. One object says so.
+    /// It has come to its end.
     pub is_over: bool,
 }
 

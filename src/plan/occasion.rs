@@ -1,7 +1,7 @@
 //! Whether a release is the first of its app on a cluster, for hooks that are of the first alone or of all but the first.
 //!
 //! What is applied of a first release carries its mark. So it is known for the first one as long as nothing of it changes, whatever
-//! of it came already, and whoever goes on with it. When it has come to its end one object says so, whatever becomes of its Jobs.
+//! of it came already, and whoever goes on with it. When it has come to its end two objects say so, whatever becomes of its Jobs.
 
 use std::sync::Arc;
 
@@ -80,8 +80,11 @@ pub fn why_not_due(hook: Hook, release_phase: Option<ReleasePhase>) -> Option<Re
     }
 }
 
-/// Marks what is written of a first release. When nothing of it is left to do, one object that is as it was applied is applied once
-/// more, to say that it is over.
+/// How many objects say that the installation is over: one of them may be deleted, or replaced.
+const SAYERS: usize = 2;
+
+/// Marks what is written of a first release. When nothing is left to do, so many objects as are to say that the installation is over,
+/// and do not, are applied once more, if they are as they were applied. So it is at upgrades too, before what said it goes.
 pub fn mark(
     input: &Input<'_>,
     release: &Digest,
@@ -89,26 +92,33 @@ pub fn mark(
     has_ended: bool,
     steps: &mut [Step],
 ) {
-    if release_phase == ReleasePhase::Upgrade {
-        return;
-    }
-    for step in &mut *steps {
-        let mark = InstallMark::new(release, step.hook.is_some());
-        step.install = Some(mark.over(release_phase == ReleasePhase::Installed));
+    if release_phase != ReleasePhase::Upgrade {
+        for step in &mut *steps {
+            let mark = InstallMark::new(release, step.hook.is_some());
+            step.install = Some(mark.over(release_phase == ReleasePhase::Installed));
+        }
     }
     let is_left = |step: &Step| step.action == Action::Unchanged || step.is_hook_not_due();
     let is_held = hold(input.mode, input.cluster_state, input.paused).is_some();
-    if release_phase == ReleasePhase::Installed || !has_ended || is_held || !steps.iter().all(is_left) {
+    if !has_ended || is_held || !steps.iter().all(is_left) {
         return;
     }
-    let is_as_applied = |step: &&mut Step| {
-        let live = input.observation.objects.get(&step.object);
-        step.hook.is_none()
-            && step.reason == Reason::Same
-            && live.is_some_and(|it| drift::of(it, true).is_none())
+    let app = input.rendered.app.to_string();
+    let known = main_marks(input, &app).flatten().find(|mark| mark.is_over);
+    let live = |step: &Step| input.observation.objects.get(&step.object).filter(|_| step.hook.is_none());
+    // What has no mark is of an upgrade.
+    let says_so = |live: &Live| live.install.as_ref().is_none_or(|mark| mark.is_over);
+    let said = steps.iter().filter_map(live).filter(|live| says_so(live)).count();
+    let is_as_applied = |step: &Step, live: &Live| {
+        step.reason == Reason::Same && !says_so(live) && drift::of(live, true).is_none()
     };
-    if let Some(step) = steps.iter_mut().find(is_as_applied) {
+    let others = steps.iter_mut().filter_map(|step| {
+        let live = live(step).filter(|live| is_as_applied(step, live))?;
+        Some((step, live.install.as_deref()?))
+    });
+    for (step, own) in others.take(SAYERS.saturating_sub(said)) {
         (step.action, step.reason) = (Action::Configure, Reason::InstallationOver);
-        step.install.iter_mut().for_each(|mark| mark.is_over = true);
+        let mark = step.install.take().unwrap_or_else(|| known.unwrap_or(own).clone());
+        step.install = Some(mark.over(true));
     }
 }

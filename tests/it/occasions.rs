@@ -13,7 +13,7 @@ use crate::support::wires::Wires;
 const APP: &str = "apps/web/app.yaml";
 const ALL: &str = "apps/web/objects/all.yaml";
 
-fn job(name: &str, hook: &str) -> String {
+pub fn job(name: &str, hook: &str) -> String {
     format!(
         "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}, namespace: default, annotations: {{helm.sh/hook: \
          {hook}}}}}\nspec: {{template: {{spec: {{restartPolicy: Never, containers: [{{name: run, image: shop/run:1}}]}}}}}}\n"
@@ -113,6 +113,33 @@ async fn run_of_the_installation_does_not_come_with_upgrades() {
     }
 }
 
+/// Its Job was deleted by hand, and the first upgrade does nothing but to take away what says that the installation is over.
+#[tokio::test(start_paused = true)]
+async fn an_installation_stays_over_when_what_says_so_goes() {
+    let more: Vec<String> = ["a", "b"].map(|name| config_map("default", name, "x")).to_vec();
+    let all = [&more[..], &[release("first")]].concat().join("---\n");
+    let app = objects("default", "web");
+    for writes in 0.. {
+        let fleet = Fleet::new(&["bj1"], &[(APP, &app), (ALL, &all)]);
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        running.stop().await;
+        live::delete(fleet.cluster("bj1"), "Job", "seed").await;
+        let second = fleet.repository.commit("Fewer", &[(ALL, Some(&release("first")))]);
+        let died = killed(&fleet, &second, writes).await;
+        let running = fleet.start().await;
+        running.converged(&second).await;
+        tokio::time::sleep(std::time::Duration::from_secs(120)).await;
+        let maps = live::names(fleet.cluster("bj1"), "ConfigMap").await;
+        assert!(maps.iter().all(|name| !["a", "b"].contains(&&**name)), "{writes}: {maps:?}");
+        assert_eq!(runs(&fleet).await, set(&["check", "migrate"]), "killed after {writes} writes");
+        if !died {
+            assert!(writes >= 4, "{writes}");
+            return;
+        }
+    }
+}
+
 /// A chart makes the account of its Jobs as a hook, and goes on with it.
 #[tokio::test(start_paused = true)]
 async fn what_is_hook_and_object_comes_before_the_runs_and_stays() {
@@ -131,8 +158,8 @@ async fn what_is_hook_and_object_comes_before_the_runs_and_stays() {
         .map(|(_, request)| request.resource)
         .collect();
     let release = ["serviceaccounts", "jobs.batch", "configmaps", "deployments.apps", "jobs.batch"];
-    // The last one says that the installation is over.
-    assert_eq!(applied, [&release[..], &["configmaps"]].concat());
+    // The last two say that the installation is over.
+    assert_eq!(applied, [&release[..], &["configmaps", "deployments.apps"]].concat());
     let robot =
         live::get(fleet.cluster("bj1"), "ServiceAccount", "default", "robot").await.expect("it is there");
     assert_eq!(robot["metadata"]["annotations"].get("helm.sh/hook"), None);

@@ -85,7 +85,7 @@ fn check(objects: &[&str], expected: &[&str]) {
 
 const SKIPPED: &str = "skip Job shop/check-1^";
 /// Nothing is left to do but to say so.
-const OVER: &str = "configure ConfigMap shop/pay!";
+const OVER: [&str; 2] = ["configure ConfigMap shop/pay!", "configure Deployment shop/pay!"];
 
 #[test]
 fn hooks_of_upgrades_do_not_run_at_the_installation() {
@@ -99,7 +99,7 @@ fn hooks_of_upgrades_do_not_run_at_the_installation() {
     let main = ["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay^", "apps/v1/Deployment/shop/pay^"];
     check(&main, &[SKIPPED, seed]);
     let all = [&main[..], &["batch/v1/Job/shop/seed^"]].concat();
-    check(&all, &[SKIPPED, OVER]);
+    check(&all, &[SKIPPED, OVER[0], OVER[1]]);
     // What is deleted by hand comes back as it was.
     check(&[&main[..2], &all[3..]].concat(), &[SKIPPED, web]);
 }
@@ -128,12 +128,16 @@ fn hooks_of_the_installation_do_not_run_at_upgrades() {
 
 #[test]
 fn installation_that_is_over_stays_so() {
-    let main = ["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay!", "apps/v1/Deployment/shop/pay^"];
+    let main = ["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay!", "apps/v1/Deployment/shop/pay!"];
     let skipped = "skip Job shop/check-1!";
     check(&[&main[..], &["batch/v1/Job/shop/seed^"]].concat(), &[skipped]);
     // Its Job was deleted by hand.
     check(&main, &[skipped, "skip Job shop/seed!"]);
     check(&main[..2], &[skipped, "create Deployment shop/pay!", "skip Job shop/seed!"]);
+    // What said so is deleted by hand, or only one object says so by now.
+    check(&[main[0], main[2]], &[skipped, "create ConfigMap shop/pay!", "skip Job shop/seed!"]);
+    let one = "apps/v1/Deployment/shop/pay^";
+    check(&[main[0], main[1], one], &[skipped, OVER[1], "skip Job shop/seed!"]);
     // The first upgrade gives it another name, or it was deleted before.
     let before = ["v1/ConfigMap/shop/password~", "v1/ConfigMap/shop/pay~!", "apps/v1/Deployment/shop/pay~="];
     let upgrade = ["create Job shop/check-1", "wait Deployment shop/pay", "skip Job shop/seed"];
@@ -156,6 +160,27 @@ fn installation_that_is_over_stays_so() {
     );
 }
 
+/// The first upgrade takes away or replaces what says that the installation is over, and its Job was deleted by hand.
+#[test]
+fn what_stays_says_that_the_installation_is_over() {
+    let skipped = "skip Job shop/seed";
+    let (pay, web) = ("v1/ConfigMap/shop/pay~", "apps/v1/Deployment/shop/pay~");
+    let old = "v1/ConfigMap/shop/old~!";
+    let rest = ["v1/ConfigMap/shop/password~", CHECK];
+    check(&[&rest[..], &[old, pay, web]].concat(), &[OVER[0], OVER[1], skipped]);
+    let over = ["v1/ConfigMap/shop/pay~!", "apps/v1/Deployment/shop/pay~!"];
+    check(&[&rest[..], &[old, over[0], web]].concat(), &[OVER[1], skipped]);
+    // What is of the upgrade itself has no mark, which says so too.
+    check(&[&rest[..], &[old, SETTINGS, web]].concat(), &[OVER[1], skipped]);
+    check(&[&rest[..], &[SETTINGS, WEB]].concat(), &[skipped]);
+    check(&[&rest[..], &over].concat(), &[skipped]);
+    // It is replaced, and gone for a moment.
+    check(&[&rest[..], &over[1..]].concat(), &["create ConfigMap shop/pay", skipped]);
+    // Not while anything else is to be done.
+    let changed = "apps/v1/Deployment/shop/pay~=";
+    check(&[&rest[..], &[old, pay, changed]].concat(), &["configure Deployment shop/pay", skipped]);
+}
+
 #[test]
 fn a_change_goes_on_with_an_installation_that_has_not_ended() {
     let waits = "wait Job shop/seed^";
@@ -163,7 +188,7 @@ fn a_change_goes_on_with_an_installation_that_has_not_ended() {
     check(&failed, &[SKIPPED, "configure Deployment shop/pay^", waits]);
     let mended = [failed[0], failed[1], "apps/v1/Deployment/shop/pay^"];
     check(&mended, &[SKIPPED, "create Job shop/seed^"]);
-    check(&[&mended[..], &["batch/v1/Job/shop/seed^"]].concat(), &[SKIPPED, OVER]);
+    check(&[&mended[..], &["batch/v1/Job/shop/seed^"]].concat(), &[SKIPPED, OVER[0], OVER[1]]);
     // Nothing came but hooks of the release before it, of which one still runs.
     let creates = ["create ConfigMap shop/pay^", "create Deployment shop/pay^"];
     let expected = ["create ConfigMap shop/password^", SKIPPED, creates[0], creates[1], waits];
