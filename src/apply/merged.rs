@@ -164,13 +164,12 @@ fn remove(before: &FieldSet, live: &Value, patch: &mut Map<String, Value>) {
     }
 }
 
-/// Whether a merge patch would change an object. The commit, and whether it is of the first release, are written with other
-/// changes only.
+/// Whether a merge patch would change an object. The commit is written with other changes only.
 fn changes(patch: &Value, live: &Value) -> bool {
     match (patch, live) {
         (Value::Object(patch), Value::Object(live)) => patch
             .iter()
-            .filter(|(name, _)| ![labels::REVISION, labels::INSTALL].contains(&name.as_str()))
+            .filter(|(name, _)| *name != labels::REVISION)
             .any(|(name, said)| match live.get(name) {
                 Some(live) => said.is_null() || changes(said, live),
                 None => !said.is_null(),

@@ -176,11 +176,7 @@ async fn apply_one(
             Err(error) => Err(failed(error)),
         };
     }
-    if let Some(mark) = &step.install {
-        body["metadata"]["annotations"][labels::INSTALL] = mark.to_string().into();
-    }
-    scale(&mut body, step.replicas);
-    leave_out(&mut body, &step.left);
+    adapt(&mut body, step);
     let applied = if step.action == Action::Adopt {
         let (id, body, left) = (&object.id, &body, &*step.left.paths);
         Adoption { client, resource, manager, id, body, left }.take(cancelled).await
@@ -220,6 +216,15 @@ fn changed(action: &'static str, object: &ObjectId) -> Error {
     Error::Rejected { action, object: object.clone(), code: 409, reason, detail }
 }
 
+/// What a step says beside what is rendered, and what it leaves to others.
+fn adapt(body: &mut Value, step: &Step) {
+    if let Some(mark) = &step.install {
+        body["metadata"]["annotations"][labels::INSTALL] = mark.to_string().into();
+    }
+    scale(body, step.replicas);
+    leave_out(body, &step.left);
+}
+
 /// What others have of the fields that are left to them. Replicas stand apart: their number is sent as long as it is ours.
 fn leave_out(body: &mut Value, left: &Left) {
     let Some(known) = &left.known else { return };
@@ -244,8 +249,7 @@ pub async fn foresee(
 ) -> Result<Value, Error> {
     let Destination { client, manager, past, cancelled, .. } = destination;
     let mut body = as_sent(object, revision);
-    scale(&mut body, step.replicas);
-    leave_out(&mut body, &step.left);
+    adapt(&mut body, step);
     let foreseen = if step.intent() == Action::Adopt {
         let (id, body, left) = (&object.id, &body, &*step.left.paths);
         Adoption { client, resource, manager, id, body, left }.foreseen().await

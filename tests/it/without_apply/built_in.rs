@@ -6,9 +6,10 @@ use sandbox::SandboxOptions;
 use serde_json::json;
 
 use crate::drift::{APP, MANIFESTS, app, manifests, settle};
+use crate::occasions::job;
 use crate::support::fleet::{Fleet, is_list};
 use crate::support::live::{self, create_as, edit_as, scale_as};
-use crate::support::manifests::{deployment, objects};
+use crate::support::manifests::{config_map, deployment, objects};
 
 /// Kubernetes 1.20 and 1.21 can be told not to know it at all.
 fn nothing_applied(name: &str) -> SandboxOptions {
@@ -70,6 +71,28 @@ async fn built_in_kinds_are_kept_too() {
     // The values of these two are not watched.
     let expected = ["1 apply configmaps", "1 apply secrets", "1 get configmaps", "1 get secrets"];
     assert_eq!(of_ours(&fleet), expected);
+}
+
+/// Nothing of the objects changes but the annotation.
+#[tokio::test(start_paused = true)]
+async fn end_of_an_installation_is_noted_once() {
+    let all = [
+        job("seed", "post-install"),
+        config_map("default", "settings", "first"),
+        deployment("default", "web", "web", "web:1"),
+    ];
+    let files = [(APP, &*objects("default", "web")), (MANIFESTS, &*all.join("---\n"))];
+    let fleet = Fleet::with(&["bj1"], &files, nothing_applied);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    for (kind, name) in [("ConfigMap", "settings"), ("Deployment", "web")] {
+        let object = live::get(fleet.cluster("bj1"), kind, "default", name).await.expect("it is there");
+        let mark = object["metadata"]["annotations"]["tutti.dev/install"].as_str();
+        assert!(mark.is_some_and(|mark| mark.ends_with("-over")), "{object}");
+    }
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(of_ours(&fleet), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
