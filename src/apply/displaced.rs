@@ -216,6 +216,13 @@ impl Refusal {
     fn is_about(&self, path: &str) -> bool {
         self.fields.iter().any(|field| field == path || is_right_below(field, path))
     }
+
+    /// Of an item in the list at this path: whether another one says the same in a field that is named.
+    fn finds_alike(&self, path: &str, one: &Value, other: &Value) -> bool {
+        let named = self.fields.iter().filter(|field| is_right_below(field, path));
+        let mut names = named.filter_map(|field| field.rsplit('.').next());
+        names.any(|name| one.get(name).is_some_and(|value| other.get(name) == Some(value)))
+    }
 }
 
 fn is_right_below(field: &str, path: &str) -> bool {
@@ -299,7 +306,8 @@ impl Walk<'_> {
             return self.of(theirs, known, item.unwrap_or(&Value::Null));
         }
         let (ItemKey::Keys(keys), Some(item)) = (key, item) else { return FieldSet::default() };
-        if self.refusal.is_some_and(|refusal| !refusal.is_about(&self.names.join("."))) {
+        let path = self.names.join(".");
+        if self.refusal.is_some_and(|refusal| !refusal.is_about(&path)) {
             return FieldSet::default();
         }
         let lacks = |items: &[Value], item: &Value| !items.iter().any(|it| has_same_keys(it, item, keys));
@@ -307,6 +315,12 @@ impl Walk<'_> {
         let strangers: Vec<&Value> = now.iter().filter(|item| lacks(ours, item)).collect();
         let is_alone = missing.len() == 1 && strangers.len() == 1;
         let is_it = |known: &&Value| {
+            // What the server cannot have twice (a port's name) tells, whatever else is alike.
+            let is_named =
+                |it: &Value| self.refusal.is_some_and(|refusal| refusal.finds_alike(&path, known, it));
+            if strangers.iter().filter(|it| is_named(it)).count() == 1 {
+                return is_named(item);
+            }
             let (count, alike) = (said(known, keys).count(), likeness(known, item, keys));
             let is_enough = alike > 0 && (self.refusal.is_some() || alike * 2 >= count);
             // Of several that are as much like it, nobody knows which one it was.
@@ -468,6 +482,16 @@ mod tests {
         // Ours is still there: theirs is one more.
         let both = ports(json!([{"name": "web", "port": 80}, {"name": "x", "port": 83, "protocol": "TCP"}]));
         check(&ours, &both, &theirs, duplicate, &[]);
+        // Another one is as much like ours, but for what was refused.
+        let ours = ports(json!([{"name": "web", "port": 80, "targetPort": 8080}]));
+        let live = ports(json!([{"name": "x", "port": 82, "protocol": "TCP", "targetPort": 8080},
+            {"name": "web", "port": 83, "protocol": "TCP", "targetPort": 9090}]));
+        let port = json!({".": {}, "f:name": {}, "f:port": {}, "f:targetPort": {}});
+        let other = r#"k:{"port":82,"protocol":"TCP"}"#;
+        let theirs = json!({"f:spec": {"f:ports": {key: port, other: port}}});
+        check(&ours, &live, &theirs, duplicate, &[PORT]);
+        let target = "Service \"web\" is invalid: spec.ports[1].protocol: Invalid value";
+        check(&ours, &live, &theirs, target, &[]);
     }
 
     /// What is taken without a refusal, of one entry of somebody who updates.
