@@ -254,7 +254,10 @@ fn contradicted(own: &Map<String, Value>, raw: &Map<String, Value>) -> Option<St
     };
     let differ = |path: &&&str| {
         let both = own.pointer(path).zip(raw.pointer(path)).filter(|(own, _)| !own.is_object());
-        both.is_some_and(|(own, raw)| text(own) != text(raw))
+        // One that is emptied is that of another image; a digest that somebody writes beside the version is of this one.
+        let is_emptied =
+            |own: &Value| matches!(**path, "/image/digest" | "/image/sha") && text(own).is_empty();
+        both.is_some_and(|(own, raw)| text(own) != text(raw) && !is_emptied(own))
     };
     let path = OF_IMAGE.iter().find(differ)?;
     let words = |value: &Value| match text(value) {
@@ -318,5 +321,30 @@ fn with_braces(node: &Node) -> Option<&Node> {
         NodeKind::Seq(items) => items.iter().find_map(with_braces),
         NodeKind::Map(entries) => entries.iter().find_map(|entry| with_braces(&entry.value)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_values_that_say_another_image_are_told() {
+        let check = |own: Value, raw: Value, expected: Option<&str>| {
+            let [own, raw] = [own, raw].map(|values| values.as_object().cloned().unwrap_or_default());
+            assert_eq!(contradicted(&own, &raw).as_deref(), expected, "{own:?} {raw:?}");
+        };
+        check(json!({"image": {"tag": "v2"}}), json!({"colour": "red"}), None);
+        check(json!({"image": {"tag": "v2"}}), json!({"image": {"tag": "v2", "pullPolicy": "Always"}}), None);
+        let tag = Some("for `image.tag` it says v2, and rawValues say 1.26");
+        check(json!({"image": {"tag": "v2"}}), json!({"image": {"tag": 1.26}}), tag);
+        let empty = Some("for `image.tag` it says v2, and rawValues say empty");
+        check(json!({"image": {"tag": "v2"}}), json!({"image": {"tag": null}}), empty);
+        let beside = Some("for `tag` it says v2, and rawValues say v3");
+        check(json!({"image": "nginx", "tag": "v2"}), json!({"tag": "v3"}), beside);
+        check(json!({"image": {"tag": "v2", "digest": ""}}), json!({"image": {"digest": "sha256:0a"}}), None);
+        let digest = Some("for `image.digest` it says sha256:0f, and rawValues say sha256:0a");
+        check(json!({"image": {"digest": "sha256:0f"}}), json!({"image": {"digest": "sha256:0a"}}), digest);
+        assert!(is_bare("r.io:5000/nginx") && !is_bare("nginx:1") && !is_bare("nginx@sha256:0f"));
     }
 }
