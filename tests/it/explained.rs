@@ -1,33 +1,18 @@
 //! `tutti plan --explain`: what is new in objects whose kind another app defines.
 
-use crate::support::manifests::objects;
+use crate::support::manifests::{definition, objects};
 use crate::support::program::Stage;
 
-const DEFINITION: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: tills.x.io}
-spec:
-  group: x.io
-  scope: Namespaced
-  names: {kind: Till, plural: tills, singular: till}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-";
 const TILL: &str = "apps/shop/objects/till.yaml";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plan_explains_objects_of_a_kind_that_another_app_defines() {
     let till = "apiVersion: x.io/v1\nkind: Till\nmetadata: {name: a}\nspec: {place: door}\n";
     let (kinds, shop) = (objects("default", "kinds"), objects("default", "shop"));
+    let tills = definition("x.io", "v1", "Till");
     let files = [
         ("apps/kinds/app.yaml", &*kinds),
-        ("apps/kinds/objects/tills.yaml", DEFINITION),
+        ("apps/kinds/objects/tills.yaml", &*tills),
         ("apps/shop/app.yaml", &*shop),
         (TILL, till),
     ];

@@ -11,24 +11,13 @@ use tutti::report::{Overview, Phase};
 use crate::charts::support::{engine, helm};
 use crate::support::fleet::{Fleet, target};
 use crate::support::live::{self, text};
-use crate::support::manifests::objects;
+use crate::support::manifests::{definition, objects};
 use crate::support::program;
 use crate::support::wires::Wires;
 
-const TILLS: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: tills.shop.example.com}
-spec:
-  group: shop.example.com
-  scope: Namespaced
-  names: {kind: Till, plural: tills, singular: till}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
+fn tills() -> String {
+    definition("shop.example.com", "v1", "Till")
+}
 
 const TILL: &str = "apiVersion: shop.example.com/v1\nkind: Till\nmetadata: {name: one}\nspec: {open: true}\n";
 
@@ -73,7 +62,7 @@ async fn custom_resource_is_placed_by_the_definition_of_another_app() {
             ("apps/shop/app.yaml", &shop),
             ("apps/shop/objects/till.yaml", TILL),
             ("apps/zz-kinds/app.yaml", &kinds),
-            ("apps/zz-kinds/objects/tills.yaml", TILLS),
+            ("apps/zz-kinds/objects/tills.yaml", &tills()),
         ],
     );
     let running = fleet.start().await;
@@ -122,9 +111,9 @@ fn definition_of_another_app_is_known_without_a_cluster() {
     };
     assert_eq!(namespace(), None, "nothing says what a Till is");
     write("apps/zz-kinds/app.yaml", &objects("default", "kinds"));
-    write("apps/zz-kinds/objects/tills.yaml", TILLS);
+    write("apps/zz-kinds/objects/tills.yaml", &tills());
     assert_eq!(namespace().as_deref(), Some("market"));
-    write("apps/zz-kinds/objects/tills.yaml", &TILLS.replace("Namespaced", "Cluster"));
+    write("apps/zz-kinds/objects/tills.yaml", &tills().replace("Namespaced", "Cluster"));
     assert_eq!(namespace(), None);
 }
 
