@@ -1,6 +1,6 @@
 //! What tasks report back: reconciliations, deletes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -45,8 +45,7 @@ impl World {
             .filter(|step| step.decides_a_doubt())
             .map(|step| step.object.clone())
             .collect();
-        let steps: BTreeMap<&ObjectId, &Step> =
-            outcome.plan.steps.iter().rev().map(|step| (&step.object, step)).collect();
+        let steps = outcome.plan.by_object();
         let step_of = |id: &ObjectId| steps.get(id).copied();
         let (mut applied, mut decided) = (BTreeSet::new(), Vec::new());
         let (mut wrote, mut put_off) = (false, outcome.put_off);
@@ -146,8 +145,7 @@ impl World {
         // Left empty where a newer commit took over meanwhile: this write was not of that.
         let commit = entry.map(|entry| entry.revision.short().to_owned()).unwrap_or_default();
         let is_of_head = entry.is_some() && self.head == self.rendered_head;
-        let steps: BTreeMap<&ObjectId, &Step> =
-            outcome.plan.steps.iter().rev().map(|step| (&step.object, step)).collect();
+        let steps = outcome.plan.by_object();
         let (mut created, mut configured) = (0, 0);
         if let Some(object) = &outcome.made_namespace {
             tracing::info!(%cluster, %app, %object, action = "create", commit, "namespace created (createNamespace: true)");

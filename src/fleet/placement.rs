@@ -52,8 +52,7 @@ pub fn files_of<'a>(pattern: &str, snapshot: &'a Snapshot) -> impl Iterator<Item
     let placed = beside::placed(&snapshot.folder, pattern);
     let pattern = placed.as_deref().unwrap_or(pattern);
     // Only what begins as the pattern does can fit it.
-    let plain =
-        pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |special| &pattern[..special]).to_owned();
+    let plain = beside::before_wildcards(pattern);
     let (up, rest) = beside::split(pattern);
     let matcher = Pattern::new(rest);
     // What kustomize reads is no object: only who names it means it.
@@ -63,5 +62,5 @@ pub fn files_of<'a>(pattern: &str, snapshot: &'a Snapshot) -> impl Iterator<Item
         own_up == up && matcher.fits(rest)
     };
     let fits = move |path: &&str| fits_from_there(path) && (!is_kustomization(path) || named == **path);
-    snapshot.files_in(&plain).map(|(path, _)| path).filter(fits)
+    snapshot.files_in(plain).map(|(path, _)| path).filter(fits)
 }

@@ -44,6 +44,7 @@ impl<'p> PodIndex<'p> {
             None => self.pods.iter().filter(matches).collect(),
         }
     }
+
     fn with(&self, key: &str, value: &str) -> &[&'p Value] {
         self.by_label.get(key).and_then(|values| values.get(value)).map_or(&[], Vec::as_slice)
     }

@@ -37,6 +37,11 @@ pub fn split(path: &str) -> (usize, &str) {
     (up, rest)
 }
 
+/// What every path that fits a pattern begins with: all of it where it is no pattern.
+pub fn before_wildcards(pattern: &str) -> &str {
+    pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |wildcard| &pattern[..wildcard])
+}
+
 /// Whether a file is beside the folder that is read.
 pub fn is_beside(path: &str) -> bool {
     path.starts_with("../")

@@ -134,6 +134,11 @@ impl Plan {
         Self { app, cluster, revision, rendered: Digest::of_json(&json!([])), steps: Vec::new() }
     }
 
+    /// What is done to each object first.
+    pub fn by_object(&self) -> BTreeMap<&ObjectId, &Step> {
+        self.steps.iter().rev().map(|step| (&step.object, step)).collect()
+    }
+
     /// Adds what was decided about its objects that are no longer rendered.
     #[must_use]
     pub fn with_prunes(mut self, decision: &PruneDecision) -> Self {

@@ -61,7 +61,7 @@ fn take(job: &Job<'_>, object: &Value, marks: &[Mark]) -> Result<Taken, Box<Diag
         let weight = SyncWave::of(|name| annotation(object, name)).unwrap_or_default().number().into();
         let hook = Hook { stage, weight, occasion: Occasion::Each, runs };
         return Ok(match hooks::wanted(job)? {
-            Wanted::Displacement => Taken::As(Some(hook)),
+            Wanted::InPlace => Taken::As(Some(hook)),
             Wanted::Without if runs => Taken::LeftOut,
             Wanted::Beside | Wanted::Without => Taken::As(None),
         });

@@ -16,7 +16,7 @@ const DIGITS: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// In their place.
-    Displacement,
+    InPlace,
     /// As ordinary objects, beside the others.
     Beside,
     /// Without those that run something.
@@ -25,7 +25,7 @@ pub enum Wanted {
 
 pub fn wanted(job: &Job<'_>) -> Result<Wanted, Box<Diagnostic>> {
     match job.app.annotations.get(CHART_HOOKS).map(String::as_str) {
-        None => Ok(Wanted::Displacement),
+        None => Ok(Wanted::InPlace),
         Some("apply") => Ok(Wanted::Beside),
         Some("skip") => Ok(Wanted::Without),
         Some(other) => {
@@ -48,7 +48,7 @@ pub fn take(hook: Option<&ChartHook>, object: &Value, wanted: Wanted) -> Taken {
     let Some(hook) = hook else { return Taken::As(None) };
     let Some(hook) = of_events(hook, runs(object)) else { return Taken::LeftOut };
     match wanted {
-        Wanted::Displacement => Taken::As(Some(hook)),
+        Wanted::InPlace => Taken::As(Some(hook)),
         Wanted::Without if hook.runs => Taken::LeftOut,
         Wanted::Beside | Wanted::Without => Taken::As(None),
     }

@@ -52,7 +52,7 @@ impl Area {
             let glob = GlobBuilder::new(rest).literal_separator(true).build();
             let (Ok(glob), Some(path)) = (glob, beside::from_root(folder, pattern)) else { continue };
             fits.entry(up).or_insert_with(GlobSetBuilder::new).add(glob);
-            let plain = path.find(['*', '?', '[', '{', '\\']).map_or(&*path, |special| &path[..special]);
+            let plain = beside::before_wildcards(&path);
             folders.insert(plain.rfind('/').map_or("", |slash| &plain[..=slash]).to_owned());
         }
         let fits = fits.into_iter().map(|(up, globs)| (up, globs.build().unwrap_or_default())).collect();
