@@ -6,7 +6,7 @@ use super::{Manifests, Memory, approval_to_yaml, read, read_again};
 use crate::model::{
     AppId, AppSpec, Approval, ApprovedAction, ApprovedObject, ClusterName, ClusterState, ConfigMapRegistry,
     Connection, Digest, ObjectId, Operator, PruneMode, Replicas, RolloutGroup, Scope, SecretRef, Snapshot,
-    StoredKey,
+    StoredKey, WaveOrder,
 };
 
 fn read_texts(texts: &[(&str, &str)]) -> Manifests {
@@ -214,8 +214,9 @@ spec:
     let replicas: Vec<_> = set.clusters[0].pod_sets.iter().map(|set| set.replicas).collect();
     assert_eq!(replicas, [Some(Replicas::Count(1)), Some(Replicas::Percent(20)), None]);
     assert_eq!(set.clusters[0].pod_sets[1].group(), "green");
-    assert_eq!(set.rollout.groups, [RolloutGroup::Blue, RolloutGroup::Canary]);
-    assert!(app.is_in_waves() && !set.rollout.needs_confirmation);
+    let WaveOrder::Groups(groups) = &app.rollout.order else { panic!("{:?}", app.rollout) };
+    assert_eq!(groups.groups, [RolloutGroup::Blue, RolloutGroup::Canary]);
+    assert!(app.is_in_waves() && !groups.needs_confirmation);
     let term = json!({"matchExpressions": [{"key": "ldc", "operator": "In", "values": ["b"]}]});
     assert_eq!(set.clusters[0].pod_sets[2].node_selector_term, Some(term));
 }

@@ -36,6 +36,8 @@ pub struct App {
     /// Fields that are left to others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<IgnoreRule>,
+    /// How a change of it reaches its units.
+    pub rollout: Rollout,
     pub spec: AppSpec,
     /// Its own, and those of Route manifests that name it or stand beside it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -92,7 +94,7 @@ impl App {
 
     /// Its changes shall go wave by wave.
     pub fn is_in_waves(&self) -> bool {
-        matches!(&self.spec, AppSpec::AppSet(app_set) if !app_set.rollout.is_plain())
+        !self.rollout.is_plain()
     }
 
     /// The first taint with this effect that keeps it away. A project's namespace holds no pods, and whoever tolerates the taint
@@ -239,7 +241,6 @@ pub struct AppSet {
     pub labels: BTreeMap<String, String>,
     pub meta: BTreeMap<String, String>,
     pub min_ready_seconds: Option<u32>,
-    pub rollout: Rollout,
     /// A PodTemplateSpec, merged over what the layers give.
     pub template: Option<Value>,
     /// What `deployType: helm` renders; a podSet may have its own.

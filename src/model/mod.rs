@@ -74,7 +74,9 @@ pub use project::{Allow, Member, Project, Role, Subject};
 pub use registry::{ConfigMapRegistry, Registered, RegisteredCluster, StoredKey};
 pub use rendered::{Rendered, RenderedObject};
 pub use rings::{Ring, Rings};
-pub use rollout::{Rollout, RolloutGroup};
+pub use rollout::{
+    After, GroupOrder, OnFailure, Rollout, RolloutGroup, Share, WaveLimits, WaveOrder, WaveRule,
+};
 pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
 pub use sealed::{Sealed, hide_both, hide_changed, is_secret, masked};
 pub use secret_values::SecretValues;

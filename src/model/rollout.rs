@@ -1,25 +1,121 @@
-//! How a change of an AppSet shall reach its podSets: wave by wave.
+//! How a change of an app reaches its units: wave after wave, and what stands between two waves.
+//!
+//! This is what manifests say. Which unit belongs to which wave, and what each unit may run now, the module `rollout` decides.
 
-use serde::Serialize;
+use std::time::Duration;
 
-use super::ClusterName;
+use serde::{Serialize, Serializer};
 
-/// Groups in order, canary clusters, and whether somebody confirms between waves.
+use super::{AppId, ClusterName, Location, Selector};
+
+/// What `updateStrategy` of an app says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
-    /// Groups that are not named come last, together.
-    pub groups: Vec<RolloutGroup>,
-    /// The first wave; empty: all canary podSets.
-    pub canary_clusters: Vec<ClusterName>,
-    pub needs_confirmation: bool,
+    pub order: WaveOrder,
+    /// Apps whose units must be done on a cluster before the units of this app advance there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
+    pub on_failure: OnFailure,
+    /// A unit that is not done for so long has failed; `None`: [`Rollout::DEADLINE`].
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "seconds")]
+    pub progress_deadline: Option<Duration>,
+    /// The first installation goes wave by wave too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub gate_first: bool,
 }
 
-impl Rollout {
-    /// It asks for nothing but everything at once.
-    pub fn is_plain(&self) -> bool {
-        self.groups.is_empty() && self.canary_clusters.is_empty() && !self.needs_confirmation
+/// Where the order of the waves comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum WaveOrder {
+    /// The rings of the repository, or one wave where there are none.
+    #[default]
+    Default,
+    /// `upgradeType`, `canaryClusters`, `needWaitingForConfirm`.
+    Groups(GroupOrder),
+    /// `waves`.
+    Waves(Vec<WaveRule>),
+}
+
+/// The waves `first`, then one for each group, then `rest`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupOrder {
+    /// Groups that are not named come last, together.
+    pub groups: Vec<RolloutGroup>,
+    /// Whose canary podSets are the wave `first`; empty: all canary podSets.
+    pub canary_clusters: Vec<ClusterName>,
+    /// Somebody confirms after every wave but the last that changes.
+    pub needs_confirmation: bool,
+    /// Of each of its waves.
+    pub limits: WaveLimits,
+}
+
+/// One entry of `waves`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaveRule {
+    pub name: String,
+    pub clusters: Selector,
+    /// Of an AppSet: the podSets of these groups; empty: of all groups.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    pub limits: WaveLimits,
+    #[serde(skip)]
+    pub location: Location,
+}
+
+/// How many units of a wave change side by side, how many may fail, and what must pass after it before the next wave opens.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaveLimits {
+    /// `None`: all units of the wave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_concurrency: Option<Share>,
+    /// Units that may fail and hold up nothing. Never counted in the first wave.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub max_failures: u32,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "seconds")]
+    pub soak: Option<Duration>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub confirm: bool,
+}
+
+/// `3`, or `25%` of the units of a wave, rounded up and at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Share {
+    Count(u32),
+    Percent(u32),
+}
+
+impl Share {
+    pub fn of(self, units: usize) -> usize {
+        match self {
+            Self::Count(count) => count as usize,
+            Self::Percent(percent) => (units * percent as usize).div_ceil(100).max(1),
+        }
     }
+}
+
+/// What happens when a unit fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// No further unit changes.
+    #[default]
+    Stop,
+    /// The units that have the failed version go back to what they ran before.
+    Revert,
+}
+
+/// An app that comes before this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct After {
+    pub app: AppId,
+    #[serde(skip)]
+    pub location: Location,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -28,4 +124,42 @@ pub enum RolloutGroup {
     Canary,
     Blue,
     Green,
+}
+
+impl RolloutGroup {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Canary => "canary",
+            Self::Blue => "blue",
+            Self::Green => "green",
+        }
+    }
+}
+
+impl Rollout {
+    /// As that of a Deployment.
+    pub const DEADLINE: Duration = Duration::from_secs(600);
+
+    pub fn deadline(&self) -> Duration {
+        self.progress_deadline.unwrap_or(Self::DEADLINE)
+    }
+
+    /// It asks for no waves of its own: those of the rings hold, where there are rings.
+    pub fn is_plain(&self) -> bool {
+        match &self.order {
+            WaveOrder::Default => true,
+            WaveOrder::Groups(groups) => {
+                groups.groups.is_empty() && groups.canary_clusters.is_empty() && !groups.needs_confirmation
+            }
+            WaveOrder::Waves(waves) => waves.is_empty(),
+        }
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn seconds<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    duration.map(|it| it.as_secs()).serialize(serializer)
 }

@@ -3,7 +3,7 @@ use crate::manifest::kinds::Native;
 use crate::manifest::read::Reading;
 use crate::manifest::yaml::{Node, NodeKind, parse};
 use crate::manifest::{Manifests, read};
-use crate::model::{AppSpec, ClusterName, Diagnostic, RolloutGroup, Scope, Snapshot};
+use crate::model::{AppSpec, ClusterName, Diagnostic, RolloutGroup, Scope, Snapshot, WaveOrder};
 
 const APPSET: &str = include_str!("../../../tests/fixtures/seeds/appset.yaml");
 const COMPONENT: &str = include_str!("../../../tests/fixtures/seeds/component.yaml");
@@ -73,9 +73,10 @@ fn the_sample_appset_is_read_whole() {
     let groups: Vec<&str> =
         set.clusters.iter().flat_map(|cluster| &cluster.pod_sets).map(|set| set.group()).collect();
     assert_eq!(groups, ["canary", "blue", "green", "canary", "blue", "green"]);
-    assert_eq!(set.rollout.groups, [RolloutGroup::Canary, RolloutGroup::Blue, RolloutGroup::Green]);
-    assert_eq!(set.rollout.canary_clusters, [ClusterName::from("tcc-bj4-dks-test-01")]);
-    assert!(set.rollout.needs_confirmation);
+    let WaveOrder::Groups(groups) = &read.apps[0].rollout.order else { panic!("{:?}", read.apps) };
+    assert_eq!(groups.groups, [RolloutGroup::Canary, RolloutGroup::Blue, RolloutGroup::Green]);
+    assert_eq!(groups.canary_clusters, [ClusterName::from("tcc-bj4-dks-test-01")]);
+    assert!(groups.needs_confirmation);
 }
 
 fn component(version: &str, balancer: &str) -> String {

@@ -66,6 +66,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let (metadata, (deploy_type, template, chart)) = (metadata?, pod_spec?);
     let (placement, tolerations) = placement?;
     common.paused |= strategy.paused;
+    common.rollout = strategy.rollout();
     let layer = |label: &str| metadata.labels.get(label).map(|name| name.to_lowercase());
     let spec = AppSpec::AppSet(AppSet {
         replicas,
@@ -77,7 +78,6 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         labels: labels.unwrap_or_default(),
         meta: meta.unwrap_or_default(),
         min_ready_seconds: strategy.min_ready_seconds,
-        rollout: strategy.rollout,
         template,
         chart,
         clusters: clusters?,

@@ -2,13 +2,13 @@
 
 use super::super::codes;
 use super::super::read::{Fields, Reading, Value, suggest};
-use crate::model::{ClusterName, Rollout, RolloutGroup, TopologyCluster};
+use crate::model::{ClusterName, GroupOrder, Rollout, RolloutGroup, TopologyCluster, WaveOrder};
 
 #[derive(Default)]
 pub struct Strategy<'v> {
     pub min_ready_seconds: Option<u32>,
     pub paused: bool,
-    pub rollout: Rollout,
+    pub groups: GroupOrder,
     /// Held against the topology, which may be read later.
     pub canary_clusters: Vec<Value<'v>>,
 }
@@ -26,13 +26,13 @@ pub fn read<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<Strategy
     let confirm = fields.optional("needWaitingForConfirm", reading).and_then(|it| reading.boolean(&it));
     fields.later(&["priorityStrategy"], reading);
     fields.finish(reading);
-    let rollout = Rollout {
+    let groups = GroupOrder {
         groups: groups.unwrap_or_default(),
-        canary_clusters: Vec::new(),
         needs_confirmation: confirm.unwrap_or(false),
+        ..GroupOrder::default()
     };
     let canary_clusters = canary_clusters.unwrap_or_default();
-    Some(Strategy { min_ready_seconds, paused: paused.unwrap_or(false), rollout, canary_clusters })
+    Some(Strategy { min_ready_seconds, paused: paused.unwrap_or(false), groups, canary_clusters })
 }
 
 /// `canary|blue|green`, or a list.
@@ -70,6 +70,15 @@ fn read_groups(value: &Value<'_>, reading: &mut Reading<'_>) -> Vec<RolloutGroup
 }
 
 impl Strategy<'_> {
+    pub fn rollout(&self) -> Rollout {
+        let order = if self.groups == GroupOrder::default() {
+            WaveOrder::Default
+        } else {
+            WaveOrder::Groups(self.groups.clone())
+        };
+        Rollout { order, ..Rollout::default() }
+    }
+
     /// The canary clusters, which must be among those that the app runs on.
     pub fn hold_to(&mut self, topology: &[TopologyCluster], reading: &mut Reading<'_>) {
         let known: Vec<&str> = topology.iter().map(|cluster| cluster.name.as_str()).collect();
@@ -87,7 +96,7 @@ impl Strategy<'_> {
             if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == name) {
                 reading.second(&name, item, first);
             }
-            self.rollout.canary_clusters.push(ClusterName::from(name.as_str()));
+            self.groups.canary_clusters.push(ClusterName::from(name.as_str()));
             seen.push((name, item));
         }
     }

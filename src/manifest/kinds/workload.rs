@@ -3,7 +3,7 @@
 use super::super::read::{Fields, Reading, Value};
 use super::ignore;
 use super::metadata::Metadata;
-use crate::model::{App, AppSpec, DeployType, DriftMode, IgnoreRule, PruneMode};
+use crate::model::{App, AppSpec, DeployType, DriftMode, IgnoreRule, PruneMode, Rollout};
 
 pub const DRIFT_MODES: &[(&str, DriftMode)] =
     &[("repair", DriftMode::Repair), ("report", DriftMode::Report), ("ignore", DriftMode::Ignore)];
@@ -42,6 +42,7 @@ pub struct Common {
     pub create_namespace: Option<bool>,
     pub replace: bool,
     pub ignore: Vec<IgnoreRule>,
+    pub rollout: Rollout,
 }
 
 pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
@@ -63,6 +64,7 @@ pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
         create_namespace: None,
         replace: replace.unwrap_or(false),
         ignore: ignore.unwrap_or_default(),
+        rollout: Rollout::default(),
     }
 }
 
@@ -85,6 +87,7 @@ pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace
         create_namespace: common.create_namespace,
         replace: common.replace,
         ignore: common.ignore.clone(),
+        rollout: common.rollout.clone(),
         spec,
         routes: Vec::new(),
         pins: std::collections::BTreeMap::new(),
