@@ -13,7 +13,7 @@ use super::target::Task;
 use super::world::World;
 use crate::apply::OwnNamespace;
 use crate::fleet::Target;
-use crate::model::{AppId, ClusterName, Diagnostic, Mode, ObjectId, Rendered, Scope, TaintEffect};
+use crate::model::{AppId, ClusterName, Diagnostic, Mode, ObjectId, Rendered, Scope};
 use crate::plan::{self, Action, Reason};
 use crate::reconcile::{self, Job, Shared};
 
@@ -91,8 +91,8 @@ impl World {
         }
         // Nobody asks about what is not to be there.
         let mut unknown = match job.kept_out {
-            None => plan::unknown_objects(&rendered, &job.observation, job.adopt),
-            Some(_) => Vec::new(),
+            false => plan::unknown_objects(&rendered, &job.observation, job.settings.adopt),
+            true => Vec::new(),
         };
         unknown.retain(|object| job.catalog.get(&object.kind).is_some());
         let writes = !plan.is_empty();
@@ -173,48 +173,36 @@ impl World {
         let cluster = self.clusters.get(&id.cluster)?;
         // What is seen of its objects is without what a newer commit leaves to others, or with it.
         let left = cluster.ignores.get(id.app.to_string().as_str()).map_or(&[][..], Vec::as_slice);
-        if left != entry.app.ignore {
+        let settings = &entry.settings;
+        if left != settings.ignore {
             return None;
         }
         // Whether a workload goes is a question of what is there of any kind.
-        let workloads = if entry.app.is_in_waves() { plan::waves::kinds() } else { Vec::new() };
+        let workloads = if settings.in_waves { plan::waves::kinds() } else { Vec::new() };
         if !cluster.has_listed(rendered.objects.iter().map(|object| &object.kind).chain(&workloads)) {
             return None;
         }
-        let taint = entry.app.kept_away_by(&cluster.cluster.taints, TaintEffect::NoSchedule);
-        if taint.is_some() && !cluster.is_complete() {
+        if settings.taint.is_some() && !cluster.is_complete() {
             // It may be there already.
             return None;
         }
         Some(Job {
-            kept_out: taint.filter(|_| !cluster.holds_any_of(rendered)).cloned(),
+            kept_out: settings.taint.is_some() && !cluster.holds_any_of(rendered),
             client: cluster.client.clone()?,
             catalog: Arc::clone(&cluster.catalog),
             instance: self.instance.name.clone(),
             rules: Arc::clone(&self.fleet.as_ref()?.health),
             ignores: Arc::clone(&cluster.ignores),
-            mode: self.mode(),
-            paused: entry.app.paused,
-            unmanaged: entry.app.unmanaged,
-            in_waves: entry.app.is_in_waves(),
-            adopt: entry.app.adopt,
-            drift: entry.app.drift.unwrap_or(self.instance.defaults.drift),
-            force: entry.app.force.unwrap_or(self.instance.defaults.force),
-            own_namespace: entry
-                .app
-                .creates_namespace(&self.instance.defaults)
-                .then(|| OwnNamespace::new(&entry.app.id.namespace)),
-            replace: entry.app.replace,
-            ignore: entry.app.ignore.clone(),
+            own_namespace: settings.create_namespace.then(|| OwnNamespace::new(&entry.app.id.namespace)),
+            settings: Arc::clone(settings),
             history: Arc::clone(&self.history),
             facts: cluster.facts.clone(),
             kinds_may_come: entry.looks < LOOKS_FOR_A_KIND,
-            cluster_state: cluster.cluster.state,
             rendered: Arc::clone(rendered),
             observation: cluster.seen_by(rendered),
             shared: Arc::clone(&cluster.shared),
             asked_lately: entry.asked_lately(now),
-            foresees: self.settings.foresee && self.mode() == Mode::Observe,
+            foresees: self.settings.foresee && settings.mode == Mode::Observe,
             cancelled: CancellationToken::new(),
         })
     }

@@ -15,7 +15,8 @@ use super::versions::Versions;
 use crate::model::{
     App, Diagnostic, Digest, ObjectId, Observation, Ownership, Rendered, RenderedObject, Revision,
 };
-use crate::plan::{Action, Difference, Plan, Reason, Step};
+use crate::plan::{Action, ApplySettings, Difference, Plan, Reason, Step};
+use crate::render::Render;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -55,6 +56,7 @@ impl Seen {
 #[derive(Debug)]
 pub struct TargetEntry {
     pub app: Arc<App>,
+    pub settings: Arc<ApplySettings>,
     /// The commit that it is told on.
     pub revision: Revision,
     pub render: Result<Arc<Rendered>, Vec<Diagnostic>>,
@@ -154,11 +156,12 @@ impl Applied {
 }
 
 impl TargetEntry {
-    pub fn new(app: Arc<App>, revision: Revision, render: Result<Arc<Rendered>, Vec<Diagnostic>>) -> Self {
+    pub fn new(app: Arc<App>, settings: Arc<ApplySettings>, (revision, render): Render) -> Self {
         Self {
             versions: Versions::of(&render, &app),
             claim_uses: OnceLock::new(),
             app,
+            settings,
             revision,
             render,
             due: true,
@@ -189,8 +192,8 @@ impl TargetEntry {
     pub fn take_over(
         &mut self,
         app: Arc<App>,
-        revision: Revision,
-        render: Result<Arc<Rendered>, Vec<Diagnostic>>,
+        settings: Arc<ApplySettings>,
+        (revision, render): Render,
     ) -> bool {
         let same = match (&self.render, &render) {
             (Ok(old), Ok(new)) => {
@@ -198,13 +201,7 @@ impl TargetEntry {
             }
             _ => false,
         };
-        let flags = |app: &App| {
-            let ownership =
-                (app.adopt, app.drift, app.force, app.replace, app.create_namespace, app.ignore.clone());
-            let tolerations = app.tolerations().to_vec();
-            (app.paused, app.unmanaged, app.prune, app.is_in_waves(), ownership, tolerations)
-        };
-        let is_other = !same || flags(&self.app) != flags(&app);
+        let is_other = !same || self.settings != settings;
         if is_other {
             self.versions = Versions::of(&render, &app);
             self.claim_uses = OnceLock::new();
@@ -223,6 +220,7 @@ impl TargetEntry {
             self.applied = None;
         }
         self.app = app;
+        self.settings = settings;
         self.revision = revision;
         self.render = render;
         is_other

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::target::TargetEntry;
 use crate::fleet::Target;
 use crate::model::{App, AppId, ClusterName};
+use crate::plan::ApplySettings;
 use crate::render::Render;
 
 #[derive(Debug, Default)]
@@ -35,17 +36,23 @@ impl Targets {
     }
 
     /// What a target is rendered to from now on; whether it is something else than before.
-    pub fn take_over(&mut self, id: &Target, app: Arc<App>, (revision, render): Render) -> bool {
-        if render.is_err() {
+    pub fn take_over(
+        &mut self,
+        id: &Target,
+        app: Arc<App>,
+        settings: Arc<ApplySettings>,
+        render: Render,
+    ) -> bool {
+        if render.1.is_err() {
             self.broken.insert(id.clone());
         } else {
             self.broken.remove(id);
         }
         if let Some(entry) = self.entries.get_mut(id) {
-            return entry.take_over(app, revision, render);
+            return entry.take_over(app, settings, render);
         }
         self.by_cluster.entry(id.cluster.clone()).or_default().insert(id.app.clone());
-        self.entries.insert(id.clone(), TargetEntry::new(app, revision, render));
+        self.entries.insert(id.clone(), TargetEntry::new(app, settings, render));
         true
     }
 

@@ -25,7 +25,7 @@ use super::{Ending, Settings, Until};
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
 use crate::model::{App, ClusterName, Instance, Mode, Revision, Snapshot};
-use crate::plan::Reason;
+use crate::plan::{ApplySettings, Reason};
 use crate::reconcile::History;
 use crate::render::{Memory, Renders};
 use crate::report::{Overview, Phase, Writes};
@@ -376,7 +376,9 @@ impl World {
             Some((id, (app, render.clone())))
         });
         for (id, (app, render)) in rendered.chain(broken) {
-            if self.targets.take_over(&id, app, render) {
+            let cluster = self.clusters.get(&id.cluster).map(|entry| &entry.cluster);
+            let settings = ApplySettings::of(&app, &self.instance, self.mode(), cluster);
+            if self.targets.take_over(&id, app, settings.into(), render) {
                 changed.insert(id.cluster.clone());
                 self.agenda.mark(id);
             }

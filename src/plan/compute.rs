@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::turns::{Barriers, Turn};
 use super::{
-    Action, Drift, Hold, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, occasion,
+    Action, ApplySettings, Drift, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, occasion,
     replacement, waves,
 };
 use crate::model::{
-    AppId, ClusterState, DriftMode, FieldPath, ForeignField, IgnoreRule, Kind, Live, Mode, ObjectId,
-    Observation, Rendered, RenderedObject, Revision, Status, Stranger, Taint, Takeover, ignored, labels,
+    AppId, DriftMode, FieldPath, ForeignField, IgnoreRule, Kind, Live, ObjectId, Observation, Rendered,
+    RenderedObject, Revision, Status, Stranger, Taint, Takeover, ignored, labels,
 };
 use crate::render::Claims;
 
@@ -21,24 +21,9 @@ use crate::render::Claims;
 pub struct Input<'a> {
     /// Name of the instance: what is applied by another one is not ours.
     pub instance: &'a str,
-    pub mode: Mode,
-    pub cluster_state: ClusterState,
-    pub paused: bool,
-    pub unmanaged: bool,
-    /// The taint that keeps it out of this cluster, where nothing of it is.
+    pub settings: &'a ApplySettings,
+    /// The taint of the settings, where nothing of the app is in the cluster.
     pub kept_out: Option<&'a Taint>,
-    /// Its changes shall go wave by wave.
-    pub in_waves: bool,
-    /// What is there and nobody's but a person's or a tool's is taken over.
-    pub adopt: bool,
-    /// What is done when somebody else changed what was applied.
-    pub drift: DriftMode,
-    /// Fields that others have are taken from them.
-    pub force: bool,
-    /// What cannot be changed is deleted and created anew.
-    pub replace: bool,
-    /// Fields that are left to others.
-    pub ignore: &'a [IgnoreRule],
     /// Objects about which there was a doubt a moment ago: another one waits.
     pub asked_lately: &'a BTreeSet<ObjectId>,
     /// Kinds that are not served may yet come with what an earlier sync wave of the app runs.
@@ -80,7 +65,8 @@ pub fn unknown_objects<'a>(
 /// The plan without prunes.
 pub fn compute(input: &Input<'_>) -> Plan {
     let Input { instance, rendered, observation, .. } = *input;
-    let waits = input.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
+    let waits =
+        input.settings.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
     let release = rendered.digest();
     let release_phase = occasion::of(input, &release);
     let barriers = Barriers::of(input, release_phase);
@@ -112,15 +98,16 @@ fn step(
 ) -> Step {
     let phase = Phase::of(&object.id);
     let live = input.observation.objects.get(&object.id).map(Arc::as_ref);
-    let left = left(input.ignore, object, live);
+    let left = left(&input.settings.ignore, object, live);
     // Whoever leaves the number of replicas to others means somebody who scales.
     let autoscaled = left.paths.iter().any(|path| path.holds(&["spec", "replicas"]))
         || autoscaled.contains(&(object.id.namespace.as_deref(), &*object.id.kind, &*object.id.name));
-    let may_replace = object.says(labels::REPLACE).unwrap_or(input.replace);
+    let may_replace = object.says(labels::REPLACE).unwrap_or(input.settings.replace);
     // Of a release that is taken over, its hooks are too.
-    let is_there = live.is_some() || input.adopt && input.observation.strangers.contains_key(&object.id);
+    let is_there =
+        live.is_some() || input.settings.adopt && input.observation.strangers.contains_key(&object.id);
     let decided = match barriers.why_not_due(object).filter(|_| !is_there) {
-        Some(reason) if !input.unmanaged && input.kept_out.is_none() => (Action::Skip, reason),
+        Some(reason) if !input.settings.unmanaged && input.kept_out.is_none() => (Action::Skip, reason),
         _ => decide(input, object, live, autoscaled),
     };
     let decided = replacement::instead(input.observation, object, live, may_replace, decided);
@@ -162,7 +149,7 @@ fn step(
         was: live.and_then(Live::was).or_else(|| was.cloned()),
         changed: live.and_then(Live::changes).cloned(),
     };
-    step.force = step.intent().is_write() && object.says(labels::FORCE).unwrap_or(input.force);
+    step.force = step.intent().is_write() && object.says(labels::FORCE).unwrap_or(input.settings.force);
     step
 }
 
@@ -175,8 +162,7 @@ fn left(rules: &[IgnoreRule], object: &RenderedObject, live: Option<&Live>) -> L
 
 /// What may not be written is still planned, and shown with what it would be.
 fn held(input: &Input<'_>, (action, reason): (Action, Reason)) -> (Action, Reason) {
-    let hold = hold(input.mode, input.cluster_state, input.paused);
-    match (hold, &reason) {
+    match (input.settings.hold(), &reason) {
         // Nothing will decide this doubt, so it is none. That not all is ours that was applied is more than a doubt as long as
         // nobody may find out.
         (Some(_), Reason::Drifted { drift: Drift::Written, .. }) if !input.foresees => {
@@ -189,25 +175,13 @@ fn held(input: &Input<'_>, (action, reason): (Action, Reason)) -> (Action, Reaso
     }
 }
 
-pub(super) fn hold(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Hold> {
-    match (cluster, mode) {
-        (ClusterState::Maintaining, _) => Some(Hold::ClusterMaintaining),
-        // Between the commit that removes it and its render, apps still seem to be placed there.
-        (ClusterState::Removed, _) => Some(Hold::ClusterRemoved),
-        (ClusterState::Ready, _) if paused => Some(Hold::Paused),
-        // Last: who only looks is told what will hold the writes afterwards, too.
-        (ClusterState::Ready, Mode::Observe) => Some(Hold::ObserveMode),
-        (ClusterState::Ready, Mode::Enforce) => None,
-    }
-}
-
 fn decide(
     input: &Input<'_>,
     object: &RenderedObject,
     live: Option<&Live>,
     autoscaled: bool,
 ) -> (Action, Reason) {
-    if input.unmanaged {
+    if input.settings.unmanaged {
         return (Action::Skip, Reason::Unmanaged);
     }
     if let Some(taint) = input.kept_out {
@@ -307,7 +281,7 @@ fn said_replicas(object: &RenderedObject) -> Option<i64> {
 fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscaled: bool) -> (Action, Reason) {
     let is_said = !autoscaled && said_replicas(object).is_some();
     let fields = || live.changes().map(|changes| ForeignField::words(&changes.fields)).unwrap_or_default();
-    match (drift::of(live, is_said), input.drift) {
+    match (drift::of(live, is_said), input.settings.drift) {
         (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Repair) if drift.is_doubt() && input.asked_lately.contains(&object.id) => {
             (Action::Unchanged, Reason::AskedLately)
@@ -335,7 +309,8 @@ fn target_of_autoscaler(object: &RenderedObject) -> Option<(Option<&str>, String
 /// Found under this name, without our label.
 fn against_stranger(input: &Input<'_>, object: &RenderedObject, stranger: &Stranger) -> (Action, Reason) {
     let ours = labels::field_manager(input.instance);
-    let takeover = stranger.takeover.as_ref().filter(|takeover| input.adopt && takeover.hash == object.hash);
+    let takeover =
+        stranger.takeover.as_ref().filter(|takeover| input.settings.adopt && takeover.hash == object.hash);
     if stranger.managers.contains(&ours) {
         // A takeover that did not come to its end left our entry and no label: an apply without force could be
         // in conflict for ever.
@@ -350,7 +325,7 @@ fn against_stranger(input: &Input<'_>, object: &RenderedObject, stranger: &Stran
     if let Some(name) = other.filter(|name| !name.is_empty()) {
         return (Action::Refuse, Reason::OtherInstance { name: name.to_owned() });
     }
-    if !input.adopt {
+    if !input.settings.adopt {
         return (Action::Refuse, Reason::NotOurs { managers: stranger.managers.clone() });
     }
     match takeover {

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::compute::hold;
 use super::prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval};
+use super::settings::hold;
 use super::{Action, Hold, Reason, Turn};
 use crate::model::{
     AppId, Approval, ApprovedAction, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId,

@@ -19,6 +19,7 @@ pub mod phase;
 pub mod prune;
 mod reason;
 mod replacement;
+mod settings;
 mod shared;
 mod step;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use phase::Phase;
 pub use prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval, candidates, rendered_digest};
 pub use reason::{Hold, Reason};
 pub use replacement::objection as objection_to_replacing;
+pub use settings::ApplySettings;
 pub use shared::{Pending, is_waited_for};
 pub use step::{Left, Plan, Step};
 pub use turns::Turn;

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use super::compute::hold;
 use super::{Action, Input, Reason, Step, drift};
 use crate::model::{Digest, Hook, InstallMark, Live, ObjectId, Occasion, labels};
 
@@ -99,7 +98,7 @@ pub fn mark(
         }
     }
     let is_left = |step: &Step| step.action == Action::Unchanged || step.is_hook_not_due();
-    let is_held = hold(input.mode, input.cluster_state, input.paused).is_some();
+    let is_held = input.settings.hold().is_some();
     if !has_ended || is_held || !steps.iter().all(is_left) {
         return;
     }

@@ -26,10 +26,10 @@ use crate::apply::{self, Destination, OwnNamespace, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
-    AppId, Capabilities, ClusterState, DriftMode, FieldPath, IgnoreRule, Ignores, Live, Mode, ObjectId,
-    Observation, Rendered, RenderedObject, Stranger, Taint, Takeover, ignored, labels,
+    AppId, Capabilities, FieldPath, Ignores, Live, Mode, ObjectId, Observation, Rendered, RenderedObject,
+    Stranger, Takeover, ignored, labels,
 };
-use crate::plan::{self, Difference, Pending, Plan};
+use crate::plan::{self, ApplySettings, Difference, Pending, Plan};
 use crate::render::Claims;
 
 /// How many lookups are under way at once.
@@ -45,24 +45,15 @@ pub struct Job {
     pub rules: Arc<Rules>,
     /// Which fields apps leave to others.
     pub ignores: Arc<Ignores>,
-    pub mode: Mode,
-    pub paused: bool,
-    pub unmanaged: bool,
-    /// The taint that keeps the app out of the cluster, where nothing of it is.
-    pub kept_out: Option<Taint>,
-    pub in_waves: bool,
-    pub adopt: bool,
-    pub drift: DriftMode,
-    pub force: bool,
+    pub settings: Arc<ApplySettings>,
+    /// Nothing of the app is in the cluster, and a taint keeps it out.
+    pub kept_out: bool,
     /// The namespace of the app, when it may be made.
     pub own_namespace: Option<OwnNamespace>,
-    pub replace: bool,
-    pub ignore: Vec<IgnoreRule>,
     /// What earlier commits rendered.
     pub history: Arc<History>,
     /// What the cluster says of itself.
     pub facts: Option<Arc<Capabilities>>,
-    pub cluster_state: ClusterState,
     pub rendered: Arc<Rendered>,
     /// At least the objects of this app and those that it renders.
     pub observation: Observation,
@@ -137,7 +128,7 @@ struct LookUp {
 pub async fn run(job: Job) -> Outcome {
     let mut observation = job.observation.clone();
     let mut waited = BTreeSet::new();
-    if job.mode == Mode::Enforce && !job.paused && job.cluster_state == ClusterState::Ready {
+    if job.settings.hold().is_none() {
         // What was not there some time ago may be somebody's by now, and what was somebody's may be another:
         // who writes looks again first. What waits for others of its app is not written now.
         let plan = preview(&job);
@@ -166,7 +157,7 @@ pub async fn run(job: Job) -> Outcome {
         }
         plan = plan::compute(&input(&job, &observation));
     }
-    let receipts = if error.is_none() && !put_off && job.mode == Mode::Enforce {
+    let receipts = if error.is_none() && !put_off && job.settings.mode == Mode::Enforce {
         let manager = labels::field_manager(&job.instance);
         let past = job.past();
         apply::run(job.destination(&manager, &past), &plan, &job.rendered).await
@@ -192,20 +183,11 @@ pub fn preview(job: &Job) -> Plan {
 fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
     plan::Input {
         instance: &job.instance,
-        mode: job.mode,
-        paused: job.paused,
-        unmanaged: job.unmanaged,
-        kept_out: job.kept_out.as_ref(),
-        in_waves: job.in_waves,
-        adopt: job.adopt,
-        drift: job.drift,
-        force: job.force,
-        replace: job.replace,
-        ignore: &job.ignore,
+        settings: &job.settings,
+        kept_out: job.settings.taint.as_ref().filter(|_| job.kept_out),
         asked_lately: &job.asked_lately,
         kinds_may_come: job.kinds_may_come,
         foresees: job.foresees,
-        cluster_state: job.cluster_state,
         rendered: &job.rendered,
         observation,
         claims: &job.shared.claims,
@@ -219,7 +201,7 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
 async fn look_up(job: &Job, observation: &Observation) -> LookUp {
     use futures::{FutureExt as _, StreamExt as _};
     let mut requests = Vec::new();
-    let unknown = plan::unknown_objects(&job.rendered, observation, job.adopt);
+    let unknown = plan::unknown_objects(&job.rendered, observation, job.settings.adopt);
     job.client.announce(unknown.iter().map(|object| &object.id));
     // Nobody waits for what is left of it any more, or the server asked to be left alone: it is looked up another time.
     let is_over = || job.cancelled.is_cancelled() || job.client.held_off(Instant::now()).is_some();
@@ -270,11 +252,12 @@ async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Res
         let whole = if is_whole { Some(&found) } else { read.as_ref() };
         stranger.replicas = whole.and_then(|whole| ownership::replicas_of(whole, &manager));
     }
-    if job.adopt {
+    if job.settings.adopt {
         let effect = match takeover::made_by(&found) {
             Some(why) => Err(why),
             None => {
-                let left: Vec<FieldPath> = ignored(&job.ignore, &object.id).into_iter().cloned().collect();
+                let left: Vec<FieldPath> =
+                    ignored(&job.settings.ignore, &object.id).into_iter().cloned().collect();
                 let revision = &job.rendered.revision;
                 takeover::foresee(&job.client, resource, &manager, object, revision, &left).await?
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::{
-    app, empty, lines, live, object, parse, pending, plan_with, rendered, with_absent, with_live,
+    app, empty, lines, live, object, parse, pending, plan_with, rendered, set, with_absent, with_live,
     with_stranger,
 };
 use crate::model::{ClusterState, Effect, Live, Mode, Observation, Rendered, Takeover};
@@ -118,25 +118,29 @@ fn holds_show_what_would_be_done() {
     let absent = with_absent(empty(), &[PAY]);
     check_with(
         &absent,
-        |input| input.mode = Mode::Observe,
+        |input| set(input, |it| it.mode = Mode::Observe),
         "skip ConfigMap shop/pay: observe mode, would create: new",
     );
     check_with(
         &absent,
-        |input| input.cluster_state = ClusterState::Maintaining,
+        |input| set(input, |it| it.cluster_state = ClusterState::Maintaining),
         "skip ConfigMap shop/pay: the cluster is in maintenance, would create: new",
     );
     check_with(
         &absent,
-        |input| input.paused = true,
+        |input| set(input, |it| it.paused = true),
         "skip ConfigMap shop/pay: the app is paused, would create: new",
     );
-    check_with(&absent, |input| input.unmanaged = true, "skip ConfigMap shop/pay: the app is unmanaged");
+    check_with(
+        &absent,
+        |input| set(input, |it| it.unmanaged = true),
+        "skip ConfigMap shop/pay: the app is unmanaged",
+    );
     // Nothing to hold: the truth is shown.
     let same = with_live(empty(), "pay", PAY, "a");
-    check_with(&same, |input| input.paused = true, "unchanged ConfigMap shop/pay: as rendered");
+    check_with(&same, |input| set(input, |it| it.paused = true), "unchanged ConfigMap shop/pay: as rendered");
 
-    let plan = plan_with(&rendered("pay", &[PAY]), &absent, |input| input.paused = true);
+    let plan = plan_with(&rendered("pay", &[PAY]), &absent, |input| set(input, |it| it.paused = true));
     assert!(plan.is_empty());
     assert_eq!(plan.steps[0].intent(), Action::Create);
 }
@@ -224,7 +228,9 @@ const DEPLOYMENT: &str = "apps/v1/Deployment/shop/pay";
 /// Of an app that wants its changes wave by wave, and renders a Deployment and a ConfigMap.
 #[track_caller]
 fn check_waves(observation: &Observation, expected: [&str; 2]) {
-    let plan = plan_with(&rendered("pay", &[DEPLOYMENT, PAY]), observation, |input| input.in_waves = true);
+    let plan = plan_with(&rendered("pay", &[DEPLOYMENT, PAY]), observation, |input| {
+        set(input, |it| it.in_waves = true)
+    });
     assert_eq!(lines(&plan), expected);
 }
 
@@ -271,7 +277,7 @@ fn with_takeover(
 fn a_takeover_that_did_not_come_to_its_end_goes_on() {
     let observation = with_takeover(&["helm", "tutti-main"], PAY, &[], None);
     let adopted = "adopt ConfigMap shop/pay: taken over from helm, nothing in it changes";
-    check_with(&observation, |input| input.adopt = true, adopted);
+    check_with(&observation, |input| set(input, |it| it.adopt = true), adopted);
     check(&observation, "configure ConfigMap shop/pay: our label is gone from it");
 }
 
@@ -279,7 +285,8 @@ fn a_takeover_that_did_not_come_to_its_end_goes_on() {
 fn a_takeover_says_what_becomes_of_the_pods() {
     let check = |changes: &[&str], replaces_pods: Option<bool>, expected: &str| {
         let observation = with_takeover(&["helm"], PAY, changes, replaces_pods);
-        let plan = plan_with(&rendered("pay", &[PAY]), &observation, |input| input.adopt = true);
+        let plan =
+            plan_with(&rendered("pay", &[PAY]), &observation, |input| set(input, |it| it.adopt = true));
         assert_eq!(plan.steps[0].reason.to_string(), format!("taken over from helm, {expected}"));
     };
     check(&[], Some(false), "nothing in it changes; its pods stay");
@@ -291,7 +298,8 @@ fn a_takeover_says_what_becomes_of_the_pods() {
 
 #[track_caller]
 fn check_refused_in_waves(rendered: &Rendered, observation: &Observation, workload: Option<&str>) {
-    let plan = plan_with(rendered, observation, |input| (input.in_waves, input.adopt) = (true, true));
+    let plan =
+        plan_with(rendered, observation, |input| set(input, |it| (it.in_waves, it.adopt) = (true, true)));
     let refused = plan.steps.iter().find_map(|step| match &step.reason {
         Reason::InWaves { workload } => Some(workload.to_string()),
         _ => None,

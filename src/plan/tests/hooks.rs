@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{empty, lines, live, parse, plan_with, rendered, with_absent};
+use super::{empty, lines, live, parse, plan_with, rendered, set, with_absent};
 use crate::model::{Health, Hook, Mode, Observation, Occasion, Rendered, Stage, Status};
 use crate::plan::{Action, Plan};
 
@@ -200,7 +200,8 @@ fn waits_say_for_what_and_what_would_be() {
     let plan = plan_with(&release(|_, _| {}), &started, |_| {});
     assert_eq!(lines(&plan)[5], "wait Job shop/warm-1: comes when Deployment shop/pay is healthy: new");
     // Who only looks sees both: what holds it, and what would be.
-    let looked = plan_with(&release(|_, _| {}), &seen(&[NAMESPACE]), |input| input.mode = Mode::Observe);
+    let looked =
+        plan_with(&release(|_, _| {}), &seen(&[NAMESPACE]), |input| set(input, |it| it.mode = Mode::Observe));
     assert_eq!(lines(&looked)[2], "skip Job shop/migrate-1: observe mode, would create: new");
     assert_eq!(looked.steps[4].intent(), Action::Create);
     let shown = serde_json::to_value(&plan.steps[5]).unwrap();

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Input, Pending, Plan, compute, is_waited_for};
+use super::{ApplySettings, Input, Pending, Plan, compute, is_waited_for};
 use crate::model::{
     AppId, ClusterName, ClusterState, Digest, DriftMode, Health, Kind, Live, Location, Mode, ObjectId,
-    Observation, Ownership, Rendered, RenderedObject, Revision, Stranger, SyncWave,
+    Observation, Ownership, PruneMode, Rendered, RenderedObject, Revision, Stranger, SyncWave,
 };
 use crate::render::Claims;
 
@@ -147,6 +147,29 @@ fn pending<'a>(renders: impl IntoIterator<Item = &'a Rendered>, observation: &Ob
 
 static NOT_ASKED: BTreeSet<ObjectId> = BTreeSet::new();
 
+static PLAIN: ApplySettings = ApplySettings {
+    mode: Mode::Enforce,
+    cluster_state: ClusterState::Ready,
+    paused: false,
+    unmanaged: false,
+    in_waves: false,
+    adopt: false,
+    drift: DriftMode::Repair,
+    force: false,
+    replace: false,
+    create_namespace: false,
+    prune: PruneMode::WhenHealthy,
+    ignore: Vec::new(),
+    taint: None,
+};
+
+/// Changes the settings of an input.
+fn set(input: &mut Input<'_>, change: impl FnOnce(&mut ApplySettings)) {
+    let mut settings = input.settings.clone();
+    change(&mut settings);
+    input.settings = Box::leak(Box::new(settings));
+}
+
 /// With nothing special set.
 fn input<'a>(
     rendered: &'a Rendered,
@@ -157,20 +180,11 @@ fn input<'a>(
 ) -> Input<'a> {
     Input {
         instance: "main",
-        mode: Mode::Enforce,
-        cluster_state: ClusterState::Ready,
-        paused: false,
-        unmanaged: false,
+        settings: &PLAIN,
         kept_out: None,
-        in_waves: false,
-        drift: DriftMode::Repair,
         asked_lately: &NOT_ASKED,
         kinds_may_come: true,
         foresees: false,
-        adopt: false,
-        force: false,
-        replace: false,
-        ignore: &[],
         rendered,
         observation,
         claims,

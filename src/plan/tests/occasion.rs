@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{empty, lines, live, parse, plan_with, rendered, with_absent, with_stranger};
+use super::{empty, lines, live, parse, plan_with, rendered, set, with_absent, with_stranger};
 use crate::model::{
     Digest, DriftMode, Health, Hook, InstallMark, Observation, Occasion, Rendered, Stage, Status,
 };
@@ -150,9 +150,9 @@ fn installation_that_is_over_stays_so() {
     check(&unwell, &[SKIPPED]);
     let mut edited = seen(&[main[0], unwell[1], main[2], unwell[3]]);
     edited.objects.values_mut().map(Arc::make_mut).for_each(|live| live.settled = None);
-    let reported = |input: &mut Input<'_>| input.drift = DriftMode::Ignore;
+    let reported = |input: &mut Input<'_>| set(input, |it| it.drift = DriftMode::Ignore);
     assert!(plan_with(&release(), &edited, reported).is_empty());
-    let paused = |input: &mut Input<'_>| input.paused = true;
+    let paused = |input: &mut Input<'_>| set(input, |it| it.paused = true);
     assert!(
         lines(&plan_with(&release(), &seen(&[main[0], unwell[1], main[2], unwell[3]]), paused))
             .iter()

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{app, empty, lines, object, parse, plan_with, rendered, with_absent, with_live};
+use super::{app, empty, lines, object, parse, plan_with, rendered, set, with_absent, with_live};
 use crate::model::{
     Digest, FieldPath, IgnoreRule, IgnoreTarget, Ignored, Immutable, LiveReplicas, Mode, Observation,
     Rendered, Revision, Scaler,
 };
-use crate::plan::{Input, Plan, SentReplicas, Step};
+use crate::plan::{ApplySettings, Input, Plan, SentReplicas, Step};
 
 const PAY: &str = "apps/v1/Deployment/shop/pay";
 
@@ -26,10 +26,16 @@ fn only(plan: &Plan) -> &Step {
     step
 }
 
+/// The settings of an app that leaves these fields to others.
+fn ignoring(rules: &[IgnoreRule]) -> ApplySettings {
+    ApplySettings { ignore: rules.to_vec(), ..super::PLAIN.clone() }
+}
+
 #[test]
 fn force_is_said_by_the_object_or_its_app() {
     let check = |observation: &Observation, annotations: Value, force: bool, expected: bool| {
-        let plan = plan_with(&annotated(PAY, &annotations), observation, |input| input.force = force);
+        let plan =
+            plan_with(&annotated(PAY, &annotations), observation, |input| set(input, |it| it.force = force));
         assert_eq!(only(&plan).force, expected, "{annotations} {force}");
         let shown = serde_json::to_value(&plan).expect("JSON");
         assert_eq!(shown["steps"][0].get("force"), expected.then_some(&json!(true)));
@@ -46,8 +52,9 @@ fn force_is_said_by_the_object_or_its_app() {
 #[test]
 fn a_plan_by_force_is_another_plan() {
     let changed = with_live(empty(), "pay", PAY, "b");
-    let digest =
-        |force: bool| plan_with(&rendered("pay", &[PAY]), &changed, |input| input.force = force).digest();
+    let digest = |force: bool| {
+        plan_with(&rendered("pay", &[PAY]), &changed, |input| set(input, |it| it.force = force)).digest()
+    };
     assert_ne!(digest(true), digest(false));
 }
 
@@ -66,7 +73,7 @@ fn what_cannot_change_is_replaced_only_where_git_says_so() {
         let plan = plan_with(&annotated(name, &json!({})), observation, change);
         assert_eq!(lines(&plan), [expected]);
     };
-    let replace = |input: &mut Input<'_>| input.replace = true;
+    let replace = |input: &mut Input<'_>| set(input, |it| it.replace = true);
     let uid = format!("uid-{PAY}");
     let configure = "configure Deployment shop/pay: rendered ca978112ca1b, applied 3e23e8160039";
     check(PAY, &refused(PAY, "a", &uid), &|_| {}, configure);
@@ -79,8 +86,8 @@ fn what_cannot_change_is_replaced_only_where_git_says_so() {
         PAY,
         &refused(PAY, "a", &uid),
         &|input| {
-            input.replace = true;
-            input.mode = Mode::Observe;
+            set(input, |it| it.replace = true);
+            set(input, |it| it.mode = Mode::Observe);
         },
         "skip Deployment shop/pay: observe mode, would delete: deleted and created anew, as spec.selector cannot change",
     );
@@ -113,8 +120,9 @@ fn what_cannot_change_is_replaced_only_where_git_says_so() {
 fn an_annotation_decides_over_the_replacement_of_one_object() {
     let check = |value: &str, replace: bool, expected: &str| {
         let rendered = annotated(PAY, &json!({"tutti.dev/replace": value}));
-        let plan =
-            plan_with(&rendered, &refused(PAY, "a", &format!("uid-{PAY}")), |input| input.replace = replace);
+        let plan = plan_with(&rendered, &refused(PAY, "a", &format!("uid-{PAY}")), |input| {
+            set(input, |it| it.replace = replace)
+        });
         assert_eq!(only(&plan).action.as_str(), expected);
     };
     check("true", false, "delete");
@@ -143,8 +151,10 @@ fn fields_that_are_left_to_others_are_known_by_the_rules_they_were_looked_at_wit
         let claims = crate::render::Claims::default();
         let pending = super::pending([&rendered], observation);
         let unrendered = std::collections::BTreeSet::new();
-        let input =
-            Input { ignore: rules, ..super::input(&rendered, observation, &claims, &pending, &unrendered) };
+        let input = Input {
+            settings: &ignoring(rules),
+            ..super::input(&rendered, observation, &claims, &pending, &unrendered)
+        };
         only(&crate::plan::compute(&input)).left.clone()
     };
     assert_eq!(left(&changed, &image).known.as_deref(), Some(&ignored));
@@ -166,8 +176,10 @@ fn replicas_that_are_left_to_others_are_those_of_an_autoscaler() {
         let claims = crate::render::Claims::default();
         let pending = super::pending([&rendered], &changed);
         let unrendered = std::collections::BTreeSet::new();
-        let input =
-            Input { ignore: rules, ..super::input(&rendered, &changed, &claims, &pending, &unrendered) };
+        let input = Input {
+            settings: &ignoring(rules),
+            ..super::input(&rendered, &changed, &claims, &pending, &unrendered)
+        };
         assert_eq!(only(&crate::plan::compute(&input)).replicas, expected, "{owner:?}");
     };
     for path in ["/spec/replicas", "/spec"] {
