@@ -23,7 +23,7 @@ mod taking;
 mod tests;
 mod without_apply;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
@@ -108,10 +108,12 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
         .collect();
 
     let mut receipts = Vec::with_capacity(steps.len());
-    let mut failed = false;
+    let mut failed: BTreeSet<&str> = BTreeSet::new();
     for turn in steps.chunk_by(|one, next| one.0.turn() == next.0.turn()) {
         let mut requests = Vec::with_capacity(turn.len());
         for (step, object) in turn {
+            // One unit builds on nothing of another.
+            let failed = failed.contains(&*step.unit);
             let request = async move {
                 // What is put back was applied once: it does not build on what failed.
                 let is_repair = matches!(step.reason, Reason::Drifted { .. });
@@ -134,7 +136,10 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
         let stops = |result: &Result<Done, NotDone>| {
             result.as_ref().is_err_and(|it| !matches!(it, NotDone::HeldOff { only_group: true }))
         };
-        failed |= applied.iter().any(|receipt| stops(&receipt.result));
+        let stopped: BTreeSet<&ObjectId> =
+            applied.iter().filter(|receipt| stops(&receipt.result)).map(|receipt| &receipt.object).collect();
+        let of_turn = turn.iter().filter(|(step, _)| stopped.contains(&step.object));
+        failed.extend(of_turn.map(|(step, _)| &*step.unit));
         receipts.extend(applied);
     }
     receipts

@@ -55,6 +55,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let shown = tokio::spawn(progress::show(session.overview.clone()));
     let (ending, overview) = session.finish().await?;
     shown.abort();
+    // What it is about to print comes before the reason of the end.
+    let _ = shown.await;
     if let Ending::Unreadable(error) = ending {
         return Err(Unreadable(error).into());
     }

@@ -24,6 +24,7 @@ mod shipped;
 #[cfg(test)]
 mod tests;
 mod vanished;
+pub mod waves;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,6 +35,7 @@ pub use assemble::assemble;
 pub use placement::{files_of, placement, selector};
 pub use replicas::{Division, divide};
 pub use vanished::{Gone, LookBack, Vanished};
+pub use waves::{Wave, Waves};
 
 use crate::health;
 use crate::manifest::Manifests;

@@ -1,4 +1,4 @@
-//! A person's word on what is no longer rendered: deletes above the cap, or that it stays.
+//! What a person approves: deletes above the cap, that objects stay, that a rollout goes on.
 
 use serde::Serialize;
 use serde_json::json;
@@ -53,4 +53,26 @@ impl Approval {
             "app": self.app.to_string(), "action": "delete", "rendered": self.rendered.to_string(), "objects": objects,
         }))
     }
+}
+
+/// What is approved of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RolloutAction {
+    /// Waves may open, up to and with this one.
+    Open { through: String },
+    /// A digest that was refused starts again.
+    Retry,
+}
+
+/// Approves a rollout of one version of an app.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RolloutApproval {
+    pub name: String,
+    pub app: AppId,
+    pub action: RolloutAction,
+    /// Of the contents of all units of the app: another version needs another approval.
+    pub digest: Digest,
+    #[serde(skip)]
+    pub location: Option<Location>,
 }

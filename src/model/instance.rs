@@ -48,6 +48,17 @@ pub enum DriftMode {
     Ignore,
 }
 
+/// How a change of an app without an order of its own reaches its clusters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DefaultRollout {
+    /// Ring after ring, where there are rings.
+    #[default]
+    Rings,
+    /// All clusters at once.
+    Together,
+}
+
 /// The forge that the config repository lives on; only Gitea yet (Forgejo speaks the same).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -77,12 +88,19 @@ pub struct Defaults {
     pub force: bool,
     /// Namespaces of apps are made where they are missing.
     pub create_namespace: bool,
+    pub rollout: DefaultRollout,
 }
 
 impl Default for Defaults {
     fn default() -> Self {
-        let (prune, drift) = (PruneMode::default(), DriftMode::default());
-        Self { namespace: "default".to_owned(), prune, drift, force: false, create_namespace: false }
+        Self {
+            namespace: "default".to_owned(),
+            prune: PruneMode::default(),
+            drift: DriftMode::default(),
+            force: false,
+            create_namespace: false,
+            rollout: DefaultRollout::default(),
+        }
     }
 }
 

@@ -32,6 +32,7 @@ pub mod rendered;
 pub mod rings;
 pub mod rollout;
 pub mod route;
+pub mod scale;
 pub mod sealed;
 pub mod secret_values;
 pub mod selector;
@@ -43,7 +44,7 @@ pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
     WorkloadKind,
 };
-pub use approval::{Approval, ApprovedAction, ApprovedObject};
+pub use approval::{Approval, ApprovedAction, ApprovedObject, RolloutAction, RolloutApproval};
 pub use body::Body;
 pub use capabilities::{Capabilities, KindFacts, KindsByName, KubeVersion, Questions};
 pub use chart::{
@@ -59,7 +60,8 @@ pub use hook::{Hook, InstallMark, Occasion, Stage};
 pub use ignore::{FieldPath, IgnoreRule, IgnoreTarget, Ignores, PathStep, ignored};
 pub use image::{ImageReference, image_tag, retag, with_version};
 pub use instance::{
-    Caps, ChartRepository, Defaults, DriftMode, Forge, Instance, Mode, PruneMode, Receiver, SecretRef,
+    Caps, ChartRepository, DefaultRollout, Defaults, DriftMode, Forge, Instance, Mode, PruneMode, Receiver,
+    SecretRef,
 };
 pub use keys::Keys;
 pub use mark::Mark;
@@ -78,6 +80,7 @@ pub use rollout::{
     After, GroupOrder, OnFailure, Rollout, RolloutGroup, Share, WaveLimits, WaveOrder, WaveRule,
 };
 pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
+pub use scale::Scale;
 pub use sealed::{Sealed, hide_both, hide_changed, is_secret, masked};
 pub use secret_values::SecretValues;
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};

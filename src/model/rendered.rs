@@ -31,6 +31,8 @@ pub struct RenderedObject {
     pub wave: SyncWave,
     /// Group and kind, of the definition of a custom kind. Definitions are long, and this is asked of all objects.
     pub defines: Option<(Box<str>, Box<str>)>,
+    /// The podSets that render it alike; empty where no podSet does.
+    pub pod_sets: Arc<[Arc<str>]>,
 }
 
 impl RenderedObject {
@@ -47,6 +49,7 @@ impl RenderedObject {
             hook: None,
             wave: SyncWave::default(),
             defines: None,
+            pod_sets: Arc::default(),
         }
     }
 
@@ -87,6 +90,16 @@ impl RenderedObject {
     }
 }
 
+/// Kinds that lead requests to pods.
+fn routes_traffic(id: &ObjectId) -> bool {
+    match (&*id.group, &*id.kind) {
+        ("", kind) => kind == "Service",
+        ("networking.k8s.io" | "extensions", kind) => kind == "Ingress",
+        ("gateway.networking.k8s.io", kind) => kind.ends_with("Route"),
+        _ => false,
+    }
+}
+
 impl fmt::Debug for RenderedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RenderedObject")
@@ -105,6 +118,8 @@ pub struct Rendered {
     pub cluster: ClusterName,
     /// The last commit that changed anything that this render read.
     pub revision: Revision,
+    /// The podSets of an AppSet here, in the order of the waves: each is a unit. Empty for every other app, which is one unit.
+    pub pod_sets: Arc<[Arc<str>]>,
     /// Shared by all clusters that the app renders to the same for.
     pub objects: Arc<[RenderedObject]>,
     /// Every patch that was tried, by its place: whether it fitted any object. One that fits none of no
@@ -122,6 +137,18 @@ impl Rendered {
         self.objects.get(place)
     }
 
+    /// The unit that an object belongs to, by the name of its podSet; empty where the app is one unit. What several podSets
+    /// render alike is of the first one in the order of the waves; what sends traffic to all of them, of the last.
+    pub fn unit_of<'a>(&'a self, object: &'a RenderedObject) -> &'a str {
+        if let [only] = &*object.pod_sets {
+            return only;
+        }
+        let renders = |pod_set: &&Arc<str>| object.pod_sets.is_empty() || object.pod_sets.contains(pod_set);
+        let mut owners = self.pod_sets.iter().filter(renders);
+        let owner = if routes_traffic(&object.id) { owners.next_back() } else { owners.next() };
+        owner.map_or("", |name| name)
+    }
+
     /// Over ids and hashes of all objects.
     pub fn digest(&self) -> Digest {
         Digest::of_json(&json!(
@@ -130,5 +157,42 @@ impl Rendered {
                 .map(|object| [object.id.origin(), object.hash.to_string()])
                 .collect::<Vec<_>>()
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn object_of_several_pod_sets_is_of_one_unit() {
+        let names = |names: &[&str]| -> Arc<[Arc<str>]> { names.iter().map(|name| (*name).into()).collect() };
+        let check = |kind: (&str, &str), pod_sets: &[&str], of: &[&str], expected: &str| {
+            let body =
+                json!({"apiVersion": kind.0, "kind": kind.1, "metadata": {"name": "a", "namespace": "b"}});
+            let object = RenderedObject { pod_sets: names(of), ..RenderedObject::of_test(&body, None) };
+            let rendered = Rendered {
+                app: AppId::new("shop", "pay"),
+                cluster: ClusterName::from("bj1"),
+                revision: Revision::from("c0ffee"),
+                pod_sets: names(pod_sets),
+                objects: Arc::default(),
+                patches: Arc::default(),
+                questions: Arc::default(),
+                warnings: Arc::default(),
+            };
+            assert_eq!(rendered.unit_of(&object), expected, "{kind:?} {of:?}");
+        };
+        let (map, service) = (("v1", "ConfigMap"), ("v1", "Service"));
+        let route = ("gateway.networking.k8s.io/v1", "HTTPRoute");
+        let waves = ["canary", "blue", "green"];
+        check(map, &waves, &["blue"], "blue");
+        check(map, &waves, &["green", "blue"], "blue");
+        check(service, &waves, &["blue", "canary"], "blue");
+        check(route, &waves, &["blue", "canary"], "blue");
+        // Of no podSet: of all.
+        check(("networking.k8s.io/v1", "Ingress"), &waves, &[], "green");
+        check(map, &waves, &[], "canary");
+        check(service, &[], &[], "");
     }
 }

@@ -2,13 +2,16 @@
 
 use serde::Serialize;
 
-use super::{Location, Selector};
+use super::{Location, Selector, WaveLimits};
 
 /// One ring: the clusters that a version reaches together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ring {
     pub name: String,
     pub clusters: Selector,
+    /// Of the wave that it is for apps without waves of their own.
+    #[serde(skip_serializing_if = "WaveLimits::are_none")]
+    pub limits: WaveLimits,
 }
 
 /// The rings of the config repository, first to last.

@@ -23,6 +23,9 @@ pub struct Rollout {
     /// The first installation goes wave by wave too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gate_first: bool,
+    /// Of `canaryClusters`, else of `updateStrategy`.
+    #[serde(skip)]
+    pub location: Option<Location>,
 }
 
 /// Where the order of the waves comes from.
@@ -82,6 +85,13 @@ pub struct WaveLimits {
     pub confirm: bool,
 }
 
+impl WaveLimits {
+    /// It has none of them.
+    pub fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// `3`, or `25%` of the units of a wave, rounded up and at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -139,6 +149,10 @@ impl RolloutGroup {
 impl Rollout {
     /// As that of a Deployment.
     pub const DEADLINE: Duration = Duration::from_secs(600);
+    /// The wave of the canary podSets in `canaryClusters`.
+    pub const FIRST: &str = "first";
+    /// The last wave: what no other wave selects.
+    pub const REST: &str = "rest";
 
     pub fn deadline(&self) -> Duration {
         self.progress_deadline.unwrap_or(Self::DEADLINE)
@@ -149,7 +163,10 @@ impl Rollout {
         match &self.order {
             WaveOrder::Default => true,
             WaveOrder::Groups(groups) => {
-                groups.groups.is_empty() && groups.canary_clusters.is_empty() && !groups.needs_confirmation
+                groups.groups.is_empty()
+                    && groups.canary_clusters.is_empty()
+                    && !groups.needs_confirmation
+                    && groups.limits.are_none()
             }
             WaveOrder::Waves(waves) => waves.is_empty(),
         }

@@ -1,9 +1,10 @@
 //! One app on one cluster: what to do with each object that it renders.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::turns::{Barriers, Turn};
 use super::{
@@ -11,8 +12,8 @@ use super::{
     replacement, waves,
 };
 use crate::model::{
-    AppId, DriftMode, FieldPath, ForeignField, IgnoreRule, Kind, Live, ObjectId, Observation, Rendered,
-    RenderedObject, Revision, Status, Stranger, Taint, Takeover, ignored, labels,
+    AppId, Digest, DriftMode, FieldPath, ForeignField, IgnoreRule, Kind, Live, ObjectId, Observation,
+    Rendered, RenderedObject, Revision, Status, Stranger, Taint, Takeover, ignored, labels,
 };
 use crate::render::Claims;
 
@@ -62,28 +63,68 @@ pub fn unknown_objects<'a>(
     rendered.objects.iter().filter(|object| !known(object) && can_be_asked(object)).collect()
 }
 
+/// The objects of one unit: what changes as a whole, with its own hooks and sync waves.
+#[derive(Debug)]
+pub struct Unit<'a> {
+    pub name: Arc<str>,
+    pub objects: Vec<&'a RenderedObject>,
+    /// There is no other unit of the app on the cluster.
+    pub is_only: bool,
+}
+
+impl<'a> Unit<'a> {
+    pub fn all(rendered: &'a Rendered) -> Vec<Self> {
+        if rendered.pod_sets.len() <= 1 {
+            let name = rendered.pod_sets.first().cloned().unwrap_or_default();
+            return vec![Self { name, objects: rendered.objects.iter().collect(), is_only: true }];
+        }
+        let mut units: BTreeMap<&str, Vec<&RenderedObject>> = BTreeMap::new();
+        for object in &*rendered.objects {
+            units.entry(rendered.unit_of(object)).or_default().push(object);
+        }
+        let is_only = units.len() == 1;
+        units.into_iter().map(|(name, objects)| Self { name: name.into(), objects, is_only }).collect()
+    }
+
+    /// Over what its objects are, without how many pods they run.
+    pub fn release(&self) -> Digest {
+        let object = |object: &&RenderedObject| [object.id.origin(), object.content().to_string()];
+        Digest::of_json(&json!(self.objects.iter().map(object).collect::<Vec<_>>()))
+    }
+}
+
+fn in_order(one: &Step, other: &Step) -> Ordering {
+    (one.turn(), &one.object).cmp(&(other.turn(), &other.object))
+}
+
 /// The plan without prunes.
 pub fn compute(input: &Input<'_>) -> Plan {
     let Input { instance, rendered, observation, .. } = *input;
     let waits =
         input.settings.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
-    let release = rendered.digest();
-    let release_phase = occasion::of(input, &release);
-    let barriers = Barriers::of(input, release_phase);
+    let units = Unit::all(rendered);
     let targets: Vec<_> = rendered.objects.iter().filter_map(target_of_autoscaler).collect();
     let autoscaled =
         targets.iter().map(|(namespace, kind, name)| (*namespace, kind.as_str(), name.as_str())).collect();
-    let mut steps: Vec<Step> =
-        rendered.objects.iter().map(|object| step(input, waits, &barriers, &autoscaled, object)).collect();
-    steps.sort_by(|one, other| (one.turn(), &one.object).cmp(&(other.turn(), &other.object)));
-    if let Some(release_phase) = release_phase {
-        occasion::mark(input, &release, release_phase, barriers.are_past(), &mut steps);
+    let mut steps = Vec::with_capacity(rendered.objects.len());
+    for unit in &units {
+        let release_phase = occasion::of(input, unit);
+        let barriers = Barriers::of(input, unit, release_phase);
+        let of_unit =
+            unit.objects.iter().map(|object| step(input, waits, &barriers, &autoscaled, unit, object));
+        let mut of_unit: Vec<Step> = of_unit.collect();
+        if let Some(release_phase) = release_phase {
+            of_unit.sort_by(in_order);
+            occasion::mark(input, unit, release_phase, barriers.are_past(), &mut of_unit);
+        }
+        steps.append(&mut of_unit);
     }
+    steps.sort_by(in_order);
     Plan {
         app: rendered.app.clone(),
         cluster: rendered.cluster.clone(),
         revision: rendered.revision.clone(),
-        rendered: release,
+        rendered: rendered.digest(),
         steps,
     }
 }
@@ -94,6 +135,7 @@ fn step(
     waits: Option<&ObjectId>,
     barriers: &Barriers<'_>,
     autoscaled: &BTreeSet<Named<'_>>,
+    unit: &Unit<'_>,
     object: &RenderedObject,
 ) -> Step {
     let phase = Phase::of(&object.id);
@@ -128,6 +170,7 @@ fn step(
     let unlabelled = stranger.filter(|_| matches!(reason.cause(), Reason::LabelsMissing));
     let mut step = Step {
         object: object.id.clone(),
+        unit: Arc::clone(&unit.name),
         kind: object.kind.clone(),
         phase,
         hook: object.hook,

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use super::compute::Unit;
 use super::{Action, Input, Reason, Step, drift};
-use crate::model::{Digest, Hook, InstallMark, Live, ObjectId, Occasion, labels};
+use crate::model::{Hook, InstallMark, Live, ObjectId, Occasion, labels};
 
 /// Which hooks come now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +19,15 @@ pub enum ReleasePhase {
 }
 
 /// `None` where no hook asks.
-pub fn of(input: &Input<'_>, release: &Digest) -> Option<ReleasePhase> {
-    let objects = &input.rendered.objects;
+pub fn of(input: &Input<'_>, unit: &Unit<'_>) -> Option<ReleasePhase> {
+    let objects = &unit.objects;
     let asks = |hook: &Hook| hook.occasion != Occasion::Each;
     if !objects.iter().any(|object| object.hook.as_ref().is_some_and(asks)) {
         return None;
     }
     let app = input.rendered.app.to_string();
-    let marks: Vec<Option<&InstallMark>> = main_marks(input, &app).collect();
+    let release = &unit.release();
+    let marks: Vec<Option<&InstallMark>> = main_marks(input, unit, &app).collect();
     if marks.is_empty() {
         return Some(ReleasePhase::Install);
     }
@@ -47,11 +49,16 @@ pub fn of(input: &Input<'_>, release: &Digest) -> Option<ReleasePhase> {
     Some(if is_this || is_unfinished() { ReleasePhase::Install } else { ReleasePhase::Upgrade })
 }
 
-/// The marks of all that is there of the app, but its hooks.
-fn main_marks<'i>(input: &'i Input<'_>, app: &'i str) -> impl Iterator<Item = Option<&'i InstallMark>> {
+/// The marks of all that is there of the unit, but its hooks. Of an object that is no longer rendered nobody knows its unit: it
+/// counts where there is but one.
+fn main_marks<'i>(
+    input: &'i Input<'_>,
+    unit: &'i Unit<'_>,
+    app: &'i str,
+) -> impl Iterator<Item = Option<&'i InstallMark>> {
     let observation = input.observation;
     let manager = labels::field_manager(input.instance);
-    let rendered = input.rendered.objects.iter().filter(|object| object.hook.is_none());
+    let rendered = unit.objects.iter().filter(|object| object.hook.is_none());
     let rendered = rendered.filter_map(move |object| match observation.objects.get(&object.id) {
         Some(live) if live.deleting => None,
         Some(live) => Some(live.install.as_deref().filter(|_| *live.app == *app)),
@@ -63,7 +70,11 @@ fn main_marks<'i>(input: &'i Input<'_>, app: &'i str) -> impl Iterator<Item = Op
     });
     let is_left = move |(id, live): &(&ObjectId, &Arc<Live>)| {
         let is_of_hook = live.is_ended_run || live.install.as_ref().is_some_and(|mark| mark.is_of_hook);
-        *live.app == *app && !live.deleting && !is_of_hook && input.rendered.object(id).is_none()
+        unit.is_only
+            && *live.app == *app
+            && !live.deleting
+            && !is_of_hook
+            && input.rendered.object(id).is_none()
     };
     rendered.chain(observation.objects.iter().filter(is_left).map(|(_, live)| live.install.as_deref()))
 }
@@ -86,14 +97,15 @@ const SAYERS: usize = 2;
 /// and do not, are applied once more, if they are as they were applied. So it is at upgrades too, before what said it goes.
 pub fn mark(
     input: &Input<'_>,
-    release: &Digest,
+    unit: &Unit<'_>,
     release_phase: ReleasePhase,
     has_ended: bool,
     steps: &mut [Step],
 ) {
     if release_phase != ReleasePhase::Upgrade {
+        let release = unit.release();
         for step in &mut *steps {
-            let mark = InstallMark::new(release, step.hook.is_some());
+            let mark = InstallMark::new(&release, step.hook.is_some());
             step.install = Some(mark.over(release_phase == ReleasePhase::Installed));
         }
     }
@@ -103,7 +115,7 @@ pub fn mark(
         return;
     }
     let app = input.rendered.app.to_string();
-    let known = main_marks(input, &app).flatten().find(|mark| mark.is_over);
+    let known = main_marks(input, unit, &app).flatten().find(|mark| mark.is_over);
     let live = |step: &Step| input.observation.objects.get(&step.object).filter(|_| step.hook.is_none());
     // What has no mark is of an upgrade.
     let says_so = |live: &Live| live.install.as_ref().is_none_or(|mark| mark.is_over);

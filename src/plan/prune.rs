@@ -168,6 +168,7 @@ impl Decided {
             hook: None,
             wave,
             object,
+            unit: Arc::default(),
             kind,
             action: self.action,
             reason: self.reason.clone(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::prune::{Decided, PruneDecision};
@@ -20,6 +20,9 @@ use crate::model::{
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     pub object: ObjectId,
+    /// The podSet that it belongs to; empty where the app is one unit.
+    #[serde(skip_serializing_if = "str::is_empty", serialize_with = "as_text")]
+    pub unit: Arc<str>,
     pub kind: Kind,
     pub phase: Phase,
     /// When a chart calls the object a hook.
@@ -66,6 +69,10 @@ pub struct Step {
     /// What others did to the live object.
     #[serde(skip)]
     pub changed: Option<Arc<ForeignChanges>>,
+}
+
+fn as_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
 }
 
 /// Fields that are left to others.

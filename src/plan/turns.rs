@@ -3,6 +3,7 @@
 //! Only what would be written is held back, so nothing that is as rendered ever waits; and what was released as rendered is
 //! repaired, whatever became of the hooks since.
 
+use super::compute::Unit;
 use super::occasion::{self, ReleasePhase};
 use super::{Action, Input, Phase, Reason};
 use crate::model::{Hook, Live, ObjectId, RenderedObject, Stage, Status, SyncWave};
@@ -63,8 +64,9 @@ pub struct Barriers<'a> {
 }
 
 impl<'a> Barriers<'a> {
-    pub fn of(input: &Input<'a>, release_phase: Option<ReleasePhase>) -> Self {
-        let objects = &input.rendered.objects;
+    /// Of one unit: another unit holds nothing of it back.
+    pub fn of(input: &Input<'a>, unit: &Unit<'a>, release_phase: Option<ReleasePhase>) -> Self {
+        let objects = &unit.objects;
         let is_hook = |object: &RenderedObject| object.hook.is_some_and(|hook| hook.is_apart());
         let first_wave = objects.iter().filter(|object| !is_hook(object)).map(|object| object.wave).min();
         let first_wave = first_wave.unwrap_or_default();
@@ -76,10 +78,10 @@ impl<'a> Barriers<'a> {
             let live: &Live = input.observation.objects.get(&object.id)?;
             is_as_rendered(object, live, &app).then_some(live)
         };
-        let main = || objects.iter().filter(|object| !is_hook(object));
+        let main = || objects.iter().copied().filter(|object| !is_hook(object));
         let mut open: Vec<_> = objects
             .iter()
-            .filter_map(|object| Some((object.hook.filter(|hook| hook.runs)?, object)))
+            .filter_map(|object| Some((object.hook.filter(|hook| hook.runs)?, *object)))
             .filter(|(_, object)| live(object).is_none_or(|live| live.health.status != Status::Current))
             .filter(|(hook, object)| {
                 occasion::why_not_due(*hook, release_phase).is_none()

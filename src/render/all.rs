@@ -20,6 +20,9 @@ use crate::model::{
 };
 use crate::schedule::{AssignedPodSet, assign};
 
+/// The units of a target.
+type PodSets = Arc<[Arc<str>]>;
+
 /// A target's objects, or why there are none; and the commit that it is told on.
 pub type Render = (Revision, Result<Arc<Rendered>, Vec<Diagnostic>>);
 
@@ -280,13 +283,15 @@ fn one(renderer: &Renderer<'_>, mut task: Task<'_>, same_ground: bool) -> (Known
         let rendered = catch_unwind(AssertUnwindSafe(rendering));
         let (revision, result) =
             rendered.unwrap_or_else(|_| (renderer.snapshot.revision.clone(), Err(crashed(&target))));
-        let result = result.map(|made| match before.get(&target.cluster) {
+        let result = result.map(|(made, pod_sets)| match before.get(&target.cluster) {
             Some((_, Ok(known)))
-                if known.revision == revision && Arc::ptr_eq(&known.objects, &made.objects) =>
+                if known.revision == revision
+                    && Arc::ptr_eq(&known.objects, &made.objects)
+                    && known.pod_sets == pod_sets =>
             {
                 Arc::clone(known)
             }
-            _ => Arc::new(made.into_rendered(&target, revision.clone())),
+            _ => Arc::new(made.into_rendered(&target, revision.clone(), pod_sets)),
         });
         renders.insert(target.cluster, (revision, result));
     }
@@ -393,7 +398,7 @@ fn render(
     inputs: &Arc<Inputs<'_>>,
     target: &Target,
     traces: &mut Traces,
-) -> (Revision, Result<Made, Vec<Diagnostic>>) {
+) -> (Revision, Result<(Made, PodSets), Vec<Diagnostic>>) {
     let blamed = |mistakes| {
         let mistakes = in_order(mistakes);
         (blame(renderer, &mistakes), Err(mistakes))
@@ -407,7 +412,7 @@ fn render(
     let pod_sets = assign(job.app, &target.cluster);
     let basis = Basis { stack: stack.id, pod_sets: &pod_sets, facts: job.site.facts() };
     if let Some(made) = traces.find(&target.cluster, &basis) {
-        return (revision, Ok(made));
+        return (revision, Ok((made, job.pod_sets(&pod_sets))));
     }
     traces.made += 1;
     match job.make(&stack) {
@@ -416,7 +421,7 @@ fn render(
             let trace = Trace { stack: stack.id, pod_sets: pod_sets.clone(), seen, made: made.clone() };
             let number = traces.keep(Arc::new(trace), &basis);
             traces.of_clusters.insert(target.cluster.clone(), number);
-            (revision, Ok(made))
+            (revision, Ok((made, job.pod_sets(&pod_sets))))
         }
         Err(mistakes) => blamed(mistakes),
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -246,8 +247,18 @@ fn labelled(
     }
     let hash = sealed.as_ref().map_or_else(|| Digest::of_json(&body), |sealed| sealed.digest(&body));
     let defines = RenderedObject::definition(&id, &body);
-    let object =
-        RenderedObject { id, kind, body: Body::new(&body), hash, source, sealed, hook, wave, defines };
+    let object = RenderedObject {
+        id,
+        kind,
+        body: Body::new(&body),
+        hash,
+        source,
+        sealed,
+        hook,
+        wave,
+        defines,
+        pod_sets: Arc::default(),
+    };
     if let Some(notes) = job.notes {
         notes.note(&object, fields);
     }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::documents::{self, Document};
 use super::{Job, canonical, codes};
 use crate::model::labels::{CHART_HOOKS, RUN};
+use crate::model::scale;
 use crate::model::{ChartHook, Diagnostic, Digest, Hook, Kind, Occasion, RenderedObject, Stage, mark};
 
 /// A Job has room for its name in a label of its pods.
@@ -136,7 +137,9 @@ fn digest(document: &Document) -> String {
     let mut object: Map<String, Value> = document.object.clone();
     let kind = documents::kind_of(&object);
     canonical::canonical(&mut object, &kind, false);
-    let body = Value::Object(object);
+    let mut body = Value::Object(object);
+    // How many pods run is no other release.
+    scale::remove(&mut body, &kind);
     let digest =
         document.sealed.as_ref().map_or_else(|| Digest::of_json(&body), |sealed| sealed.digest(&body));
     digest.to_string()
@@ -231,6 +234,13 @@ mod tests {
         check(vec![job("b", RUN), config(&json!({"x": "1"}))], false);
         check(vec![job("a", RUN), config(&json!({"x": "2"}))], false);
         check(vec![job("a", RUN)], false);
+        let web = |replicas: u32, image: &str| {
+            let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+                                "spec": {"replicas": replicas, "image": image}});
+            names(vec![job("a", RUN), document(object, None)])[0].clone()
+        };
+        assert_eq!(web(1, "a:1"), web(5, "a:1"), "scaled");
+        assert_ne!(web(1, "a:1"), web(1, "a:2"));
         let once = Hook { occasion: Occasion::Install, ..RUN };
         assert_eq!(names(vec![job("a", once), config(&json!({}))]), ["migrate", "c"]);
     }

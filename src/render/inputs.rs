@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::objects;
 use super::stacks::Shape;
 use crate::fleet::charts::folder_of;
-use crate::fleet::{Fleet, selector, selects_by_ring};
+use crate::fleet::{Fleet, Waves, selector, selects_by_ring};
 use crate::manifest;
 use crate::model::{App, AppSpec, Digest, Fact, File, Location, Revision, Snapshot};
 
@@ -19,6 +19,7 @@ pub struct Inputs<'a> {
     /// Files that it names: those of an Objects app, charts of the repository.
     files: Option<Digest>,
     pub shape: Shape,
+    pub waves: Waves,
     /// The folder of its own layer, with a final `/`, if there is one.
     pub own_layer: Option<String>,
     /// The number of the last commit that changed any of this.
@@ -83,6 +84,7 @@ impl<'a> Inputs<'a> {
             project: project.map(|(project, _)| project),
             files: digest_of(files),
             shape: Shape::of(&app.spec),
+            waves: Waves::of(fleet, app),
             own_layer: (!of_layer.is_empty()).then_some(own),
             newest,
             by_ring,

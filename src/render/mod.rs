@@ -79,6 +79,7 @@ use crate::model::{
     App, AppSpec, Capabilities, Charts, ClusterName, Diagnostic, KindsByName, Location, ObjectId, Questions,
     Rendered, RenderedObject, Revision, Scope, Snapshot,
 };
+use crate::schedule::{AssignedPodSet, assign};
 pub use all::{Memory, Render, Renders};
 pub use claims::{Claims, objects_in_two_apps};
 use definitions::Definitions;
@@ -257,10 +258,10 @@ struct Made {
 }
 
 impl Made {
-    fn into_rendered(self, target: &Target, revision: Revision) -> Rendered {
+    fn into_rendered(self, target: &Target, revision: Revision, pod_sets: Arc<[Arc<str>]>) -> Rendered {
         let Self { objects, patches, questions, warnings, defines: _ } = self;
         let Target { app, cluster } = target.clone();
-        Rendered { app, cluster, revision, objects, patches, questions, warnings }
+        Rendered { app, cluster, revision, pod_sets, objects, patches, questions, warnings }
     }
 }
 
@@ -271,7 +272,8 @@ impl Job<'_> {
     fn run(&self) -> Result<Rendered, Vec<Diagnostic>> {
         let stack = self.stacks.of(self)?;
         let revision = self.revision(&stack);
-        Ok(self.make(&stack)?.into_rendered(self.target, revision))
+        let pod_sets = self.pod_sets(&assign(self.app, &self.target.cluster));
+        Ok(self.make(&stack)?.into_rendered(self.target, revision, pod_sets))
     }
 
     fn make(&self, stack: &Stack) -> Result<Made, Vec<Diagnostic>> {
@@ -300,6 +302,18 @@ impl Job<'_> {
             questions: Arc::new(self.site.questions()),
             warnings: self.warnings.take().into(),
         })
+    }
+
+    /// The units of an AppSet here, in the order of its waves.
+    fn pod_sets(&self, assigned: &[AssignedPodSet]) -> Arc<[Arc<str>]> {
+        if !matches!(self.app.spec, AppSpec::AppSet(_)) {
+            return Arc::default();
+        }
+        let wave =
+            |set: &&AssignedPodSet| self.inputs.waves.wave_of(self.fleet, &self.target.cluster, &set.group);
+        let mut in_order: Vec<&AssignedPodSet> = assigned.iter().collect();
+        in_order.sort_by_key(wave);
+        in_order.into_iter().map(|set| set.name.as_str().into()).collect()
     }
 
     /// The last commit that changed anything that this render reads.

@@ -1,6 +1,7 @@
 //! Components and AppSets: every template once for each podSet.
 
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +14,7 @@ use super::stacks::Stack;
 use super::{Found, Job, app_set, charts, codes, documents, foreign_marks, hooks, mistakes, values};
 use crate::model::labels::PRUNE;
 use crate::model::{
-    AppSpec, Component, Diagnostic, Location, RenderedObject, image_tag, retag, with_version,
+    App, AppSpec, Component, Diagnostic, Location, RenderedObject, image_tag, retag, with_version,
 };
 use crate::schedule::{AssignedPodSet, assign};
 
@@ -38,13 +39,25 @@ pub fn render(job: &Job<'_>, stack: &Stack, used: &mut Used) -> Result<Found, Ve
         let (pod_set, values) = complete(job, &pod_set, of_layers.clone());
         let context = Context::new(job, values, Some(&pod_set));
         match one(job, engine, &pod_set, &context, of_chart, patches, used) {
-            Ok(objects) => objects.into_values().for_each(|(object, pod_set)| {
-                mistakes.extend(add(job, &mut found, object, &pod_set));
-            }),
+            Ok(objects) => {
+                let pod_sets = units(job.app, &pod_set.name);
+                for (object, pod_set) in objects.into_values() {
+                    let object = RenderedObject { pod_sets: Arc::clone(&pod_sets), ..object };
+                    mistakes.extend(add(job, &mut found, object, &pod_set));
+                }
+            }
             Err(mut of_pod_set) => mistakes.append(&mut of_pod_set),
         }
     }
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
+}
+
+/// What says that an object is of a podSet. An app that is no AppSet is one unit.
+fn units(app: &App, pod_set: &str) -> Arc<[Arc<str>]> {
+    match app.spec {
+        AppSpec::AppSet(_) => [pod_set.into()].into(),
+        AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => Arc::default(),
+    }
 }
 
 /// All objects of one podSet.
@@ -166,11 +179,10 @@ fn add(job: &Job<'_>, found: &mut Found, object: RenderedObject, pod_set: &str) 
         found.insert(object.id.clone(), (object, pod_set.to_owned()));
         return None;
     };
-    if first.hash == object.hash {
-        return None;
-    }
-    if let Some(one) = same_definition(first, &object).cloned() {
-        *first = one;
+    let same = if first.hash == object.hash { Some(&*first) } else { same_definition(first, &object) };
+    if let Some(same) = same {
+        let pod_sets = first.pod_sets.iter().chain(&*object.pod_sets).cloned().collect();
+        *first = RenderedObject { pod_sets, ..same.clone() };
         return None;
     }
     let message = format!(

@@ -358,6 +358,7 @@ async fn a_refusal_does_not_quote_what_is_encrypted() {
         hook: None,
         wave: SyncWave::default(),
         defines: None,
+        pod_sets: std::sync::Arc::default(),
     };
     let revision = Revision::from("c0ffee");
     let mut refusals = Vec::new();

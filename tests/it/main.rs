@@ -84,6 +84,7 @@ mod taints;
 mod tidy;
 mod transcripts;
 mod undone;
+mod units;
 mod vanished;
 mod versions;
 mod waking;

@@ -3,7 +3,7 @@
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
 use super::{envelope, placement, spec_fields};
-use crate::model::{Ring, Rings};
+use crate::model::{Ring, Rings, WaveLimits};
 
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Rings> {
     let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
@@ -32,5 +32,5 @@ fn read_ring<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Ring, 
         .and_then(|clusters| placement::selector(&clusters, false, reading));
     fields.later(&["gates", "soak", "confirm", "window", "analysis"], reading);
     fields.finish(reading);
-    Some((Ring { name: name?, clusters: clusters? }, place?))
+    Some((Ring { name: name?, clusters: clusters?, limits: WaveLimits::default() }, place?))
 }

@@ -211,3 +211,25 @@ fn waits_say_for_what_and_what_would_be() {
         (&"waitsForRelease".into(), &"create".into())
     );
 }
+
+/// Two podSets with a chart each: the hook of the one is of the one alone.
+#[test]
+fn hook_of_a_unit_holds_no_other_unit() {
+    let pod_sets = |name: &str| -> Arc<[Arc<str>]> { [name.into()].into() };
+    let mut both = release(|_, _| {});
+    both.pod_sets = ["pay-blue".into(), "pay-green".into()].into();
+    let mut objects = both.objects.to_vec();
+    for object in &mut objects {
+        let is_green = [SETTINGS, WEB].iter().any(|text| parse(text).1 == object.id);
+        object.pod_sets = pod_sets(if is_green { "pay-green" } else { "pay-blue" });
+    }
+    both.objects = objects.into();
+    let plan = plan_with(&both, &seen(&[NAMESPACE, CONFIG]), |_| {});
+    let of = |text: &str| {
+        let step = plan.steps.iter().find(|step| step.object == parse(text).1).expect("a step");
+        (step.action, step.unit.to_string())
+    };
+    assert_eq!(of(MIGRATE), (Action::Create, "pay-blue".to_owned()));
+    assert_eq!(of(NOTIFY), (Action::Wait, "pay-blue".to_owned()));
+    assert_eq!(of(WEB), (Action::Create, "pay-green".to_owned()));
+}

@@ -60,6 +60,7 @@ fn object(text: &str, content: &str) -> RenderedObject {
         hook: None,
         wave: SyncWave::default(),
         defines: None,
+        pod_sets: Arc::default(),
     }
 }
 
@@ -71,6 +72,7 @@ fn rendered(name: &str, objects: &[&str]) -> Rendered {
         app: app(name),
         cluster: cluster("bj5"),
         revision: Revision::from("c0ffee"),
+        pod_sets: Arc::default(),
         objects: objects.into(),
         patches: Default::default(),
         questions: Default::default(),

@@ -1,0 +1,132 @@
+//! The waves of an app: which of its units belong to which, from Git alone.
+//!
+//! | what the app says | waves |
+//! |---|---|
+//! | `upgradeType`, `canaryClusters` | `first`: canary podSets of the canary clusters; then the groups as named; `rest`: all others |
+//! | `waves` | as named; `rest`: what no wave selects |
+//! | nothing, with `rings.yaml` | the rings; `rest`: clusters in no ring |
+//! | nothing | one, `all` |
+
+use std::collections::BTreeSet;
+
+use super::Fleet;
+use crate::model::{
+    App, AppSpec, ClusterName, DefaultRollout, GroupOrder, Rollout, RolloutGroup, WaveLimits, WaveOrder,
+    WaveRule,
+};
+
+/// The waves of one app, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waves {
+    list: Vec<Wave>,
+    order: Order,
+}
+
+/// Units that are released together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wave {
+    pub name: String,
+    /// How it is worked through, and what must pass before the next wave opens.
+    pub limits: WaveLimits,
+}
+
+/// By what the wave of a unit is found.
+#[derive(Clone, Debug, PartialEq)]
+enum Order {
+    Together,
+    /// `None`: all canary podSets are of the first wave.
+    Groups(Option<BTreeSet<ClusterName>>),
+    Rules(Vec<WaveRule>),
+    Rings,
+}
+
+impl Waves {
+    pub fn of(fleet: &Fleet, app: &App) -> Self {
+        match &app.rollout.order {
+            WaveOrder::Groups(groups) => Self::of_groups(app, groups),
+            WaveOrder::Waves(rules) => {
+                let named =
+                    rules.iter().map(|rule| Wave { name: rule.name.clone(), limits: rule.limits.clone() });
+                Self { list: named.chain([rest()]).collect(), order: Order::Rules(rules.clone()) }
+            }
+            WaveOrder::Default
+                if !fleet.rings.is_empty()
+                    && fleet.instance.defaults.rollout == DefaultRollout::Rings
+                    && !app.is_project() =>
+            {
+                let rings = fleet.rings.iter();
+                let named = rings.map(|ring| Wave { name: ring.name.clone(), limits: ring.limits.clone() });
+                Self { list: named.chain([rest()]).collect(), order: Order::Rings }
+            }
+            WaveOrder::Default => {
+                let all = Wave { name: "all".to_owned(), limits: WaveLimits::default() };
+                Self { list: vec![all], order: Order::Together }
+            }
+        }
+    }
+
+    fn of_groups(app: &App, groups: &GroupOrder) -> Self {
+        let limits = WaveLimits {
+            confirm: groups.limits.confirm || groups.needs_confirmation,
+            ..groups.limits.clone()
+        };
+        let wave = |name: &str| Wave { name: name.to_owned(), limits: limits.clone() };
+        let has_canary = groups.groups.contains(&RolloutGroup::Canary) || !groups.canary_clusters.is_empty();
+        let first = has_canary.then(|| wave(Rollout::FIRST));
+        let named = groups.groups.iter().map(|group| wave(group.as_str()));
+        // The last one opens nothing.
+        let last = Wave {
+            limits: WaveLimits { confirm: false, soak: None, ..limits.clone() },
+            ..wave(Rollout::REST)
+        };
+        let used: BTreeSet<ClusterName> = match &app.spec {
+            AppSpec::AppSet(app_set) => app_set.clusters.iter().map(|cluster| cluster.name.clone()).collect(),
+            _ => BTreeSet::new(),
+        };
+        let canary: BTreeSet<ClusterName> =
+            groups.canary_clusters.iter().filter(|name| used.contains(*name)).cloned().collect();
+        let order = Order::Groups(Some(canary).filter(|canary| !canary.is_empty()));
+        Self { list: first.into_iter().chain(named).chain([last]).collect(), order }
+    }
+
+    pub fn list(&self) -> &[Wave] {
+        &self.list
+    }
+
+    /// Everything is released together, so there is nothing to decide.
+    pub fn is_one(&self) -> bool {
+        self.order == Order::Together
+    }
+
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.list.iter().position(|wave| wave.name == name)
+    }
+
+    /// The position of the wave that a podSet of this group in this cluster is of; for apps without podSets the group is empty.
+    pub fn wave_of(&self, fleet: &Fleet, cluster: &ClusterName, group: &str) -> usize {
+        let last = self.list.len().saturating_sub(1);
+        let named = |name: &str| self.position(name).unwrap_or(last);
+        match &self.order {
+            Order::Together => last,
+            Order::Groups(canary) if group == RolloutGroup::Canary.as_str() => {
+                let is_first = canary.as_ref().is_none_or(|canary| canary.contains(cluster));
+                named(if is_first { Rollout::FIRST } else { RolloutGroup::Canary.as_str() })
+            }
+            Order::Groups(_) => named(group),
+            Order::Rules(rules) => {
+                let Some(facts) = fleet.clusters.get(cluster) else { return last };
+                let facts = facts.facts(fleet.ring_of(cluster));
+                let selects = |rule: &WaveRule| {
+                    rule.clusters.matches(facts)
+                        && (rule.groups.is_empty() || rule.groups.iter().any(|it| it == group))
+                };
+                rules.iter().position(selects).unwrap_or(last)
+            }
+            Order::Rings => fleet.ring_of(cluster).map_or(last, named),
+        }
+    }
+}
+
+fn rest() -> Wave {
+    Wave { name: Rollout::REST.to_owned(), limits: WaveLimits::default() }
+}

@@ -1,0 +1,154 @@
+//! The numbers of an object that say how many pods run, and no more: they may change without a rollout.
+
+use serde_json::Value;
+
+use super::{Body, Digest, Kind, RenderedObject};
+
+/// Where an object of a kind says how many pods run.
+fn paths(kind: &Kind) -> &'static [&'static [&'static str]] {
+    match (&*kind.group, &*kind.kind) {
+        ("autoscaling", "HorizontalPodAutoscaler") => &[&["spec", "minReplicas"], &["spec", "maxReplicas"]],
+        ("keda.sh", "ScaledObject") => &[&["spec", "minReplicaCount"], &["spec", "maxReplicaCount"]],
+        _ => &[&["spec", "replicas"]],
+    }
+}
+
+/// The numbers of one object, in the order of the paths of its kind; `None` where it does not say one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scale(Vec<Option<i64>>);
+
+impl Scale {
+    /// What both say, the larger number of each; where only `self` or only `other` says one, what `self` says.
+    #[must_use]
+    pub fn at_least(&self, other: &Self) -> Self {
+        let larger = |(own, other): (&Option<i64>, &Option<i64>)| match (own, other) {
+            (Some(own), Some(other)) => Some(*own.max(other)),
+            (own, _) => *own,
+        };
+        if self.0.len() != other.0.len() {
+            return self.clone();
+        }
+        Self(self.0.iter().zip(&other.0).map(larger).collect())
+    }
+}
+
+impl RenderedObject {
+    /// Of what it is, without how many: two versions of an object that differ in scale alone have one content.
+    pub fn content(&self) -> Digest {
+        if !self.may_say_scale() {
+            return self.hash;
+        }
+        let mut fields = self.body.fields();
+        if !remove(&mut fields, &self.kind) {
+            return self.hash;
+        }
+        self.digest_of(&fields)
+    }
+
+    pub fn scale(&self) -> Scale {
+        if !self.may_say_scale() {
+            return Scale(vec![None; paths(&self.kind).len()]);
+        }
+        let fields = self.body.fields();
+        let number = |path: &&[&str]| path.iter().try_fold(&fields, |value, key| value.get(key))?.as_i64();
+        Scale(paths(&self.kind).iter().map(number).collect())
+    }
+
+    /// The same object with other numbers, where it says such.
+    #[must_use]
+    pub fn scaled(&self, scale: &Scale) -> Self {
+        if self.scale() == *scale {
+            return self.clone();
+        }
+        let mut fields = self.body.fields();
+        for (path, number) in paths(&self.kind).iter().zip(&scale.0) {
+            let place = path.iter().try_fold(&mut fields, |value, key| value.get_mut(key));
+            if let (Some(place), Some(number)) = (place.filter(|it| it.is_i64() || it.is_u64()), number) {
+                *place = (*number).into();
+            }
+        }
+        Self { body: Body::new(&fields), hash: self.digest_of(&fields), ..self.clone() }
+    }
+
+    fn digest_of(&self, fields: &Value) -> Digest {
+        self.sealed.as_ref().map_or_else(|| Digest::of_json(fields), |sealed| sealed.digest(fields))
+    }
+
+    /// Most objects say none, and are not read for that.
+    fn may_say_scale(&self) -> bool {
+        paths(&self.kind).iter().any(|path| path.last().is_some_and(|key| self.body.mentions(key)))
+    }
+}
+
+/// Takes the numbers out of an object; whether there were any.
+pub fn remove(fields: &mut Value, kind: &Kind) -> bool {
+    let mut any = false;
+    for path in paths(kind) {
+        let Some((key, parents)) = path.split_last() else { continue };
+        let parent = parents.iter().try_fold(&mut *fields, |value, key| value.get_mut(key));
+        if let Some(parent) = parent.and_then(Value::as_object_mut)
+            && parent.get(*key).is_some_and(Value::is_number)
+        {
+            parent.shift_remove(*key);
+            any = true;
+        }
+    }
+    any
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(replicas: &Value, image: &str) -> RenderedObject {
+        let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"replicas": replicas, "template": {"spec": {"containers": [{"name": "a", "image": image}]}}}});
+        RenderedObject::of_test(&body, None)
+    }
+
+    #[test]
+    fn content_is_the_same_at_every_scale() {
+        let (one, two) = (deployment(&json!(1), "a:1"), deployment(&json!(2), "a:1"));
+        assert_eq!((one.content() == two.content(), one.hash == two.hash), (true, false));
+        assert_ne!(one.content(), deployment(&json!(1), "a:2").content());
+        assert_eq!(one.scaled(&two.scale()), two);
+        assert_eq!(one.scaled(&two.scale()).hash, two.hash);
+    }
+
+    #[test]
+    fn content_of_an_object_without_scale_is_its_hash() {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "shop"},
+            "data": {"replicas": "3"}});
+        let object = RenderedObject::of_test(&body, None);
+        assert_eq!(object.content(), object.hash);
+        assert_eq!(object.scaled(&Scale(vec![Some(3)])), object);
+    }
+
+    #[test]
+    fn bounds_of_an_autoscaler_are_scale() {
+        let body = |min: i64, max: i64| {
+            json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": "web", "namespace": "shop"}, "spec": {"minReplicas": min, "maxReplicas": max}})
+        };
+        let (small, large) =
+            (RenderedObject::of_test(&body(2, 4), None), RenderedObject::of_test(&body(1, 8), None));
+        assert_eq!(small.content(), large.content());
+        assert_eq!(
+            small.scaled(&small.scale().at_least(&large.scale())).scale(),
+            Scale(vec![Some(2), Some(8)])
+        );
+    }
+
+    #[test]
+    fn number_that_only_one_side_says_is_that_of_the_own_side() {
+        let check = |own: Option<i64>, other: Option<i64>, expected: Option<i64>| {
+            assert_eq!(Scale(vec![own]).at_least(&Scale(vec![other])), Scale(vec![expected]));
+        };
+        check(Some(3), Some(5), Some(5));
+        check(Some(5), Some(3), Some(5));
+        check(Some(3), None, Some(3));
+        check(None, Some(5), None);
+    }
+}
