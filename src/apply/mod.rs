@@ -14,6 +14,7 @@ pub mod left;
 mod merged;
 mod namespace;
 pub mod owned;
+mod permit;
 mod places;
 pub mod release;
 mod replace;
@@ -35,6 +36,7 @@ pub use conflict::{Past, told_field};
 pub use merged::says;
 pub use namespace::OwnNamespace;
 use owned::FieldSet;
+pub use permit::WritePermit;
 use takeover::Adoption;
 
 use crate::cluster::{Catalog, Client, Deleted, Error, Resource};
@@ -326,9 +328,17 @@ fn scale(body: &mut Value, replicas: SentReplicas) {
 }
 
 /// Deletes one object that the plan let go.
-pub async fn delete(client: &Client, catalog: &Catalog, candidate: &Candidate) -> Result<Deleted, Error> {
+pub async fn delete(
+    client: &Client,
+    catalog: &Catalog,
+    candidate: &Candidate,
+    cancelled: &CancellationToken,
+) -> Result<Deleted, Error> {
     let Some(resource) = catalog.get(&candidate.kind) else {
         return Err(Error::NotServed { cluster: client.name().clone(), kind: candidate.kind.to_string() });
     };
+    if let Some(error) = stopped(cancelled, &candidate.object) {
+        return Err(error);
+    }
     client.delete(resource, &candidate.object, &candidate.uid, &candidate.resource_version).await
 }

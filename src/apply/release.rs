@@ -4,7 +4,10 @@
 
 use serde_json::{Map, Value, json};
 
+use tokio_util::sync::CancellationToken;
+
 use super::owned::{entries, kept_by_server, text};
+use super::stopped;
 use crate::cluster::{Catalog, Client, Error};
 use crate::model::labels;
 use crate::plan::Candidate;
@@ -16,10 +19,14 @@ pub async fn release(
     manager: &str,
     candidate: &Candidate,
     live: &Value,
+    cancelled: &CancellationToken,
 ) -> Result<(), Error> {
     let Some(resource) = catalog.get(&candidate.kind) else {
         return Err(Error::NotServed { cluster: client.name().clone(), kind: candidate.kind.to_string() });
     };
+    if let Some(error) = stopped(cancelled, &candidate.object) {
+        return Err(error);
+    }
     client.set_metadata(resource, &candidate.object, &without_us(live, manager), manager).await?;
     Ok(())
 }

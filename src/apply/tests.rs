@@ -158,3 +158,42 @@ async fn what_nobody_knows_whose_it_is_is_asked_about_before_it_is_written() {
     case.taken(&CancellationToken::new()).await.expect("taken over");
     assert_eq!(case.requests(), WHOLE);
 }
+
+#[tokio::test(start_paused = true)]
+async fn revoked_permit_sends_no_write() {
+    let case = Case::new(true).await;
+    let Case { client, live, .. } = &case;
+    let catalog = client.discover().await.expect("a catalog");
+    let text = |field: &str| live["metadata"][field].as_str().expect("text").to_owned();
+    let candidate = Candidate {
+        app: crate::model::AppId::new("default", "web"),
+        cluster: ClusterName::from("bj1"),
+        object: case.id.clone(),
+        kind: Kind::new("", "v1", "ConfigMap"),
+        uid: text("uid"),
+        resource_version: text("resourceVersion"),
+        keep: false,
+        wave: Default::default(),
+        is_ended_run: false,
+        claims_go_along: false,
+        contents: Vec::new(),
+    };
+    case.sandbox.reset_requests();
+    let permit = WritePermit::default();
+    let task = permit.narrowed().task();
+    permit.revoke();
+    let results = [
+        case.taken(&task).await.map(|_| ()),
+        case.replaced(&task).await.map(|_| ()),
+        delete(client, &catalog, &candidate, &task).await.map(|_| ()),
+        release::release(client, &catalog, "tutti-main", &candidate, live, &task).await,
+    ];
+    for result in results {
+        assert!(matches!(result, Err(Error::Superseded { .. })), "{result:?}");
+    }
+    let written = case.sandbox.requests().into_iter().find(sandbox::RequestRecord::is_write);
+    assert_eq!(written, None);
+    let task = WritePermit::default().task();
+    let deleted = delete(client, &catalog, &candidate, &task).await;
+    assert!(matches!(deleted, Ok(Deleted::Accepted)), "{deleted:?}");
+}

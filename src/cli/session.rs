@@ -19,6 +19,7 @@ use super::output::tell;
 use super::process::{Process, Ways};
 use super::taken_away;
 use crate::api::{self, HooksState};
+use crate::apply::WritePermit;
 use crate::cluster::Home;
 use crate::controller::{self, Ending, Inputs, LoadError, Origin, Outputs, Settings, Until};
 use crate::forge::Hint;
@@ -127,6 +128,7 @@ impl Session {
             foresee: wish.foresee,
             // A success on embedded clusters says nothing of the commit.
             report: wish.serve.is_some() && !process.ways.all_are_sandbox(),
+            permit: WritePermit::default(),
         };
         let inputs = Inputs { wakes, hints, stop: stop.clone() };
         let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance }));

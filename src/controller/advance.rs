@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::cluster_entry::ClusterEntry;
 use super::event::Event;
+use super::in_flight::Started;
 use super::outcome::kept;
-use super::target::Task;
 use super::world::World;
 use crate::apply::OwnNamespace;
 use crate::fleet::Target;
@@ -17,8 +17,6 @@ use crate::model::{AppId, ClusterName, Diagnostic, Mode, ObjectId, Rendered, Sco
 use crate::plan::{self, Action, Reason};
 use crate::reconcile::{self, Job, Shared};
 
-/// Reconciliations side by side in one cluster.
-const PER_CLUSTER: usize = 8;
 /// So often the cluster is asked whether it serves a kind that an earlier wave may have brought, before its objects are refused: for
 /// about half a minute.
 const LOOKS_FOR_A_KIND: u32 = 6;
@@ -35,7 +33,7 @@ impl World {
         }
         self.ask_token(now);
         let asks = [self.reload_at, self.telling.token_at].into_iter().flatten().min();
-        if self.ground_moved {
+        if self.ground_moved || self.settings.permit.is_revoked() {
             return asks;
         }
         while let Some(id) = self.next_target(now) {
@@ -49,21 +47,18 @@ impl World {
     }
 
     fn next_target(&mut self, now: Instant) -> Option<Target> {
-        let clusters = &self.clusters;
+        let (clusters, in_flight) = (&self.clusters, &self.in_flight);
         self.agenda.next(now, |name| {
-            clusters.get(name).is_none_or(|cluster| !cluster.is_ready() || cluster.running < PER_CLUSTER)
+            clusters.get(name).is_none_or(|cluster| !cluster.is_ready()) || in_flight.has_room(name)
         })
     }
 
     fn advance_target(&mut self, id: &Target, now: Instant) -> Option<Instant> {
-        if self.targets.is_leaving(id) {
+        if self.in_flight.is_running(id) {
             // It is looked at again when that has come to its end.
             return None;
         }
         let entry = self.targets.get_mut(id)?;
-        if entry.running.is_some() {
-            return None;
-        }
         let over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if let Some(cluster) = self.clusters.get(&id.cluster) {
             entry.wake_if_changed(&cluster.observation, now);
@@ -115,7 +110,7 @@ impl World {
             // It stays due.
             return Some(until);
         }
-        if starts && cluster.running >= PER_CLUSTER {
+        if starts && !self.in_flight.has_room(&id.cluster) {
             // It stays due.
             self.agenda.queue(id);
             return None;
@@ -133,10 +128,8 @@ impl World {
             return Some(at);
         }
         if starts {
-            cluster.running += 1;
-            self.tasks += 1;
-            let number = self.tasks;
-            entry.running = Some(Task { number, cancelled: job.cancelled.clone() });
+            let Started { number, cancelled } = self.in_flight.start(id)?;
+            job.cancelled = cancelled;
             let (events, target, epoch) = (self.events.clone(), id.clone(), cluster.epoch);
             tokio::spawn(async move {
                 let event = match tokio::spawn(reconcile::run(job)).await {
@@ -203,7 +196,7 @@ impl World {
             shared: Arc::clone(&cluster.shared),
             asked_lately: entry.asked_lately(now),
             foresees: self.settings.foresee && settings.mode == Mode::Observe,
-            cancelled: CancellationToken::new(),
+            cancelled: not_started(),
         })
     }
 
@@ -276,6 +269,13 @@ impl World {
             }
         }
     }
+}
+
+/// A job that was not entered as started writes nothing.
+fn not_started() -> CancellationToken {
+    let cancelled = CancellationToken::new();
+    cancelled.cancel();
+    cancelled
 }
 
 /// Objects of kinds that are not served, which wait for an earlier wave.

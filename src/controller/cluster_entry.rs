@@ -68,8 +68,6 @@ pub struct ClusterEntry {
     pub shared: Arc<Shared>,
     /// Objects of ours that the app that applied them does not render here (any more).
     pub strays: BTreeSet<ObjectId>,
-    /// Reconciliations under way.
-    pub running: usize,
     /// Workloads that are not healthy, whole: what their pods suffer from is judged by them.
     pub unwell: BTreeMap<ObjectId, Value>,
     pub claims: UnboundClaims,
@@ -128,7 +126,6 @@ impl ClusterEntry {
             unlisted: BTreeSet::new(),
             shared: Arc::default(),
             strays: BTreeSet::new(),
-            running: 0,
             unwell: BTreeMap::new(),
             claims: UnboundClaims::default(),
             watches: BTreeMap::new(),

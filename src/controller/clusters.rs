@@ -23,6 +23,7 @@ impl World {
             self.stop_if_the_ground_moves(&fleet);
             if self.instance.name != fleet.instance.name {
                 // Another name is another inventory: nothing that was seen under the old one counts.
+                self.in_flight.cancel_all();
                 self.clusters.clear();
                 self.targets.clear();
                 self.searches = CauseSearches::default();
@@ -95,7 +96,7 @@ impl World {
                 }
             }
         }
-        // What is under way on a cluster that was replaced is not counted any more.
+        // Nothing waits for a place on a cluster that has gone or is not ready.
         self.agenda.open_all();
     }
 
@@ -146,7 +147,7 @@ impl World {
         match news {
             ClusterNews::Up { client, catalog, looked } => {
                 tracing::info!(cluster = %name, "connected");
-                self.prune.connected(name);
+                self.prune.connected(name, &self.in_flight);
                 entry.connected(epoch, client, catalog);
                 entry.watch_rendered(&self.instance.name, &self.events);
                 entry.looked(looked, &self.instance.name, &self.events);
@@ -214,9 +215,7 @@ impl World {
 
     /// What is under way may still find out what is there; it begins no write any more.
     fn stop_writing_to(&self, name: &ClusterName) {
-        for running in self.targets.on(name).filter_map(|(_, entry)| entry.running.as_ref()) {
-            running.cancelled.cancel();
-        }
+        self.in_flight.cancel_cluster(name);
     }
 
     /// The cluster answers again: who failed for no lasting reason waits no longer.

@@ -18,6 +18,7 @@ mod dropped;
 mod event;
 mod expiry;
 mod follow;
+mod in_flight;
 mod jitter;
 mod last_lines;
 mod listing;
@@ -55,6 +56,7 @@ pub use load::Origin;
 pub use registry::registered;
 pub use secrets::{SecretError, resolve as resolve_secret};
 
+use crate::apply::WritePermit;
 use crate::chart;
 use crate::cluster::{Home, Link};
 use crate::forge::Hint;
@@ -99,6 +101,8 @@ pub struct Settings {
     pub foresee: bool,
     /// Commit statuses are written.
     pub report: bool,
+    /// Of this process. Whoever revokes it stops all writes; nothing is started after that.
+    pub permit: WritePermit,
 }
 
 impl std::fmt::Debug for Settings {

@@ -19,13 +19,12 @@ impl World {
     pub(super) fn reconciled(&mut self, target: &Target, number: u64, epoch: u64, outcome: Outcome) {
         let now = Instant::now();
         // What it did was done all the same, whoever is asked about now.
-        let cancelled = self.targets.ended(target, number).unwrap_or(true);
+        let cancelled = self.in_flight.end(target, number).unwrap_or(true);
         // Whatever came of it: it was passed over while it ran, also when its cluster went and came back meanwhile.
         self.look_at(target);
         self.agenda.open(&target.cluster);
         self.note_writes(target, &outcome);
         let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
-        cluster.running = cluster.running.saturating_sub(1);
         if cluster.epoch != epoch {
             // What it saw and did was before the last full list, which tells all of it.
             return;
@@ -180,11 +179,8 @@ impl World {
     /// A task ended without an outcome: a fault of ours, which must not stop its neighbours.
     pub(super) fn crashed(&mut self, target: &Target, number: u64, error: String) {
         tracing::error!(cluster = %target.cluster, app = %target.app, error, "a reconciliation crashed");
-        let cancelled = self.targets.ended(target, number).unwrap_or(true);
+        let cancelled = self.in_flight.end(target, number).unwrap_or(true);
         self.agenda.open(&target.cluster);
-        if let Some(cluster) = self.clusters.get_mut(&target.cluster) {
-            cluster.running = cluster.running.saturating_sub(1);
-        }
         self.look_at(target);
         if let Some(entry) = self.targets.get_mut(target).filter(|_| !cancelled) {
             entry.failed(Failure { text: error, lasting: true, refused: Vec::new() }, Instant::now());
@@ -193,6 +189,7 @@ impl World {
 
     pub(super) fn object_deleted(&mut self, candidate: &Candidate, epoch: u64, result: Result<Went, Error>) {
         let Candidate { app, cluster, object, .. } = candidate;
+        self.in_flight.end_delete(&(cluster.clone(), object.clone()));
         // What is known by now was said over another connection, and says all of it.
         let is_past = self.clusters.get(cluster).is_none_or(|entry| entry.epoch != epoch);
         match result {
@@ -224,6 +221,7 @@ impl World {
                     Instant::now(),
                 );
             }
+            Err(Error::Superseded { .. }) => self.prune.not_sent(candidate),
             Err(error) => {
                 tracing::warn!(%cluster, %app, %error, "not deleted");
                 let (text, now) = (error.to_string(), Instant::now());

@@ -74,7 +74,7 @@ impl World {
             let (phase, detail) = self.fares(id, entry, plan, cluster);
             return if phase.is_failure() { (phase, detail) } else { (Phase::Pending, undone) };
         }
-        if entry.running.is_some() || entry.due || !plan.is_empty() {
+        if self.in_flight.is_running(id) || entry.due || !plan.is_empty() {
             let unseen = cluster.trouble().filter(|_| !cluster.is_complete());
             return (Phase::Pending, unseen.unwrap_or_else(|| "applying".to_owned()));
         }

@@ -94,7 +94,7 @@ impl World {
         }
         self.telling.posting = match forge::Client::gitea(&wanted.url, &wanted.repository, token) {
             Ok(client) => {
-                let outbox = Outbox::start(client.clone());
+                let outbox = Outbox::start(client.clone(), self.settings.permit.clone());
                 let prefix = format!("{}/deploy", self.instance.status_prefix);
                 self.telling.postings += 1;
                 let number = self.telling.postings;

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::Event;
+use super::in_flight::{InFlight, ObjectKey as Key};
 use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
@@ -24,14 +25,10 @@ use crate::plan::{
 use crate::reconcile::Farewell;
 use crate::report::Phase;
 
-/// Deletes side by side on one cluster: one whose answers are slow keeps no other waiting.
-const PER_CLUSTER: usize = 8;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// An object that changed is asked for again at once, but not one that is written without a pause.
 const AT_ONCE: u32 = 3;
-
-type Key = (ClusterName, ObjectId);
 
 /// An object on its way out.
 #[derive(Debug)]
@@ -62,8 +59,6 @@ pub struct Pruning {
     /// Those of them that were so while not all was known: of how many the cap is a share, what is wanted on a cluster. It is
     /// decided anew when all is.
     over_in_doubt: BTreeSet<ApprovedObject>,
-    /// Requests under way.
-    asking: BTreeSet<Key>,
     refused: BTreeMap<Key, Refusal>,
 }
 
@@ -89,25 +84,24 @@ struct Refusal {
 
 impl Pruning {
     /// A new head: what was deleted before does not count against its cap. What was over the cap stays so.
-    pub fn begin(&mut self) {
-        self.asked.retain(|key, _| self.asking.contains(key));
+    pub fn begin(&mut self, in_flight: &InFlight) {
+        self.asked.retain(|key, _| in_flight.is_deleting(key));
     }
 
     /// The cluster is read anew, and may have been taken back to a backup, or be another one.
-    pub fn connected(&mut self, cluster: &ClusterName) {
+    pub fn connected(&mut self, cluster: &ClusterName, in_flight: &InFlight) {
         for (key, asked) in &mut self.asked {
-            asked.is_doubted |= key.0 == *cluster && !self.asking.contains(key);
+            asked.is_doubted |= key.0 == *cluster && !in_flight.is_deleting(key);
         }
     }
 
-    pub fn is_asking(&self) -> bool {
-        !self.asking.is_empty()
+    pub fn accepted(&mut self, candidate: &Candidate) {
+        self.refused.remove(&key(candidate));
     }
 
-    pub fn accepted(&mut self, candidate: &Candidate) {
-        let key = key(candidate);
-        self.asking.remove(&key);
-        self.refused.remove(&key);
+    /// It was cancelled before it was sent.
+    pub fn not_sent(&mut self, candidate: &Candidate) {
+        self.asked.remove(&key(candidate));
     }
 
     /// Done over a connection of before. The cluster that is read now may be another one, or a backup of it.
@@ -149,7 +143,6 @@ impl Pruning {
 
     fn put_off(&mut self, candidate: &Candidate, text: String, now: Instant) {
         let key = key(candidate);
-        self.asking.remove(&key);
         let attempts = self.refused.get(&key).map_or(0, |refusal| refusal.attempts + 1);
         let pause = FIRST_PAUSE.saturating_mul(1 << attempts.min(6)).min(LONGEST_PAUSE);
         let resource_version = candidate.resource_version.clone();
@@ -208,12 +201,12 @@ impl World {
 
     /// Or was, or may be approved. If not, there is nothing to decide, whatever the size of the fleet.
     fn is_anything_unwanted(&self, fleet: &Fleet) -> bool {
-        let Pruning { decision, vanished, going, asked, asking, refused, .. } = &self.prune;
+        let Pruning { decision, vanished, going, asked, refused, .. } = &self.prune;
         let is_idle = *decision == PruneDecision::default()
             && vanished.is_empty()
             && going.is_empty()
             && asked.is_empty()
-            && asking.is_empty()
+            && !self.in_flight.has_deletes()
             && refused.is_empty();
         !is_idle
             || !fleet.approvals.is_empty()
@@ -381,20 +374,21 @@ impl World {
     }
 
     fn start_deletes(&mut self, now: Instant) {
-        let mut asking: BTreeMap<ClusterName, usize> = BTreeMap::new();
-        for (cluster, _) in &self.prune.asking {
-            *asking.entry(cluster.clone()).or_default() += 1;
-        }
+        let mut rooms: BTreeMap<&ClusterName, usize> = BTreeMap::new();
         let (mut started, mut elsewhere) = (Vec::new(), Vec::new());
         for decided in self.next_releases(now).chain(self.next_deletes(now)) {
-            let places = asking.entry(decided.candidate.cluster.clone()).or_default();
-            if *places >= PER_CLUSTER || self.held_off(decided, now).is_some() {
+            let cluster = &decided.candidate.cluster;
+            let room = rooms.entry(cluster).or_insert_with(|| self.in_flight.room_for_deletes(cluster));
+            if *room == 0 || self.held_off(decided, now).is_some() {
+                continue;
+            }
+            if self.in_flight.is_deleting(&key(&decided.candidate)) {
                 continue;
             }
             match self.wanted_through(&decided.candidate) {
                 Some(other) => elsewhere.push((decided.candidate.clone(), other.clone())),
                 None => {
-                    *places += 1;
+                    *room -= 1;
                     started.push(decided.clone());
                 }
             }
@@ -434,7 +428,7 @@ impl World {
         let (catalog, rules, epoch) = (Arc::clone(&cluster.catalog), cluster.rules(), cluster.epoch);
         let instance = self.instance.name.clone();
         let is_delete = action == Action::Delete;
-        self.prune.asking.insert(key(&candidate));
+        let Some(cancelled) = self.in_flight.start_delete(&key(&candidate)) else { return };
         if is_delete {
             let counts = !candidate.is_ended_run && !matches!(reason, Reason::Approved { .. });
             let asked = Asked { uid: candidate.uid.clone(), counts, is_doubted: false };
@@ -445,8 +439,13 @@ impl World {
         self.changed = true;
         let events = self.events.clone();
         tokio::spawn(async move {
-            let farewell =
-                Farewell { client: &client, catalog: &catalog, instance: &instance, rules: &rules };
+            let farewell = Farewell {
+                client: &client,
+                catalog: &catalog,
+                instance: &instance,
+                rules: &rules,
+                cancelled: &cancelled,
+            };
             let result = if is_delete {
                 farewell.delete(&candidate).await
             } else {
@@ -459,10 +458,7 @@ impl World {
 
     /// What is let go of loses nothing, so that no order is kept.
     fn next_releases(&self, now: Instant) -> impl Iterator<Item = &Decided> {
-        let is_due = move |decided: &&Decided| {
-            let candidate = &decided.candidate;
-            !self.prune.asking.contains(&key(candidate)) && self.prune.may_ask(candidate, now)
-        };
+        let is_due = move |decided: &&Decided| self.prune.may_ask(&decided.candidate, now);
         self.prune.decision.releases.iter().filter(is_due)
     }
 
@@ -578,7 +574,7 @@ impl World {
     /// Nothing is being deleted, and what waits waits for a person or for good.
     pub(super) fn is_prune_settled(&self) -> bool {
         self.mode() == Mode::Observe
-            || (self.prune.asking.is_empty()
+            || (!self.in_flight.has_deletes()
                 && self.prune.going.is_empty()
                 && self.prune.decision.deletes.is_empty()
                 && self.prune.decision.releases.is_empty()

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::causes::Causes;
 use super::claims::ClaimUses;
@@ -67,7 +66,6 @@ pub struct TargetEntry {
     pub due: bool,
     /// Its cluster is not what it was rendered for: it is rendered again, and not applied before.
     pub stale: bool,
-    pub running: Option<Task>,
     /// Failures in a row.
     pub attempts: u32,
     pub retry_at: Option<Instant>,
@@ -91,13 +89,6 @@ pub struct TargetEntry {
     pub foreseen: Option<(Digest, Arc<Vec<Difference>>)>,
     /// What was applied last without an error.
     applied: Option<Applied>,
-}
-
-/// A reconciliation under way.
-#[derive(Debug)]
-pub struct Task {
-    pub number: u64,
-    pub cancelled: CancellationToken,
 }
 
 #[derive(Debug)]
@@ -166,7 +157,6 @@ impl TargetEntry {
             render,
             due: true,
             stale: false,
-            running: None,
             attempts: 0,
             retry_at: None,
             left_until: None,
@@ -206,9 +196,6 @@ impl TargetEntry {
             self.versions = Versions::of(&render, &app);
             self.claim_uses = OnceLock::new();
             self.due = true;
-            if let Some(running) = &self.running {
-                running.cancelled.cancel();
-            }
             self.causes.clear();
             self.last_lines.clear();
             self.failure = None;

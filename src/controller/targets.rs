@@ -17,9 +17,6 @@ pub struct Targets {
     by_cluster: BTreeMap<ClusterName, BTreeSet<AppId>>,
     /// Those that could not be rendered.
     broken: BTreeSet<Target>,
-    /// What is under way for targets that have gone, by the number of the task: one that comes back meanwhile waits for it, as
-    /// two reconciliations side by side could undo each other.
-    leaving: BTreeMap<Target, u64>,
 }
 
 impl Targets {
@@ -62,7 +59,7 @@ impl Targets {
     }
 
     pub fn retain(&mut self, mut stays: impl FnMut(&Target, &TargetEntry) -> bool) {
-        let Self { by_cluster, broken, leaving, .. } = self;
+        let Self { by_cluster, broken, .. } = self;
         self.entries.retain(|id, entry| {
             let stays = stays(id, entry);
             if !stays {
@@ -70,10 +67,6 @@ impl Targets {
                 if let Some(apps) = by_cluster.get_mut(&id.cluster) {
                     apps.remove(&id.app);
                 }
-            }
-            if let (false, Some(running)) = (stays, &entry.running) {
-                running.cancelled.cancel();
-                leaving.insert(id.clone(), running.number);
             }
             stays
         });
@@ -84,22 +77,6 @@ impl Targets {
         self.retain(|_, _| false);
     }
 
-    /// A task of a target that was here before is still under way.
-    pub fn is_leaving(&self, id: &Target) -> bool {
-        self.leaving.contains_key(id)
-    }
-
-    /// A task has come to its end. The one of a target that is still the same: was it told to stop? `None`: the target has gone
-    /// meanwhile, perhaps to come back.
-    pub fn ended(&mut self, id: &Target, number: u64) -> Option<bool> {
-        if self.leaving.get(id) == Some(&number) {
-            self.leaving.remove(id);
-            return None;
-        }
-        let running = self.entries.get_mut(id)?.running.take_if(|running| running.number == number)?;
-        Some(running.cancelled.is_cancelled())
-    }
-
     /// By app, then by cluster.
     pub fn iter(&self) -> impl Iterator<Item = (&Target, &TargetEntry)> {
         self.entries.iter()
@@ -107,10 +84,6 @@ impl Targets {
 
     pub fn keys(&self) -> impl Iterator<Item = &Target> {
         self.entries.keys()
-    }
-
-    pub fn values(&self) -> impl Iterator<Item = &TargetEntry> {
-        self.entries.values()
     }
 
     pub fn of_app(&self, app: &AppId) -> impl Iterator<Item = (&Target, &TargetEntry)> + use<'_> {

@@ -12,6 +12,7 @@ use super::cause_searches::CauseSearches;
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::dropped::Dropped;
 use super::event::{Event, LoadError};
+use super::in_flight::InFlight;
 use super::listing::Listing;
 use super::load::{self, Ask, Loaded, Rendering};
 use super::posting::Telling;
@@ -97,8 +98,8 @@ pub struct World {
     pub(super) telling: Telling,
     /// Epochs of clusters grow over all of them: news of an entry that was replaced is never taken for its own.
     pub(super) epochs: u64,
-    /// Reconciliations so far.
-    pub(super) tasks: u64,
+    /// Reconciliations and deletes that have not come back.
+    pub(super) in_flight: InFlight,
     pub(super) stopping: bool,
     pub(super) changed: bool,
 }
@@ -113,6 +114,7 @@ impl World {
     pub fn new(settings: Settings, events: mpsc::Sender<Event>) -> Self {
         let (charts, keys) = (Arc::clone(&settings.charts), settings.keys.clone());
         let history = Arc::new(History::new(settings.origin.history(), charts, keys));
+        let in_flight = InFlight::new(settings.permit.narrowed());
         Self {
             registry: Arc::new(Registry::new(settings.home.clone())),
             settings,
@@ -150,7 +152,7 @@ impl World {
             prune: super::prune::Pruning::default(),
             telling: Telling::default(),
             epochs: 0,
-            tasks: 0,
+            in_flight,
             stopping: false,
             changed: true,
         }
@@ -278,7 +280,7 @@ impl World {
             // Also when it was the head before: what lay between may have changed what is known.
             self.rendered_head = None;
             if !is_same {
-                self.prune.begin();
+                self.prune.begin(&self.in_flight);
             }
             self.blamed = load::blame(&fleet, &news.snapshot);
             // The first heads may come faster than they are rendered: they have no targets yet.
@@ -354,13 +356,14 @@ impl World {
             .map(|(name, _)| name.clone())
             .collect();
         let mut gone: Vec<(Arc<App>, ClusterName)> = Vec::new();
-        let searches = &mut self.searches;
+        let (searches, in_flight) = (&mut self.searches, &self.in_flight);
         self.targets.retain(|id, entry| {
             let stays = renders.get(id).is_some() || broken.contains_key(id);
             if !stays {
                 changed.insert(id.cluster.clone());
                 gone.push((Arc::clone(&entry.app), id.cluster.clone()));
                 searches.forget(id);
+                in_flight.cancel(id);
             }
             stays
         });
@@ -379,12 +382,14 @@ impl World {
             let cluster = self.clusters.get(&id.cluster).map(|entry| &entry.cluster);
             let settings = ApplySettings::of(&app, &self.instance, self.mode(), cluster);
             if self.targets.take_over(&id, app, settings.into(), render) {
+                // What it was to become before is not applied any further.
+                self.in_flight.cancel(&id);
                 changed.insert(id.cluster.clone());
                 self.agenda.mark(id);
             }
         }
         // Whatever kept it waiting may be over with this revision.
-        let due = self.targets.iter().filter(|(_, entry)| entry.due && entry.running.is_none());
+        let due = self.targets.iter().filter(|(id, entry)| entry.due && !self.in_flight.is_running(id));
         let due: Vec<Target> = due.map(|(id, _)| id.clone()).collect();
         due.into_iter().for_each(|id| self.agenda.mark(id));
         let names: Vec<ClusterName> = self.clusters.keys().cloned().collect();
@@ -462,13 +467,11 @@ impl World {
 
     pub fn cancel(&mut self) {
         self.stopping = true;
-        for running in self.targets.values().filter_map(|entry| entry.running.as_ref()) {
-            running.cancelled.cancel();
-        }
+        self.in_flight.stop();
     }
 
     pub fn is_busy(&self) -> bool {
-        self.clusters.values().any(|entry| entry.running > 0) || self.prune.is_asking()
+        !self.in_flight.is_idle()
     }
 
     /// Has anything changed since the last overview?
@@ -533,7 +536,7 @@ impl World {
     /// What there is to do is known.
     fn is_planned(&self, id: &Target) -> bool {
         let is_known = |entry: &TargetEntry| {
-            entry.plan.is_some() && entry.failure.is_none() && entry.running.is_none() && !entry.due
+            entry.plan.is_some() && entry.failure.is_none() && !self.in_flight.is_running(id) && !entry.due
         };
         self.targets.get(id).is_some_and(is_known)
     }

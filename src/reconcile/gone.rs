@@ -4,6 +4,7 @@
 //! it is read again, and what is known of it then decides anew: a newer commit may want it by now.
 
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::live;
 use crate::apply::{self, release};
@@ -30,6 +31,8 @@ pub struct Farewell<'a> {
     pub catalog: &'a Catalog,
     pub instance: &'a str,
     pub rules: &'a Rules,
+    /// Nothing more is sent.
+    pub cancelled: &'a CancellationToken,
 }
 
 /// An object as it was read again.
@@ -44,7 +47,7 @@ enum Seen {
 impl Farewell<'_> {
     /// Deletes it as it was seen.
     pub async fn delete(&self, candidate: &Candidate) -> Result<Went, Error> {
-        Ok(match apply::delete(self.client, self.catalog, candidate).await? {
+        Ok(match apply::delete(self.client, self.catalog, candidate, self.cancelled).await? {
             Deleted::Accepted => Went::Accepted,
             Deleted::Gone => Went::Gone,
             Deleted::Changed => match self.look(candidate).await? {
@@ -63,7 +66,8 @@ impl Farewell<'_> {
             Seen::Other => Ok(Went::Changed(None)),
             Seen::Same(candidate, object) => {
                 let manager = labels::field_manager(self.instance);
-                release::release(self.client, self.catalog, &manager, &candidate, &object).await?;
+                let Self { client, catalog, cancelled, .. } = *self;
+                release::release(client, catalog, &manager, &candidate, &object, cancelled).await?;
                 Ok(Went::Gone)
             }
         }

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::statuses::Key;
 use super::words;
+use crate::apply::WritePermit;
 use crate::forge::{Client, CommitStatus, State};
 use crate::model::Revision;
 
@@ -43,12 +44,12 @@ pub enum Order {
 pub struct Outbox(mpsc::UnboundedSender<Order>);
 
 impl Outbox {
-    /// Starts posting to a forge until every handle is dropped.
-    pub fn start(forge: Client) -> Self {
+    /// Starts posting to a forge until every handle is dropped, or the permit is revoked.
+    pub fn start(forge: Client, permit: WritePermit) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        tokio::spawn(
-            Worker { forge, open: false, contexts: BTreeMap::new(), pause: None, error: None }.run(receiver),
-        );
+        let worker =
+            Worker { forge, permit, open: false, contexts: BTreeMap::new(), pause: None, error: None };
+        tokio::spawn(worker.run(receiver));
         Self(sender)
     }
 
@@ -118,6 +119,8 @@ impl Context {
 
 struct Worker {
     forge: Client,
+    /// Of the process: a stop alone does not revoke it.
+    permit: WritePermit,
     open: bool,
     contexts: BTreeMap<Key, Context>,
     /// After a failure: no request before, and the pause that led to it.
@@ -133,12 +136,17 @@ impl Worker {
             // What is only held back to keep texts apart is not worth waiting for.
             let idle =
                 self.open && self.error.is_none() && next.as_ref().is_none_or(|(_, at)| *at > Instant::now());
+            let is_revoked = self.permit.is_revoked();
             if let Some((deadline, _)) = &flush
-                && (idle || *deadline <= Instant::now())
+                && (idle || is_revoked || *deadline <= Instant::now())
                 && let Some((_, done)) = flush.take()
             {
                 // Who asked may have gone away meanwhile.
-                let _ = done.send(if idle { Ok(()) } else { Err(self.error.clone().unwrap_or_default()) });
+                let _ = done.send(match &self.error {
+                    _ if is_revoked => Err("this process may not write any more".to_owned()),
+                    None if idle => Ok(()),
+                    error => Err(error.clone().unwrap_or_default()),
+                });
             }
             let now = Instant::now();
             let wake = match &next {
@@ -212,7 +220,7 @@ impl Worker {
 
     /// What is posted next, and when at the earliest.
     fn next(&self) -> Option<(Key, Instant)> {
-        if !self.open {
+        if !self.open || self.permit.is_revoked() {
             return None;
         }
         let now = Instant::now();

@@ -91,4 +91,6 @@ mod waking;
 mod watches;
 mod went_back;
 mod without_apply;
+mod work_in_flight;
 mod workloads;
+mod write_permit;

@@ -8,6 +8,7 @@ use sandbox::{RequestRecord, Sandbox, SandboxOptions};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tutti::apply::WritePermit;
 use tutti::chart;
 use tutti::cluster::{Home, Link};
 use tutti::controller::{self, Ending, Inputs, Origin, Outputs, Settings, Until};
@@ -91,6 +92,7 @@ impl Fleet {
             mode: None,
             foresee: false,
             report: true,
+            permit: WritePermit::default(),
         };
         change(&mut settings);
         let (wake, wakes) = mpsc::channel(8);

@@ -1,0 +1,272 @@
+//! Work in flight: the reconciliations and deletes that were started and have not come back.
+//!
+//! This registry is the only owner of that knowledge. It is keyed by what is worked on, and not by what the controller knows of it: a
+//! cluster that gets another connection and an app that goes and comes back find their tasks here. So
+//! - a target never has two reconciliations, and an object never two deletes;
+//! - a cluster never has more of them than its limit, counted over all its connections;
+//! - a stop waits for each of them.
+//!
+//! A task is cancelled and then still comes to its end: only [`InFlight::end`] and [`InFlight::end_delete`] free its place. Each
+//! operation costs a lookup, and not a search.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::apply::WritePermit;
+use crate::fleet::Target;
+use crate::model::{AppId, ClusterName, ObjectId};
+
+/// Reconciliations side by side on one cluster.
+const RECONCILIATIONS: usize = 8;
+/// Deletes side by side on one cluster: one whose answer is slow keeps no other waiting.
+const DELETES: usize = 8;
+
+/// An object on a cluster.
+pub type ObjectKey = (ClusterName, ObjectId);
+
+#[derive(Debug)]
+pub struct InFlight {
+    /// Lets tasks write to clusters.
+    permit: WritePermit,
+    reconciliations: BTreeMap<Target, Reconciliation>,
+    deletes: BTreeSet<ObjectKey>,
+    /// The same by cluster; one without any is not kept.
+    by_cluster: BTreeMap<ClusterName, OnCluster>,
+    /// Reconciliations so far.
+    started: u64,
+}
+
+#[derive(Debug)]
+struct Reconciliation {
+    number: u64,
+    cancelled: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct OnCluster {
+    apps: BTreeSet<AppId>,
+    deletes: usize,
+}
+
+/// A reconciliation that may begin.
+#[derive(Debug)]
+pub struct Started {
+    /// Tells it from others of the same target.
+    pub number: u64,
+    pub cancelled: CancellationToken,
+}
+
+impl InFlight {
+    pub fn new(permit: WritePermit) -> Self {
+        Self {
+            permit,
+            reconciliations: BTreeMap::new(),
+            deletes: BTreeSet::new(),
+            by_cluster: BTreeMap::new(),
+            started: 0,
+        }
+    }
+
+    /// Enters a reconciliation; `None` while one of the target is under way.
+    pub fn start(&mut self, target: &Target) -> Option<Started> {
+        if self.is_running(target) {
+            return None;
+        }
+        self.started += 1;
+        let (number, cancelled) = (self.started, self.permit.task());
+        let entry = Reconciliation { number, cancelled: cancelled.clone() };
+        self.reconciliations.insert(target.clone(), entry);
+        self.by_cluster.entry(target.cluster.clone()).or_default().apps.insert(target.app.clone());
+        Some(Started { number, cancelled })
+    }
+
+    /// A reconciliation has come back: whether it was cancelled. `None` if it is not the one that is under way.
+    pub fn end(&mut self, target: &Target, number: u64) -> Option<bool> {
+        if self.reconciliations.get(target)?.number != number {
+            return None;
+        }
+        let ended = self.reconciliations.remove(target)?;
+        self.count_out(&target.cluster, |on| {
+            on.apps.remove(&target.app);
+        });
+        Some(ended.cancelled.is_cancelled())
+    }
+
+    /// What is under way may still find out what is there; it begins no write any more.
+    pub fn cancel(&self, target: &Target) {
+        if let Some(reconciliation) = self.reconciliations.get(target) {
+            reconciliation.cancelled.cancel();
+        }
+    }
+
+    /// The same for all targets of a cluster.
+    pub fn cancel_cluster(&self, cluster: &ClusterName) {
+        for app in self.by_cluster.get(cluster).into_iter().flat_map(|on| &on.apps) {
+            self.cancel(&Target { app: app.clone(), cluster: cluster.clone() });
+        }
+    }
+
+    /// The same for all targets.
+    pub fn cancel_all(&self) {
+        self.reconciliations.values().for_each(|it| it.cancelled.cancel());
+    }
+
+    /// The process stops: no task begins a write any more, deletes included, and none that is started later.
+    pub fn stop(&self) {
+        self.permit.revoke();
+    }
+
+    pub fn is_running(&self, target: &Target) -> bool {
+        self.reconciliations.contains_key(target)
+    }
+
+    /// One more reconciliation may run on this cluster.
+    pub fn has_room(&self, cluster: &ClusterName) -> bool {
+        self.by_cluster.get(cluster).is_none_or(|on| on.apps.len() < RECONCILIATIONS)
+    }
+
+    /// Enters a delete, or a release, with what cancels it; `None` while one of the object is under way.
+    pub fn start_delete(&mut self, object: &ObjectKey) -> Option<CancellationToken> {
+        if !self.deletes.insert(object.clone()) {
+            return None;
+        }
+        self.by_cluster.entry(object.0.clone()).or_default().deletes += 1;
+        Some(self.permit.task())
+    }
+
+    /// A delete has come back.
+    pub fn end_delete(&mut self, object: &ObjectKey) {
+        if self.deletes.remove(object) {
+            self.count_out(&object.0, |on| on.deletes -= 1);
+        }
+    }
+
+    pub fn is_deleting(&self, object: &ObjectKey) -> bool {
+        self.deletes.contains(object)
+    }
+
+    pub fn has_deletes(&self) -> bool {
+        !self.deletes.is_empty()
+    }
+
+    /// How many more deletes may run on this cluster.
+    pub fn room_for_deletes(&self, cluster: &ClusterName) -> usize {
+        DELETES.saturating_sub(self.by_cluster.get(cluster).map_or(0, |on| on.deletes))
+    }
+
+    /// Nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.by_cluster.is_empty()
+    }
+
+    fn count_out(&mut self, cluster: &ClusterName, ended: impl FnOnce(&mut OnCluster)) {
+        let Some(on) = self.by_cluster.get_mut(cluster) else { return };
+        ended(on);
+        if on.apps.is_empty() && on.deletes == 0 {
+            self.by_cluster.remove(cluster);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(app: &str, cluster: &str) -> Target {
+        Target { app: AppId::new("shop", app), cluster: ClusterName::from(cluster) }
+    }
+
+    fn object(cluster: &str, name: &str) -> ObjectKey {
+        (ClusterName::from(cluster), ObjectId::new("", "ConfigMap", Some("shop"), name))
+    }
+
+    fn registry() -> (WritePermit, InFlight) {
+        let process = WritePermit::default();
+        let in_flight = InFlight::new(process.narrowed());
+        (process, in_flight)
+    }
+
+    #[test]
+    fn target_has_one_reconciliation_at_a_time() {
+        let (_, mut in_flight) = registry();
+        let pay = target("pay", "one");
+        let first = in_flight.start(&pay).expect("none is under way").number;
+        assert!(in_flight.start(&pay).is_none());
+        assert!(in_flight.start(&target("pay", "two")).is_some(), "another cluster is another target");
+        in_flight.cancel(&pay);
+        assert!(in_flight.start(&pay).is_none(), "a cancelled task is still under way");
+        assert_eq!(in_flight.end(&pay, first + 100), None, "it was not started");
+        assert!(in_flight.is_running(&pay));
+        assert_eq!(in_flight.end(&pay, first), Some(true));
+        assert_eq!(in_flight.end(&pay, first), None, "it has come back already");
+        let second = in_flight.start(&pay).expect("the first has come back").number;
+        assert_eq!(in_flight.end(&pay, first), None, "the second one is under way");
+        assert_eq!(in_flight.end(&pay, second), Some(false));
+    }
+
+    #[test]
+    fn limits_are_counted_by_cluster_and_kind() {
+        let (_, mut in_flight) = registry();
+        let (one, two) = (ClusterName::from("one"), ClusterName::from("two"));
+        let names: Vec<String> = (0..RECONCILIATIONS).map(|number| format!("app-{number}")).collect();
+        let mut numbers = Vec::new();
+        for name in &names {
+            assert!(in_flight.has_room(&one));
+            numbers.extend(in_flight.start(&target(name, "one")).map(|it| it.number));
+            in_flight.cancel_cluster(&one);
+        }
+        assert!(!in_flight.has_room(&one) && in_flight.has_room(&two));
+        assert_eq!(in_flight.room_for_deletes(&one), DELETES);
+        for name in &names {
+            in_flight.start_delete(&object("one", name)).expect("none is under way");
+            assert!(in_flight.start_delete(&object("one", name)).is_none());
+        }
+        assert_eq!((in_flight.room_for_deletes(&one), in_flight.room_for_deletes(&two)), (0, DELETES));
+        in_flight.end_delete(&object("one", "app-3"));
+        in_flight.end_delete(&object("one", "app-3"));
+        assert_eq!(in_flight.room_for_deletes(&one), 1);
+        assert!(!in_flight.is_deleting(&object("one", "app-3")));
+        assert!(!in_flight.has_room(&one), "a delete has no place of a reconciliation");
+        assert_eq!(in_flight.end(&target("app-0", "one"), numbers[0]), Some(true));
+        assert!(in_flight.has_room(&one));
+    }
+
+    #[test]
+    fn idle_only_when_all_came_back() {
+        let (_, mut in_flight) = registry();
+        assert!(in_flight.is_idle());
+        let pay = in_flight.start(&target("pay", "one")).expect("started").number;
+        in_flight.start_delete(&object("one", "web")).expect("started");
+        in_flight.cancel_all();
+        assert_eq!(in_flight.end(&target("pay", "one"), pay), Some(true));
+        assert!(!in_flight.is_idle() && in_flight.has_deletes());
+        in_flight.end_delete(&object("one", "web"));
+        assert!(in_flight.is_idle() && !in_flight.has_deletes());
+    }
+
+    #[test]
+    fn cancelling_reaches_exactly_its_tasks() {
+        type Cancel = fn(&InFlight, &WritePermit);
+        // Which of pay on one, pay on two, cart on two and a delete on two are cancelled.
+        let cases: [(&str, Cancel, [bool; 4]); 6] = [
+            ("a target", |it, _| it.cancel(&target("pay", "one")), [true, false, false, false]),
+            ("no task", |it, _| it.cancel(&target("cart", "one")), [false; 4]),
+            ("a cluster", |it, _| it.cancel_cluster(&ClusterName::from("two")), [false, true, true, false]),
+            ("all", |it, _| it.cancel_all(), [true, true, true, false]),
+            ("the stop", |it, _| it.stop(), [true; 4]),
+            ("the permit", |_, process| process.revoke(), [true; 4]),
+        ];
+        for (what, cancel, expected) in cases {
+            let (process, mut in_flight) = registry();
+            let targets = [target("pay", "one"), target("pay", "two"), target("cart", "two")];
+            let mut tasks: Vec<CancellationToken> =
+                targets.iter().filter_map(|it| Some(in_flight.start(it)?.cancelled)).collect();
+            tasks.extend(in_flight.start_delete(&object("two", "web")));
+            cancel(&in_flight, &process);
+            let cancelled: Vec<bool> = tasks.iter().map(CancellationToken::is_cancelled).collect();
+            assert_eq!(cancelled, expected, "{what}");
+            assert!(what == "the permit" || !process.is_revoked(), "{what}");
+        }
+    }
+}

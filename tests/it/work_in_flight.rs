@@ -1,0 +1,195 @@
+//! Work in flight: a stop waits for it, and its limits hold, whatever becomes of its cluster or its app meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use parking_lot::Mutex;
+use sandbox::{Fault, RequestMatch};
+use tutti::controller::Ending;
+use tutti::model::Revision;
+
+use crate::support::fleet::{Fleet, Running};
+use crate::support::manifests::{self, INSTANCE, config_map, objects};
+use crate::support::wires::{Wires, Witness};
+
+const BJ1: &str = "clusters/bj1.yaml";
+/// A write takes this long: shorter than the patience of the client, and than that of a stop.
+const SLOW: Duration = Duration::from_secs(20);
+/// Long enough to connect again, and shorter than a slow write.
+const MEANWHILE: Duration = Duration::from_secs(10);
+const LIMIT: usize = 8;
+
+/// Counts the writes that were sent and are not answered yet.
+#[derive(Default)]
+struct Writes(Mutex<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    /// By path: how many of one object at once.
+    of_object: BTreeMap<String, usize>,
+    most: usize,
+    most_of_one_object: usize,
+}
+
+impl Counts {
+    fn total(&self) -> usize {
+        self.of_object.values().sum()
+    }
+}
+
+impl Writes {
+    fn under_way(&self) -> usize {
+        self.0.lock().total()
+    }
+
+    /// The most at once so far, and the most of one object.
+    fn most(&self) -> (usize, usize) {
+        let counts = self.0.lock();
+        (counts.most, counts.most_of_one_object)
+    }
+}
+
+fn is_write(request: &Request<Bytes>) -> bool {
+    let is_dry = request.uri().query().is_some_and(|query| query.contains("dryRun"));
+    !is_dry && !matches!(*request.method(), Method::GET | Method::HEAD)
+}
+
+impl Witness for Writes {
+    fn sent(&self, _: &str, request: &Request<Bytes>) {
+        if is_write(request) {
+            let mut counts = self.0.lock();
+            let of_object = counts.of_object.entry(request.uri().path().to_owned()).or_default();
+            *of_object += 1;
+            let of_object = *of_object;
+            counts.most_of_one_object = counts.most_of_one_object.max(of_object);
+            counts.most = counts.most.max(counts.total());
+        }
+    }
+
+    fn answered(&self, _: &str, request: &Request<Bytes>, _: Result<StatusCode, String>) {
+        if is_write(request) {
+            *self.0.lock().of_object.get_mut(request.uri().path()).expect("it was sent") -= 1;
+        }
+    }
+
+    fn came_late(&self, _: &str, _: &Request<Bytes>) {}
+}
+
+/// Apps of one ConfigMap each, as (path, text).
+fn apps(count: usize) -> Vec<(String, String)> {
+    let one = |number| {
+        let name = format!("app-{number:02}");
+        let manifest = (format!("apps/{name}/app.yaml"), objects("default", &name));
+        let map = (format!("apps/{name}/objects/map.yaml"), config_map("default", &name, "first"));
+        [manifest, map]
+    };
+    (0..count).flat_map(one).collect()
+}
+
+fn fleet(apps: &[(String, String)]) -> Fleet {
+    let instance = INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
+    let files = apps.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    let files: Vec<_> = files.chain([("tutti.yaml", instance.as_str())]).collect();
+    Fleet::new(&["bj1"], &files)
+}
+
+/// Whose every write of a ConfigMap is slow.
+async fn start_slow(fleet: &Fleet) -> (Running, Arc<Writes>) {
+    fleet.cluster("bj1").fail_next(RequestMatch::writes().resource("configmaps"), 1_000, Fault::Delay(SLOW));
+    let writes = Arc::new(Writes::default());
+    let running = fleet.start_with(&Wires::seen_by(writes.clone()), |_| {}).await;
+    (running, writes)
+}
+
+async fn until_under_way(writes: &Writes, count: usize) {
+    while writes.under_way() < count {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// The Cluster file names another connection.
+async fn reconnect(fleet: &Fleet, running: &Running, number: usize) -> Revision {
+    let manifest = manifests::cluster("bj1").replace("bj1.kubeconfig", &format!("bj1-{number}.kubeconfig"));
+    fleet.push(running, "Another connection", &[(BJ1, Some(&manifest))]).await
+}
+
+async fn stops_after_its_write(running: Running, writes: &Writes) {
+    assert_eq!(writes.under_way(), 1, "the write came to its end before the stop");
+    let (ending, _) = running.stop().await;
+    assert!(matches!(ending, Ending::Stopped), "{ending:?}");
+    assert_eq!(writes.under_way(), 0, "the process ended before its write was answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_waits_for_write_of_replaced_connection() {
+    let fleet = fleet(&apps(1));
+    let (running, writes) = start_slow(&fleet).await;
+    until_under_way(&writes, 1).await;
+    reconnect(&fleet, &running, 2).await;
+    tokio::time::sleep(MEANWHILE).await;
+    stops_after_its_write(running, &writes).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_waits_for_write_of_unregistered_cluster() {
+    let fleet = fleet(&apps(1));
+    let (running, writes) = start_slow(&fleet).await;
+    until_under_way(&writes, 1).await;
+    fleet.push(&running, "No cluster", &[(BJ1, None)]).await;
+    tokio::time::sleep(MEANWHILE).await;
+    stops_after_its_write(running, &writes).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_waits_for_delete_of_replaced_connection() {
+    let apps = apps(2);
+    let fleet = fleet(&apps);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    running.stop().await;
+    let (running, writes) = start_slow(&fleet).await;
+    let gone: Vec<_> = apps[..2].iter().map(|(path, _)| (path.as_str(), None)).collect();
+    fleet.push(&running, "One app less", &gone).await;
+    until_under_way(&writes, 1).await;
+    reconnect(&fleet, &running, 2).await;
+    tokio::time::sleep(MEANWHILE).await;
+    stops_after_its_write(running, &writes).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn replaced_connections_share_the_limit_of_tasks() {
+    let fleet = fleet(&apps(4 * LIMIT));
+    let (running, writes) = start_slow(&fleet).await;
+    until_under_way(&writes, LIMIT).await;
+    let mut revision = fleet.begin.clone();
+    for number in 2..6 {
+        revision = reconnect(&fleet, &running, number).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    running.converged(&revision).await;
+    assert_eq!(writes.most(), (LIMIT, 1), "writes at once, and of one object");
+    // What was begun over the first connection is not repeated.
+    let all = RequestMatch::writes().resource("configmaps");
+    assert_eq!(fleet.cluster("bj1").count_requests(&all), 4 * LIMIT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn apps_that_return_wait_for_their_task() {
+    let apps = apps(2 * LIMIT);
+    let fleet = fleet(&apps);
+    let (running, writes) = start_slow(&fleet).await;
+    until_under_way(&writes, LIMIT).await;
+    let some = &apps[..LIMIT];
+    let without: Vec<_> = some.iter().map(|(path, _)| (path.as_str(), None)).collect();
+    let with: Vec<_> = some.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    fleet.push(&running, "Less", &without).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    reconnect(&fleet, &running, 2).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let revision = fleet.push(&running, "As before", &with).await;
+    running.converged(&revision).await;
+    assert_eq!(writes.most(), (LIMIT, 1), "writes at once, and of one object");
+}

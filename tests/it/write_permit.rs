@@ -1,0 +1,120 @@
+//! A process that loses its write permit sends nothing more: no apply, no delete, no status.
+
+use std::time::Duration;
+
+use sandbox::{Fault, RequestMatch};
+use tutti::apply::WritePermit;
+use tutti::controller::Ending;
+use tutti::model::Revision;
+
+use crate::support::fleet::{Fleet, Running};
+use crate::support::forge::Gitea;
+use crate::support::manifests::{config_map, objects};
+use crate::support::wires::Wires;
+
+const A_WHILE: Duration = Duration::from_secs(120);
+
+/// Two apps, of which the next commit changes one and takes the other away.
+fn fleet(gitea: &Gitea) -> Fleet {
+    let instance = gitea.instance().replace("spec: {", "spec: {caps: {deletes: 100, deletePercent: 100}, ");
+    Fleet::new(
+        &["bj1"],
+        &[
+            ("tutti.yaml", &instance),
+            ("apps/stays/app.yaml", &objects("default", "stays")),
+            ("apps/stays/objects/map.yaml", &config_map("default", "stays", "first")),
+            ("apps/goes/app.yaml", &objects("default", "goes")),
+            ("apps/goes/objects/map.yaml", &config_map("default", "goes", "first")),
+        ],
+    )
+}
+
+async fn start(fleet: &Fleet) -> (Running, WritePermit) {
+    let permit = WritePermit::default();
+    let given = permit.clone();
+    let running = fleet.start_with(&Wires::lasting(), move |settings| settings.permit = given).await;
+    (running, permit)
+}
+
+/// Something to create, to change and to delete.
+async fn push(fleet: &Fleet, running: &Running) -> Revision {
+    let changes = [
+        ("apps/stays/objects/map.yaml", Some(config_map("default", "stays", "second"))),
+        ("apps/comes/app.yaml", Some(objects("default", "comes"))),
+        ("apps/comes/objects/map.yaml", Some(config_map("default", "comes", "first"))),
+        ("apps/goes/app.yaml", None),
+        ("apps/goes/objects/map.yaml", None),
+    ];
+    let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
+    fleet.push(running, "Second", &changes).await
+}
+
+fn writes(fleet: &Fleet) -> usize {
+    fleet.cluster("bj1").count_requests(&RequestMatch::writes())
+}
+
+#[tokio::test(start_paused = true)]
+async fn revoked_permit_lets_no_write_out() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea);
+    let (running, permit) = start(&fleet).await;
+    running.converged(&fleet.begin).await;
+    gitea.until(&fleet.begin, "success").await;
+    let (before, posted) = (writes(&fleet), gitea.posts().len());
+
+    permit.revoke();
+    let revision = push(&fleet, &running).await;
+    running.until("the commit", |now| now.revision.as_ref() == Some(&revision)).await;
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!((writes(&fleet), gitea.posts().len()), (before, posted));
+    let (ending, _) = running.stop().await;
+    assert!(matches!(ending, Ending::Stopped), "{ending:?}");
+    assert_eq!((writes(&fleet), gitea.posts().len()), (before, posted));
+
+    // The next process does all of it.
+    let (running, _) = start(&fleet).await;
+    running.converged(&revision).await;
+    gitea.until(&revision, "success").await;
+    assert_eq!(writes(&fleet), before + 3, "{:?}", fleet.counted());
+    running.stop().await;
+}
+
+/// A task looks up what is new to it before it writes: the permit is lost in between.
+#[tokio::test(start_paused = true)]
+async fn permit_lost_during_task_stops_its_writes() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea);
+    let lookups = RequestMatch::any().verb("get").resource("configmaps");
+    fleet.cluster("bj1").fail_next(lookups.clone(), 100, Fault::Delay(Duration::from_secs(20)));
+    let (running, permit) = start(&fleet).await;
+    gitea.until(&fleet.begin, "pending").await;
+    while fleet.cluster("bj1").count_requests(&lookups) < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    permit.revoke();
+    let posted = gitea.posts().len();
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!((writes(&fleet), gitea.posts().len()), (0, posted));
+    running.stop().await;
+    assert_eq!((writes(&fleet), gitea.posts().len()), (0, posted));
+}
+
+/// A stop takes only the permit to write to clusters: what was not said yet is still said.
+#[tokio::test(start_paused = true)]
+async fn stop_still_posts_statuses() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea);
+    let (running, permit) = start(&fleet).await;
+    running.converged(&fleet.begin).await;
+    gitea.until(&fleet.begin, "success").await;
+    gitea.set_down(true);
+    let revision = push(&fleet, &running).await;
+    while gitea.refused() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    gitea.set_down(false);
+    assert_eq!(gitea.said(&revision), Vec::<String>::new());
+    running.stop().await;
+    assert!(!permit.is_revoked());
+    assert_ne!(gitea.said(&revision), Vec::<String>::new());
+}
