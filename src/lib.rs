@@ -16,6 +16,7 @@ pub mod plan;
 pub mod reconcile;
 pub mod render;
 pub mod report;
+pub mod rollout;
 pub mod schedule;
 pub mod sops;
 pub mod source;

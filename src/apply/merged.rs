@@ -169,7 +169,7 @@ fn changes(patch: &Value, live: &Value) -> bool {
     match (patch, live) {
         (Value::Object(patch), Value::Object(live)) => patch
             .iter()
-            .filter(|(name, _)| *name != labels::REVISION)
+            .filter(|(name, _)| !labels::WRITTEN_ALONG.contains(&name.as_str()) || *name == labels::INSTALL)
             .any(|(name, said)| match live.get(name) {
                 Some(live) => said.is_null() || changes(said, live),
                 None => !said.is_null(),

@@ -40,7 +40,7 @@ pub use permit::WritePermit;
 use takeover::Adoption;
 
 use crate::cluster::{Catalog, Client, Deleted, Error, Resource};
-use crate::model::{Digest, FieldPath, ObjectId, Rendered, RenderedObject, Revision, labels};
+use crate::model::{Digest, FieldPath, ObjectId, ObjectMark, Rendered, RenderedObject, Revision, labels};
 use crate::plan::{Action, Candidate, Left, Plan, Reason, SentReplicas, Step};
 
 /// How many objects of one turn are under way at once.
@@ -126,7 +126,7 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
                 } else if let Some(only_group) = held_off(destination.client, &object.id) {
                     Err(NotDone::HeldOff { only_group })
                 } else {
-                    apply_one(destination, step, object, &rendered.revision).await
+                    apply_one(destination, step, object, rendered.revision_of(&step.unit)).await
                 };
                 Receipt { object: object.id.clone(), hash: object.hash, result }
             };
@@ -227,6 +227,9 @@ fn changed(action: &'static str, object: &ObjectId) -> Error {
 fn adapt(body: &mut Value, step: &Step) {
     if let Some(mark) = &step.install {
         body["metadata"]["annotations"][labels::INSTALL] = mark.to_string().into();
+    }
+    for (name, said) in step.rollout.iter().flat_map(ObjectMark::annotations) {
+        body["metadata"]["annotations"][name] = said.into();
     }
     scale(body, step.replicas);
     leave_out(body, &step.left);

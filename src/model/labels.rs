@@ -15,6 +15,14 @@ pub const ORIGIN: &str = "tutti.dev/origin";
 pub const HASH: &str = "tutti.dev/hash";
 /// Annotation: the commit whose change was applied last.
 pub const REVISION: &str = "tutti.dev/revision";
+/// Annotation of an app in waves: what the object is, without its scale.
+pub const CONTENT: &str = "tutti.dev/content";
+/// Annotation of an app in waves: when the unit of the object took its content.
+pub const SINCE: &str = "tutti.dev/since";
+/// Annotation of an app in waves: the commit that the unit ran before, and what it was then.
+pub const PREVIOUS: &str = "tutti.dev/previous";
+/// Annotation of an app in waves: the version that the unit was taken back from, and the head at which it failed.
+pub const REFUSED: &str = "tutti.dev/refused";
 /// Annotation, while hooks tell the first release on a cluster from later ones: the release that it was installed with.
 pub const INSTALL: &str = "tutti.dev/install";
 /// Annotation, on kinds whose own server knows no server-side apply: the entry that it would keep for us in `managedFields`.
@@ -43,6 +51,9 @@ pub const RUN: &str = "tutti.dev/run";
 /// Labels on an AppSet that choose its language and run type layers.
 pub const LANGUAGE: &str = "tutti.dev/language";
 pub const RUN_TYPE: &str = "tutti.dev/runType";
+
+/// Annotations that are written along with a change and say nothing of what an object is: they lie outside of its hash.
+pub const WRITTEN_ALONG: [&str; 6] = [REVISION, INSTALL, CONTENT, SINCE, PREVIOUS, REFUSED];
 
 /// The longest value of a label.
 const LABEL_LIMIT: usize = 63;

@@ -39,6 +39,7 @@ pub mod selector;
 pub mod snapshot;
 pub mod sync_wave;
 pub mod taint;
+pub mod unit_mark;
 
 pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
@@ -69,12 +70,12 @@ pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
 pub use observation::{
     Displacement, Effect, Evidence, ForeignChanges, ForeignField, Ignored, Immutable, Live, LiveReplicas,
-    Observation, Ownership, PodCount, Scaler, Stranger, Takeover, Was,
+    Marks, Observation, Ownership, PodCount, Scaler, Stranger, Takeover, Was,
 };
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};
 pub use registry::{ConfigMapRegistry, Registered, RegisteredCluster, StoredKey};
-pub use rendered::{Rendered, RenderedObject};
+pub use rendered::{Rendered, RenderedObject, UnitRender};
 pub use rings::{Ring, Rings};
 pub use rollout::{
     After, GroupOrder, OnFailure, Rollout, RolloutGroup, Share, WaveLimits, WaveOrder, WaveRule,
@@ -87,3 +88,4 @@ pub use selector::{ClusterFacts, Operator, Requirement, Selector};
 pub use snapshot::{Changed, File, History, Snapshot, over_limit};
 pub use sync_wave::{NotAWave, SyncWave};
 pub use taint::{Effect as TaintEffect, Taint, Toleration};
+pub use unit_mark::{ObjectMark, Previous, Refused, UnitMark};

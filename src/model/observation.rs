@@ -8,7 +8,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{AppId, Digest, FieldPath, Health, InstallMark, Kind, ObjectId, Revision, Status, SyncWave};
+use super::{
+    AppId, Digest, FieldPath, Health, InstallMark, Kind, ObjectId, ObjectMark, Revision, Status, SyncWave,
+};
 
 /// One object that carries this instance's label and is itself the object that was applied (its
 /// origin fits): the compact record that is kept of it.
@@ -26,7 +28,7 @@ pub struct Live {
     /// From the annotation: the commit that was applied last.
     pub revision: Option<Arc<str>>,
     /// From the annotation.
-    pub install: Option<Box<InstallMark>>,
+    pub marks: Option<Box<Marks>>,
     /// `tutti.dev/prune: keep`.
     pub keep: bool,
     /// From the annotation.
@@ -83,6 +85,20 @@ impl Live {
         self.overruled
     }
 
+    pub fn install(&self) -> Option<&InstallMark> {
+        self.marks.as_ref()?.install.as_ref()
+    }
+
+    /// What an app in waves wrote on it.
+    pub fn rollout(&self) -> Option<&ObjectMark> {
+        Some(&self.marks.as_ref()?.rollout)
+    }
+
+    /// What it was applied as, without its scale, where that is known.
+    pub fn content(&self) -> Option<Digest> {
+        self.rollout()?.content
+    }
+
     /// It is there in place of another one: well, and not only because somebody holds it before its pods came.
     pub fn can_take_over(&self) -> bool {
         match self.health.status {
@@ -90,6 +106,20 @@ impl Live {
             Status::Suspended => self.pods.is_none_or(|pods| pods.available >= pods.desired),
             _ => false,
         }
+    }
+}
+
+/// What few objects say of releases and rollouts, in annotations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    pub install: Option<InstallMark>,
+    pub rollout: ObjectMark,
+}
+
+impl Marks {
+    /// `None` where there are none.
+    pub fn boxed(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    AppId, Body, ClusterName, Diagnostic, Digest, Hook, Kind, Location, ObjectId, Questions, Revision,
-    Sealed, SyncWave, is_secret, masked,
+    AppId, Body, ClusterName, Diagnostic, Digest, Hook, Kind, Live, Location, ObjectId, ObjectMark,
+    Questions, Revision, Sealed, SyncWave, UnitMark, is_secret, masked,
 };
 
 /// One object as it shall be.
@@ -120,6 +120,8 @@ pub struct Rendered {
     pub revision: Revision,
     /// The podSets of an AppSet here, in the order of the waves: each is a unit. Empty for every other app, which is one unit.
     pub pod_sets: Arc<[Arc<str>]>,
+    /// How its units stand in the rollout of the app, by name; `None` where the app has no waves.
+    pub units: Option<Arc<BTreeMap<Arc<str>, UnitRender>>>,
     /// Shared by all clusters that the app renders to the same for.
     pub objects: Arc<[RenderedObject]>,
     /// Every patch that was tried, by its place: whether it fitted any object. One that fits none of no
@@ -131,7 +133,28 @@ pub struct Rendered {
     pub warnings: Arc<[Diagnostic]>,
 }
 
+/// Where the render of a unit comes from, and what its objects say of that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitRender {
+    pub revision: Revision,
+    pub mark: UnitMark,
+}
+
 impl Rendered {
+    /// The commit that a unit is rendered at.
+    pub fn revision_of(&self, unit: &str) -> &Revision {
+        let of_unit = self.units.as_ref().and_then(|units| units.get(unit));
+        of_unit.map_or(&self.revision, |unit| &unit.revision)
+    }
+
+    /// What is written on an object of a unit. One that stays what it is keeps what it says.
+    pub fn mark_of(&self, unit: &str, object: &RenderedObject, live: Option<&Live>) -> Option<ObjectMark> {
+        let of_unit = self.units.as_ref()?.get(unit)?;
+        let content = Some(object.content());
+        let own = live.and_then(Live::rollout).filter(|own| own.content == content);
+        Some(ObjectMark { content, unit: own.map_or(&of_unit.mark, |own| &own.unit).clone() })
+    }
+
     pub fn object(&self, id: &ObjectId) -> Option<&RenderedObject> {
         let place = self.objects.binary_search_by(|object| object.id.cmp(id)).ok()?;
         self.objects.get(place)
@@ -176,6 +199,7 @@ mod tests {
                 cluster: ClusterName::from("bj1"),
                 revision: Revision::from("c0ffee"),
                 pod_sets: names(pod_sets),
+                units: None,
                 objects: Arc::default(),
                 patches: Arc::default(),
                 questions: Arc::default(),

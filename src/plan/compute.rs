@@ -183,6 +183,7 @@ fn step(
         is_at_rest: live.is_some_and(|live| live.health.status == Status::Current),
         values: live.and_then(|live| live.ownership.values),
         install: None,
+        rollout: None,
         replicas: SentReplicas::of(live, unlabelled, said_replicas(object), autoscaled),
         applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),
         source: Some(object.source.clone()),
@@ -192,6 +193,9 @@ fn step(
         was: live.and_then(Live::was).or_else(|| was.cloned()),
         changed: live.and_then(Live::changes).cloned(),
     };
+    if step.intent().is_write() {
+        step.rollout = input.rendered.mark_of(&unit.name, object, live);
+    }
     step.force = step.intent().is_write() && object.says(labels::FORCE).unwrap_or(input.settings.force);
     step
 }

@@ -39,7 +39,7 @@ pub fn of(input: &Input<'_>, unit: &Unit<'_>) -> Option<ReleasePhase> {
         return Some(if over.is_of(release) { ReleasePhase::Installed } else { ReleasePhase::Upgrade });
     }
     let ours = |id: &ObjectId| input.observation.objects.get(id).filter(|live| *live.app == *app);
-    let is_of_this = |live: &Live| live.install.as_ref().is_some_and(|mark| mark.is_of(release));
+    let is_of_this = |live: &Live| live.install().is_some_and(|mark| mark.is_of(release));
     let is_this = objects.iter().any(|object| ours(&object.id).is_some_and(|live| is_of_this(live)));
     // A change that comes before the first release has come to its end goes on with it.
     let is_unfinished = || {
@@ -61,7 +61,7 @@ fn main_marks<'i>(
     let rendered = unit.objects.iter().filter(|object| object.hook.is_none());
     let rendered = rendered.filter_map(move |object| match observation.objects.get(&object.id) {
         Some(live) if live.deleting => None,
-        Some(live) => Some(live.install.as_deref().filter(|_| *live.app == *app)),
+        Some(live) => Some(live.install().filter(|_| *live.app == *app)),
         // A release of somebody else, to be taken over. One that lost our label tells nothing.
         None => {
             let stranger = observation.strangers.get(&object.id)?;
@@ -69,14 +69,14 @@ fn main_marks<'i>(
         }
     });
     let is_left = move |(id, live): &(&ObjectId, &Arc<Live>)| {
-        let is_of_hook = live.is_ended_run || live.install.as_ref().is_some_and(|mark| mark.is_of_hook);
+        let is_of_hook = live.is_ended_run || live.install().is_some_and(|mark| mark.is_of_hook);
         unit.is_only
             && *live.app == *app
             && !live.deleting
             && !is_of_hook
             && input.rendered.object(id).is_none()
     };
-    rendered.chain(observation.objects.iter().filter(is_left).map(|(_, live)| live.install.as_deref()))
+    rendered.chain(observation.objects.iter().filter(is_left).map(|(_, live)| live.install()))
 }
 
 /// Why a hook that is not there does not come now. What runs nothing, as a Secret with a password, is kept there like anything else.
@@ -118,14 +118,14 @@ pub fn mark(
     let known = main_marks(input, unit, &app).flatten().find(|mark| mark.is_over);
     let live = |step: &Step| input.observation.objects.get(&step.object).filter(|_| step.hook.is_none());
     // What has no mark is of an upgrade.
-    let says_so = |live: &Live| live.install.as_ref().is_none_or(|mark| mark.is_over);
+    let says_so = |live: &Live| live.install().is_none_or(|mark| mark.is_over);
     let said = steps.iter().filter_map(live).filter(|live| says_so(live)).count();
     let is_as_applied = |step: &Step, live: &Live| {
         step.reason == Reason::Same && !says_so(live) && drift::of(live, true).is_none()
     };
     let others = steps.iter_mut().filter_map(|step| {
         let live = live(step).filter(|live| is_as_applied(step, live))?;
-        Some((step, live.install.as_deref()?))
+        Some((step, live.install()?))
     });
     for (step, own) in others.take(SAYERS.saturating_sub(said)) {
         (step.action, step.reason) = (Action::Configure, Reason::InstallationOver);

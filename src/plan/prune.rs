@@ -163,6 +163,7 @@ impl Decided {
         Step {
             values: None,
             install: None,
+            rollout: None,
             replicas: SentReplicas::default(),
             phase: Phase::of(&object),
             hook: None,

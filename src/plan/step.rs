@@ -12,7 +12,7 @@ use super::reason::with_words;
 use super::{Action, Drift, Phase, Reason, SentReplicas, Turn};
 use crate::model::{
     AppId, ClusterName, Digest, FieldPath, ForeignChanges, Hook, Ignored, InstallMark, Kind, Location,
-    ObjectId, Revision, SyncWave, Was,
+    ObjectId, ObjectMark, Revision, SyncWave, Was,
 };
 
 /// What happens to one object, and why.
@@ -51,6 +51,9 @@ pub struct Step {
     /// For an apply.
     #[serde(skip)]
     pub install: Option<InstallMark>,
+    /// For an apply of an app in waves.
+    #[serde(skip)]
+    pub rollout: Option<ObjectMark>,
     /// For an apply.
     #[serde(skip)]
     pub replicas: SentReplicas,

@@ -104,7 +104,8 @@ async fn replaced(
     }
     let manager = labels::field_manager(&job.instance);
     let past = job.past();
-    let (destination, revision) = (job.destination(&manager, &past), &job.rendered.revision);
+    let revision = job.rendered.revision_of(job.rendered.unit_of(object));
+    let destination = job.destination(&manager, &past);
     match apply::foresee_replacement(destination, resource, object, revision, live).await {
         Ok(()) => Ok((object.body.fields(), None)),
         Err(error) if error.is_transient() => Err(error),
@@ -124,7 +125,8 @@ async fn dry_run(
 ) -> Result<Value, Error> {
     let manager = labels::field_manager(&job.instance);
     let past = job.past();
-    apply::foresee(job.destination(&manager, &past), resource, step, object, &job.rendered.revision).await
+    let revision = job.rendered.revision_of(&step.unit);
+    apply::foresee(job.destination(&manager, &past), resource, step, object, revision).await
 }
 
 /// How often a Deployment was rolled out, which its controller counts.
@@ -149,7 +151,9 @@ fn plain(object: &mut Value) {
             metadata.shift_remove(field);
         }
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            for annotation in [labels::FIELDS, labels::HASH, labels::INSTALL, labels::REVISION, ROLLOUTS] {
+            for annotation in
+                [labels::FIELDS, labels::HASH, ROLLOUTS].into_iter().chain(labels::WRITTEN_ALONG)
+            {
                 annotations.shift_remove(annotation);
             }
         }

@@ -8,8 +8,8 @@ use super::ownership::{Parts, ownership};
 use crate::apply::owned::entries;
 use crate::health::{self, Rules};
 use crate::model::{
-    Digest, FieldPath, Health, Ignores, InstallMark, Kind, Live, ObjectId, PodCount, Status, Stranger,
-    SyncWave, ignored, labels, mark,
+    Digest, FieldPath, Health, Ignores, InstallMark, Kind, Live, Marks, ObjectId, ObjectMark, PodCount,
+    Status, Stranger, SyncWave, ignored, labels, mark,
 };
 
 /// The record of an object that carries this instance's label and is itself what was applied;
@@ -34,7 +34,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         app: app.into(),
         hash: annotation(object, labels::HASH).and_then(Digest::parse),
         revision: annotation(object, labels::REVISION).map(Into::into),
-        install: annotation(object, labels::INSTALL).map(|text| Box::new(InstallMark::parse(text))),
+        marks: marks(object).boxed(),
         keep: mark::kept_by(object).is_some(),
         // What was applied could be read; what somebody made of it since orders nothing.
         wave: SyncWave::of(|name| annotation(object, name)).unwrap_or_default(),
@@ -50,6 +50,13 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         evidence,
         ignored,
     })
+}
+
+fn marks(object: &Value) -> Marks {
+    Marks {
+        install: annotation(object, labels::INSTALL).map(InstallMark::parse),
+        rollout: ObjectMark::read(|name| annotation(object, name)),
+    }
 }
 
 /// Its metadata alone says so.

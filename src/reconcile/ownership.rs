@@ -43,7 +43,7 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
     let ignored = leave(entries, &manager, &mut owned, object, &paths);
     let fields = owned.to_value();
     // A repair writes it along: where no entry has a time, its lost answer would look like a value that the cluster keeps.
-    for written_along in [labels::REVISION, labels::INSTALL] {
+    for written_along in labels::WRITTEN_ALONG {
         owned.forget(&["metadata", "annotations", written_along]);
     }
     // By the shipped rules alone: a new health rule of the repository must not look like drift.

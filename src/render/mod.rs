@@ -261,7 +261,7 @@ impl Made {
     fn into_rendered(self, target: &Target, revision: Revision, pod_sets: Arc<[Arc<str>]>) -> Rendered {
         let Self { objects, patches, questions, warnings, defines: _ } = self;
         let Target { app, cluster } = target.clone();
-        Rendered { app, cluster, revision, pod_sets, objects, patches, questions, warnings }
+        Rendered { app, cluster, revision, pod_sets, units: None, objects, patches, questions, warnings }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{empty, lines, live, parse, plan_with, rendered, set, with_absent, with_stranger};
 use crate::model::{
-    Digest, DriftMode, Health, Hook, InstallMark, Observation, Occasion, Rendered, Stage, Status,
+    Digest, DriftMode, Health, Hook, InstallMark, Marks, Observation, Occasion, Rendered, Stage, Status,
 };
 use crate::plan::{Action, Input, Plan, Step};
 
@@ -50,11 +50,14 @@ fn seen(objects: &[&str]) -> Observation {
         let mut record = live("pay", text, content);
         let is_of_hook = HOOKS.iter().any(|(hook, ..)| *hook == text) || text == OLD_RUN;
         let is_over = said.contains('!');
-        let mark = |release: &Digest| Some(Box::new(InstallMark::new(release, is_of_hook).over(is_over)));
+        let mark = |release: &Digest| {
+            let install = Some(InstallMark::new(release, is_of_hook).over(is_over));
+            Marks { install, ..Marks::default() }.boxed()
+        };
         if said.contains('~') {
-            record.install = mark(&Digest::of(b"earlier"));
+            record.marks = mark(&Digest::of(b"earlier"));
         } else if said.contains(['^', '!']) {
-            record.install = mark(&release().digest());
+            record.marks = mark(&release().digest());
         }
         if said.contains('…') {
             record.health = Health::new(Status::InProgress, "said");

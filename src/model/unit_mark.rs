@@ -1,0 +1,99 @@
+//! What the objects of a unit say of its rollout, in annotations that lie outside of the hash.
+
+use jiff::Timestamp;
+
+use super::{Digest, Revision, labels};
+
+/// Of one unit, or of one of its objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnitMark {
+    /// When the unit took its content.
+    pub since: Option<Timestamp>,
+    /// What it ran before.
+    pub previous: Option<Previous>,
+    /// A version that it was taken back from.
+    pub refused: Option<Refused>,
+}
+
+/// A commit, and what the unit was at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Previous {
+    pub revision: Revision,
+    pub content: Digest,
+}
+
+/// A digest of the app, and the head at which it failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    pub digest: Digest,
+    pub head: Revision,
+}
+
+/// What one object of an app in waves says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectMark {
+    /// What it is, without its scale; `None` where nothing says so.
+    pub content: Option<Digest>,
+    pub unit: UnitMark,
+}
+
+impl ObjectMark {
+    pub fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let content = annotation(labels::CONTENT).and_then(Digest::parse);
+        Self { content, unit: UnitMark::read(annotation) }
+    }
+
+    /// The annotations that say it.
+    pub fn annotations(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let content = self.content.map(|content| (labels::CONTENT, content.to_string()));
+        content.into_iter().chain(self.unit.annotations())
+    }
+}
+
+impl UnitMark {
+    /// What the annotations say; what cannot be read counts as not there.
+    pub fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let pair = |name: &str| annotation(name)?.split_once(' ');
+        let previous = pair(labels::PREVIOUS).and_then(|(revision, content)| {
+            Some(Previous { revision: Revision::from(revision), content: Digest::parse(content)? })
+        });
+        let refused = pair(labels::REFUSED).and_then(|(digest, head)| {
+            Some(Refused { digest: Digest::parse(digest)?, head: Revision::from(head) })
+        });
+        Self { since: annotation(labels::SINCE).and_then(|text| text.parse().ok()), previous, refused }
+    }
+
+    /// The annotations that say it.
+    pub fn annotations(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let since = self.since.map(|since| (labels::SINCE, format!("{since:.0}")));
+        let previous =
+            self.previous.as_ref().map(|it| (labels::PREVIOUS, format!("{} {}", it.revision, it.content)));
+        let refused = self.refused.as_ref().map(|it| (labels::REFUSED, format!("{} {}", it.digest, it.head)));
+        [since, previous, refused].into_iter().flatten()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mark = UnitMark {
+            since: Some("2026-11-26T08:00:00Z".parse().expect("a time")),
+            previous: Some(Previous { revision: Revision::from("c0ffee"), content: Digest::of(b"one") }),
+            refused: Some(Refused { digest: Digest::of(b"two"), head: Revision::from("beef") }),
+        };
+        let texts: BTreeMap<&str, String> = mark.annotations().collect();
+        assert_eq!(UnitMark::read(|name| texts.get(name).map(String::as_str)), mark);
+        assert_eq!(texts.len(), 3);
+        let none = UnitMark::read(|_| Some("what somebody wrote"));
+        assert!(none.is_empty(), "{none:?}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Why a unit does not have the head's render.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::UnitId;
+use crate::model::{AppId, Digest};
+
+/// Shown with a code for programs and words for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "code", rename_all = "camelCase")]
+pub enum Hold {
+    /// The app is paused.
+    Paused,
+    /// Its cluster does not answer, or is in maintenance.
+    LeftOut {
+        #[serde(serialize_with = "as_text")]
+        because: Arc<str>,
+    },
+    /// What the cluster holds, or what the unit runs, is not known yet.
+    Unread,
+    /// Not all clusters of the app were read: this is a first installation, perhaps.
+    ClusterUnread { cluster: UnitId },
+    /// An earlier wave is not done.
+    Wave {
+        wave: String,
+        done: usize,
+        of: usize,
+        unit: UnitId,
+        #[serde(serialize_with = "as_text")]
+        because: Arc<str>,
+    },
+    /// No cluster of an earlier wave takes part.
+    WaveLeftOut {
+        wave: String,
+        #[serde(serialize_with = "as_text")]
+        because: Arc<str>,
+    },
+    /// An earlier wave is done, and has not been so for long enough.
+    Soak { wave: String, until: Timestamp },
+    /// An earlier wave is done; a person says when the next one opens.
+    Confirmation { after: String, through: String, digest: Digest },
+    /// So many units of the wave as may change side by side do.
+    Concurrency { wave: String, limit: usize },
+    /// A unit has failed: no further one changes.
+    Stopped {
+        unit: UnitId,
+        #[serde(serialize_with = "as_text")]
+        because: Arc<str>,
+    },
+    /// The version was taken back.
+    Refused { digest: Digest },
+    /// It was to be taken back, and cannot.
+    RevertFailed {
+        #[serde(serialize_with = "as_text")]
+        because: Arc<str>,
+    },
+    /// Another app comes first.
+    After {
+        app: AppId,
+        #[serde(serialize_with = "as_text")]
+        because: Arc<str>,
+    },
+    /// The ring before has not finished this version.
+    Pin { ring: String, version: String, through: String, digest: Digest },
+    /// The commit that it runs cannot be read any more: it is left as it is.
+    Frozen {
+        #[serde(serialize_with = "as_text")]
+        because: Arc<str>,
+    },
+}
+
+fn as_text<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
+impl Hold {
+    /// Only a person ends it.
+    pub fn waits_for_a_person(&self) -> bool {
+        matches!(
+            self,
+            Self::Confirmation { .. }
+                | Self::Pin { .. }
+                | Self::Refused { .. }
+                | Self::RevertFailed { .. }
+                | Self::Paused
+        )
+    }
+
+    /// When it ends by itself.
+    pub fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Soak { until, .. } => Some(*until),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Paused => f.write_str("the app is paused"),
+            Self::LeftOut { because } => write!(f, "left out: {because}"),
+            Self::Unread => f.write_str("not known yet what runs here"),
+            Self::ClusterUnread { cluster } => {
+                write!(f, "waits until cluster {} was read", cluster.cluster)
+            }
+            Self::Wave { wave, done, of, unit, because } => {
+                write!(f, "waits for wave {wave}, {done}/{of} done, {unit}: {because}")
+            }
+            Self::WaveLeftOut { wave, because } => {
+                write!(f, "waits for wave {wave}, of which every cluster is left out: {because}")
+            }
+            Self::Soak { wave, until } => {
+                write!(f, "wave {wave} is done, the next opens at {}", until.strftime("%H:%M:%S UTC"))
+            }
+            Self::Confirmation { after, through, digest } => {
+                write!(f, "wave {after} is done, wave {through} waits for confirmation of {}", digest.short())
+            }
+            Self::Concurrency { wave, limit } => {
+                write!(f, "wave {wave} changes {limit} at a time")
+            }
+            Self::Stopped { unit, because } => write!(f, "stopped, {unit} failed: {because}"),
+            Self::Refused { digest } => {
+                write!(f, "version {} failed and was taken back", digest.short())
+            }
+            Self::RevertFailed { because } => write!(f, "RevertFailed: {because}"),
+            Self::After { app, because } => write!(f, "comes after {app}: {because}"),
+            Self::Pin { ring, version, digest, .. } => write!(
+                f,
+                "ring {ring} has not finished {version}, waits for it or for confirmation of {}",
+                digest.short()
+            ),
+            Self::Frozen { because } => {
+                write!(f, "left as it is, as it is not known what runs here: {because}")
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Everything that a decision depends on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{UnitFacts, UnitId};
+use crate::fleet::Wave;
+use crate::model::{ClusterName, Digest, OnFailure, Revision};
+
+/// What the app says of its rollouts, beside the waves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub on_failure: OnFailure,
+    pub deadline: SignedDuration,
+    pub gate_first: bool,
+    pub paused: bool,
+}
+
+/// What the app is at a commit, from Git alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommitFacts {
+    /// The contents of all units of each wave, by position; equal ones count once.
+    pub waves: Vec<Digest>,
+    pub units: BTreeMap<UnitId, Digest>,
+    /// The versions that pins say.
+    pub pins: BTreeMap<ClusterName, Arc<str>>,
+}
+
+/// What is known of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Commit {
+    Known(Arc<CommitFacts>),
+    /// It is being read, or is to be.
+    Loading,
+    /// It cannot be read any more.
+    Unknown,
+}
+
+/// A version that is taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub digest: Digest,
+    /// The head at which it failed.
+    pub head: Revision,
+    /// What the unit that failed ran before: what has changed since goes back.
+    pub ran: Revision,
+}
+
+/// An Approval of this app.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approved {
+    pub digest: Digest,
+    /// The last wave that may open; `None`: a refused version starts again.
+    pub through: Option<usize>,
+    /// The commit that wrote it: its position in history, the head is 0. `None`: nobody knows.
+    pub at: Option<usize>,
+}
+
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    pub waves: &'a [Wave],
+    pub policy: Policy,
+    /// Of the app at the head, over the contents of all units.
+    pub digest: Digest,
+    pub head: &'a CommitFacts,
+    pub head_revision: &'a Revision,
+    pub units: &'a BTreeMap<UnitId, UnitFacts>,
+    pub approvals: &'a [Approved],
+    /// What this process decided to take back, whatever the objects say by now.
+    pub refusal: Option<&'a Refusal>,
+    pub commit: &'a dyn Fn(&Revision) -> Commit,
+    /// The position of a commit in history, the head is 0; `None`: it is older than all that is known.
+    pub position: &'a dyn Fn(&Revision) -> Option<usize>,
+    pub now: Timestamp,
+}
+
+impl fmt::Debug for Input<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input")
+            .field("digest", &self.digest)
+            .field("units", &self.units)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,22 @@
+//! Which render each unit of an app shall have: that of the head, or the one that it has.
+//!
+//! A change reaches the units of an app wave after wave. A unit whose wave is not open keeps its *baseline*: what it runs now. The
+//! choice stands between render and plan: plan, repair, health and deletes work on the chosen render and know nothing of waves.
+//! Nothing is kept of a rollout but what Git, the objects and their annotations say; timers begin anew with the process.
+//!
+//! [`decide()`] answers for one app over all its clusters. It needs what is known of each unit ([`UnitFacts`]) and of the commits
+//! that units run ([`CommitFacts`]), and visits the units of this app only. Never does IO, never reads a clock.
+
+mod decide;
+mod facts;
+mod hold;
+mod input;
+#[cfg(test)]
+mod tests;
+mod wave;
+
+pub use decide::{Choice, Confirmation, Decision, Verdict, decide};
+pub use facts::{Basis, Condition, Reach, Timers, UnitFacts, UnitId};
+pub use hold::Hold;
+pub use input::{Approved, Commit, CommitFacts, Input, Policy, Refusal};
+pub use wave::{WaveReport, WaveState};
