@@ -53,6 +53,7 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
         apps,
         broken,
         approvals: manifests.approvals,
+        rollout_approvals: manifests.rollout_approvals,
         health: Arc::new(health),
         diagnostics,
         ring_of,

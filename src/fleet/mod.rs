@@ -41,7 +41,7 @@ use crate::health;
 use crate::manifest::Manifests;
 use crate::model::{
     App, AppId, Approval, Cluster, ClusterName, ClusterState, Diagnostic, Instance, Location, Project,
-    PruneMode, Ring, Route, Scope,
+    PruneMode, Ring, RolloutApproval, Route, Scope,
 };
 
 /// One app on one cluster.
@@ -76,7 +76,9 @@ pub struct Fleet {
     /// The apps without errors.
     pub apps: BTreeMap<AppId, Arc<App>>,
     pub broken: BTreeMap<AppId, Broken>,
+    /// Of objects that are no longer rendered.
     pub approvals: Vec<Approval>,
+    pub rollout_approvals: Vec<RolloutApproval>,
     /// How the health of objects is judged.
     pub health: Arc<health::Rules>,
     /// Of reading and of the checks here, by place.
@@ -202,6 +204,7 @@ impl Fleet {
             apps: BTreeMap::from([(app.id.clone(), app)]),
             broken: BTreeMap::new(),
             approvals: Vec::new(),
+            rollout_approvals: Vec::new(),
             health: Arc::clone(&self.health),
             diagnostics: Vec::new(),
             projects: BTreeMap::new(),

@@ -133,6 +133,7 @@ impl Manifests {
         self.clusters.extend(part.clusters.iter().cloned());
         self.apps.extend(part.apps.iter().cloned());
         self.approvals.extend(part.approvals.iter().cloned());
+        self.rollout_approvals.extend(part.rollout_approvals.iter().cloned());
         self.routes.extend(part.routes.iter().cloned());
         self.pins.extend(part.pins.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
@@ -146,6 +147,7 @@ impl Manifests {
         self.clusters.sort_by(|one, other| one.location.cmp(&other.location));
         self.apps.sort_by(|one, other| one.location.cmp(&other.location));
         self.approvals.sort_by(|one, other| one.location.cmp(&other.location));
+        self.rollout_approvals.sort_by(|one, other| one.location.cmp(&other.location));
         self.routes.sort_by(|one, other| one.route.location.cmp(&other.route.location));
         self.pins.sort_by(|one, other| one.location.cmp(&other.location));
         self.unread_projects.sort();
@@ -371,7 +373,10 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         }
         Native::Approval => {
             let approval = kinds::approval::read(root, &mut reading);
-            keep(approval, &reading, |approval| manifests.approvals.push(approval));
+            keep(approval, &reading, |approval| match approval {
+                kinds::approval::Read::Objects(approval) => manifests.approvals.push(approval),
+                kinds::approval::Read::Rollout(approval) => manifests.rollout_approvals.push(approval),
+            });
         }
     }
     manifests.diagnostics.append(&mut reading.mistakes);

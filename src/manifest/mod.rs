@@ -32,7 +32,7 @@ pub mod yaml;
 pub use collect::{Memory, clusters_in, read, read_again};
 pub use ignored::{FILE as IGNORING, Ignored};
 pub use kinds::Native;
-pub use kinds::approval::to_yaml as approval_to_yaml;
+pub use kinds::approval::{rollout_to_yaml as rollout_approval_to_yaml, to_yaml as approval_to_yaml};
 pub use kinds::conversion::FOLDER as CONVERSIONS;
 pub use kinds::health_rule::{self, HealthRule};
 pub use kinds::objects::listed_beside;
@@ -41,7 +41,9 @@ pub use meant::{Lost, by_path as usual_at};
 
 use std::sync::Arc;
 
-use crate::model::{App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings, Route};
+use crate::model::{
+    App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings, RolloutApproval, Route,
+};
 
 /// The apiVersion of every native kind, and the hub's.
 pub const OWN_VERSION: &str = "tutti.dev/v1alpha1";
@@ -55,7 +57,9 @@ pub struct Manifests {
     /// `None`: there is none, or it has mistakes.
     pub rings: Option<Rings>,
     pub apps: Vec<Arc<App>>,
+    /// Of objects that are no longer rendered.
     pub approvals: Vec<Approval>,
+    pub rollout_approvals: Vec<RolloutApproval>,
     pub routes: Vec<RouteManifest>,
     pub pins: Vec<PinManifest>,
     /// Projects with mistakes, each with its namespace as far as that can be told.

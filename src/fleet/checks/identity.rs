@@ -26,10 +26,12 @@ pub fn clusters(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 pub fn approvals(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    twice(facts.manifests.approvals.iter().filter_map(|approval| {
-        let location = approval.location.as_ref()?;
-        let told = || (format!("Approval {}", approval.name), Scope::File(location.file.clone()));
-        Some((&approval.name, location, told))
+    let of_objects = facts.manifests.approvals.iter().map(|it| (&it.name, it.location.as_ref()));
+    let of_rollouts = facts.manifests.rollout_approvals.iter().map(|it| (&it.name, it.location.as_ref()));
+    twice(of_objects.chain(of_rollouts).filter_map(|(name, location)| {
+        let location = location?;
+        let told = move || (format!("Approval {name}"), Scope::File(location.file.clone()));
+        Some((name, location, told))
     }))
 }
 

@@ -5,40 +5,100 @@ use std::fmt::Write as _;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
 use super::{envelope, spec_fields};
-use crate::model::{AppId, Approval, ApprovedAction, ApprovedObject, ClusterName, Digest, ObjectId};
+use crate::model::{
+    AppId, Approval, ApprovedAction, ApprovedObject, ClusterName, Digest, ObjectId, RolloutAction,
+    RolloutApproval,
+};
 
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Approval> {
+/// What an Approval is about.
+#[derive(Debug)]
+pub enum Read {
+    /// Of objects that are no longer rendered.
+    Objects(Approval),
+    Rollout(RolloutApproval),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Delete,
+    Orphan,
+    Rollout,
+    Retry,
+}
+
+const ACTIONS: &[(&str, Action)] = &[
+    ("delete", Action::Delete),
+    ("orphan", Action::Orphan),
+    ("rollout", Action::Rollout),
+    ("retry", Action::Retry),
+];
+
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
     let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let app = fields.required("app", reading).and_then(|app| read_app(&app, reading));
     let action = fields.required("action", reading);
-    let actions = [("delete", ApprovedAction::Delete), ("orphan", ApprovedAction::Orphan)];
-    let action = action.and_then(|action| reading.choice(&action, &actions, &[], false));
-    let (rendered, objects) = if action == Some(ApprovedAction::Orphan) {
+    let action = action.and_then(|action| reading.choice(&action, ACTIONS, &[], false));
+    let what = match action {
+        Some(Action::Rollout | Action::Retry) => {
+            let digest = fields.required("digest", reading);
+            let digest = digest.and_then(|digest| read_digest(&digest, reading));
+            let action = if action == Some(Action::Retry) {
+                Some(RolloutAction::Retry)
+            } else {
+                let through = fields.required("through", reading);
+                let through = through.and_then(|through| reading.name(&through, NameRule::Label));
+                through.map(|through| RolloutAction::Open { through })
+            };
+            digest.zip(action).map(|(digest, action)| What::Rollout(action, digest))
+        }
         // Who leaves things be need not say what exactly: nothing is lost.
-        (Some(Digest::of(&[])), Some(Vec::new()))
-    } else {
-        let rendered = fields.required("rendered", reading);
-        let rendered = rendered.and_then(|rendered| read_digest(&rendered, reading));
-        let objects = fields.required("objects", reading).and_then(|objects| {
-            let items = reading.list(&objects)?;
-            let read: Vec<_> = items.iter().map(|item| read_object(item, reading)).collect();
-            read.into_iter().collect::<Option<Vec<_>>>()
-        });
-        (rendered, objects)
+        Some(Action::Orphan) => Some(What::Objects(ApprovedAction::Orphan, Digest::of(&[]), Vec::new())),
+        Some(Action::Delete) => {
+            let rendered = fields.required("rendered", reading);
+            let rendered = rendered.and_then(|rendered| read_digest(&rendered, reading));
+            let objects = fields.required("objects", reading);
+            let objects = objects.and_then(|objects| read_objects(&objects, reading));
+            let parts = rendered.zip(objects);
+            parts.map(|(rendered, objects)| What::Objects(ApprovedAction::Delete, rendered, objects))
+        }
+        None => {
+            // Which of them it must have depends on the action.
+            for name in ["rendered", "digest"] {
+                fields.optional(name, reading).and_then(|digest| read_digest(&digest, reading));
+            }
+            fields.optional("objects", reading).and_then(|objects| read_objects(&objects, reading));
+            fields.optional("through", reading).and_then(|through| reading.name(&through, NameRule::Label));
+            None
+        }
     };
     fields.finish(reading);
-    let (metadata, mut objects) = (metadata?, objects?);
+    let (metadata, app) = (metadata?, app?);
+    action?;
+    let (name, location) = (metadata.name, Some(metadata.location));
+    Some(match what? {
+        What::Objects(action, rendered, objects) => {
+            Read::Objects(Approval { name, app, action, rendered, objects, location })
+        }
+        What::Rollout(action, digest) => {
+            Read::Rollout(RolloutApproval { name, app, action, digest, location })
+        }
+    })
+}
+
+/// The part of an approval that depends on its action.
+enum What {
+    Objects(ApprovedAction, Digest, Vec<ApprovedObject>),
+    Rollout(RolloutAction, Digest),
+}
+
+fn read_objects(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<ApprovedObject>> {
+    let items = reading.list(value)?;
+    let read: Vec<_> = items.iter().map(|item| read_object(item, reading)).collect();
+    let mut objects = read.into_iter().collect::<Option<Vec<_>>>()?;
     objects.sort_unstable();
     objects.dedup();
-    Some(Approval {
-        name: metadata.name,
-        app: app?,
-        action: action?,
-        rendered: rendered?,
-        objects,
-        location: Some(metadata.location),
-    })
+    Some(objects)
 }
 
 fn read_app(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<AppId> {
@@ -139,6 +199,20 @@ pub fn to_yaml(approval: &Approval) -> String {
         );
     }
     text
+}
+
+/// The same of an approval of a rollout, which `tutti approve rollout` writes.
+pub fn rollout_to_yaml(approval: &RolloutApproval) -> String {
+    let (action, through) = match &approval.action {
+        RolloutAction::Open { through } => ("rollout", format!("  through: {}\n", quoted(through))),
+        RolloutAction::Retry => ("retry", String::new()),
+    };
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata:\n  name: {}\nspec:\n  app: {}\n  action: {action}\n  digest: {}\n{through}",
+        quoted(&approval.name),
+        quoted(&approval.app.to_string()),
+        quoted(&approval.digest.to_string()),
+    )
 }
 
 /// An id has no version of its own; only the core group has but one.

@@ -3,7 +3,8 @@
 use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
-use super::{chart, envelope, node_selector, placement, rollout, route, spec_fields, taint, workload};
+use super::rollout::{self, Units};
+use super::{chart, envelope, node_selector, placement, route, spec_fields, taint, workload};
 use crate::model::labels::{LANGUAGE, RUN_TYPE};
 use crate::model::{
     App, AppSet, AppSpec, ChartRef, ClusterName, DeployType, Location, Placement, PodSet, Replicas,
@@ -26,26 +27,26 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         Some(pod_spec) => read_pod_spec(&pod_spec, reading),
         None => Some((DeployType::Deployment, None, None)),
     };
-    let strategy =
-        fields.optional("updateStrategy", reading).and_then(|strategy| rollout::read(&strategy, reading));
+    let namespace = metadata.as_ref().map_or(default_namespace, |it| it.namespace_or(default_namespace));
+    let strategy = fields
+        .optional("updateStrategy", reading)
+        .and_then(|strategy| rollout::read(&strategy, Units::PodSets, namespace, reading))
+        .unwrap_or_default();
     let placement = fields.narrowing("placement", reading);
     let is_placed = placement.as_ref().is_some_and(|it| it.node.get("clusters").is_some());
     let placement = placement.map_or(Some((None, Vec::new())), |it| read_placement(&it, reading));
-    let mut strategy = strategy.unwrap_or_default();
     let clusters = if is_placed {
         for name in ["clusterTopology", "replicas"] {
             if let Some(both) = fields.optional(name, reading) {
                 beside_placement(name, &both, reading);
             }
         }
-        if let Some(canary) = strategy.canary_clusters.first() {
+        if let Some(canary) = strategy.canary_clusters.as_ref().filter(|list| !list.is_empty()) {
             beside_placement("canaryClusters", canary, reading);
         }
         Some(Vec::new())
     } else {
-        let clusters = fields.required("clusterTopology", reading).and_then(|it| read_topology(&it, reading));
-        strategy.hold_to(clusters.as_deref().unwrap_or_default(), reading);
-        clusters
+        fields.required("clusterTopology", reading).and_then(|it| read_topology(&it, reading))
     };
     if replicas_location.is_none()
         && let Some(location) = clusters.iter().flatten().find_map(percent)
@@ -66,7 +67,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let (metadata, (deploy_type, template, chart)) = (metadata?, pod_spec?);
     let (placement, tolerations) = placement?;
     common.paused |= strategy.paused;
-    common.rollout = strategy.rollout();
+    common.rollout = strategy.rollout;
     let layer = |label: &str| metadata.labels.get(label).map(|name| name.to_lowercase());
     let spec = AppSpec::AppSet(AppSet {
         replicas,

@@ -15,7 +15,9 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let (metadata, spec) = envelope(root, NameRule::Label, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let create_namespace = workload::create_namespace(&mut fields, reading);
-    let common = workload::Common { create_namespace, ..workload::common(&mut fields, reading) };
+    let mut common = workload::Common { create_namespace, ..workload::common(&mut fields, reading) };
+    let namespace = metadata.as_ref().map_or(default_namespace, |it| it.namespace_or(default_namespace));
+    common.read_strategy(&mut fields, namespace, reading);
     let workload_type =
         fields.required("workloadType", reading).and_then(|value| workload::deploy_type(&value, reading));
     let language = fields.required("developLanguage", reading).and_then(|value| layer_name(&value, reading));
@@ -73,7 +75,6 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let name = metadata.as_ref().map_or("", |metadata| metadata.name.as_str());
     let routes = route::list(&mut fields, name, reading);
     let patches = fields.optional("patches", reading).and_then(|list| read_patches(&list, reading));
-    fields.later(&["updateStrategy"], reading);
     fields.finish(reading);
     let spec = AppSpec::Component(Component {
         workload_type: workload_type?,

@@ -1,19 +1,20 @@
 //! Kind Instance: `tutti.yaml`.
 
-use std::time::Duration;
-
-use super::super::read::{self, Fields, NameRule, Reading, Value};
-use super::super::yaml::{Node, NodeKind};
+use super::super::read::{Fields, NameRule, Reading, Value};
+use super::super::yaml::Node;
 use super::super::{codes, ignored};
 use super::workload::{DRIFT_MODES, PRUNE_MODES};
 use super::{derived, envelope, secret};
 use crate::model::{
-    Caps, ChartRepository, ConfigMapRegistry, Defaults, Forge, Instance, Mode, Receiver, SecretRef,
+    Caps, ChartRepository, ConfigMapRegistry, DefaultRollout, Defaults, Forge, Instance, Mode, Receiver,
+    SecretRef,
 };
 
 /// Forges that come later.
 const LATER_FORGES: &[&str] = &["github", "gitlab", "drone"];
 const FORGES: &[(&str, ())] = &[("gitea", ()), ("forgejo", ())];
+const ROLLOUTS: &[(&str, DefaultRollout)] =
+    &[("rings", DefaultRollout::Rings), ("together", DefaultRollout::Together)];
 
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Instance> {
     let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
@@ -36,7 +37,7 @@ fn read_spec(spec: &Value<'_>, instance: &mut Instance, reading: &mut Reading<'_
         instance.receivers = read_receivers(&list, reading).unwrap_or_default();
     }
     if let Some(poll) = fields.optional("poll", reading) {
-        instance.poll = read_duration(&poll, reading).unwrap_or(instance.poll);
+        instance.poll = reading.duration(&poll).unwrap_or(instance.poll);
     }
     if let Some(prefix) = fields.optional("statusPrefix", reading) {
         instance.status_prefix = reading.word(&prefix).unwrap_or_default();
@@ -110,18 +111,6 @@ fn read_ignore(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Strin
             .help("write a path from the folder of tutti.yaml, for example docs/ or **/kustomization.yaml");
     }
     Some(patterns)
-}
-
-fn read_duration(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Duration> {
-    let duration = match &value.node.kind {
-        NodeKind::String(text) => read::duration(text),
-        _ => None,
-    };
-    if duration.is_none() {
-        let message = format!("`{}` must be a duration, not {}", value.name(), value.node.what());
-        reading.bad_value(value, message, "write it with units: 60s, 5m or 1h30m");
-    }
-    duration
 }
 
 fn read_forge(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Forge> {
@@ -285,6 +274,9 @@ fn read_defaults(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Default
     }
     if let Some(drift) = fields.optional("drift", reading) {
         defaults.drift = reading.choice(&drift, DRIFT_MODES, &[], false).unwrap_or_default();
+    }
+    if let Some(rollout) = fields.optional("rollout", reading) {
+        defaults.rollout = reading.choice(&rollout, ROLLOUTS, &[], false).unwrap_or_default();
     }
     fields.finish(reading);
     Some(defaults)

@@ -20,7 +20,11 @@ pub struct Metadata {
 
 impl Metadata {
     pub fn app_id(&self, default_namespace: &str) -> AppId {
-        AppId::new(self.namespace.as_deref().unwrap_or(default_namespace), &self.name)
+        AppId::new(self.namespace_or(default_namespace), &self.name)
+    }
+
+    pub fn namespace_or<'n>(&'n self, default: &'n str) -> &'n str {
+        self.namespace.as_deref().unwrap_or(default)
     }
 }
 

@@ -27,6 +27,7 @@ mod rollout;
 pub mod route;
 mod secret;
 pub mod taint;
+mod wave;
 mod workload;
 
 pub use identity::{Identity, Native, group_of, identify, names};

@@ -10,7 +10,9 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let (metadata, spec) = envelope(root, NameRule::Subdomain, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let create_namespace = workload::create_namespace(&mut fields, reading);
-    let common = workload::Common { create_namespace, ..workload::common(&mut fields, reading) };
+    let mut common = workload::Common { create_namespace, ..workload::common(&mut fields, reading) };
+    let namespace = metadata.as_ref().map_or(default_namespace, |it| it.namespace_or(default_namespace));
+    common.read_strategy(&mut fields, namespace, reading);
     let placement = match fields.narrowing("placement", reading) {
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),

@@ -2,8 +2,8 @@
 
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
-use super::{envelope, placement, spec_fields};
-use crate::model::{Ring, Rings, WaveLimits};
+use super::{envelope, placement, spec_fields, wave};
+use crate::model::{Ring, Rings};
 
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Rings> {
     let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
@@ -30,7 +30,8 @@ fn read_ring<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Ring, 
     let clusters = fields
         .required("clusters", reading)
         .and_then(|clusters| placement::selector(&clusters, false, reading));
-    fields.later(&["gates", "soak", "confirm", "window", "analysis"], reading);
+    let limits = wave::limits(&mut fields, reading);
+    fields.later(&["gates", "window", "analysis"], reading);
     fields.finish(reading);
-    Some((Ring { name: name?, clusters: clusters?, limits: WaveLimits::default() }, place?))
+    Some((Ring { name: name?, clusters: clusters?, limits }, place?))
 }

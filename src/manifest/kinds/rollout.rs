@@ -1,42 +1,153 @@
-//! `updateStrategy` of an AppSet.
+//! `updateStrategy` of AppSet, Component and Objects.
+
+use std::time::Duration;
 
 use super::super::codes;
-use super::super::read::{Fields, Reading, Value, suggest};
-use crate::model::{ClusterName, GroupOrder, Rollout, RolloutGroup, TopologyCluster, WaveOrder};
+use super::super::read::{Fields, NameRule, Reading, Value, suggest};
+use super::wave;
+use crate::model::{
+    After, AppId, ClusterName, GroupOrder, OnFailure, Rollout, RolloutGroup, WaveLimits, WaveOrder,
+};
+
+/// What the waves of an app are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Units {
+    /// The podSets of an AppSet.
+    PodSets,
+    /// The app in each of its clusters.
+    Clusters,
+}
 
 #[derive(Default)]
 pub struct Strategy<'v> {
     pub min_ready_seconds: Option<u32>,
     pub paused: bool,
-    pub groups: GroupOrder,
-    /// Held against the topology, which may be read later.
-    pub canary_clusters: Vec<Value<'v>>,
+    pub rollout: Rollout,
+    pub canary_clusters: Option<Value<'v>>,
 }
 
 const GROUPS: &[(&str, RolloutGroup)] =
     &[("canary", RolloutGroup::Canary), ("blue", RolloutGroup::Blue), ("green", RolloutGroup::Green)];
+const ON_FAILURE: &[(&str, OnFailure)] = &[("stop", OnFailure::Stop), ("revert", OnFailure::Revert)];
+/// A shorter deadline would fail what only starts.
+const SHORTEST_DEADLINE: Duration = Duration::from_secs(10);
 
-pub fn read<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<Strategy<'v>> {
+/// `namespace`: of the app.
+pub fn read<'v>(
+    value: &Value<'v>,
+    units: Units,
+    namespace: &str,
+    reading: &mut Reading<'_>,
+) -> Option<Strategy<'v>> {
     let mut fields = Fields::of(value, reading)?;
-    let min_ready_seconds =
-        fields.optional("minReadySeconds", reading).and_then(|seconds| reading.count(&seconds, 0..=86_400));
     let paused = fields.optional("paused", reading).and_then(|paused| reading.boolean(&paused));
-    let groups = fields.optional("upgradeType", reading).map(|groups| read_groups(&groups, reading));
-    let canary_clusters = fields.optional("canaryClusters", reading).and_then(|list| reading.list(&list));
-    let confirm = fields.optional("needWaitingForConfirm", reading).and_then(|it| reading.boolean(&it));
+    let help = "name the waves, or remove the field: without it, the app has no waves of its own";
+    let waves = fields.with_value("waves", help, reading);
+    let mut strategy = Strategy { paused: paused.unwrap_or(false), ..Strategy::default() };
+    if units == Units::PodSets {
+        read_groups(&mut fields, waves.as_ref(), &mut strategy, reading);
+    }
+    if let Some(waves) = &waves {
+        let waves = wave::list(waves, units, reading).unwrap_or_default();
+        strategy.rollout.order = WaveOrder::Waves(waves);
+    }
+    let after = fields.optional("after", reading).map(|after| read_after(&after, namespace, reading));
+    let on_failure = fields.optional("onFailure", reading);
+    let on_failure = on_failure.and_then(|it| reading.choice(&it, ON_FAILURE, &[], false));
+    let deadline = fields.optional("progressDeadline", reading);
+    let deadline = deadline.and_then(|it| read_deadline(&it, reading));
+    let gate_first = fields.optional("gateFirst", reading).and_then(|it| reading.boolean(&it));
     fields.later(&["priorityStrategy"], reading);
-    fields.finish(reading);
-    let groups = GroupOrder {
-        groups: groups.unwrap_or_default(),
-        needs_confirmation: confirm.unwrap_or(false),
-        ..GroupOrder::default()
+    let canary_place =
+        strategy.canary_clusters.as_ref().map(|canary_clusters| reading.location(canary_clusters.node));
+    strategy.rollout = Rollout {
+        order: strategy.rollout.order,
+        after: after.unwrap_or_default(),
+        on_failure: on_failure.unwrap_or_default(),
+        progress_deadline: deadline,
+        gate_first: gate_first.unwrap_or(false),
+        location: Some(canary_place.unwrap_or_else(|| fields.place().clone())),
     };
-    let canary_clusters = canary_clusters.unwrap_or_default();
-    Some(Strategy { min_ready_seconds, paused: paused.unwrap_or(false), groups, canary_clusters })
+    fields.finish(reading);
+    Some(strategy)
+}
+
+/// What only an AppSet has: the order of its groups, in place of `waves`.
+fn read_groups<'v>(
+    fields: &mut Fields<'v>,
+    waves: Option<&Value<'_>>,
+    strategy: &mut Strategy<'v>,
+    reading: &mut Reading<'_>,
+) {
+    let seconds = fields.optional("minReadySeconds", reading);
+    strategy.min_ready_seconds = seconds.and_then(|seconds| reading.count(&seconds, 0..=86_400));
+    let groups = fields.optional("upgradeType", reading);
+    strategy.canary_clusters = fields.optional("canaryClusters", reading);
+    let confirm = fields.optional("needWaitingForConfirm", reading);
+    let beside: Vec<Value<'_>> =
+        [&groups, &strategy.canary_clusters, &confirm].into_iter().flatten().cloned().collect();
+    let is_ordered = groups.is_some() || strategy.canary_clusters.is_some();
+    let limits = read_limits(fields, is_ordered, waves, reading);
+    if let Some(waves) = waves {
+        for other in &beside {
+            let other_place = other.name_location.clone().unwrap_or_else(|| reading.location(other.node));
+            let place = waves.name_location.clone().unwrap_or_else(|| reading.location(waves.node));
+            let message = format!("`waves` stands beside `{}`", other.name());
+            reading
+                .mistake(codes::NOT_EXACTLY_ONE, message, place, &waves.path)
+                .help("keep one of them: each says the order of the waves")
+                .related(other_place, "the other order");
+        }
+    }
+    let confirm = confirm.and_then(|it| reading.boolean(&it)).unwrap_or(false);
+    let order = GroupOrder {
+        groups: groups.map(|groups| read_order(&groups, reading)).unwrap_or_default(),
+        canary_clusters: strategy
+            .canary_clusters
+            .as_ref()
+            .map(|list| read_clusters(list, reading))
+            .unwrap_or_default(),
+        // `confirm` of every wave is the same, in the words of `waves`.
+        needs_confirmation: confirm || limits.confirm,
+        limits: WaveLimits { confirm: false, ..limits },
+    };
+    if order != GroupOrder::default() {
+        strategy.rollout.order = WaveOrder::Groups(order);
+    }
+}
+
+/// The limits of every wave of `upgradeType`.
+fn read_limits(
+    fields: &mut Fields<'_>,
+    is_ordered: bool,
+    waves: Option<&Value<'_>>,
+    reading: &mut Reading<'_>,
+) -> WaveLimits {
+    let limits = wave::limits(fields, reading);
+    let names = ["maxConcurrency", "maxFailures", "soak", "confirm"];
+    let written = names.into_iter().filter_map(|name| fields.take(name, reading));
+    for limit in written.filter(|limit| !limit.node.is_null() && !is_ordered).collect::<Vec<_>>() {
+        let place = limit.name_location.clone().unwrap_or_else(|| reading.location(limit.node));
+        let name = limit.name();
+        let (code, message, help) = match waves {
+            Some(_) => (
+                codes::NOT_EXACTLY_ONE,
+                format!("`{name}` stands beside `waves`"),
+                "write it into each wave that it shall hold for",
+            ),
+            None => (
+                codes::MISSING_FIELD,
+                format!("`{name}` is a limit of the waves of `upgradeType`, which is missing"),
+                "add `upgradeType`, or write it into an entry of `waves`",
+            ),
+        };
+        reading.mistake(code, message, place, &limit.path).help(help);
+    }
+    limits
 }
 
 /// `canary|blue|green`, or a list.
-fn read_groups(value: &Value<'_>, reading: &mut Reading<'_>) -> Vec<RolloutGroup> {
+fn read_order(value: &Value<'_>, reading: &mut Reading<'_>) -> Vec<RolloutGroup> {
     let mut found: Vec<RolloutGroup> = Vec::new();
     let mut take = |text: &str, place: &Value<'_>, reading: &mut Reading<'_>| {
         let word = text.trim();
@@ -69,35 +180,46 @@ fn read_groups(value: &Value<'_>, reading: &mut Reading<'_>) -> Vec<RolloutGroup
     found
 }
 
-impl Strategy<'_> {
-    pub fn rollout(&self) -> Rollout {
-        let order = if self.groups == GroupOrder::default() {
-            WaveOrder::Default
-        } else {
-            WaveOrder::Groups(self.groups.clone())
-        };
-        Rollout { order, ..Rollout::default() }
-    }
-
-    /// The canary clusters, which must be among those that the app runs on.
-    pub fn hold_to(&mut self, topology: &[TopologyCluster], reading: &mut Reading<'_>) {
-        let known: Vec<&str> = topology.iter().map(|cluster| cluster.name.as_str()).collect();
-        let mut seen: Vec<(String, &Value<'_>)> = Vec::new();
-        for item in &self.canary_clusters {
-            let Some(name) = reading.word(item) else { continue };
-            if !known.contains(&name.as_str()) {
-                let location = reading.location(item.node);
-                let message =
-                    format!("`canaryClusters` names cluster {name}, on which this app has no podSet");
-                reading
-                    .mistake(codes::UNKNOWN_VALUE, message, location, &item.path)
-                    .help(suggest(&name, &known, &known));
-            }
-            if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == name) {
-                reading.second(&name, item, first);
-            }
-            self.groups.canary_clusters.push(ClusterName::from(name.as_str()));
-            seen.push((name, item));
+/// Which of them there are shows beside the other manifests.
+fn read_clusters(value: &Value<'_>, reading: &mut Reading<'_>) -> Vec<ClusterName> {
+    let items = reading.list(value).unwrap_or_default();
+    let mut clusters: Vec<(String, &Value<'_>)> = Vec::new();
+    for item in &items {
+        let Some(name) = reading.word(item) else { continue };
+        if let Some((_, first)) = clusters.iter().find(|(known, _)| *known == name) {
+            reading.second(&name, item, first);
         }
+        clusters.push((name, item));
     }
+    clusters.into_iter().map(|(name, _)| ClusterName::from(name.as_str())).collect()
+}
+
+/// `namespace/name`, or the name of an app of the same namespace.
+fn read_after(value: &Value<'_>, namespace: &str, reading: &mut Reading<'_>) -> Vec<After> {
+    let items = reading.list(value).unwrap_or_default();
+    let mut apps: Vec<(After, &Value<'_>)> = Vec::new();
+    for item in &items {
+        let Some(text) = reading.text(item) else { continue };
+        let (namespace, name) = text.split_once('/').unwrap_or((namespace, &text));
+        if !NameRule::Label.fits(namespace) || !NameRule::Subdomain.fits(name) {
+            let help = "write it as namespace/name, or as the name of an app of the same namespace";
+            reading.bad_value(item, format!("{text:?} is not an app"), help);
+            continue;
+        }
+        let app = AppId::new(namespace, name);
+        if let Some((_, first)) = apps.iter().find(|(known, _)| known.app == app) {
+            reading.second(&app.to_string(), item, first);
+        }
+        apps.push((After { app, location: reading.location(item.node) }, item));
+    }
+    apps.into_iter().map(|(after, _)| after).collect()
+}
+
+fn read_deadline(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Duration> {
+    let deadline = reading.duration(value)?;
+    if deadline < SHORTEST_DEADLINE {
+        let message = format!("`{}` is shorter than 10s", value.name());
+        reading.bad_value(value, message, "write at least 10s; without the field it is 10m");
+    }
+    Some(deadline)
 }

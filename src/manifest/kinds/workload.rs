@@ -3,6 +3,7 @@
 use super::super::read::{Fields, Reading, Value};
 use super::ignore;
 use super::metadata::Metadata;
+use super::rollout::{self, Units};
 use crate::model::{App, AppSpec, DeployType, DriftMode, IgnoreRule, PruneMode, Rollout};
 
 pub const DRIFT_MODES: &[(&str, DriftMode)] =
@@ -65,6 +66,18 @@ pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
         replace: replace.unwrap_or(false),
         ignore: ignore.unwrap_or_default(),
         rollout: Rollout::default(),
+    }
+}
+
+impl Common {
+    /// `updateStrategy` of an app whose units are the app in each cluster.
+    pub fn read_strategy(&mut self, fields: &mut Fields<'_>, namespace: &str, reading: &mut Reading<'_>) {
+        let strategy = fields.optional("updateStrategy", reading);
+        let strategy =
+            strategy.and_then(|strategy| rollout::read(&strategy, Units::Clusters, namespace, reading));
+        let Some(strategy) = strategy else { return };
+        self.paused |= strategy.paused;
+        self.rollout = strategy.rollout;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use super::names::{is_label_key, is_label_value};
 use super::{NameRule, Reading, codes, suggest};
@@ -127,6 +128,19 @@ impl Reading<'_> {
             self.bad_value(value, message, &format!("write a whole number from {from} to {to}"));
         }
         count
+    }
+
+    /// `90s`, `5m`, `1h30m`.
+    pub fn duration(&mut self, value: &Value<'_>) -> Option<Duration> {
+        let duration = match &value.node.kind {
+            NodeKind::String(text) => super::text::duration(text),
+            _ => None,
+        };
+        if duration.is_none() {
+            let message = format!("`{}` must be a duration, not {}", value.name(), value.node.what());
+            self.bad_value(value, message, "write it with units: 60s, 5m or 1h30m");
+        }
+        duration
     }
 
     /// One of the given words, in any case when `any_case`; `later` are those that are known and come later.

@@ -1,0 +1,104 @@
+//! `waves` of an `updateStrategy`, and the limits that waves and rings have.
+
+use super::super::codes;
+use super::super::read::{Fields, NameRule, Reading, Value};
+use super::placement;
+use super::rollout::Units;
+use crate::model::{Rollout, Selector, Share, WaveLimits, WaveRule};
+
+/// `maxConcurrency`, `maxFailures`, `soak` and `confirm`.
+pub fn limits(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> WaveLimits {
+    let max_concurrency = fields.optional("maxConcurrency", reading).and_then(|it| share(&it, reading));
+    let max_failures =
+        fields.optional("maxFailures", reading).and_then(|it| reading.count(&it, 0..=1_000_000));
+    let soak = fields.optional("soak", reading).and_then(|it| reading.duration(&it));
+    let confirm = fields.optional("confirm", reading).and_then(|it| reading.boolean(&it));
+    WaveLimits {
+        max_concurrency,
+        max_failures: max_failures.unwrap_or(0),
+        soak,
+        confirm: confirm.unwrap_or(false),
+    }
+}
+
+/// A number, or a share of the units of a wave such as `25%`.
+fn share(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Share> {
+    let Some(text) = value.node.as_str() else {
+        return reading.count(value, 1..=1_000_000).map(Share::Count);
+    };
+    let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
+    let percent = percent.filter(|it| (1..=100).contains(it) && text == format!("{it}%"));
+    if percent.is_none() {
+        let help = "write a whole number from 1, or a share of the wave from 1% to 100%";
+        reading.bad_value(value, format!("`{}` cannot be {text:?}", value.name()), help);
+    }
+    percent.map(Share::Percent)
+}
+
+pub fn list(value: &Value<'_>, units: Units, reading: &mut Reading<'_>) -> Option<Vec<WaveRule>> {
+    let items = reading.list(value)?;
+    if items.is_empty() {
+        reading.bad_value(value, "`waves` is empty", "name at least one wave, or remove the field");
+    }
+    let mut waves: Vec<(WaveRule, Value<'_>)> = Vec::new();
+    for item in &items {
+        let Some((wave, name)) = read_wave(item, units, reading) else { continue };
+        if let Some((_, first)) = waves.iter().find(|(known, _)| known.name == wave.name) {
+            reading.second(&wave.name, &name, first);
+        }
+        waves.push((wave, name));
+    }
+    Some(waves.into_iter().map(|(wave, _)| wave).collect())
+}
+
+fn read_wave<'v>(
+    value: &Value<'v>,
+    units: Units,
+    reading: &mut Reading<'_>,
+) -> Option<(WaveRule, Value<'v>)> {
+    let mut fields = Fields::of(value, reading)?;
+    let place = fields.required("name", reading);
+    let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
+    if let (Some(place), Some(Rollout::REST)) = (&place, name.as_deref()) {
+        let help = "what no wave selects comes last, as the wave `rest`: leave it out, or name it otherwise";
+        reading.bad_value(place, "a wave cannot be called `rest`", help);
+    }
+    let clusters = match fields.narrowing("clusters", reading) {
+        Some(clusters) => placement::selector(&clusters, true, reading),
+        None => Some(Selector::default()),
+    };
+    let groups = match units {
+        Units::PodSets => fields.narrowing("groups", reading).map(|list| read_groups(&list, reading)),
+        Units::Clusters => None,
+    };
+    let limits = limits(&mut fields, reading);
+    fields.finish(reading);
+    let place = place?;
+    let location = reading.location(place.node);
+    let groups = groups.unwrap_or_default();
+    Some((WaveRule { name: name?, clusters: clusters?, groups, limits, location }, place))
+}
+
+/// Names of groups; which there are depends on the podSets.
+fn read_groups(value: &Value<'_>, reading: &mut Reading<'_>) -> Vec<String> {
+    let items = reading.list(value).unwrap_or_default();
+    if items.is_empty() && value.is_empty() {
+        let help = "name at least one group, or remove the field: without it, all groups are selected";
+        reading.bad_value(value, "`groups` is empty", help);
+    }
+    let mut groups: Vec<(String, &Value<'_>)> = Vec::new();
+    for item in &items {
+        let Some(group) = reading.word(item) else { continue };
+        match groups.iter().find(|(known, _)| *known == group) {
+            Some((_, first)) => {
+                let (place, first) = (reading.location(item.node), reading.location(first.node));
+                let message = format!("`groups` names the group {group} twice");
+                reading
+                    .mistake(codes::DUPLICATE_ITEM, message, place, &item.path)
+                    .related(first, "here first");
+            }
+            None => groups.push((group, item)),
+        }
+    }
+    groups.into_iter().map(|(group, _)| group).collect()
+}
