@@ -49,6 +49,22 @@ pub const HEALTH_RULE: &str = "E2081";
 pub const NOT_A_HEALTH_RULE: &str = "E2082";
 /// A pin that fits no app, or none that has a version, or that is not the only one to say it.
 pub const PIN: &str = "E2071";
+/// A canary cluster on which the app has no canary podSet.
+pub const NO_CANARY: &str = "E2101";
+/// Canary clusters of which the app uses none.
+pub const CANARY_UNUSED: &str = "E2102";
+/// A wave that selects nothing of its app.
+pub const EMPTY_WAVE: &str = "E2103";
+/// Two waves that select one podSet, or one cluster.
+pub const TWO_WAVES: &str = "E2104";
+/// A wave names a group that no podSet of the app is in.
+pub const UNKNOWN_GROUP: &str = "E2105";
+/// Apps that wait for each other.
+pub const AFTER_CYCLE: &str = "E2106";
+/// `after` names an app that does not exist.
+pub const AFTER_NOBODY: &str = "E2107";
+/// An approval of a rollout of which there is no app, or no wave.
+pub const NO_SUCH_ROLLOUT: &str = "E2108";
 /// The registry of clusters in the home cluster could not be read.
 pub const REGISTRY_UNREAD: &str = "E2091";
 /// A ConfigMap of that registry without a kubeconfig.

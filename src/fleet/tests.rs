@@ -1,3 +1,5 @@
+mod rollout;
+
 use super::{Fleet, assemble};
 use crate::manifest;
 use crate::model::{AppId, Snapshot};

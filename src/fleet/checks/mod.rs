@@ -1,5 +1,7 @@
 //! The table of checks. Each looks at the whole and says what is wrong; none stops another.
 
+mod after;
+mod canary;
 mod charts;
 mod files;
 mod identity;
@@ -9,12 +11,14 @@ mod placement;
 mod pod_sets;
 mod projects;
 mod rings;
+mod rollout_approvals;
 mod routes;
+mod waves;
 
 use std::collections::BTreeMap;
 
 use crate::manifest::Manifests;
-use crate::model::{Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
+use crate::model::{AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
 
 /// What a check may look at.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +53,12 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a ring that a route names exists", routes::rings_exist),
     ("a host and path of a cluster has one route", routes::differ),
     ("a pin fits an app and a ring", pins::fit),
+    ("a canary cluster is one of the app", canary::clusters_fit),
+    ("a wave selects what is there", waves::select_something),
+    ("a podSet is in one wave", waves::differ),
+    ("an app that another waits for exists", after::exist),
+    ("no app waits for itself", after::no_cycles),
+    ("a rollout that is approved exists", rollout_approvals::fit),
     ("podSets come to the replicas of their app", pod_sets::replicas_fit),
     ("a podSet has one tag", pod_sets::tags_agree),
     ("a podSet's name is used once in a namespace", pod_sets::names_differ),
@@ -61,6 +71,13 @@ pub const CHECKS: &[(&str, Check)] = &[
 ];
 
 impl Facts<'_> {
+    /// Whether an app of this name stands in Git, with mistakes or without.
+    fn has_app(&self, id: &AppId) -> bool {
+        let is_broken = |it: &Diagnostic| matches!(&it.scope, Scope::App(app) if app == id);
+        self.manifests.apps.iter().any(|app| app.id == *id)
+            || self.manifests.diagnostics.iter().any(is_broken)
+    }
+
     /// Registered clusters, with those whose manifests have mistakes: they are known all the same.
     fn cluster_names(&self) -> Vec<&str> {
         let broken = self.manifests.diagnostics.iter().filter_map(|diagnostic| match &diagnostic.scope {

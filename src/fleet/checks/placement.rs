@@ -99,7 +99,7 @@ fn named(facts: &Facts<'_>, judge: impl Fn(&App, &Cluster) -> Option<Warning>) -
 }
 
 /// Whole names (not patterns) that are not registered.
-fn missing<'a>(selector: &'a Selector, known: &[&str]) -> impl Iterator<Item = &'a str> {
+pub(super) fn missing<'a>(selector: &'a Selector, known: &[&str]) -> impl Iterator<Item = &'a str> {
     let is_pattern = |name: &str| name.contains(['*', '?', '[', '{']);
     let names = selector.names.iter().flatten().map(String::as_str);
     names.filter(move |name| !is_pattern(name) && !known.contains(name))

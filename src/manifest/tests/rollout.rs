@@ -298,17 +298,17 @@ fn rollout_approval_mistakes() {
         ("action: retry, digest: 91c2", &["E1206 4:46 spec.digest: \"91c2\" is not a digest"]),
         (
             "action: retry, digest: DIGEST, through: canary",
-            &["E1201 4:111 spec.through: unknown field `through` in `spec`"],
+            &["E1201 4:112 spec.through: unknown field `through` in `spec`"],
         ),
         (
             "action: rollout, digest: DIGEST, through: Canary",
-            &["E1205 4:122 spec.through: \"Canary\" is not a valid name"],
+            &["E1205 4:123 spec.through: \"Canary\" is not a valid name"],
         ),
         (
             "action: rollout, digest: DIGEST, through: a, objects: []",
-            &["E1201 4:125 spec.objects: unknown field `objects` in `spec`"],
+            &["E1201 4:126 spec.objects: unknown field `objects` in `spec`"],
         ),
-        ("action: roll", &["E1204 4:30 spec.action: `action` cannot be \"roll\""]),
+        ("action: roll", &["E1204 4:31 spec.action: `action` cannot be \"roll\""]),
     ];
     for (spec, expected) in cases {
         let spec = spec.replace("DIGEST", &digest.to_string());

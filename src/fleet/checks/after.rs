@@ -1,0 +1,122 @@
+//! `after`: apps that wait for others.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::Facts;
+use crate::fleet::codes;
+use crate::manifest::read::nearest;
+use crate::model::{After, App, AppId, Diagnostic, Scope};
+
+/// How many names of a cycle a message has.
+const NAMES: usize = 8;
+
+/// An app that is not there holds nobody up: easily missed.
+pub fn exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let waiting = facts.manifests.apps.iter().filter(|app| !app.rollout.after.is_empty());
+    let named = waiting.flat_map(|app| app.rollout.after.iter().map(move |after| (app, after)));
+    let known: BTreeSet<&AppId> = facts.manifests.apps.iter().map(|app| &app.id).collect();
+    let unknown = named.filter(|(_, after)| !known.contains(&after.app) && !facts.has_app(&after.app));
+    let warn = |(app, after): (&Arc<App>, &After)| {
+        let (title, name) = (app.title(), after.app.to_string());
+        let message = format!("{title} comes after {name}, which does not exist: it does not wait");
+        let names: Vec<String> = known.iter().map(ToString::to_string).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let help = match nearest(&name, &names) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => "write namespace/name of an app, or remove it".to_owned(),
+        };
+        let warning = Diagnostic::warning(codes::AFTER_NOBODY, message, Scope::App(app.id.clone()));
+        warning.at(after.location.clone()).help(help)
+    };
+    unknown.map(warn).collect()
+}
+
+/// Each app of a cycle would wait for ever.
+pub fn no_cycles(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let waiting = facts.manifests.apps.iter().filter(|app| !app.rollout.after.is_empty());
+    let apps: BTreeMap<&AppId, &App> = waiting.map(|app| (&app.id, &**app)).collect();
+    let mut cycles: BTreeMap<&AppId, Vec<&AppId>> = BTreeMap::new();
+    for id in entangled(&apps) {
+        if cycles.contains_key(id) {
+            continue;
+        }
+        let Some(cycle) = cycle_through(id, &apps) else { continue };
+        for index in 0..cycle.len() {
+            let from_here = cycle.iter().cycle().skip(index).take(cycle.len()).copied();
+            cycles.entry(cycle[index]).or_insert_with(|| from_here.take(NAMES + 1).collect());
+        }
+    }
+    cycles.iter().filter_map(|(id, cycle)| told(apps.get(*id)?, cycle)).collect()
+}
+
+fn told(app: &App, cycle: &[&AppId]) -> Option<Diagnostic> {
+    let next = cycle.get(1).copied().unwrap_or(&app.id);
+    let after = app.rollout.after.iter().find(|after| after.app == *next)?;
+    let mut names: Vec<String> = cycle.iter().take(NAMES).map(ToString::to_string).collect();
+    if cycle.len() > NAMES {
+        names.push("…".to_owned());
+    }
+    names.push(app.id.to_string());
+    let message = format!("{} waits for itself: {}", app.title(), names.join(" → "));
+    let error = Diagnostic::error(codes::AFTER_CYCLE, message, Scope::App(app.id.clone()));
+    Some(error.at(after.location.clone()).help("remove one of these from `after` of the app before it"))
+}
+
+/// Apps that lead to a cycle and come from one: those of cycles, and those between two.
+fn entangled<'a>(apps: &BTreeMap<&'a AppId, &'a App>) -> BTreeSet<&'a AppId> {
+    let of_app = |(id, app): (&&'a AppId, &&'a App)| {
+        let others = app.rollout.after.iter().filter_map(|after| apps.get_key_value(&after.app));
+        others.map(|(other, _)| (*id, *other)).collect::<Vec<_>>()
+    };
+    let leading_on = endless(apps.iter().flat_map(of_app).collect());
+    let flipped = leading_on.into_iter().map(|(from, to)| (to, from)).collect();
+    endless(flipped).into_iter().map(|(id, _)| id).collect()
+}
+
+/// The steps after which there always is another one.
+fn endless<'a>(steps: Vec<(&'a AppId, &'a AppId)>) -> Vec<(&'a AppId, &'a AppId)> {
+    let mut leaving: BTreeMap<&AppId, usize> = BTreeMap::new();
+    let mut coming: BTreeMap<&AppId, Vec<&AppId>> = BTreeMap::new();
+    for (from, to) in &steps {
+        *leaving.entry(from).or_default() += 1;
+        coming.entry(to).or_default().push(from);
+    }
+    let mut ends: Vec<&AppId> = coming.keys().copied().filter(|id| !leaving.contains_key(id)).collect();
+    while let Some(end) = ends.pop() {
+        for before in coming.remove(end).unwrap_or_default() {
+            if let Some(count) = leaving.get_mut(before) {
+                *count -= 1;
+                if *count == 0 {
+                    leaving.remove(before);
+                    ends.push(before);
+                }
+            }
+        }
+    }
+    steps.into_iter().filter(|(_, to)| leaving.contains_key(to)).collect()
+}
+
+/// The shortest way from an app back to itself, without the app at its end.
+fn cycle_through<'a>(start: &'a AppId, apps: &BTreeMap<&'a AppId, &'a App>) -> Option<Vec<&'a AppId>> {
+    let mut came_from: BTreeMap<&AppId, &AppId> = BTreeMap::new();
+    let mut queue = VecDeque::from([start]);
+    while let Some(id) = queue.pop_front() {
+        let others = apps.get(id).into_iter().flat_map(|app| &app.rollout.after);
+        for (next, _) in others.filter_map(|after| apps.get_key_value(&after.app)) {
+            if *next == start {
+                let mut way = vec![id];
+                while let Some(before) = came_from.get(way[way.len() - 1]) {
+                    way.push(before);
+                }
+                way.reverse();
+                return Some(way);
+            }
+            if !came_from.contains_key(next) {
+                came_from.insert(next, id);
+                queue.push_back(next);
+            }
+        }
+    }
+    None
+}

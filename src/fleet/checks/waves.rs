@@ -1,0 +1,148 @@
+//! `waves`: each selects something, and nothing is in two of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Facts;
+use super::placement::missing;
+use crate::fleet::{codes, placement};
+use crate::manifest::read::suggest;
+use crate::model::{App, AppSpec, ClusterName, Diagnostic, Scope, WaveOrder, WaveRule};
+
+/// The group of what is no podSet of an AppSet.
+const DEFAULT_GROUP: &str = "default";
+
+/// Clusters, rings and groups that waves name exist, and each wave selects a part of its app.
+pub fn select_something(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let known = Known {
+        clusters: facts.cluster_names(),
+        rings: facts.rings.iter().map(|ring| ring.name.as_str()).collect(),
+    };
+    in_waves(facts).flat_map(|(app, waves)| selections(app, waves, &known, facts)).collect()
+}
+
+struct Known<'a> {
+    clusters: Vec<&'a str>,
+    rings: Vec<&'a str>,
+}
+
+fn in_waves<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a App, &'a [WaveRule])> {
+    facts.manifests.apps.iter().filter_map(|app| match &app.rollout.order {
+        WaveOrder::Waves(waves) => Some((&**app, waves.as_slice())),
+        WaveOrder::Default | WaveOrder::Groups(_) => None,
+    })
+}
+
+fn selections(app: &App, waves: &[WaveRule], known: &Known<'_>, facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let units = units(app, facts);
+    let groups = groups(app);
+    let (scope, title) = (Scope::App(app.id.clone()), app.title());
+    let mut found = Vec::new();
+    for wave in waves {
+        let before = found.len();
+        let mut error = |code, what: String, help| {
+            let message = format!("wave {} of {title} names {what}", wave.name);
+            let error = Diagnostic::error(code, message, scope.clone()).at(wave.location.clone());
+            found.push(error.help(help));
+        };
+        let names = missing(&wave.clusters, &known.clusters).filter(|_| !facts.more_clusters);
+        for name in names {
+            let what = format!("cluster {name}, which is not registered");
+            error(codes::UNKNOWN_CLUSTER, what, suggest(name, &known.clusters, &known.clusters));
+        }
+        if let Some(ring) = wave.clusters.ring.as_deref().filter(|ring| !known.rings.contains(ring)) {
+            let what = format!("ring {ring}, which does not exist");
+            error(codes::UNKNOWN_RING, what, suggest(ring, &known.rings, &known.rings));
+        }
+        for group in wave.groups.iter().map(String::as_str).filter(|group| !groups.contains(group)) {
+            let what = format!("group {group}, and none of its podSets is in it");
+            error(codes::UNKNOWN_GROUP, what, suggest(group, &groups, &groups));
+        }
+        // An app that runs nowhere is told once.
+        if found.len() > before || units.is_empty() || facts.more_clusters {
+            continue;
+        }
+        let is_empty = !units.iter().any(|(cluster, groups)| selects(wave, cluster, groups, facts));
+        if is_empty {
+            let message = format!("wave {} of {title} selects nothing of it", wave.name);
+            let help = "compare its clusters and groups with those of the app, or remove the wave";
+            let warning = Diagnostic::warning(codes::EMPTY_WAVE, message, scope.clone());
+            found.push(warning.at(wave.location.clone()).help(help));
+        }
+    }
+    found
+}
+
+/// A podSet of two waves would have two turns.
+pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    in_waves(facts).flat_map(|(app, waves)| overlaps(app, waves, facts)).collect()
+}
+
+/// One mistake for each wave that meets an earlier one.
+fn overlaps(app: &App, waves: &[WaveRule], facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let mut found: BTreeMap<usize, Diagnostic> = BTreeMap::new();
+    for (cluster, groups) in units(app, facts) {
+        let here: Vec<(usize, &WaveRule)> =
+            waves.iter().enumerate().filter(|(_, wave)| fits_cluster(wave, &cluster, facts)).collect();
+        for group in groups {
+            let mut selecting = here.iter().filter(|(_, wave)| has_group(wave, group));
+            let Some((_, first)) = selecting.next() else { continue };
+            for (index, wave) in selecting {
+                found.entry(*index).or_insert_with(|| {
+                    let what = match &app.spec {
+                        AppSpec::AppSet(app_set) if app_set.placement.is_none() => {
+                            format!("group {group} on cluster {cluster}")
+                        }
+                        _ => format!("cluster {cluster}"),
+                    };
+                    let title = app.title();
+                    let message =
+                        format!("waves {} and {} of {title} both select {what}", first.name, wave.name);
+                    Diagnostic::error(codes::TWO_WAVES, message, Scope::App(app.id.clone()))
+                        .at(wave.location.clone())
+                        .help("narrow one of them, so that each podSet has one turn")
+                        .related(first.location.clone(), "the earlier wave")
+                });
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+/// Where an app runs, with the groups of its podSets there.
+fn units<'a>(app: &'a App, facts: &Facts<'_>) -> Vec<(ClusterName, BTreeSet<&'a str>)> {
+    let of_cluster = |cluster: ClusterName| {
+        let groups = match &app.spec {
+            AppSpec::AppSet(app_set) if app_set.placement.is_none() => {
+                let here = app_set.clusters.iter().filter(|entry| entry.name == cluster);
+                here.flat_map(|entry| &entry.pod_sets).map(|pod_set| pod_set.group()).collect()
+            }
+            _ => BTreeSet::from([DEFAULT_GROUP]),
+        };
+        (cluster, groups)
+    };
+    placement(app, facts.clusters, facts.ring_of).into_iter().map(of_cluster).collect()
+}
+
+/// The groups of all podSets, on clusters that are not registered too.
+fn groups(app: &App) -> Vec<&str> {
+    match &app.spec {
+        AppSpec::AppSet(app_set) if app_set.placement.is_none() => {
+            let pod_sets = app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets);
+            pod_sets.map(|pod_set| pod_set.group()).collect()
+        }
+        _ => vec![DEFAULT_GROUP],
+    }
+}
+
+fn selects(wave: &WaveRule, cluster: &ClusterName, groups: &BTreeSet<&str>, facts: &Facts<'_>) -> bool {
+    groups.iter().any(|group| has_group(wave, group)) && fits_cluster(wave, cluster, facts)
+}
+
+fn has_group(wave: &WaveRule, group: &str) -> bool {
+    wave.groups.is_empty() || wave.groups.iter().any(|name| name == group)
+}
+
+fn fits_cluster(wave: &WaveRule, cluster: &ClusterName, facts: &Facts<'_>) -> bool {
+    let ring = facts.ring_of.get(cluster).map(String::as_str);
+    facts.clusters.get(cluster).is_some_and(|cluster| wave.clusters.matches(cluster.facts(ring)))
+}

@@ -1,0 +1,206 @@
+//! Waves, canary clusters, `after` and approvals of rollouts, beside the rest of the fleet.
+
+use super::{app_set, check, component, fleet, rings};
+
+/// An AppSet with canary and blue podSets on bj, and a blue one on gz.
+fn paid(strategy: &str) -> String {
+    app_set(
+        "pay",
+        &format!("updateStrategy: {strategy}"),
+        "{name: bj, podSets: [{name: pay-canary}, {name: pay-blue}]}, {name: gz, podSets: [{name: pay-blue}]}",
+    )
+}
+
+fn check_app(app: &str, expected: &[(&str, &str)]) {
+    check(&[("apps/a/app.yaml", app)], expected);
+}
+
+#[test]
+fn canary_clusters_fit_the_app() {
+    let cases: &[(&str, &[(&str, &str)])] = &[
+        ("[bj]", &[]),
+        (
+            "[gz]",
+            &[(
+                "E2101",
+                "AppSet default/pay has no canary podSet on its canary cluster gz at apps/a/app.yaml:5",
+            )],
+        ),
+        ("[bj, gz]", &[("E2101", "canary cluster gz")]),
+        ("[bk]", &[("E2002", "AppSet default/pay names canary cluster bk, which is not registered")]),
+        ("[bj, bk]", &[("E2002", "canary cluster bk")]),
+    ];
+    for (canaries, expected) in cases {
+        check_app(&paid(&format!("{{upgradeType: canary, canaryClusters: {canaries}}}")), expected);
+    }
+    let elsewhere =
+        app_set("pay", "updateStrategy: {canaryClusters: [gz]}", "{name: bj, podSets: [{name: pay-canary}]}");
+    check_app(
+        &elsewhere,
+        &[("E2102", "warning[E2102]: AppSet default/pay runs on none of its canary clusters")],
+    );
+}
+
+#[test]
+fn waves_select_a_part_of_the_app() {
+    let cases: &[(&str, &[(&str, &str)])] = &[
+        ("{name: one, clusters: {names: [bj]}}, {name: two, clusters: {names: [gz]}}", &[]),
+        ("{name: one, groups: [canary]}", &[]),
+        (
+            "{name: one, clusters: {names: [gz]}, groups: [canary]}",
+            &[(
+                "E2103",
+                "warning[E2103]: wave one of AppSet default/pay selects nothing of it at apps/a/app.yaml:5",
+            )],
+        ),
+        ("{name: one, clusters: {matchLabels: {zone: sh}}}", &[("E2103", "wave one")]),
+        (
+            "{name: one, clusters: {names: [bk]}}",
+            &[("E2002", "wave one of AppSet default/pay names cluster bk")],
+        ),
+        ("{name: one, clusters: {ring: prod}}", &[("E2003", "ring prod, which does not exist")]),
+        ("{name: one, groups: [canari]}", &[("E2105", "group canari, and none of its podSets is in it")]),
+    ];
+    for (waves, expected) in cases {
+        check_app(&paid(&format!("{{waves: [{waves}]}}")), expected);
+    }
+}
+
+#[test]
+fn unknown_group_has_the_nearest_name() {
+    let fleet = fleet(&[("a.yaml", &paid("{waves: [{name: one, groups: [canari]}]}"))]);
+    let help = fleet.diagnostics[0].help.as_deref();
+    assert_eq!(help, Some("did you mean `canary`? valid: blue, canary"));
+}
+
+#[test]
+fn pod_set_is_in_one_wave() {
+    let cases: &[(&str, &[(&str, &str)])] = &[
+        ("{name: one, groups: [canary]}, {name: two, groups: [blue]}", &[]),
+        ("{name: one, groups: [blue], clusters: {names: [bj]}}, {name: two, clusters: {names: [gz]}}", &[]),
+        (
+            "{name: one, groups: [canary]}, {name: two}",
+            &[("E2104", "waves one and two of AppSet default/pay both select group canary on cluster bj")],
+        ),
+        (
+            "{name: one, groups: [blue]}, {name: two, groups: [blue]}, {name: three, clusters: {names: [gz]}}",
+            &[("E2104", "waves one and two"), ("E2104", "waves one and three")],
+        ),
+    ];
+    for (waves, expected) in cases {
+        check_app(&paid(&format!("{{waves: [{waves}]}}")), expected);
+    }
+    let both = component("web", ", updateStrategy: {waves: [{name: one}, {name: two}]}");
+    check_app(&both, &[("E2104", "waves one and two of Component default/web both select cluster bj")]);
+}
+
+#[test]
+fn waves_may_name_rings() {
+    let rings = rings("{name: test, clusters: {names: [bj]}}, {name: prod, clusters: {names: [gz]}}");
+    let web = component(
+        "web",
+        ", updateStrategy: {waves: [{name: a, clusters: {ring: test}}, {name: b, clusters: {ring: prod}}]}",
+    );
+    check(&[("rings.yaml", &rings), ("a.yaml", &web)], &[]);
+}
+
+fn after(name: &str, others: &str) -> String {
+    component(name, &format!(", updateStrategy: {{after: [{others}]}}"))
+}
+
+fn check_after(apps: &[(&str, &str)], expected: &[(&str, &str)]) {
+    let texts: Vec<String> = apps.iter().map(|(name, others)| after(name, others)).collect();
+    check(&[("apps.yaml", &texts.join("---\n"))], expected);
+}
+
+#[test]
+fn no_app_waits_for_itself() {
+    check_after(&[("a", "b"), ("b", "c"), ("c", "")], &[]);
+    check_after(&[("a", "a")], &[("E2106", "Component default/a waits for itself: default/a → default/a")]);
+    check_after(
+        &[("lead", "a"), ("a", "b"), ("b", "c"), ("c", "a, end"), ("end", "")],
+        &[
+            ("E2106", "default/a → default/b → default/c → default/a at apps.yaml:9"),
+            ("E2106", "default/b → default/c → default/a → default/b"),
+            ("E2106", "default/c → default/a → default/b → default/c"),
+        ],
+    );
+    // Between two cycles, and in none.
+    check_after(
+        &[("a", "b"), ("b", "a, c"), ("c", "d"), ("d", "e"), ("e", "d")],
+        &[("E2106", "/a"), ("E2106", "/b"), ("E2106", "/d"), ("E2106", "/e")],
+    );
+}
+
+#[test]
+fn long_cycle_is_cut_short() {
+    let names: Vec<String> = (0..500).map(|index| format!("a{index}")).collect();
+    let texts: Vec<String> =
+        names.iter().zip(names.iter().cycle().skip(1)).map(|(name, next)| after(name, next)).collect();
+    let fleet = fleet(&[("apps.yaml", &texts.join("---\n"))]);
+    assert_eq!(fleet.diagnostics.len(), 500);
+    assert!(fleet.diagnostics.iter().all(|it| it.message.len() < 200 && it.message.contains("…")));
+}
+
+#[test]
+fn app_that_another_waits_for_exists() {
+    check_after(
+        &[("a", "b, databse"), ("b", ""), ("database", "")],
+        &[("E2107", "warning[E2107]: Component default/a comes after default/databse, which does not exist")],
+    );
+    // One with mistakes is there all the same.
+    let broken = component("b", ", nonsense: true");
+    check(&[("a.yaml", &after("a", "b")), ("b.yaml", &broken)], &[("E1201", "nonsense")]);
+}
+
+fn approval(app: &str, action: &str) -> String {
+    let digest = "91c2".repeat(16);
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {{name: go}}\nspec: {{app: {app}, digest: {digest}, action: \
+         {action}}}\n"
+    )
+}
+
+fn check_approval(app: &str, approved: &str, action: &str, expected: &[(&str, &str)]) {
+    let approval = approval(approved, action);
+    check(&[("apps/a/app.yaml", app), ("apps/a/go.yaml", &approval)], expected);
+}
+
+#[test]
+fn approved_rollout_has_an_app_and_a_wave() {
+    let groups = paid("{upgradeType: canary|blue}");
+    for wave in ["first", "canary", "blue", "rest"] {
+        check_approval(&groups, "default/pay", &format!("rollout, through: {wave}"), &[]);
+    }
+    let no_wave = "warning[E2108]: Approval go opens wave green, which AppSet default/pay does not have";
+    check_approval(&groups, "default/pay", "rollout, through: green", &[("E2108", no_wave)]);
+    check_approval(&groups, "default/pay", "retry", &[]);
+    let no_app = "Approval go is of default/pya, which does not exist";
+    check_approval(&groups, "default/pya", "retry", &[("E2108", no_app)]);
+    let named = component("web", ", updateStrategy: {waves: [{name: one}]}");
+    check_approval(&named, "default/web", "rollout, through: one", &[]);
+    let plain = component("web", "");
+    check_approval(&plain, "default/web", "rollout, through: one", &[("E2108", "has no waves")]);
+}
+
+#[test]
+fn rings_are_waves_of_plain_apps() {
+    let rings =
+        rings("{name: test, clusters: {names: [bj]}, soak: 5m}, {name: prod, clusters: {names: [gz]}}");
+    let approval = approval("default/web", "rollout, through: test");
+    let web = component("web", "");
+    let mut files = vec![("rings.yaml", rings.as_str()), ("web.yaml", &web), ("go.yaml", &approval)];
+    check(&files, &[]);
+    assert_eq!(fleet(&files).rollout_approvals.len(), 1);
+    let together = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {defaults: {rollout: together}}\n";
+    files.push(("tutti.yaml", together));
+    check(&files, &[("E2108", "has no waves")]);
+}
+
+#[test]
+fn two_approvals_differ_in_name() {
+    let web = component("web", ", updateStrategy: {waves: [{name: one}]}");
+    let approval = approval("default/web", "retry");
+    let files = [("apps/a/app.yaml", web.as_str()), ("one.yaml", &approval), ("two.yaml", &approval)];
+    check(&files, &[("E2001", "Approval go has the identity of Approval go")]);
+}
