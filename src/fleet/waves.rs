@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 
 use super::Fleet;
 use crate::model::{
-    App, AppSpec, ClusterName, DefaultRollout, GroupOrder, Rollout, RolloutGroup, WaveLimits, WaveOrder,
-    WaveRule,
+    App, AppSpec, ClusterName, DefaultRollout, GroupOrder, Ring, Rollout, RolloutGroup, WaveLimits,
+    WaveOrder, WaveRule,
 };
 
 /// The waves of one app, in order.
@@ -42,6 +42,10 @@ enum Order {
 
 impl Waves {
     pub fn of(fleet: &Fleet, app: &App) -> Self {
+        Self::from_parts(app, &fleet.rings, fleet.instance.defaults.rollout)
+    }
+
+    pub(super) fn from_parts(app: &App, rings: &[Ring], default: DefaultRollout) -> Self {
         match &app.rollout.order {
             WaveOrder::Groups(groups) => Self::of_groups(app, groups),
             WaveOrder::Waves(rules) => {
@@ -50,12 +54,10 @@ impl Waves {
                 Self { list: named.chain([rest()]).collect(), order: Order::Rules(rules.clone()) }
             }
             WaveOrder::Default
-                if !fleet.rings.is_empty()
-                    && fleet.instance.defaults.rollout == DefaultRollout::Rings
-                    && !app.is_project() =>
+                if !rings.is_empty() && default == DefaultRollout::Rings && !app.is_project() =>
             {
-                let rings = fleet.rings.iter();
-                let named = rings.map(|ring| Wave { name: ring.name.clone(), limits: ring.limits.clone() });
+                let named =
+                    rings.iter().map(|ring| Wave { name: ring.name.clone(), limits: ring.limits.clone() });
                 Self { list: named.chain([rest()]).collect(), order: Order::Rings }
             }
             WaveOrder::Default => {

@@ -88,6 +88,8 @@ pub const OBJECT_IN_TWO_APPS: &str = "E3091";
 pub const MARK_READ: &str = "E3095";
 /// A mark of another tool that has none (a warning).
 pub const MARK_NOT_KEPT: &str = "E3096";
+/// A ConfigMap or Secret that podSets of several waves mount (a warning).
+pub const SHARED_CONFIG: &str = "E3101";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";
 /// A fault of the renderer itself.

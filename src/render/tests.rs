@@ -4,6 +4,7 @@ mod layer_file;
 mod memory;
 mod patches;
 mod places;
+mod shared_config;
 
 use std::sync::Arc;
 

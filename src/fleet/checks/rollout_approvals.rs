@@ -1,11 +1,9 @@
 //! Approvals of rollouts: of an app that is there, and of one of its waves.
 
 use super::Facts;
-use crate::fleet::codes;
+use crate::fleet::{Waves, codes};
 use crate::manifest::read::suggest;
-use crate::model::{
-    App, DefaultRollout, Diagnostic, Rollout, RolloutAction, RolloutApproval, Scope, WaveOrder,
-};
+use crate::model::{Diagnostic, RolloutAction, RolloutApproval, Scope};
 
 /// Whether one fits the version that is rolled out shows only where that is known.
 pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
@@ -28,32 +26,16 @@ fn check(approval: &RolloutApproval, facts: &Facts<'_>) -> Option<Diagnostic> {
         return warn(message, "delete the file, or write namespace/name of the app".to_owned());
     };
     let RolloutAction::Open { through } = &approval.action else { return None };
-    let waves = waves(app, facts);
-    if waves.is_empty() {
+    let defaults = facts.manifests.instance.as_ref().map(|instance| instance.defaults.rollout);
+    let waves = Waves::from_parts(app, facts.rings, defaults.unwrap_or_default());
+    if waves.is_one() {
         let message = format!("Approval {name} opens wave {through}, and {} has no waves", app.title());
         return warn(message, "delete the file: nothing waits for it".to_owned());
     }
+    let waves: Vec<&str> = waves.list().iter().map(|wave| wave.name.as_str()).collect();
     if waves.contains(&through.as_str()) {
         return None;
     }
     let message = format!("Approval {name} opens wave {through}, which {} does not have", app.title());
     warn(message, suggest(through, &waves, &waves))
-}
-
-/// The names of the waves that an app may have.
-fn waves<'a>(app: &'a App, facts: &Facts<'a>) -> Vec<&'a str> {
-    let defaults = facts.manifests.instance.as_ref().map(|instance| instance.defaults.rollout);
-    let mut names: Vec<&str> = match &app.rollout.order {
-        WaveOrder::Default if defaults == Some(DefaultRollout::Together) => Vec::new(),
-        WaveOrder::Default => facts.rings.iter().map(|ring| ring.name.as_str()).collect(),
-        WaveOrder::Groups(order) => {
-            let groups = order.groups.iter().map(|group| group.as_str());
-            std::iter::once(Rollout::FIRST).chain(groups).collect()
-        }
-        WaveOrder::Waves(waves) => waves.iter().map(|wave| wave.name.as_str()).collect(),
-    };
-    if !names.is_empty() {
-        names.push(Rollout::REST);
-    }
-    names
 }

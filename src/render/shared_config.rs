@@ -1,0 +1,115 @@
+//! ConfigMaps and Secrets that podSets of several waves mount: they change with the first of these waves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::codes;
+use crate::fleet::{Fleet, Waves};
+use crate::model::{App, AppId, Diagnostic, ObjectId, Rendered, RenderedObject, Scope, WaveOrder};
+use crate::schedule::assign;
+
+const POD_SPECS: [&str; 3] = ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec", "/spec"];
+/// Where a volume, or a part of one that is made of several, has the name.
+const VOLUMES: [(&str, &str); 3] =
+    [("ConfigMap", "/configMap/name"), ("Secret", "/secret/secretName"), ("Secret", "/secret/name")];
+/// Where an item of `envFrom` or `env` of a container has it.
+const VARIABLES: [(&str, &str); 4] = [
+    ("ConfigMap", "/configMapRef/name"),
+    ("Secret", "/secretRef/name"),
+    ("ConfigMap", "/valueFrom/configMapKeyRef/name"),
+    ("Secret", "/valueFrom/secretKeyRef/name"),
+];
+
+/// One warning for each such object of an app, on however many clusters.
+pub fn config_of_several_waves<'a>(
+    fleet: &Fleet,
+    renders: impl IntoIterator<Item = &'a Rendered>,
+) -> Vec<Diagnostic> {
+    let mut found: BTreeMap<(&AppId, &ObjectId), Diagnostic> = BTreeMap::new();
+    for render in renders {
+        let app = fleet.apps.get(&render.app);
+        // A wave of a ring has whole clusters.
+        let Some(app) = app.filter(|app| app.rollout.order != WaveOrder::Default) else { continue };
+        let waves = Waves::of(fleet, app);
+        for (object, positions) in mounted(fleet, app, &waves, render) {
+            if positions.len() > 1 {
+                let warn = || warning(app, object, &waves, &positions);
+                found.entry((&app.id, &object.id)).or_insert_with(warn);
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The ConfigMaps and Secrets of one render, each with the positions of the waves whose pods take it.
+fn mounted<'a>(
+    fleet: &Fleet,
+    app: &App,
+    waves: &Waves,
+    render: &'a Rendered,
+) -> Vec<(&'a RenderedObject, BTreeSet<usize>)> {
+    let of_pod_set: BTreeMap<String, usize> = assign(app, &render.cluster)
+        .into_iter()
+        .map(|pod_set| (pod_set.name, waves.wave_of(fleet, &render.cluster, &pod_set.group)))
+        .collect();
+    let mut taken: BTreeMap<ObjectId, BTreeSet<usize>> = BTreeMap::new();
+    for object in &*render.objects {
+        let [pod_set] = &*object.pod_sets else { continue };
+        let Some(wave) = of_pod_set.get(&**pod_set) else { continue };
+        for (kind, name) in of_pods(object) {
+            let id = ObjectId::new("", kind, object.id.namespace.as_deref(), &name);
+            taken.entry(id).or_default().insert(*wave);
+        }
+    }
+    taken.into_iter().filter_map(|(id, positions)| Some((render.object(&id)?, positions))).collect()
+}
+
+/// Kinds and names of what the pods of an object take from their namespace.
+fn of_pods(object: &RenderedObject) -> Vec<(&'static str, String)> {
+    if !object.body.mentions("containers") {
+        return Vec::new();
+    }
+    let fields = object.body.fields();
+    let Some(pod) =
+        POD_SPECS.iter().filter_map(|path| fields.pointer(path)).find(|it| it.get("containers").is_some())
+    else {
+        return Vec::new();
+    };
+    let items = |of: &Value, list: &str| of.get(list).and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut found = Vec::new();
+    let mut take = |item: &Value, paths: &[(&'static str, &str)]| {
+        let name = |path: &str| item.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        found.extend(paths.iter().filter_map(|(kind, path)| Some((*kind, name(path)?))));
+    };
+    for volume in items(pod, "volumes") {
+        take(&volume, &VOLUMES);
+        let parts = volume.get("projected").map(|projected| items(projected, "sources"));
+        parts.iter().flatten().for_each(|part| take(part, &VOLUMES));
+    }
+    for containers in ["initContainers", "containers"] {
+        for container in items(pod, containers) {
+            for list in ["envFrom", "env"] {
+                items(&container, list).iter().for_each(|item| take(item, &VARIABLES));
+            }
+        }
+    }
+    found
+}
+
+fn warning(
+    app: &Arc<App>,
+    object: &RenderedObject,
+    waves: &Waves,
+    positions: &BTreeSet<usize>,
+) -> Diagnostic {
+    let names: Vec<&str> =
+        positions.iter().filter_map(|it| waves.list().get(*it)).map(|wave| wave.name.as_str()).collect();
+    let (names, title) = (names.join(", "), app.title());
+    let message = format!("{} is mounted by podSets of several waves of {title}: {names}", object.id);
+    let help = "it changes with the first of them: name it after the podSet (`podSet.name`), so that each has its own";
+    Diagnostic::warning(codes::SHARED_CONFIG, message, Scope::App(app.id.clone()))
+        .at(object.source.clone())
+        .help(help)
+}
