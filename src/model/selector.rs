@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::beside;
+
 /// What a selector looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterFacts<'a> {
@@ -65,10 +67,11 @@ impl Requirement {
 
 /// Patterns are checked when the manifest is read; one that is not a pattern fits nothing but itself.
 pub(super) fn name_matches(pattern: &str, name: &str) -> bool {
-    // Most names are no patterns, and to compile one takes far longer than to compare.
-    let is_pattern = || pattern.contains(['*', '?', '[', '{', '\\']);
-    pattern == name
-        || is_pattern() && globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name))
+    // Most names are no patterns, most patterns are `gz*`, and to compile one takes far longer than to compare.
+    let plain = beside::before_wildcards(pattern);
+    let is_pattern = || plain.len() < pattern.len() && name.starts_with(plain);
+    let fits = || globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name));
+    pattern == name || is_pattern() && (&pattern[plain.len()..] == "*" || fits())
 }
 
 #[cfg(test)]
@@ -87,6 +90,29 @@ mod tests {
         Selector {
             match_expressions: vec![Requirement { key: key.to_owned(), operator, values }],
             ..Selector::default()
+        }
+    }
+
+    #[test]
+    fn names_fit_patterns() {
+        for (pattern, expected) in [
+            ("gz1", true),
+            ("gz", false),
+            ("gz*", true),
+            ("gz1*", true),
+            ("*", true),
+            ("bj*", false),
+            ("g*1", true),
+            ("g*2", false),
+            ("*z1", true),
+            ("gz?", true),
+            ("gz1?", false),
+            ("gz[0-9]", true),
+            ("{bj,gz}*", true),
+            ("gz**", true),
+            ("gz[", false),
+        ] {
+            assert_eq!(name_matches(pattern, "gz1"), expected, "{pattern}");
         }
     }
 

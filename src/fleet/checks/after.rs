@@ -1,7 +1,6 @@
 //! `after`: apps that wait for others.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use super::Facts;
 use crate::fleet::codes;
@@ -10,26 +9,34 @@ use crate::model::{After, App, AppId, Diagnostic, Scope};
 
 /// How many names of a cycle a message has.
 const NAMES: usize = 8;
+/// A wrong name is compared with so many apps of its namespace: to compare ten thousand wrong names with ten thousand others
+/// would take minutes.
+const COMPARED: usize = 200;
 
 /// An app that is not there holds nobody up: easily missed.
 pub fn exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    let waiting = facts.manifests.apps.iter().filter(|app| !app.rollout.after.is_empty());
-    let named = waiting.flat_map(|app| app.rollout.after.iter().map(move |after| (app, after)));
-    let known: BTreeSet<&AppId> = facts.manifests.apps.iter().map(|app| &app.id).collect();
-    let unknown = named.filter(|(_, after)| !known.contains(&after.app) && !facts.has_app(&after.app));
-    let warn = |(app, after): (&Arc<App>, &After)| {
-        let (title, name) = (app.title(), after.app.to_string());
-        let message = format!("{title} comes after {name}, which does not exist: it does not wait");
-        let names: Vec<String> = known.iter().map(ToString::to_string).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let help = match nearest(&name, &names) {
-            Some(nearest) => format!("did you mean `{nearest}`?"),
-            None => "write namespace/name of an app, or remove it".to_owned(),
-        };
-        let warning = Diagnostic::warning(codes::AFTER_NOBODY, message, Scope::App(app.id.clone()));
-        warning.at(after.location.clone()).help(help)
+    let waiting = || facts.manifests.apps.iter().filter(|app| !app.rollout.after.is_empty());
+    if waiting().next().is_none() {
+        return Vec::new();
+    }
+    let known = facts.app_names();
+    let named = waiting().flat_map(|app| app.rollout.after.iter().map(move |after| (&**app, after)));
+    let unknown = named.filter(|(_, after)| !known.contains(&after.app));
+    unknown.map(|(app, after)| nobody(app, after, &known)).collect()
+}
+
+fn nobody(app: &App, after: &After, known: &BTreeSet<&AppId>) -> Diagnostic {
+    let (title, name) = (app.title(), after.app.to_string());
+    let message = format!("{title} comes after {name}, which does not exist: it does not wait");
+    let beside = known.iter().filter(|id| id.namespace == after.app.namespace);
+    let names: Vec<String> = beside.take(COMPARED).map(ToString::to_string).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let help = match nearest(&name, &names) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => "write namespace/name of an app, or remove it".to_owned(),
     };
-    unknown.map(warn).collect()
+    let warning = Diagnostic::warning(codes::AFTER_NOBODY, message, Scope::App(app.id.clone()));
+    warning.at(after.location.clone()).help(help)
 }
 
 /// Each app of a cycle would wait for ever.

@@ -15,7 +15,7 @@ mod rollout_approvals;
 mod routes;
 mod waves;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::manifest::Manifests;
 use crate::model::{AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
@@ -54,8 +54,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a host and path of a cluster has one route", routes::differ),
     ("a pin fits an app and a ring", pins::fit),
     ("a canary cluster is one of the app", canary::clusters_fit),
-    ("a wave selects what is there", waves::select_something),
-    ("a podSet is in one wave", waves::differ),
+    ("a wave selects what no other does", waves::fit),
     ("an app that another waits for exists", after::exist),
     ("no app waits for itself", after::no_cycles),
     ("a rollout that is approved exists", rollout_approvals::fit),
@@ -71,11 +70,13 @@ pub const CHECKS: &[(&str, Check)] = &[
 ];
 
 impl Facts<'_> {
-    /// Whether an app of this name stands in Git, with mistakes or without.
-    fn has_app(&self, id: &AppId) -> bool {
-        let is_broken = |it: &Diagnostic| matches!(&it.scope, Scope::App(app) if app == id);
-        self.manifests.apps.iter().any(|app| app.id == *id)
-            || self.manifests.diagnostics.iter().any(is_broken)
+    /// The names of all apps in Git, with mistakes and without.
+    fn app_names(&self) -> BTreeSet<&AppId> {
+        let broken = self.manifests.diagnostics.iter().filter_map(|diagnostic| match &diagnostic.scope {
+            Scope::App(id) => Some(id),
+            Scope::Cluster(_) | Scope::Target(..) | Scope::File(_) | Scope::Instance => None,
+        });
+        self.manifests.apps.iter().map(|app| &app.id).chain(broken).collect()
     }
 
     /// Registered clusters, with those whose manifests have mistakes: they are known all the same.

@@ -1,41 +1,52 @@
 //! Approvals of rollouts: of an app that is there, and of one of its waves.
 
+use std::collections::BTreeMap;
+
 use super::Facts;
 use crate::fleet::{Waves, codes};
 use crate::manifest::read::suggest;
-use crate::model::{Diagnostic, RolloutAction, RolloutApproval, Scope};
+use crate::model::{App, AppId, Diagnostic, RolloutAction, RolloutApproval, Scope};
 
 /// Whether one fits the version that is rolled out shows only where that is known.
 pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    facts.manifests.rollout_approvals.iter().filter_map(|approval| check(approval, facts)).collect()
+    let approvals = &facts.manifests.rollout_approvals;
+    if approvals.is_empty() {
+        return Vec::new();
+    }
+    let named = facts.app_names();
+    let apps: BTreeMap<&AppId, &App> = facts.manifests.apps.iter().map(|app| (&app.id, &**app)).collect();
+    let check = |approval: &RolloutApproval| match apps.get(&approval.app) {
+        Some(app) => no_such_wave(approval, app, facts),
+        None if named.contains(&approval.app) => None,
+        None => no_such_app(approval),
+    };
+    approvals.iter().filter_map(check).collect()
 }
 
-fn check(approval: &RolloutApproval, facts: &Facts<'_>) -> Option<Diagnostic> {
-    let location = approval.location.as_ref()?;
-    let warn = |message: String, help: String| {
-        let warning =
-            Diagnostic::warning(codes::NO_SUCH_ROLLOUT, message, Scope::File(location.file.clone()));
-        Some(warning.at(location.clone()).help(help))
-    };
-    let name = &approval.name;
-    let Some(app) = facts.manifests.apps.iter().find(|app| app.id == approval.app) else {
-        if facts.has_app(&approval.app) {
-            return None;
-        }
-        let message = format!("Approval {name} is of {}, which does not exist", approval.app);
-        return warn(message, "delete the file, or write namespace/name of the app".to_owned());
-    };
+fn no_such_app(approval: &RolloutApproval) -> Option<Diagnostic> {
+    let message = format!("Approval {} is of {}, which does not exist", approval.name, approval.app);
+    warning(approval, message, "delete the file, or write namespace/name of the app".to_owned())
+}
+
+fn no_such_wave(approval: &RolloutApproval, app: &App, facts: &Facts<'_>) -> Option<Diagnostic> {
     let RolloutAction::Open { through } = &approval.action else { return None };
+    let (name, title) = (&approval.name, app.title());
     let defaults = facts.manifests.instance.as_ref().map(|instance| instance.defaults.rollout);
     let waves = Waves::from_parts(app, facts.rings, defaults.unwrap_or_default());
     if waves.is_one() {
-        let message = format!("Approval {name} opens wave {through}, and {} has no waves", app.title());
-        return warn(message, "delete the file: nothing waits for it".to_owned());
+        let message = format!("Approval {name} opens wave {through}, and {title} has no waves");
+        return warning(approval, message, "delete the file: nothing waits for it".to_owned());
     }
     let waves: Vec<&str> = waves.list().iter().map(|wave| wave.name.as_str()).collect();
     if waves.contains(&through.as_str()) {
         return None;
     }
-    let message = format!("Approval {name} opens wave {through}, which {} does not have", app.title());
-    warn(message, suggest(through, &waves, &waves))
+    let message = format!("Approval {name} opens wave {through}, which {title} does not have");
+    warning(approval, message, suggest(through, &waves, &waves))
+}
+
+fn warning(approval: &RolloutApproval, message: String, help: String) -> Option<Diagnostic> {
+    let location = approval.location.as_ref()?;
+    let warning = Diagnostic::warning(codes::NO_SUCH_ROLLOUT, message, Scope::File(location.file.clone()));
+    Some(warning.at(location.clone()).help(help))
 }

@@ -1,23 +1,35 @@
 //! `waves`: each selects something, and nothing is in two of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
 
 use super::Facts;
 use super::placement::missing;
 use crate::fleet::{codes, placement};
 use crate::manifest::read::suggest;
-use crate::model::{App, AppSpec, ClusterName, Diagnostic, Scope, WaveOrder, WaveRule};
+use crate::model::{App, AppSpec, Cluster, ClusterName, Diagnostic, Scope, Selector, WaveOrder, WaveRule};
 
 /// The group of what is no podSet of an AppSet.
 const DEFAULT_GROUP: &str = "default";
 
-/// Clusters, rings and groups that waves name exist, and each wave selects a part of its app.
-pub fn select_something(facts: &Facts<'_>) -> Vec<Diagnostic> {
+/// What waves name exists, each wave selects a part of its app, and none what another one has.
+pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let known = Known {
         clusters: facts.cluster_names(),
         rings: facts.rings.iter().map(|ring| ring.name.as_str()).collect(),
     };
-    in_waves(facts).flat_map(|(app, waves)| selections(app, waves, &known, facts)).collect()
+    let in_waves = facts.manifests.apps.iter().filter_map(|app| match &app.rollout.order {
+        WaveOrder::Waves(waves) => Some((&**app, waves.as_slice())),
+        WaveOrder::Default | WaveOrder::Groups(_) => None,
+    });
+    let mut reaches = Reaches::default();
+    let mut found = Vec::new();
+    for (app, waves) in in_waves {
+        let scene = Scene { app, waves: reaches.of_all(waves, facts), units: units(app, facts) };
+        found.append(&mut selections(&scene, &known, facts));
+        found.append(&mut overlaps(&scene));
+    }
+    found
 }
 
 struct Known<'a> {
@@ -25,19 +37,46 @@ struct Known<'a> {
     rings: Vec<&'a str>,
 }
 
-fn in_waves<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a App, &'a [WaveRule])> {
-    facts.manifests.apps.iter().filter_map(|app| match &app.rollout.order {
-        WaveOrder::Waves(waves) => Some((&**app, waves.as_slice())),
-        WaveOrder::Default | WaveOrder::Groups(_) => None,
-    })
+/// An app, its waves with the clusters that they select, and where it runs with the groups of its podSets there.
+struct Scene<'a> {
+    app: &'a App,
+    waves: Vec<(&'a WaveRule, Rc<HashSet<&'a ClusterName>>)>,
+    units: Vec<(ClusterName, BTreeSet<&'a str>)>,
 }
 
-fn selections(app: &App, waves: &[WaveRule], known: &Known<'_>, facts: &Facts<'_>) -> Vec<Diagnostic> {
-    let units = units(app, facts);
+/// Apps mostly share selectors, and each asks all clusters: once.
+#[derive(Default)]
+struct Reaches<'a>(Vec<(&'a Selector, Rc<HashSet<&'a ClusterName>>)>);
+
+impl<'a> Reaches<'a> {
+    fn of_all(
+        &mut self,
+        waves: &'a [WaveRule],
+        facts: &Facts<'a>,
+    ) -> Vec<(&'a WaveRule, Rc<HashSet<&'a ClusterName>>)> {
+        waves.iter().map(|wave| (wave, self.of(&wave.clusters, facts))).collect()
+    }
+
+    fn of(&mut self, selector: &'a Selector, facts: &Facts<'a>) -> Rc<HashSet<&'a ClusterName>> {
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == selector) {
+            return Rc::clone(known);
+        }
+        let fits = |cluster: &&Cluster| {
+            let ring = facts.ring_of.get(&cluster.name).map(String::as_str);
+            selector.matches(cluster.facts(ring))
+        };
+        let reach = Rc::new(facts.clusters.values().filter(fits).map(|cluster| &cluster.name).collect());
+        self.0.push((selector, Rc::clone(&reach)));
+        reach
+    }
+}
+
+fn selections(scene: &Scene<'_>, known: &Known<'_>, facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let Scene { app, waves, units } = scene;
     let groups = groups(app);
     let (scope, title) = (Scope::App(app.id.clone()), app.title());
     let mut found = Vec::new();
-    for wave in waves {
+    for (wave, reach) in waves {
         let before = found.len();
         let mut error = |code, what: String, help| {
             let message = format!("wave {} of {title} names {what}", wave.name);
@@ -61,8 +100,10 @@ fn selections(app: &App, waves: &[WaveRule], known: &Known<'_>, facts: &Facts<'_
         if found.len() > before || units.is_empty() || facts.more_clusters {
             continue;
         }
-        let is_empty = !units.iter().any(|(cluster, groups)| selects(wave, cluster, groups, facts));
-        if is_empty {
+        let selects = |(cluster, groups): &(ClusterName, BTreeSet<&str>)| {
+            reach.contains(cluster) && groups.iter().any(|group| has_group(wave, group))
+        };
+        if !units.iter().any(selects) {
             let message = format!("wave {} of {title} selects nothing of it", wave.name);
             let help = "compare its clusters and groups with those of the app, or remove the wave";
             let warning = Diagnostic::warning(codes::EMPTY_WAVE, message, scope.clone());
@@ -72,17 +113,16 @@ fn selections(app: &App, waves: &[WaveRule], known: &Known<'_>, facts: &Facts<'_
     found
 }
 
-/// A podSet of two waves would have two turns.
-pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    in_waves(facts).flat_map(|(app, waves)| overlaps(app, waves, facts)).collect()
-}
-
-/// One mistake for each wave that meets an earlier one.
-fn overlaps(app: &App, waves: &[WaveRule], facts: &Facts<'_>) -> Vec<Diagnostic> {
+/// A podSet of two waves would have two turns. One mistake for each wave that meets an earlier one.
+fn overlaps(scene: &Scene<'_>) -> Vec<Diagnostic> {
+    let Scene { app, waves, units } = scene;
     let mut found: BTreeMap<usize, Diagnostic> = BTreeMap::new();
-    for (cluster, groups) in units(app, facts) {
-        let here: Vec<(usize, &WaveRule)> =
-            waves.iter().enumerate().filter(|(_, wave)| fits_cluster(wave, &cluster, facts)).collect();
+    let mut on_cluster: HashMap<&ClusterName, Vec<(usize, &WaveRule)>> = HashMap::new();
+    for (index, (wave, reach)) in waves.iter().enumerate() {
+        reach.iter().for_each(|cluster| on_cluster.entry(cluster).or_default().push((index, *wave)));
+    }
+    for (cluster, groups) in units {
+        let Some(here) = on_cluster.get(cluster).filter(|here| here.len() > 1) else { continue };
         for group in groups {
             let mut selecting = here.iter().filter(|(_, wave)| has_group(wave, group));
             let Some((_, first)) = selecting.next() else { continue };
@@ -134,15 +174,6 @@ fn groups(app: &App) -> Vec<&str> {
     }
 }
 
-fn selects(wave: &WaveRule, cluster: &ClusterName, groups: &BTreeSet<&str>, facts: &Facts<'_>) -> bool {
-    groups.iter().any(|group| has_group(wave, group)) && fits_cluster(wave, cluster, facts)
-}
-
 fn has_group(wave: &WaveRule, group: &str) -> bool {
     wave.groups.is_empty() || wave.groups.iter().any(|name| name == group)
-}
-
-fn fits_cluster(wave: &WaveRule, cluster: &ClusterName, facts: &Facts<'_>) -> bool {
-    let ring = facts.ring_of.get(cluster).map(String::as_str);
-    facts.clusters.get(cluster).is_some_and(|cluster| wave.clusters.matches(cluster.facts(ring)))
 }
