@@ -13,7 +13,7 @@ use crate::chart::{Recorder, Remark};
 use crate::manifest::codes::NOT_A_MANIFEST;
 use crate::model::{Diagnostic, Location, Scope, Severity};
 use crate::render::codes;
-use crate::render::{Memory, Renderer, charts_of_no_app, config_of_several_waves, objects_in_two_apps};
+use crate::render::{Memory, Renderer, charts_of_no_app, objects_in_two_apps, shared_by_waves};
 use crate::report::merged;
 use crate::report::words::count;
 
@@ -51,7 +51,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let of_renders = of_renders.filter(|mistake| !hidden(mistake)).chain(warnings);
     let rendered = || renders.results().flatten().map(Arc::as_ref);
     let of_claims = objects_in_two_apps(&fleet, &snapshot, rendered());
-    let of_waves = config_of_several_waves(&fleet, rendered());
+    let of_waves = shared_by_waves(&fleet, rendered());
     let of_names = charts_of_no_app(&fleet, &snapshot, &charts);
     let found =
         fleet.diagnostics.iter().chain(of_renders).chain(&of_claims).chain(&of_waves).chain(&of_names);

@@ -90,6 +90,8 @@ pub const MARK_READ: &str = "E3095";
 pub const MARK_NOT_KEPT: &str = "E3096";
 /// A ConfigMap or Secret that podSets of several waves mount (a warning).
 pub const SHARED_CONFIG: &str = "E3101";
+/// A definition that podSets of several waves bring (a warning).
+pub const SHARED_DEFINITION: &str = "E3102";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";
 /// A fault of the renderer itself.

@@ -60,7 +60,7 @@ mod pods;
 mod project;
 mod remarks;
 mod routes;
-mod shared_config;
+mod shared_by_waves;
 mod site;
 mod stacks;
 mod strategic;
@@ -89,7 +89,7 @@ pub use named_charts::charts_of_no_app;
 use patches::idle_mistake as idle_patch;
 use places::Places;
 use remarks::Remarks;
-pub use shared_config::config_of_several_waves;
+pub use shared_by_waves::shared_by_waves;
 use site::{Facts, Site};
 use stacks::{Stack, Stacks};
 

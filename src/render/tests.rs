@@ -4,7 +4,7 @@ mod layer_file;
 mod memory;
 mod patches;
 mod places;
-mod shared_config;
+mod shared_by_waves;
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! ConfigMaps and Secrets that podSets of several waves mount: they change with the first of these waves.
+//! What podSets of several waves share, and what therefore changes with the first of these waves: ConfigMaps and Secrets that
+//! they mount, and definitions that they bring.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +24,7 @@ const VARIABLES: [(&str, &str); 4] = [
 ];
 
 /// One warning for each such object of an app, on however many clusters.
-pub fn config_of_several_waves<'a>(
+pub fn shared_by_waves<'a>(
     fleet: &Fleet,
     renders: impl IntoIterator<Item = &'a Rendered>,
 ) -> Vec<Diagnostic> {
@@ -33,27 +34,38 @@ pub fn config_of_several_waves<'a>(
         // A wave of a ring has whole clusters.
         let Some(app) = app.filter(|app| app.rollout.order != WaveOrder::Default) else { continue };
         let waves = Waves::of(fleet, app);
-        for (object, positions) in mounted(fleet, app, &waves, render) {
-            if positions.len() > 1 {
-                let warn = || warning(app, object, &waves, &positions);
-                found.entry((&app.id, &object.id)).or_insert_with(warn);
-            }
+        let of_pod_set = wave_of_each(fleet, app, &waves, render);
+        let shared = mounted(&of_pod_set, render).into_iter().chain(defined(&of_pod_set, render));
+        for (object, positions) in shared.filter(|(_, positions)| positions.len() > 1) {
+            let warn = || warning(app, object, &waves, &positions);
+            found.entry((&app.id, &object.id)).or_insert_with(warn);
         }
     }
     found.into_values().collect()
 }
 
-/// The ConfigMaps and Secrets of one render, each with the positions of the waves whose pods take it.
-fn mounted<'a>(
-    fleet: &Fleet,
-    app: &App,
-    waves: &Waves,
+/// The positions of the waves of the podSets of one render.
+type WaveOfEach = BTreeMap<String, usize>;
+
+fn wave_of_each(fleet: &Fleet, app: &App, waves: &Waves, render: &Rendered) -> WaveOfEach {
+    let wave_of = |group: &str| waves.wave_of(fleet, &render.cluster, group);
+    assign(app, &render.cluster).into_iter().map(|pod_set| (pod_set.name, wave_of(&pod_set.group))).collect()
+}
+
+/// Definitions, each with the positions of the waves that bring it.
+fn defined<'a>(
+    of_pod_set: &WaveOfEach,
     render: &'a Rendered,
-) -> Vec<(&'a RenderedObject, BTreeSet<usize>)> {
-    let of_pod_set: BTreeMap<String, usize> = assign(app, &render.cluster)
-        .into_iter()
-        .map(|pod_set| (pod_set.name, waves.wave_of(fleet, &render.cluster, &pod_set.group)))
-        .collect();
+) -> impl Iterator<Item = (&'a RenderedObject, BTreeSet<usize>)> {
+    let definitions = render.objects.iter().filter(|object| object.defines.is_some());
+    definitions.map(|object| {
+        let waves = object.pod_sets.iter().filter_map(|name| of_pod_set.get(&**name).copied());
+        (object, waves.collect())
+    })
+}
+
+/// The ConfigMaps and Secrets of one render, each with the positions of the waves whose pods take it.
+fn mounted<'a>(of_pod_set: &WaveOfEach, render: &'a Rendered) -> Vec<(&'a RenderedObject, BTreeSet<usize>)> {
     let mut taken: BTreeMap<ObjectId, BTreeSet<usize>> = BTreeMap::new();
     for object in &*render.objects {
         let [pod_set] = &*object.pod_sets else { continue };
@@ -107,9 +119,14 @@ fn warning(
     let names: Vec<&str> =
         positions.iter().filter_map(|it| waves.list().get(*it)).map(|wave| wave.name.as_str()).collect();
     let (names, title) = (names.join(", "), app.title());
-    let message = format!("{} is mounted by podSets of several waves of {title}: {names}", object.id);
-    let help = "it changes with the first of them: name it after the podSet (`podSet.name`), so that each has its own";
-    Diagnostic::warning(codes::SHARED_CONFIG, message, Scope::App(app.id.clone()))
-        .at(object.source.clone())
-        .help(help)
+    let (code, verb, help) = if object.defines.is_some() {
+        let help = "it changes with the first of them, and the others may need the older one: put it into an app of its own, and \
+                    name that in `after`";
+        (codes::SHARED_DEFINITION, "comes with", help)
+    } else {
+        let help = "it changes with the first of them: name it after the podSet (`podSet.name`), so that each has its own";
+        (codes::SHARED_CONFIG, "is mounted by", help)
+    };
+    let message = format!("{} {verb} podSets of several waves of {title}: {names}", object.id);
+    Diagnostic::warning(code, message, Scope::App(app.id.clone())).at(object.source.clone()).help(help)
 }

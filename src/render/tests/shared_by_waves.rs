@@ -1,7 +1,7 @@
 use super::{fleet, snapshot};
 use crate::fleet::Target;
 use crate::model::{AppId, NoCharts};
-use crate::render::{config_of_several_waves, render};
+use crate::render::{render, shared_by_waves};
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: common}\ndata: {a: b}\n";
 const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: common}\nstringData: {a: b}\n";
@@ -18,7 +18,7 @@ fn check(object: &str, strategy: &str, pod: &str, expected: Option<&str>) {
     let fleet = fleet(&snapshot);
     let target = Target { app: AppId::new("default", "pay"), cluster: "bj1".into() };
     let rendered = render(&fleet, &snapshot, &NoCharts, &target).unwrap();
-    let told = config_of_several_waves(&fleet, [&rendered, &rendered]);
+    let told = shared_by_waves(&fleet, [&rendered, &rendered]);
     let told: Vec<&str> = told.iter().map(|warning| warning.message.as_str()).collect();
     assert_eq!(told, expected.into_iter().collect::<Vec<_>>(), "{strategy} {pod}");
 }
@@ -63,4 +63,14 @@ fn config_of_one_wave_is_not_told() {
     check(MAP, "", &pod, None);
     check(MAP, TWO_WAVES, &container(""), None);
     check(MAP, TWO_WAVES, &container(", envFrom: [{configMapRef: {name: elsewhere}}]"), None);
+}
+
+#[test]
+fn definition_of_several_waves_is_told() {
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: tills.x.io}\nspec: {group: x.io, \
+                      scope: Namespaced, names: {kind: Till, plural: tills}, versions: [{name: v1, served: true, storage: true, schema: \
+                      {openAPIV3Schema: {type: object}}}]}\n";
+    let told = "CustomResourceDefinition tills.x.io comes with podSets of several waves of AppSet default/pay: one, two";
+    check(definition, TWO_WAVES, &container(""), Some(told));
+    check(definition, "waves: [{name: one}]", &container(""), None);
 }
