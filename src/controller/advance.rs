@@ -14,7 +14,7 @@ use super::world::World;
 use crate::apply::OwnNamespace;
 use crate::fleet::Target;
 use crate::model::{AppId, ClusterName, Diagnostic, Mode, ObjectId, Rendered, Scope};
-use crate::plan::{self, Action, Reason};
+use crate::plan::{self, Action, ApplySettings, Reason};
 use crate::reconcile::{self, Job, Shared};
 
 /// So often the cluster is asked whether it serves a kind that an earlier wave may have brought, before its objects are refused: for
@@ -36,14 +36,26 @@ impl World {
         if self.ground_moved || self.settings.permit.is_revoked() {
             return asks;
         }
-        while let Some(id) = self.next_target(now) {
-            let deadlines = [self.advance_target(&id, now), self.read_storage_class(&id, now)];
-            self.see_unhealthy(&id, now);
-            self.agenda.remind(&id, deadlines.into_iter().flatten().min());
+        // What a target is found to be may open a wave, which gives other targets something to do.
+        let time = self.apps.now(now);
+        loop {
+            self.advance_rollouts(now);
+            while let Some(id) = self.next_target(now) {
+                let deadlines = [self.advance_target(&id, now), self.read_storage_class(&id, now)];
+                self.see_unhealthy(&id, now);
+                self.agenda.remind(&id, deadlines.into_iter().flatten().min());
+                self.apps.touch(&id);
+            }
+            if self.apps.is_idle(time) {
+                break;
+            }
         }
         let causes = self.search_causes(now);
         let prune = self.advance_prune(now);
-        [asks, self.agenda.next_deadline(), causes, prune].into_iter().flatten().min()
+        [asks, self.agenda.next_deadline(), self.apps.next_deadline(), causes, prune]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn next_target(&mut self, now: Instant) -> Option<Target> {
@@ -170,9 +182,7 @@ impl World {
         if left != settings.ignore {
             return None;
         }
-        // Whether a workload goes is a question of what is there of any kind.
-        let workloads = if settings.in_waves { plan::waves::kinds() } else { Vec::new() };
-        if !cluster.has_listed(rendered.objects.iter().map(|object| &object.kind).chain(&workloads)) {
+        if !cluster.has_listed(rendered.objects.iter().map(|object| &object.kind)) {
             return None;
         }
         if settings.taint.is_some() && !cluster.is_complete() {
@@ -187,7 +197,11 @@ impl World {
             rules: Arc::clone(&self.fleet.as_ref()?.health),
             ignores: Arc::clone(&cluster.ignores),
             own_namespace: settings.create_namespace.then(|| OwnNamespace::new(&entry.app.id.namespace)),
-            settings: Arc::clone(settings),
+            settings: match entry.is_undecided {
+                // It only looks, also at what is there by name.
+                true => Arc::new(ApplySettings { mode: Mode::Observe, ..ApplySettings::clone(settings) }),
+                false => Arc::clone(settings),
+            },
             history: Arc::clone(&self.history),
             facts: cluster.facts.clone(),
             kinds_may_come: entry.looks < LOOKS_FOR_A_KIND,

@@ -26,6 +26,7 @@ impl World {
                 self.in_flight.cancel_all();
                 self.clusters.clear();
                 self.targets.clear();
+                self.apps.clear();
                 self.searches = CauseSearches::default();
                 self.prune.forget();
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use super::apps::{Heads, PastApp};
 use super::cause_lists::PodsListed;
 use super::claims::Binding;
 use super::last_lines::Explanation;
@@ -14,7 +15,7 @@ use crate::cluster::{Catalog, Change, Client, Error};
 use crate::fleet::Target;
 use crate::forge::Hint;
 use crate::health::Crash;
-use crate::model::{ClusterName, Kind, Revision, SecretRef};
+use crate::model::{AppId, ClusterName, Kind, Revision, SecretRef};
 use crate::plan::Candidate;
 use crate::reconcile::{Outcome, Went};
 use crate::render::Renders;
@@ -33,6 +34,8 @@ pub enum Event {
     Rendered {
         number: u64,
         renders: Box<Renders>,
+        /// Of apps in waves.
+        heads: Heads,
     },
     Cluster {
         cluster: ClusterName,
@@ -70,6 +73,12 @@ pub enum Event {
     Token {
         reference: SecretRef,
         token: Result<SecretString, SecretError>,
+    },
+    /// An app in waves was read at an earlier commit, or cannot be.
+    PastApp {
+        app: AppId,
+        revision: Revision,
+        past: Option<Box<PastApp>>,
     },
     /// What an earlier process said of this commit, or did not come to say, is not the end of it.
     UnderWay {

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio::sync::mpsc;
 
+use super::apps::Heads;
 use super::event::{Event, LoadError};
 use super::registry::Registry;
 use super::secrets::{self, SecretError};
@@ -204,17 +205,20 @@ pub struct Rendering {
     pub charts: Arc<chart::Service>,
     pub discovered: Discovered,
     pub memory: Arc<Mutex<Memory>>,
+    /// Apps in waves as they were rendered last.
+    pub heads: Heads,
 }
 
 /// Renders on a blocking thread and reports to the queue.
 pub fn render_in_background(rendering: Rendering, events: mpsc::Sender<Event>) {
     tokio::task::spawn_blocking(move || {
-        let Rendering { number, fleet, snapshot, charts, discovered, memory } = rendering;
+        let Rendering { number, fleet, snapshot, charts, discovered, memory, heads } = rendering;
         // A revision that came later waits here for the one before, and then has less to do.
         let renders =
             Renderer::knowing(&fleet, &snapshot, &*charts, discovered).render_all(&mut memory.lock());
+        let heads = Heads::of(&fleet, &snapshot, &*charts, &renders, &heads);
         // A closed queue means that the controller has stopped: nobody is left to tell.
-        let _ = events.blocking_send(Event::Rendered { number, renders: Box::new(renders) });
+        let _ = events.blocking_send(Event::Rendered { number, renders: Box::new(renders), heads });
     });
 }
 

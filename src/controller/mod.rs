@@ -8,6 +8,7 @@
 //! What it knows is a cache of Git and of the clusters; kill it and the next one does the same.
 
 mod advance;
+mod apps;
 mod cause_lists;
 mod cause_searches;
 mod causes;
@@ -33,6 +34,7 @@ mod posting;
 mod prune;
 mod registry;
 mod removal;
+mod rollouts;
 mod secrets;
 mod serving;
 mod supervisor;

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::apps::{AppEntry, UnitEntry};
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
 use crate::cluster::Credential;
 use crate::fleet::Target;
-use crate::model::{AppId, ClusterName, ClusterState, ObjectId, PodCount, Revision};
+use crate::model::{AppId, ClusterName, ClusterState, ObjectId, PodCount, Revision, RolloutApproval};
 use crate::plan::{Action, Decided, Difference, Reason};
-use crate::report::{ClusterReport, DeletionReport, Overview, TargetReport, merged};
+use crate::report::{
+    ClusterReport, DeletionReport, Overview, RolloutReport, TargetReport, UnitReport, merged,
+};
+use crate::rollout::{Condition, UnitFacts, UnitId};
 
 impl World {
     pub fn overview(&self) -> Overview {
@@ -31,6 +35,7 @@ impl World {
             page_url: self.instance.page_url.clone(),
             rings: self.fleet.iter().flat_map(|fleet| &fleet.rings).map(|ring| ring.name.clone()).collect(),
             targets: self.targets.iter().map(|(id, entry)| self.target_report(id, entry)).collect(),
+            rollouts: self.apps.iter().map(|(id, entry)| self.rollout_report(id, entry)).collect(),
             clusters: self
                 .clusters
                 .values()
@@ -56,6 +61,23 @@ impl World {
         let known = fleet.ring_of(cluster).map(ToOwned::to_owned);
         // The file of one that is known may have a mistake now.
         known.or_else(|| fleet.ring_for(&self.clusters.get(cluster)?.cluster))
+    }
+
+    fn rollout_report(&self, id: &AppId, entry: &AppEntry) -> RolloutReport {
+        let decision = entry.decision.as_ref();
+        let of_app = self.fleet.iter().flat_map(|fleet| &fleet.rollout_approvals).filter(|it| it.app == *id);
+        let is_unused = |approval: &&RolloutApproval| {
+            approval.digest != entry.head.digest && !entry.head.facts.waves.contains(&approval.digest)
+        };
+        RolloutReport {
+            app: id.clone(),
+            digest: entry.head.digest,
+            is_open: entry.is_open(),
+            waves: decision.map(|decision| decision.waves.clone()).unwrap_or_default(),
+            confirmation: decision.and_then(|decision| decision.confirmation.clone()),
+            units: entry.units.iter().map(|(unit, known)| unit_report(entry, unit, known)).collect(),
+            approvals_unused: of_app.filter(is_unused).map(|approval| approval.name.clone()).collect(),
+        }
     }
 
     fn target_report(&self, id: &Target, entry: &TargetEntry) -> TargetReport {
@@ -188,6 +210,26 @@ impl World {
             approval,
             reason,
         }
+    }
+}
+
+fn unit_report(entry: &AppEntry, unit: &UnitId, known: &UnitEntry) -> UnitReport {
+    let verdict = entry.decision.as_ref().and_then(|decision| decision.units.get(unit));
+    let wave = known.facts.as_ref().and_then(|facts| entry.head.waves.list().get(facts.wave));
+    let facts = known.facts.as_ref();
+    let detail = match facts.map(|facts| &facts.condition) {
+        Some(Condition::Progressing(because) | Condition::Failed(because)) => because.to_string(),
+        Some(Condition::Done) | None => String::new(),
+    };
+    UnitReport {
+        unit: unit.clone(),
+        wave: wave.map(|wave| wave.name.clone()).unwrap_or_default(),
+        is_at_head: facts.is_some_and(|facts| !facts.is_behind),
+        is_done: facts.is_some_and(UnitFacts::is_done),
+        revision: facts.and_then(|facts| facts.revision.clone()),
+        detail,
+        hold: verdict.and_then(|verdict| verdict.hold.clone()),
+        failure: verdict.and_then(|verdict| verdict.failure.as_ref()).map(ToString::to_string),
     }
 }
 

@@ -47,6 +47,10 @@ impl World {
             let phase = if failure.lasting { Phase::Refused } else { Phase::Pending };
             return (phase, failure.text.clone());
         }
+        if entry.is_undecided {
+            let unseen = cluster.trouble().filter(|_| !cluster.is_complete());
+            return (Phase::Pending, unseen.unwrap_or_else(|| "reading what runs here".to_owned()));
+        }
         let Some(plan) = &entry.plan else {
             let observing = || cluster.trouble().unwrap_or_else(|| "observing".to_owned());
             return (Phase::Pending, if cluster.is_complete() { String::new() } else { observing() });
@@ -85,7 +89,22 @@ impl World {
         let faring = self.fares(id, entry, plan, cluster);
         // What it renders may be more once the kind is served.
         let unserved = if faring.0 == Phase::Running { not_served(rendered, cluster) } else { None };
-        unserved.map_or(faring, |unserved| (Phase::Progressing, unserved))
+        let faring = unserved.map_or(faring, |unserved| (Phase::Progressing, unserved));
+        self.in_rollout(id, faring)
+    }
+
+    /// How a target fares, with what its rollout holds back.
+    fn in_rollout(&self, id: &Target, (phase, detail): (Phase, String)) -> (Phase, String) {
+        if !self.apps.contains(&id.app) || phase.is_failure() {
+            return (phase, detail);
+        }
+        if let Some(failure) = self.rollout_failure(id) {
+            return (Phase::Degraded, failure);
+        }
+        match self.holds(id).next() {
+            Some((_, hold)) if phase.is_done() => (Phase::Waiting, hold.to_string()),
+            _ => (phase, detail),
+        }
     }
 
     /// What is there as it is to be: its health, then what is reported of it. Of several causes one is told that only a new

@@ -8,6 +8,7 @@ use std::{iter, mem};
 
 use tokio::time::Instant;
 
+use super::apps::AppEntry;
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::Event;
 use super::in_flight::{InFlight, ObjectKey as Key};
@@ -319,7 +320,7 @@ impl World {
         let places: BTreeSet<Target> =
             candidates.iter().map(|it| Target { app: it.app.clone(), cluster: it.cluster.clone() }).collect();
         let is_empty = |id: &Target| {
-            let render = self.targets.get(id).map(|target| &target.render);
+            let render = self.targets.get(id).map(|target| &target.head);
             render.is_some_and(|it| it.as_ref().is_ok_and(|rendered| rendered.objects.is_empty()))
         };
         let empty_renders = places.into_iter().filter(is_empty).map(|id| (id.app, id.cluster)).collect();
@@ -367,7 +368,7 @@ impl World {
                     prune: app.prune.unwrap_or(default),
                     paused: app.paused,
                     unmanaged: app.unmanaged,
-                    waits_for_waves: app.is_in_waves() && self.waits_for_waves(id),
+                    rollout_is_open: self.apps.get(id).is_some_and(AppEntry::is_open),
                 }
             }
         }
@@ -493,23 +494,7 @@ impl World {
     /// The app as rendered on all its clusters; of an app that is gone, of nothing.
     fn rendered_digest(&self, app: &AppId) -> Digest {
         let renders = self.targets.of_app(app);
-        plan::rendered_digest(renders.filter_map(|(_, target)| target.render.as_deref().ok()))
-    }
-
-    /// On some cluster, one of its workloads would become another, or go.
-    fn waits_for_waves(&self, app: &AppId) -> bool {
-        let instance = &self.instance.name;
-        self.clusters.iter().any(|(name, cluster)| {
-            let observation = &cluster.observation;
-            let id = Target { app: app.clone(), cluster: name.clone() };
-            let changed = match self.targets.get(&id).map(|target| &target.render) {
-                Some(Ok(rendered)) => plan::waves::changed_workload(instance, rendered, observation),
-                Some(Err(_)) => None,
-                // It belongs there no longer.
-                None => plan::waves::gone_workload(app, None, observation),
-            };
-            changed.is_some()
-        })
+        plan::rendered_digest(renders.filter_map(|(_, target)| target.head.as_deref().ok()))
     }
 
     /// How an app stands on each of its clusters, and what is not well there.

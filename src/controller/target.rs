@@ -58,7 +58,12 @@ pub struct TargetEntry {
     pub settings: Arc<ApplySettings>,
     /// The commit that it is told on.
     pub revision: Revision,
+    /// What the head makes of it.
+    pub head: Result<Arc<Rendered>, Vec<Diagnostic>>,
+    /// What it shall be now: of an app in waves, units may have another render than the head's.
     pub render: Result<Arc<Rendered>, Vec<Diagnostic>>,
+    /// Of an app in waves: it is not known yet what some unit shall have, so nothing is written.
+    pub is_undecided: bool,
     pub versions: Versions,
     /// Of what is rendered, once it was asked for.
     claim_uses: OnceLock<ClaimUses>,
@@ -154,7 +159,9 @@ impl TargetEntry {
             app,
             settings,
             revision,
+            head: render.clone(),
             render,
+            is_undecided: false,
             due: true,
             stale: false,
             attempts: 0,
@@ -185,32 +192,69 @@ impl TargetEntry {
         settings: Arc<ApplySettings>,
         (revision, render): Render,
     ) -> bool {
-        let same = match (&self.render, &render) {
-            (Ok(old), Ok(new)) => {
-                Arc::ptr_eq(&old.objects, &new.objects) || are_same(&old.objects, &new.objects)
-            }
-            _ => false,
-        };
-        let is_other = !same || self.settings != settings;
+        let is_other = !is_same(&self.render, &render) || self.settings != settings || self.is_undecided;
+        self.app = app;
+        self.settings = settings;
+        self.revision = revision;
+        self.head = render.clone();
+        self.render = render;
+        self.is_undecided = false;
         if is_other {
-            self.versions = Versions::of(&render, &app);
-            self.claim_uses = OnceLock::new();
-            self.due = true;
-            self.causes.clear();
-            self.last_lines.clear();
-            self.failure = None;
-            self.attempts = 0;
-            self.retry_at = None;
-            self.look_at = None;
-            self.looks = 0;
-            self.plan = None;
-            self.applied = None;
+            self.begin_render();
+        }
+        is_other
+    }
+
+    /// A new revision of an app in waves. What the target shall be stays as it is until that is decided; whether the head makes
+    /// something else of it.
+    pub fn take_head(
+        &mut self,
+        app: Arc<App>,
+        settings: Arc<ApplySettings>,
+        (revision, head): Render,
+    ) -> bool {
+        let is_other = !is_same(&self.head, &head) || self.settings != settings;
+        let is_first = self.render.is_err();
+        if self.settings != settings || is_first {
+            self.begin_render();
+        }
+        if is_first {
+            self.render = head.clone();
+            self.is_undecided = true;
         }
         self.app = app;
         self.settings = settings;
         self.revision = revision;
-        self.render = render;
+        self.head = head;
         is_other
+    }
+
+    /// What a target of an app in waves shall be from now on; whether that is something else than before.
+    pub fn choose(&mut self, rendered: Arc<Rendered>, is_undecided: bool) -> bool {
+        let render = Ok(rendered);
+        let is_other = !is_same(&self.render, &render) || self.is_undecided != is_undecided;
+        self.render = render;
+        self.is_undecided = is_undecided;
+        if is_other {
+            self.begin_render();
+        }
+        is_other
+    }
+
+    /// Nothing that was known of the render before holds.
+    fn begin_render(&mut self) {
+        self.versions = Versions::of(&self.render, &self.app);
+        self.claim_uses = OnceLock::new();
+        self.due = true;
+        self.causes.clear();
+        self.last_lines.clear();
+        self.failure = None;
+        self.attempts = 0;
+        self.retry_at = None;
+        self.look_at = None;
+        self.looks = 0;
+        self.plan = None;
+        self.applied = None;
     }
 
     /// Which of its workloads use its volume claims.
@@ -343,6 +387,15 @@ impl TargetEntry {
         self.look_at = None;
         self.retry_at = None;
         self.failure = None;
+    }
+}
+
+type Rendering = Result<Arc<Rendered>, Vec<Diagnostic>>;
+
+fn is_same(old: &Rendering, new: &Rendering) -> bool {
+    match (old, new) {
+        (Ok(old), Ok(new)) => Arc::ptr_eq(&old.objects, &new.objects) || are_same(&old.objects, &new.objects),
+        _ => false,
     }
 }
 

@@ -32,13 +32,15 @@ impl Targets {
         self.entries.get_mut(id)
     }
 
-    /// What a target is rendered to from now on; whether it is something else than before.
+    /// What a target is at the head; whether it is something else than before. What it shall be now is that too, but for an app in
+    /// waves, of which it is decided.
     pub fn take_over(
         &mut self,
         id: &Target,
         app: Arc<App>,
         settings: Arc<ApplySettings>,
         render: Render,
+        in_waves: bool,
     ) -> bool {
         if render.1.is_err() {
             self.broken.insert(id.clone());
@@ -46,10 +48,15 @@ impl Targets {
             self.broken.remove(id);
         }
         if let Some(entry) = self.entries.get_mut(id) {
-            return entry.take_over(app, settings, render);
+            return match in_waves {
+                true => entry.take_head(app, settings, render),
+                false => entry.take_over(app, settings, render),
+            };
         }
         self.by_cluster.entry(id.cluster.clone()).or_default().insert(id.app.clone());
-        self.entries.insert(id.clone(), TargetEntry::new(app, settings, render));
+        let mut entry = TargetEntry::new(app, settings, render);
+        entry.is_undecided = in_waves;
+        self.entries.insert(id.clone(), entry);
         true
     }
 

@@ -11,7 +11,7 @@ use crate::render::Claims;
 #[derive(Debug, Default)]
 pub struct Wanted {
     /// By the words of the annotation that the objects carry.
-    by_app: HashMap<String, Arc<Rendered>>,
+    by_app: HashMap<String, (Arc<Rendered>, Arc<Rendered>)>,
     pub kinds: BTreeSet<Kind>,
     /// Objects that more than one app renders.
     pub claims: Claims,
@@ -21,36 +21,43 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    pub fn of<'a>(renders: impl Iterator<Item = &'a Arc<Rendered>>) -> Self {
+    /// Each with what the head makes of it: what other apps have to do with an app goes by that, and nothing of it is deleted.
+    pub fn of<'a>(renders: impl Iterator<Item = (&'a Arc<Rendered>, &'a Arc<Rendered>)>) -> Self {
         let mut wanted = Self::default();
-        for rendered in renders {
-            for (place, object) in rendered.objects.iter().enumerate() {
+        for (rendered, head) in renders {
+            if !Arc::ptr_eq(&rendered.objects, &head.objects) {
+                wanted.kinds.extend(rendered.objects.iter().map(|object| object.kind.clone()));
+            }
+            for (place, object) in head.objects.iter().enumerate() {
                 if !wanted.kinds.contains(&object.kind) {
                     wanted.kinds.insert(object.kind.clone());
                 }
-                if plan::is_waited_for(&rendered.app, object) {
-                    wanted.opens.push((Arc::clone(rendered), place));
+                if plan::is_waited_for(&head.app, object) {
+                    wanted.opens.push((Arc::clone(head), place));
                 }
             }
-            wanted.by_app.insert(rendered.app.to_string(), Arc::clone(rendered));
+            wanted.by_app.insert(rendered.app.to_string(), (Arc::clone(rendered), Arc::clone(head)));
         }
-        wanted.claims = Claims::of(wanted.renders());
+        wanted.claims = Claims::of(wanted.heads());
         wanted
     }
 
-    fn renders(&self) -> impl Iterator<Item = &Rendered> {
-        self.by_app.values().map(Arc::as_ref)
+    fn heads(&self) -> impl Iterator<Item = &Rendered> {
+        self.by_app.values().map(|(_, head)| &**head)
     }
 
     /// The object as the app that is said to have applied it renders it here.
     pub fn get(&self, app: &str, id: &ObjectId) -> Option<&RenderedObject> {
-        self.by_app.get(app)?.object(id)
+        self.by_app.get(app)?.0.object(id)
     }
 
     /// Everything that is rendered here, by whatever app.
     pub fn ids(&self) -> &BTreeSet<ObjectId> {
         self.ids.get_or_init(|| {
-            self.renders()
+            let others = self.by_app.values().filter(|(now, head)| !Arc::ptr_eq(&now.objects, &head.objects));
+            let others = others.map(|(now, _)| &**now);
+            self.heads()
+                .chain(others)
                 .flat_map(|rendered| rendered.objects.iter().map(|object| object.id.clone()))
                 .collect()
         })

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::apps::{Apps, Heads};
 use super::cause_searches::CauseSearches;
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::dropped::Dropped;
@@ -68,7 +69,7 @@ pub struct World {
     /// What earlier revisions were, for whoever has to know.
     pub(super) history: Arc<History>,
     /// What was read in earlier revisions.
-    reading: Arc<Mutex<manifest::Memory>>,
+    pub(super) reading: Arc<Mutex<manifest::Memory>>,
     /// Who registers clusters beside the files.
     registry: Arc<Registry>,
     /// Shared by the watches of all clusters.
@@ -77,6 +78,8 @@ pub struct World {
     /// Clusters that nothing registers any more: their objects are left as they are.
     pub(super) dropped: BTreeMap<ClusterName, Dropped>,
     pub(super) targets: Targets,
+    /// Apps in waves.
+    pub(super) apps: Apps,
     /// Which of them are looked at next.
     pub(super) agenda: Agenda,
     /// For which workloads pods are listed, and when.
@@ -140,6 +143,7 @@ impl World {
             clusters: BTreeMap::new(),
             dropped: BTreeMap::new(),
             targets: Targets::default(),
+            apps: Apps::new(),
             agenda: Agenda::default(),
             searches: CauseSearches::default(),
             words: Words::default(),
@@ -169,7 +173,8 @@ impl World {
             }
             Event::Loaded(Ok(loaded)) => self.loaded(*loaded),
             Event::Loaded(Err(error)) => self.not_loaded(error),
-            Event::Rendered { number, renders } => self.rendered(number, *renders),
+            Event::Rendered { number, renders, heads } => self.rendered(number, *renders, heads),
+            Event::PastApp { app, revision, past } => self.past_read(&app, &revision, past.map(|past| *past)),
             Event::Cluster { cluster, epoch, news } => self.cluster_news(&cluster, epoch, news),
             Event::Reconciled { target, number, epoch, outcome } => {
                 self.reconciled(&target, number, epoch, *outcome);
@@ -326,11 +331,12 @@ impl World {
             charts: Arc::clone(&self.settings.charts),
             discovered: self.clusters.iter().filter_map(known).collect(),
             memory: Arc::clone(&self.memory),
+            heads: self.apps.heads.clone(),
         };
         load::render_in_background(rendering, self.events.clone());
     }
 
-    fn rendered(&mut self, number: u64, renders: Renders) {
+    fn rendered(&mut self, number: u64, renders: Renders, heads: Heads) {
         tracing::debug!(revision = renders.revision.short(), made = renders.made, "rendered");
         if self.renders_begun != number {
             // A newer revision came while this one was rendered, or other clusters did.
@@ -378,12 +384,16 @@ impl World {
             let app = fleet.apps.get(&id.app).cloned()?;
             Some((id, (app, render.clone())))
         });
+        self.take_heads(&fleet, heads);
         for (id, (app, render)) in rendered.chain(broken) {
+            let in_waves = self.apps.contains(&id.app) && render.1.is_ok();
             let cluster = self.clusters.get(&id.cluster).map(|entry| &entry.cluster);
             let settings = ApplySettings::of(&app, &self.instance, self.mode(), cluster);
-            if self.targets.take_over(&id, app, settings.into(), render) {
-                // What it was to become before is not applied any further.
-                self.in_flight.cancel(&id);
+            if self.targets.take_over(&id, app, settings.into(), render, in_waves) {
+                // What it was to become before is not applied any further. Of an app in waves that is decided next.
+                if !in_waves {
+                    self.in_flight.cancel(&id);
+                }
                 changed.insert(id.cluster.clone());
                 self.agenda.mark(id);
             }
@@ -406,8 +416,11 @@ impl World {
     }
 
     /// What is rendered for a cluster is something else than before.
-    fn take_wanted(&mut self, name: &ClusterName) {
-        let renders = self.targets.on(name).filter_map(|(_, entry)| entry.render.as_ref().ok());
+    pub(super) fn take_wanted(&mut self, name: &ClusterName) {
+        let renders = self
+            .targets
+            .on(name)
+            .filter_map(|(_, entry)| Some((entry.render.as_ref().ok()?, entry.head.as_ref().ok()?)));
         let wanted = Wanted::of(renders);
         if let Some(cluster) = self.clusters.get_mut(name) {
             cluster.take_wanted(wanted);
@@ -420,6 +433,7 @@ impl World {
         if let Some(entry) = self.targets.get_mut(id) {
             entry.due = true;
             self.agenda.mark(id.clone());
+            self.apps.touch(id);
         }
     }
 
@@ -517,9 +531,12 @@ impl World {
         if self.loading || self.head.is_none() || self.head != self.rendered_head || self.is_busy() {
             return false;
         }
+        let waits_for_rollouts = matches!(self.settings.until, Until::Settled { .. });
+        if self.apps.iter().any(|(_, app)| app.is_reading() || waits_for_rollouts && app.ends_by_itself()) {
+            return false;
+        }
         let settling = self.targets.keys().any(|id| self.waits_for_a_neighbour(id));
         let now = Instant::now();
-        let waits_for_rollouts = matches!(self.settings.until, Until::Settled { .. });
         let under_way = self.targets.keys().any(|id| match self.phase(id).0 {
             Phase::Pending => waits_for_rollouts || !self.is_planned(id),
             Phase::Progressing => waits_for_rollouts,

@@ -22,7 +22,7 @@ struct Found<'a> {
 }
 
 /// What was read of the files of one snapshot, for the next. It may be lost: then all is read anew.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Memory {
     /// Of the conversions; and the namespace of manifests without one.
     hub: Option<Digest>,

@@ -217,7 +217,7 @@ spec:
     assert_eq!(set.clusters[0].pod_sets[1].group(), "green");
     let WaveOrder::Groups(groups) = &app.rollout.order else { panic!("{:?}", app.rollout) };
     assert_eq!(groups.groups, [RolloutGroup::Blue, RolloutGroup::Canary]);
-    assert!(app.is_in_waves() && !groups.needs_confirmation);
+    assert!(!app.rollout.is_plain() && !groups.needs_confirmation);
     let term = json!({"matchExpressions": [{"key": "ldc", "operator": "In", "values": ["b"]}]});
     assert_eq!(set.clusters[0].pod_sets[2].node_selector_term, Some(term));
 }

@@ -92,11 +92,6 @@ impl App {
         }
     }
 
-    /// Its changes shall go wave by wave.
-    pub fn is_in_waves(&self) -> bool {
-        !self.rollout.is_plain()
-    }
-
     /// The first taint with this effect that keeps it away. A project's namespace holds no pods, and whoever tolerates the taint
     /// needs it: nothing keeps it away.
     pub fn kept_away_by<'a>(&self, taints: &'a [Taint], effect: TaintEffect) -> Option<&'a Taint> {

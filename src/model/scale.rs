@@ -18,6 +18,11 @@ fn paths(kind: &Kind) -> &'static [&'static [&'static str]] {
 pub struct Scale(Vec<Option<i64>>);
 
 impl Scale {
+    /// Of an object that says `spec.replicas`.
+    pub fn of_replicas(count: i64) -> Self {
+        Self(vec![Some(count)])
+    }
+
     /// What both say, the larger number of each; where only `self` or only `other` says one, what `self` says.
     #[must_use]
     pub fn at_least(&self, other: &Self) -> Self {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::turns::{Barriers, Turn};
 use super::{
     Action, ApplySettings, Drift, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, occasion,
-    replacement, waves,
+    replacement,
 };
 use crate::model::{
     AppId, Digest, DriftMode, FieldPath, ForeignField, IgnoreRule, Kind, Live, ObjectId, Observation,
@@ -99,9 +99,7 @@ fn in_order(one: &Step, other: &Step) -> Ordering {
 
 /// The plan without prunes.
 pub fn compute(input: &Input<'_>) -> Plan {
-    let Input { instance, rendered, observation, .. } = *input;
-    let waits =
-        input.settings.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
+    let rendered = input.rendered;
     let units = Unit::all(rendered);
     let targets: Vec<_> = rendered.objects.iter().filter_map(target_of_autoscaler).collect();
     let autoscaled =
@@ -110,8 +108,7 @@ pub fn compute(input: &Input<'_>) -> Plan {
     for unit in &units {
         let release_phase = occasion::of(input, unit);
         let barriers = Barriers::of(input, unit, release_phase);
-        let of_unit =
-            unit.objects.iter().map(|object| step(input, waits, &barriers, &autoscaled, unit, object));
+        let of_unit = unit.objects.iter().map(|object| step(input, &barriers, &autoscaled, unit, object));
         let mut of_unit: Vec<Step> = of_unit.collect();
         if let Some(release_phase) = release_phase {
             of_unit.sort_by(in_order);
@@ -129,10 +126,8 @@ pub fn compute(input: &Input<'_>) -> Plan {
     }
 }
 
-/// `waits`: a workload that may only change wave by wave, so that nothing of the app is written.
 fn step(
     input: &Input<'_>,
-    waits: Option<&ObjectId>,
     barriers: &Barriers<'_>,
     autoscaled: &BTreeSet<Named<'_>>,
     unit: &Unit<'_>,
@@ -153,12 +148,6 @@ fn step(
         _ => decide(input, object, live, autoscaled),
     };
     let decided = replacement::instead(input.observation, object, live, may_replace, decided);
-    let decided = match (decided, waits) {
-        ((action, _), Some(workload)) if action.is_write() => {
-            (Action::Refuse, Reason::InWaves { workload: workload.clone() })
-        }
-        (decided, _) => decided,
-    };
     let stranger = input.observation.strangers.get(&object.id);
     let seen = live
         .map(|live| (&live.uid, &live.resource_version))

@@ -38,8 +38,8 @@ pub struct AppFacts {
     pub prune: PruneMode,
     pub paused: bool,
     pub unmanaged: bool,
-    /// A workload of it that may only change wave by wave, which is not built yet.
-    pub waits_for_waves: bool,
+    /// Its units change wave by wave, and have not come to the end of that.
+    pub rollout_is_open: bool,
 }
 
 impl AppFacts {
@@ -53,7 +53,7 @@ impl AppFacts {
             prune,
             paused: false,
             unmanaged: false,
-            waits_for_waves: false,
+            rollout_is_open: false,
         }
     }
 
@@ -128,7 +128,9 @@ pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
     let is_due = |candidate: &Candidate, verdict: &Verdict| match verdict {
         Verdict::NeedsApproval(_) => true,
         Verdict::Settled(Action::Delete, Reason::NoLongerRendered) => !candidate.is_ended_run,
-        Verdict::Settled(_, Reason::WaitsForHealth { .. }) => judge.approvals.covering(candidate).is_none(),
+        Verdict::Settled(_, Reason::WaitsForHealth { .. } | Reason::WaitsForRollout) => {
+            judge.approvals.covering(candidate).is_none()
+        }
         Verdict::Settled(..) => false,
     };
     let due = approvals_of(&judge.apps, &verdicts, &is_due);
@@ -254,14 +256,14 @@ impl<'a> Judge<'a> {
             let approval = approval.name.clone();
             return Verdict::Settled(Action::Orphan, Reason::Released { approval });
         }
-        if app.waits_for_waves {
-            return wait(Reason::WaitsForWaves);
-        }
         let approval = self.approvals.covering(candidate);
         if approval.is_none()
             && let Some(need) = self.need(app, candidate)
         {
             return Verdict::NeedsApproval(need);
+        }
+        if app.rollout_is_open {
+            return wait(Reason::WaitsForRollout);
         }
         // An approval lifts the cap, not the order: what replaces it must be there first.
         if app.prune == PruneMode::WhenHealthy

@@ -25,7 +25,6 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod turns;
-pub mod waves;
 
 pub use action::Action;
 pub use compute::{Input, compute, unknown_objects};

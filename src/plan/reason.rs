@@ -141,10 +141,6 @@ pub enum Reason {
     OfOtherApp {
         owner: AppId,
     },
-    /// The app wants its changes wave by wave, and this workload changes.
-    InWaves {
-        workload: ObjectId,
-    },
 
     // Not touched on purpose.
     Unmanaged,
@@ -192,8 +188,8 @@ pub enum Reason {
         object: Content,
         others: usize,
     },
-    /// A workload of its app may only change wave by wave.
-    WaitsForWaves,
+    /// The rollout of its app is open: nothing that it takes away goes before its end.
+    WaitsForRollout,
     FleetInvalid,
     OverCap {
         pending: u64,
@@ -328,11 +324,6 @@ impl fmt::Display for Reason {
             Self::OfOtherApp { owner } => {
                 write!(f, "app {owner} already manages this object: remove it from one of the two apps")
             }
-            Self::InWaves { workload } => write!(
-                f,
-                "{workload} changes, and rollouts in waves are not built yet; remove upgradeType, canaryClusters \
-                 and needWaitingForConfirm to roll out everywhere at once"
-            ),
             Self::Unmanaged => f.write_str("the app is unmanaged"),
             Self::KeptOut { taint } => {
                 write!(f, "the app does not tolerate the taint {taint} of the cluster, and is not there yet")
@@ -368,9 +359,7 @@ impl fmt::Display for Reason {
             Self::WaitsForContents { object: Content { object, .. }, others } => {
                 write!(f, "no longer rendered, goes after {object} and {others} more, which are in it")
             }
-            Self::WaitsForWaves => {
-                f.write_str("no longer rendered, and its app changes wave by wave, which is not built yet")
-            }
+            Self::WaitsForRollout => f.write_str("no longer rendered, goes when the rollout of its app is over"),
             Self::FleetInvalid => f.write_str("nothing is deleted while the config repository has errors"),
             Self::OverCap { pending, cap, digest } if pending <= cap => {
                 write!(f, "was over the cap before, waits for approval {}", digest.short())

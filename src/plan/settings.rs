@@ -14,8 +14,6 @@ pub struct ApplySettings {
     pub cluster_state: ClusterState,
     pub paused: bool,
     pub unmanaged: bool,
-    /// Its changes shall go wave by wave.
-    pub in_waves: bool,
     /// What is there and nobody's but a person's or a tool's is taken over.
     pub adopt: bool,
     /// What is done when somebody else changed what was applied.
@@ -43,7 +41,6 @@ impl ApplySettings {
             cluster_state: cluster.map(|it| it.state).unwrap_or_default(),
             paused: app.paused,
             unmanaged: app.unmanaged,
-            in_waves: app.is_in_waves(),
             adopt: app.adopt,
             drift: app.drift.unwrap_or(defaults.drift),
             force: app.force.unwrap_or(defaults.force),
@@ -63,7 +60,6 @@ impl ApplySettings {
             cluster_state,
             paused,
             unmanaged: _,
-            in_waves: _,
             adopt: _,
             drift: _,
             force: _,

@@ -16,7 +16,7 @@ use super::vanished;
 use crate::apply;
 use crate::fleet::{self, Fleet, Target};
 use crate::model::{
-    Capabilities, ClusterName, Keys, Registered, Rendered, RenderedObject, Revision, Snapshot, Was,
+    AppId, Capabilities, ClusterName, Keys, Registered, Rendered, RenderedObject, Revision, Snapshot, Was,
 };
 use crate::render::{Discovered, Renderer};
 use crate::source::{self, Repository};
@@ -109,6 +109,30 @@ impl History {
             fleet(after).taken_away(&before)
         };
         tokio::task::spawn_blocking(compare).await.ok()
+    }
+
+    /// One app at a revision, without the others and their checks. `memory`: what is known of the head's files, most of which are
+    /// the same.
+    pub async fn app_at(
+        &self,
+        revision: &Revision,
+        app: &AppId,
+        mut memory: manifest::Memory,
+    ) -> Option<(Snapshot, Fleet)> {
+        let (snapshot, app) = (self.files(revision).await?, app.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let mut manifests = manifest::read_again(&snapshot, &mut memory);
+            manifests.apps.retain(|it| it.id == app || it.is_project());
+            let fleet = fleet::assemble(manifests, &snapshot);
+            (snapshot, fleet)
+        });
+        let (snapshot, fleet) = read.await.ok()?;
+        self.charts.prefetch(&fleet::charts::remote_sources(&fleet)).await;
+        Some((snapshot, fleet))
+    }
+
+    pub fn charts(&self) -> &Arc<chart::Service> {
+        &self.charts
     }
 
     async fn rendered(

@@ -75,6 +75,11 @@ impl Renders {
         self.apps.get(app).into_iter().flat_map(|clusters| clusters.values())
     }
 
+    /// The kinds that apps define, by cluster.
+    pub fn defined(&self) -> &Defined {
+        &self.defined
+    }
+
     pub fn results(&self) -> impl Iterator<Item = &Result<Arc<Rendered>, Vec<Diagnostic>>> {
         self.apps.values().flat_map(|clusters| clusters.values().map(|(_, result)| result))
     }

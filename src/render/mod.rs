@@ -17,6 +17,7 @@
 //!   which of it comes before or after the rest, and names each run of it after its release;
 //! - [`foreign_marks`] reads what objects say for other tools; [`remarks`] keeps what is to be told of that;
 //! - [`named_charts`] holds the names of charts in layers to those that there are;
+//! - [`contents`] says what each unit is, without how many pods it runs;
 //! - [`routes`] leads hosts to the Services of the app;
 //! - [`mod@project`] makes the objects of a project, [`allowed`] holds apps to what theirs allows;
 //! - [`patches`] changes objects, layer by layer;
@@ -37,6 +38,7 @@ mod charts;
 mod claims;
 mod clusters;
 pub mod codes;
+mod contents;
 mod context;
 mod definitions;
 mod depth;
@@ -83,6 +85,7 @@ use crate::model::{
 use crate::schedule::{AssignedPodSet, assign};
 pub use all::{Memory, Render, Renders};
 pub use claims::{Claims, objects_in_two_apps};
+pub use contents::{UnitContent, UnitContents, is_run, unit_contents};
 use definitions::Definitions;
 use inputs::Inputs;
 pub use named_charts::charts_of_no_app;

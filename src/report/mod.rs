@@ -13,4 +13,6 @@ pub mod version;
 pub mod words;
 
 pub use merged::merged;
-pub use overview::{ClusterReport, DROPPED, DeletionReport, Overview, Phase, TargetReport, Writes};
+pub use overview::{
+    ClusterReport, DROPPED, DeletionReport, Overview, Phase, RolloutReport, TargetReport, UnitReport, Writes,
+};

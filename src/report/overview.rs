@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::model::{AppId, Approval, ClusterName, Diagnostic, Mode, PodCount, Revision};
+use crate::model::{AppId, Approval, ClusterName, Diagnostic, Digest, Mode, PodCount, Revision};
 use crate::plan::{Action, Difference, Plan};
+use crate::rollout::{Confirmation, Hold, UnitId, WaveReport};
 
 /// Where a target (an app on a cluster) stands. Ordered from good to bad for the worst-of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -162,6 +163,58 @@ impl Writes {
     }
 }
 
+/// The rollout of one app in waves.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutReport {
+    pub app: AppId,
+    /// Of the version at the head: what an Approval names.
+    pub digest: Digest,
+    /// Something of it is still to change, or to become well.
+    pub is_open: bool,
+    /// Those that have units, in order.
+    pub waves: Vec<WaveReport>,
+    /// What a person is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<Confirmation>,
+    /// By cluster, then by podSet.
+    pub units: Vec<UnitReport>,
+    /// Approvals that are for another version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvals_unused: Vec<String>,
+}
+
+/// One unit of an app in waves.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnitReport {
+    #[serde(flatten)]
+    pub unit: UnitId,
+    pub wave: String,
+    /// It has the head's content.
+    pub is_at_head: bool,
+    pub is_done: bool,
+    /// The commit that its objects are of, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
+    /// How it does, where it is not done.
+    pub detail: String,
+    /// Why it does not have the head's render.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+impl RolloutReport {
+    /// Nothing goes on before a person does something.
+    pub fn waits_for_a_person(&self) -> bool {
+        let mut holds = self.units.iter().filter_map(|unit| unit.hold.as_ref()).peekable();
+        holds.peek().is_some()
+            && holds.all(|hold| hold.waits_for_a_person() || matches!(hold, Hold::Wave { .. }))
+    }
+}
+
 /// Everything that is known at one moment.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -179,6 +232,9 @@ pub struct Overview {
     /// In order; empty without `rings.yaml`.
     pub rings: Vec<String>,
     pub targets: Vec<TargetReport>,
+    /// Of apps in waves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rollouts: Vec<RolloutReport>,
     pub clusters: Vec<ClusterReport>,
     pub deletions: Vec<DeletionReport>,
     /// What a paused app, a cluster in maintenance or `mode: observe` holds: with the action that it is else, or an approval is needed for.

@@ -190,7 +190,7 @@ impl<'a> Judge<'a> {
             let refused = unit.mark.refused.as_ref().filter(|refused| refused.digest == digest)?;
             Some(Refusal { digest, head: refused.head.clone(), ran: unit.revision.clone()? })
         });
-        if let Some(marked) = marked.filter(|refusal| !self.is_retried(&refusal.head)).next() {
+        if let Some(marked) = { marked }.find(|refusal| !self.is_retried(&refusal.head)) {
             return Some(marked);
         }
         if self.input.policy.on_failure != OnFailure::Revert {

@@ -272,8 +272,8 @@ mod checked {
     fn upward_and_sideways_are_named_with_their_line() {
         check(
             "src/plan/compute.rs",
-            "//! A story.\n\nuse crate::model::Kind;\nuse crate::rollout::Gate;\n",
-            &["src/plan/compute.rs:4: plan names rollout, which comes later"],
+            "//! A story.\n\nuse crate::model::Kind;\nuse crate::policy::Gate;\n",
+            &["src/plan/compute.rs:4: plan names policy, which comes later"],
         );
         check(
             "src/plan/compute.rs",

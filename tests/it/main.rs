@@ -89,6 +89,7 @@ mod vanished;
 mod versions;
 mod waking;
 mod watches;
+mod waves;
 mod went_back;
 mod without_apply;
 mod work_in_flight;

@@ -81,7 +81,7 @@ fn waves_are_read() {
     let waves = "[{name: one, clusters: {names: [a], ring: test}, groups: [canary, default], maxConcurrency: 1, soak: 10m}, \
                  {name: two, maxFailures: 1, confirm: true}]";
     let app = app(&app_set(&format!("{{waves: {waves}, minReadySeconds: 5}}")));
-    assert!(app.is_in_waves());
+    assert!(!app.rollout.is_plain());
     let WaveOrder::Waves(waves) = &app.rollout.order else { panic!("{:?}", app.rollout) };
     let [one, two] = waves.as_slice() else { panic!("{waves:?}") };
     assert_eq!((one.name.as_str(), two.name.as_str()), ("one", "two"));
@@ -105,7 +105,7 @@ fn every_kind_of_app_takes_waves() {
                     gateFirst: true}";
     for text in [app_set(strategy), component(strategy), objects(strategy)] {
         let app = app(&text);
-        assert!(app.paused && app.is_in_waves(), "{text}");
+        assert!(app.paused && !app.rollout.is_plain(), "{text}");
         let Rollout { after, on_failure, progress_deadline, gate_first, .. } = &app.rollout;
         let after: Vec<&AppId> = after.iter().map(|after| &after.app).collect();
         let own = AppId::new(&app.id.namespace, "database");
@@ -120,7 +120,7 @@ fn strategy_without_waves_is_plain() {
     for strategy in ["{}", "{paused: false}", "{upgradeType: [], canaryClusters: []}", "{after: [other]}"] {
         let app = app(&app_set(strategy));
         assert_eq!(app.rollout.order, WaveOrder::Default, "{strategy}");
-        assert!(!app.is_in_waves() && app.rollout.deadline() == Rollout::DEADLINE, "{strategy}");
+        assert!(app.rollout.is_plain() && app.rollout.deadline() == Rollout::DEADLINE, "{strategy}");
     }
     assert_eq!(app(COMPONENT).rollout, Rollout::default());
 }
@@ -129,7 +129,7 @@ fn strategy_without_waves_is_plain() {
 fn chart_on_selected_clusters_takes_waves() {
     let text = "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {name: agent}\nspec:\n  podSpec: {deployType: helm, chart: \
                 {chartUrl: {url: charts/agent}}}\n  placement: {clusters: {}}\n  updateStrategy: {waves: [{name: one}]}\n";
-    assert!(app(text).is_in_waves());
+    assert!(!app(text).rollout.is_plain());
 }
 
 #[test]

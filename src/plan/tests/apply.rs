@@ -2,14 +2,12 @@ use std::sync::Arc;
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
 use super::{
     app, empty, lines, live, object, parse, pending, plan_with, rendered, set, with_absent, with_live,
     with_stranger,
 };
-use crate::model::{ClusterState, Effect, Live, Mode, Observation, Rendered, Takeover};
-use crate::plan::{Action, Input, Reason, unknown_objects, waves};
+use crate::model::{ClusterState, Effect, Mode, Observation, Takeover};
+use crate::plan::{Action, Input, unknown_objects};
 use crate::render::Claims;
 
 const PAY: &str = "v1/ConfigMap/shop/pay";
@@ -223,41 +221,6 @@ fn the_digest_follows_what_matters() {
     assert_ne!(first, digest(&with_live(empty(), "pay", PAY, "a")));
 }
 
-const DEPLOYMENT: &str = "apps/v1/Deployment/shop/pay";
-
-/// Of an app that wants its changes wave by wave, and renders a Deployment and a ConfigMap.
-#[track_caller]
-fn check_waves(observation: &Observation, expected: [&str; 2]) {
-    let plan = plan_with(&rendered("pay", &[DEPLOYMENT, PAY]), observation, |input| {
-        set(input, |it| it.in_waves = true)
-    });
-    assert_eq!(lines(&plan), expected);
-}
-
-#[test]
-fn a_workload_that_may_only_change_in_waves_is_left_as_it_is_and_so_is_its_app() {
-    let first = with_absent(empty(), &[PAY, DEPLOYMENT]);
-    check_waves(&first, ["create ConfigMap shop/pay: new", "create Deployment shop/pay: new"]);
-    let as_rendered = with_live(first.clone(), "pay", DEPLOYMENT, "a");
-    check_waves(
-        &as_rendered,
-        ["create ConfigMap shop/pay: new", "unchanged Deployment shop/pay: as rendered"],
-    );
-    let waits = "Deployment shop/pay changes, and rollouts in waves are not built yet; remove upgradeType, \
-                 canaryClusters and needWaitingForConfirm to roll out everywhere at once";
-    let both =
-        [format!("refuse ConfigMap shop/pay: {waits}"), format!("refuse Deployment shop/pay: {waits}")];
-    let changed = with_live(first.clone(), "pay", DEPLOYMENT, "b");
-    check_waves(&changed, [&both[0], &both[1]]);
-    let mut bare = as_rendered;
-    bare.objects.values_mut().map(Arc::make_mut).for_each(|live| live.hash = None);
-    check_waves(&bare, [&both[0], &both[1]]);
-    check_waves(&with_stranger(first, DEPLOYMENT, &["tutti-main"]), [&both[0], &both[1]]);
-    // What is as rendered beside it is not said to be anything else.
-    let beside = with_live(changed, "pay", PAY, "a");
-    check_waves(&beside, ["unchanged ConfigMap shop/pay: as rendered", &both[1]]);
-}
-
 /// Somebody's, and what taking it over would do.
 fn with_takeover(
     managers: &[&str],
@@ -294,63 +257,4 @@ fn a_takeover_says_what_becomes_of_the_pods() {
     check(&["spec.paused"], Some(true), "changes spec.paused; its pods are replaced");
     let both = ["spec.replicas", "spec.template.spec.nodeName"];
     check(&both, Some(true), &format!("changes {}; its pods are replaced and scaled", both.join(", ")));
-}
-
-#[track_caller]
-fn check_refused_in_waves(rendered: &Rendered, observation: &Observation, workload: Option<&str>) {
-    let plan =
-        plan_with(rendered, observation, |input| set(input, |it| (it.in_waves, it.adopt) = (true, true)));
-    let refused = plan.steps.iter().find_map(|step| match &step.reason {
-        Reason::InWaves { workload } => Some(workload.to_string()),
-        _ => None,
-    });
-    assert_eq!(refused.as_deref(), workload, "{:#?}", lines(&plan));
-}
-
-#[test]
-fn adopting_in_waves_may_not_replace_pods() {
-    let both = rendered("pay", &[DEPLOYMENT, PAY]);
-    let check = |managers: &[&str], changes: &[&str], replaces_pods: Option<bool>, refused: bool| {
-        let observation = with_takeover(managers, DEPLOYMENT, changes, replaces_pods);
-        check_refused_in_waves(&both, &observation, refused.then_some("Deployment shop/pay"));
-    };
-    check(&["helm"], &["spec.template.spec.containers[0].image"], Some(true), true);
-    check(&["helm"], &["spec.image"], None, true);
-    check(&["helm"], &[], None, false);
-    check(&["helm"], &["spec.replicas"], Some(false), false);
-    check(&["helm", "tutti-main"], &[], Some(false), false);
-}
-
-#[test]
-fn a_workload_that_would_go_changes_in_waves_too() {
-    const OLD: &str = "apps/v1/Deployment/shop/old";
-    let both = rendered("pay", &[DEPLOYMENT, PAY]);
-    let first = with_absent(empty(), &[PAY, DEPLOYMENT]);
-    let check = |observation: &Observation, refused: bool| {
-        check_refused_in_waves(&both, observation, refused.then_some("Deployment shop/old"));
-    };
-    let renamed = with_live(first.clone(), "pay", OLD, "a");
-    check(&renamed, true);
-    check(&with_live(first.clone(), "other", OLD, "a"), false);
-    check(&with_live(first, "pay", "v1/ConfigMap/shop/old", "a"), false);
-    for change in [(|live| live.deleting = true) as fn(&mut Live), |live| live.keep = true] {
-        let mut stays = renamed.clone();
-        stays.objects.values_mut().map(Arc::make_mut).for_each(change);
-        check(&stays, false);
-    }
-}
-
-#[test]
-fn whatever_has_a_pod_template_is_a_workload() {
-    const CUSTOM: &str = "example.com/v1/Fleet/shop/pay";
-    let mut custom = rendered("pay", &[CUSTOM]);
-    let observation = with_live(empty(), "pay", CUSTOM, "b");
-    check_refused_in_waves(&custom, &observation, None);
-    let template = json!({"spec": {"template": {"spec": {"containers": []}}}});
-    for body in [template.clone(), json!({"spec": {"jobTemplate": template}})] {
-        let mut objects = custom.objects.to_vec();
-        objects[0].body = body.into();
-        custom.objects = objects.into();
-        assert!(waves::changed_workload("main", &custom, &observation).is_some());
-    }
 }

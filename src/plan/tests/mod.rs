@@ -155,7 +155,6 @@ static PLAIN: ApplySettings = ApplySettings {
     cluster_state: ClusterState::Ready,
     paused: false,
     unmanaged: false,
-    in_waves: false,
     adopt: false,
     drift: DriftMode::Repair,
     force: false,

@@ -101,7 +101,7 @@ fn facts() -> AppFacts {
         prune: PruneMode::WhenHealthy,
         paused: false,
         unmanaged: false,
-        waits_for_waves: false,
+        rollout_is_open: false,
     }
 }
 
@@ -271,8 +271,8 @@ fn nothing_is_deleted_from_doubt_or_under_a_hold() {
         ("no longer rendered, goes when its app is healthy on gz1", |case| {
             case.app.places.insert(cluster("gz1"), Standing::Unhealthy);
         }),
-        ("no longer rendered, and its app changes wave by wave, which is not built yet", |case| {
-            case.app.waits_for_waves = true;
+        ("no longer rendered, goes when the rollout of its app is over", |case| {
+            case.app.rollout_is_open = true;
         }),
         ("no longer rendered, the app never prunes", |case| case.app.prune = PruneMode::Never),
     ];

@@ -1,0 +1,170 @@
+//! The render that a held unit keeps.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{AppEntry, AppHead, AtCommit, HeadUnit, Held, PastCommit, Run, UnitEntry};
+use crate::fleet::Fleet;
+use crate::manifest;
+use crate::model::{App, AppId, ClusterName, Digest, Rendered, RenderedObject, Revision};
+use crate::reconcile::History;
+use crate::render::{Discovered, Memory, Render, Renderer, UnitContent, is_run};
+use crate::rollout::{Approved, CommitFacts, UnitId};
+
+/// An app at an earlier commit.
+#[derive(Debug)]
+pub struct PastApp {
+    pub renders: BTreeMap<ClusterName, Arc<Rendered>>,
+    pub facts: Arc<CommitFacts>,
+}
+
+impl AppEntry {
+    /// Another head. `render`: what a target has now.
+    pub fn take_head(
+        &mut self,
+        app: Arc<App>,
+        head: &Arc<AppHead>,
+        approvals: Vec<Approved>,
+        render: &dyn Fn(&ClusterName) -> Option<Arc<Rendered>>,
+    ) {
+        if Arc::ptr_eq(&self.head, head) {
+            // Nothing of it changed. What the app says of its rollouts may have, and who approved what.
+            (self.app, self.approvals) = (app, approvals);
+            return;
+        }
+        let mut before = std::mem::take(&mut self.units);
+        let old = std::mem::replace(&mut self.head, Arc::clone(head));
+        for (id, unit) in &head.units {
+            let mut entry = before.remove(id).unwrap_or_default();
+            let is_same = old.units.get(id).is_some_and(|known| digest(known) == digest(unit));
+            if matches!(entry.run, Run::Head | Run::Unknown) && !is_same {
+                entry.keep(head, id, render(&id.cluster));
+            }
+            self.units.insert(id.clone(), entry);
+        }
+        (self.app, self.approvals) = (app, approvals);
+        self.forget_commits();
+        // What the facts say is of the head before.
+        self.units.values_mut().for_each(|unit| unit.facts = None);
+        self.decision = None;
+    }
+
+    /// An app gets waves. What its targets have now is the baseline of its units.
+    pub fn first(
+        app: Arc<App>,
+        head: &Arc<AppHead>,
+        approvals: Vec<Approved>,
+        render: &dyn Fn(&ClusterName) -> Option<Arc<Rendered>>,
+    ) -> Self {
+        let mut first = Self::new(app, Arc::clone(head), approvals);
+        for (id, entry) in &mut first.units {
+            entry.keep(head, id, render(&id.cluster));
+        }
+        first
+    }
+
+    /// Only commits that units name are needed again.
+    fn forget_commits(&mut self) {
+        let units = &self.units;
+        self.commits.retain(|revision, _| {
+            units.values().any(|unit| {
+                let previous = unit.mark.previous.as_ref().map(|it| &it.revision);
+                let runs = unit.facts.as_ref().and_then(|facts| facts.revision.as_ref());
+                previous == Some(revision) || runs == Some(revision)
+            })
+        });
+    }
+
+    pub fn past(&self, revision: &Revision) -> Option<&Arc<PastApp>> {
+        match self.commits.get(revision)? {
+            PastCommit::Known(past) => Some(past),
+            PastCommit::Loading | PastCommit::Unknown => None,
+        }
+    }
+
+    /// A unit as it was at a commit; `None` where the commit does not have it.
+    pub fn held_at(&self, id: &UnitId, revision: &Revision) -> Option<Held> {
+        let rendered = Arc::clone(self.past(revision)?.renders.get(&id.cluster)?);
+        let content = content_of(&rendered, &self.head, id);
+        let is_there = !content.objects.is_empty();
+        is_there.then(|| Held {
+            revision: revision.clone(),
+            content: content.digest,
+            rendered,
+            is_found: true,
+        })
+    }
+}
+
+fn digest(unit: &HeadUnit) -> Option<Digest> {
+    unit.content.as_ref().map(|content| content.digest)
+}
+
+impl UnitEntry {
+    /// What the unit has from now on is what its target has now.
+    fn keep(&mut self, head: &AppHead, id: &UnitId, render: Option<Arc<Rendered>>) {
+        let is_whole = self.facts.as_ref().is_none_or(|facts| !facts.is_behind);
+        let held = render.and_then(|rendered| {
+            let content = content_of(&rendered, head, id);
+            let revision = rendered.revision_of(&id.pod_set).clone();
+            let is_there = !content.objects.is_empty();
+            is_there.then_some(Held { revision, content: content.digest, rendered, is_found: false })
+        });
+        self.run = match held {
+            Some(held) if is_whole => Run::Held(held),
+            Some(held) => Run::Half(held),
+            None => Run::Unknown,
+        };
+    }
+}
+
+/// The objects of a unit in another render than the head's: those that the head gives the unit too, whichever unit had them then,
+/// and those of the unit that the head does not have. Runs of hooks are not made again.
+pub fn objects_of<'r>(
+    rendered: &'r Rendered,
+    head: &'r AppHead,
+    unit: &'r UnitId,
+) -> impl Iterator<Item = &'r RenderedObject> {
+    rendered.objects.iter().filter(move |object| {
+        let owner = head.owner_of(&unit.cluster, &object.id);
+        let is_of_unit =
+            owner.map_or_else(|| rendered.unit_of(object) == &*unit.pod_set, |owner| owner == unit);
+        !is_run(object) && is_of_unit
+    })
+}
+
+pub fn content_of(rendered: &Rendered, head: &AppHead, unit: &UnitId) -> UnitContent {
+    UnitContent::of(objects_of(rendered, head, unit).map(|it| (it.id.clone(), it.content())).collect())
+}
+
+/// Reads an app at an earlier commit, as it would be rendered for the clusters as they are now; `None` where it cannot be.
+pub async fn read_past(
+    history: &History,
+    reading: &Mutex<manifest::Memory>,
+    head_fleet: &Arc<Fleet>,
+    head: &Arc<AppHead>,
+    app: &AppId,
+    revision: &Revision,
+    discovered: Discovered,
+) -> Option<PastApp> {
+    let memory = reading.lock().clone();
+    let (snapshot, fleet) = history.app_at(revision, app, memory).await?;
+    let (charts, head_fleet, head) = (Arc::clone(history.charts()), Arc::clone(head_fleet), Arc::clone(head));
+    let id = app.clone();
+    let render = move || {
+        let app = fleet.apps.get(&id)?;
+        let mut renderer = Renderer::knowing(&fleet, &snapshot, &*charts, discovered);
+        let renders = renderer.render_all(&mut Memory::default());
+        let declared = Renderer::new(&fleet, &snapshot, &*charts).defining(renderer.defined().clone());
+        let of_app = renders.apps.get(&id)?;
+        let at = AtCommit { fleet: &fleet, app, renders: of_app };
+        let facts = Arc::new(at.facts(&head.waves, &head_fleet, &declared));
+        let rendered = |(cluster, (_, render)): (&ClusterName, &Render)| {
+            Some((cluster.clone(), Arc::clone(render.as_ref().ok()?)))
+        };
+        Some(PastApp { renders: of_app.iter().filter_map(rendered).collect(), facts })
+    };
+    tokio::task::spawn_blocking(render).await.ok()?
+}

@@ -1,0 +1,102 @@
+//! The render that a target has: of each unit the head's objects or those of its baseline, with the number of pods that it may have.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::baseline::objects_of;
+use super::{AppEntry, Held, Run, UnitEntry};
+use crate::model::{ClusterName, ObjectId, Observation, Rendered, RenderedObject, Scale, Scaler, UnitRender};
+use crate::rollout::{Choice, UnitId};
+
+/// What a target has from now on.
+#[derive(Debug)]
+pub struct Effective {
+    pub rendered: Arc<Rendered>,
+    /// Of some unit it is not known yet what it shall have: nothing of the target is written.
+    pub is_undecided: bool,
+}
+
+impl AppEntry {
+    /// What is applied on a cluster, and the numbers of pods in it. `head`: the target at the head.
+    pub fn effective(
+        &mut self,
+        cluster: &ClusterName,
+        head: &Arc<Rendered>,
+        seen: &Observation,
+    ) -> Effective {
+        let is_open = self.is_open();
+        let mut objects: BTreeMap<ObjectId, RenderedObject> = BTreeMap::new();
+        let (mut units, mut is_undecided) = (BTreeMap::new(), false);
+        let mut scales: BTreeMap<UnitId, BTreeMap<ObjectId, Scale>> = BTreeMap::new();
+        for (id, unit) in self.units_on(cluster) {
+            let choice = self.decision.as_ref().and_then(|decision| Some(&decision.units.get(id)?.choice));
+            let of_unit = self.objects_of(id, unit, choice, head, seen);
+            is_undecided |= matches!(choice, None | Some(Choice::Undecided));
+            let revision = match &unit.run {
+                Run::Held(held) | Run::Half(held) => held.revision.clone(),
+                Run::Head | Run::Unknown => head.revision.clone(),
+            };
+            units.insert(Arc::clone(&id.pod_set), UnitRender { revision, mark: unit.mark.clone() });
+            for object in of_unit {
+                let said = floor(unit, &object, seen).filter(|_| is_open);
+                let object = match said.map(|said| object.scale().at_least(&said)) {
+                    Some(scale) => object.scaled(&scale),
+                    None => object,
+                };
+                scales.entry(id.clone()).or_default().insert(object.id.clone(), object.scale());
+                objects.insert(object.id.clone(), object);
+            }
+        }
+        for (id, scales) in scales {
+            if let Some(unit) = self.units.get_mut(&id) {
+                unit.scales = scales;
+            }
+        }
+        let is_as_head = objects.len() == head.objects.len()
+            && head
+                .objects
+                .iter()
+                .all(|object| objects.get(&object.id).is_some_and(|it| it.hash == object.hash));
+        let objects = if is_as_head { Arc::clone(&head.objects) } else { objects.into_values().collect() };
+        let rendered = Rendered { objects, units: Some(Arc::new(units)), ..Rendered::clone(head) };
+        Effective { rendered: Arc::new(rendered), is_undecided }
+    }
+
+    fn objects_of(
+        &self,
+        id: &UnitId,
+        unit: &UnitEntry,
+        choice: Option<&Choice>,
+        head: &Rendered,
+        seen: &Observation,
+    ) -> Vec<RenderedObject> {
+        let of_head = || head.objects.iter().filter(|object| head.unit_of(object) == &*id.pod_set);
+        match (choice, &unit.run) {
+            // It is looked at as what it may become.
+            (None | Some(Choice::Undecided), _) => of_head().cloned().collect(),
+            (Some(Choice::Frozen | Choice::Nothing), _) => Vec::new(),
+            (_, Run::Head | Run::Unknown) => of_head().cloned().collect(),
+            (_, Run::Held(held) | Run::Half(held)) => self.held(id, held, head, seen),
+        }
+    }
+
+    fn held(&self, id: &UnitId, held: &Held, head: &Rendered, seen: &Observation) -> Vec<RenderedObject> {
+        let is_made = |object: &&RenderedObject| {
+            !held.is_found || seen.objects.contains_key(&object.id) || head.object(&object.id).is_some()
+        };
+        let with_rising = |object: &RenderedObject| match head.object(&object.id) {
+            Some(at_head) => object.scaled(&object.scale().at_least(&at_head.scale())),
+            None => object.clone(),
+        };
+        objects_of(&held.rendered, &self.head, id).filter(is_made).map(with_rising).collect()
+    }
+}
+
+/// The number of pods below which an object does not fall while the rollout is open.
+fn floor(unit: &UnitEntry, object: &RenderedObject, seen: &Observation) -> Option<Scale> {
+    if let Some(known) = unit.scales.get(&object.id) {
+        return Some(known.clone());
+    }
+    let replicas = seen.objects.get(&object.id)?.ownership.replicas?;
+    (replicas.owner == Scaler::Applied).then(|| Scale::of_replicas(replicas.count))
+}

@@ -1,0 +1,223 @@
+//! What an app in waves is at a commit: its units by wave, and what they are. Pure.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::fleet::{Fleet, Target, Waves};
+use crate::model::{
+    App, AppId, Capabilities, Charts, ClusterName, Digest, KindsByName, ObjectId, OnFailure, Rendered,
+    Revision, Snapshot,
+};
+use crate::render::{Render, Renderer, Renders, UnitContent, UnitContents, unit_contents};
+use crate::rollout::{CommitFacts, UnitId};
+use crate::schedule::assign;
+
+/// An app in waves at one commit.
+#[derive(Clone, Debug)]
+pub struct AppHead {
+    pub waves: Waves,
+    /// Of its content, from Git alone: what Approvals name.
+    pub digest: Digest,
+    pub facts: Arc<CommitFacts>,
+    pub units: BTreeMap<UnitId, HeadUnit>,
+    /// What it was made from.
+    renders: Arc<BTreeMap<ClusterName, Render>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct HeadUnit {
+    /// The position of its wave.
+    pub wave: usize,
+    /// What it is on its cluster as that is now; `None`: it cannot be rendered.
+    pub content: Option<Arc<UnitContent>>,
+    pub pin: Option<Arc<str>>,
+}
+
+/// All apps in waves at the head.
+#[derive(Clone, Debug, Default)]
+pub struct Heads {
+    pub revision: Option<Revision>,
+    pub apps: BTreeMap<AppId, Arc<AppHead>>,
+    /// The position of each commit in history, the head is 0. Empty where no app has waves.
+    pub positions: Arc<HashMap<Revision, usize>>,
+}
+
+impl AppHead {
+    pub fn units_on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&UnitId, &HeadUnit)> {
+        let first = UnitId { cluster: cluster.clone(), pod_set: Arc::default() };
+        let cluster = cluster.clone();
+        self.units.range(first..).take_while(move |(id, _)| id.cluster == cluster)
+    }
+
+    /// The unit that the head gives an object to.
+    pub fn owner_of(&self, cluster: &ClusterName, object: &ObjectId) -> Option<&UnitId> {
+        let has =
+            |unit: &HeadUnit| unit.content.as_ref().is_some_and(|content| content.get(object).is_some());
+        self.units_on(cluster).find(|(_, unit)| has(unit)).map(|(id, _)| id)
+    }
+}
+
+impl Heads {
+    /// `before`: of an earlier render; what has not changed since is taken over.
+    pub fn of(
+        fleet: &Fleet,
+        snapshot: &Snapshot,
+        charts: &dyn Charts,
+        renders: &Renders,
+        before: &Self,
+    ) -> Self {
+        let mut apps = BTreeMap::new();
+        let mut declared = None;
+        for (id, renders_of_app) in &renders.apps {
+            let Some(app) = fleet.apps.get(id) else { continue };
+            let waves = Waves::of(fleet, app);
+            let at = AtCommit { fleet, app, renders: renders_of_app };
+            if !at.is_in_waves(&waves) {
+                continue;
+            }
+            let is_same =
+                |known: &&Arc<AppHead>| known.waves == waves && Arc::ptr_eq(&known.renders, renders_of_app);
+            let known = before.apps.get(id).filter(is_same);
+            let head = known.cloned().unwrap_or_else(|| {
+                let declared = declared.get_or_insert_with(|| {
+                    Renderer::new(fleet, snapshot, charts).defining(renders.defined().clone())
+                });
+                Arc::new(at.head(waves, declared))
+            });
+            apps.insert(id.clone(), head);
+        }
+        let number = |(number, revision): (usize, &Revision)| (revision.clone(), number);
+        let positions = if apps.is_empty() {
+            HashMap::new()
+        } else {
+            snapshot.history.commits.iter().enumerate().map(number).collect()
+        };
+        Self { revision: Some(renders.revision.clone()), apps, positions: Arc::new(positions) }
+    }
+}
+
+/// An app, and how it is rendered at a commit.
+#[derive(Clone, Copy, Debug)]
+pub struct AtCommit<'a> {
+    pub fleet: &'a Fleet,
+    pub app: &'a App,
+    pub renders: &'a Arc<BTreeMap<ClusterName, Render>>,
+}
+
+impl AtCommit<'_> {
+    /// Something may have to wait for something else. What is of one wave, all of it at once, needs no decision.
+    fn is_in_waves(&self, waves: &Waves) -> bool {
+        let rollout = &self.app.rollout;
+        if !rollout.after.is_empty() || rollout.on_failure == OnFailure::Revert {
+            return true;
+        }
+        let wave_of = |(cluster, group): (&ClusterName, String)| waves.wave_of(self.fleet, cluster, &group);
+        let units = self
+            .renders
+            .keys()
+            .flat_map(|cluster| self.groups(cluster).into_iter().map(move |(_, group)| (cluster, group)));
+        let mut used = units.map(wave_of);
+        let Some(first) = used.next() else { return false };
+        let is_limited = waves.list().get(first).is_some_and(|wave| wave.limits.max_concurrency.is_some());
+        is_limited || used.any(|wave| wave != first)
+    }
+
+    fn head(&self, waves: Waves, declared: &Renderer<'_>) -> AppHead {
+        let mut shared = Shared::default();
+        let mut units = BTreeMap::new();
+        for (cluster, (_, render)) in self.renders.iter() {
+            let contents = render.as_ref().ok().map(|rendered| shared.contents(rendered));
+            let pin = self.app.pins.get(cluster).map(|pin| pin.version.as_str().into());
+            for (pod_set, group) in self.groups(cluster) {
+                let content = contents.as_ref().and_then(|contents| contents.get(&pod_set)).cloned();
+                let wave = waves.wave_of(self.fleet, cluster, &group);
+                let id = UnitId { cluster: cluster.clone(), pod_set };
+                units.insert(id, HeadUnit { wave, content, pin: pin.clone() });
+            }
+        }
+        let facts = self.facts(&waves, self.fleet, declared);
+        let contents: BTreeSet<Digest> = facts.units.values().copied().collect();
+        AppHead {
+            waves,
+            digest: digest_of(&contents),
+            facts: Arc::new(facts),
+            units,
+            renders: Arc::clone(self.renders),
+        }
+    }
+
+    /// From Git alone, with what the Cluster files declare: what a cluster says of itself makes no other version. `waves` and
+    /// `fleet` are those of the head.
+    pub fn facts(&self, waves: &Waves, fleet: &Fleet, declared: &Renderer<'_>) -> CommitFacts {
+        let mut shared = Shared::default();
+        let mut units = BTreeMap::new();
+        let mut of_waves = vec![BTreeSet::new(); waves.list().len()];
+        for (cluster, (_, render)) in self.renders.iter() {
+            let Ok(rendered) = render else { continue };
+            let own;
+            let rendered = match self.is_as_declared(rendered, declared) {
+                true => rendered,
+                false => {
+                    let target = Target { app: self.app.id.clone(), cluster: cluster.clone() };
+                    let Ok(made) = declared.render(&target) else { continue };
+                    own = Arc::new(made);
+                    &own
+                }
+            };
+            let contents = shared.contents(rendered);
+            for (pod_set, group) in self.groups(cluster) {
+                let Some(content) = contents.get(&pod_set) else { continue };
+                if let Some(wave) = of_waves.get_mut(waves.wave_of(fleet, cluster, &group)) {
+                    wave.insert(content.digest);
+                }
+                units.insert(UnitId { cluster: cluster.clone(), pod_set }, content.digest);
+            }
+        }
+        let pins = self.app.pins.iter().map(|(cluster, pin)| (cluster.clone(), pin.version.as_str().into()));
+        CommitFacts { waves: of_waves.iter().map(digest_of).collect(), units, pins: pins.collect() }
+    }
+
+    fn is_as_declared(&self, rendered: &Rendered, declared: &Renderer<'_>) -> bool {
+        let Some(cluster) = self.fleet.clusters.get(&rendered.cluster) else { return false };
+        let none = Arc::<KindsByName>::default();
+        let defined = declared.defined().get(&rendered.cluster).unwrap_or(&none);
+        rendered.questions.hold(&Capabilities::of(cluster, None), defined)
+    }
+
+    /// The units on a cluster, each with the group of its pods.
+    fn groups(&self, cluster: &ClusterName) -> Vec<(Arc<str>, String)> {
+        let is_app_set = matches!(self.app.spec, crate::model::AppSpec::AppSet(_));
+        let assigned = if is_app_set { assign(self.app, cluster) } else { Vec::new() };
+        match assigned.is_empty() {
+            true => vec![(Arc::default(), String::new())],
+            false => assigned.into_iter().map(|set| (set.name.as_str().into(), set.group)).collect(),
+        }
+    }
+}
+
+/// Equal contents count once.
+fn digest_of(contents: &BTreeSet<Digest>) -> Digest {
+    Digest::of_json(&json!(contents.iter().map(Digest::to_string).collect::<Vec<_>>()))
+}
+
+/// Clusters that an app is the same on share their objects, and what is computed of them.
+#[derive(Default)]
+struct Shared(HashMap<(usize, PodSets), Arc<Contents>>);
+
+type Contents = BTreeMap<Arc<str>, Arc<UnitContent>>;
+
+/// Their order decides to which of them shared objects belong.
+type PodSets = Arc<[Arc<str>]>;
+
+impl Shared {
+    fn contents(&mut self, rendered: &Rendered) -> Arc<Contents> {
+        let made = || {
+            let contents: UnitContents = unit_contents(rendered);
+            Arc::new(contents.into_iter().map(|(name, content)| (name, Arc::new(content))).collect())
+        };
+        let key = (rendered.objects.as_ptr() as usize, Arc::clone(&rendered.pod_sets));
+        Arc::clone(self.0.entry(key).or_insert_with(made))
+    }
+}

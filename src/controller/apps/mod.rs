@@ -1,0 +1,314 @@
+//! Apps in waves: what each unit has, what was decided about it, and when to decide again.
+//!
+//! An app without waves is not here, and costs nothing. What is kept of the others is a cache: the head and the baselines come from
+//! Git, what a unit runs from its objects and their annotations; only timers and what was decided a moment ago are of this process.
+
+mod baseline;
+mod effective;
+mod head;
+mod observe;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+pub use baseline::{PastApp, read_past};
+pub use head::{AppHead, AtCommit, HeadUnit, Heads};
+pub use observe::Seen;
+
+use crate::fleet::Target;
+use crate::model::{App, AppId, ClusterName, Digest, ObjectId, Rendered, Revision, Scale, UnitMark};
+use crate::rollout::{Approved, Decision, Refusal, Timers, UnitFacts, UnitId};
+
+/// The apps in waves.
+#[derive(Debug)]
+pub struct Apps {
+    entries: BTreeMap<AppId, AppEntry>,
+    /// Something happened to them since their app was decided about.
+    touched: BTreeSet<Target>,
+    /// Apps that are decided about next, whatever happened to their targets.
+    due: BTreeSet<AppId>,
+    deadlines: BTreeSet<(Timestamp, AppId)>,
+    /// By the app that comes before them.
+    followers: BTreeMap<AppId, BTreeSet<AppId>>,
+    pub heads: Heads,
+    clock: Clock,
+}
+
+/// Tells the time of day by the clock of the runtime, which never jumps.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    began: Instant,
+    at: Timestamp,
+}
+
+impl Clock {
+    pub fn starting_now() -> Self {
+        Self { began: Instant::now(), at: Timestamp::now() }
+    }
+
+    pub fn time_of(self, instant: Instant) -> Timestamp {
+        let elapsed = instant.saturating_duration_since(self.began);
+        self.at.saturating_add(elapsed).unwrap_or(self.at)
+    }
+
+    /// Never before a timestamp has passed.
+    pub fn instant_of(self, time: Timestamp) -> Instant {
+        let ahead = std::time::Duration::try_from(time.duration_since(self.at)).unwrap_or_default();
+        self.began + ahead
+    }
+}
+
+#[derive(Debug)]
+pub struct AppEntry {
+    pub app: Arc<App>,
+    pub head: Arc<AppHead>,
+    /// The head of the repository.
+    pub revision: Option<Revision>,
+    pub units: BTreeMap<UnitId, UnitEntry>,
+    pub approvals: Vec<Approved>,
+    /// The position of each commit in history, the head is 0.
+    pub positions: Arc<HashMap<Revision, usize>>,
+    /// What is known of earlier commits.
+    pub commits: BTreeMap<Revision, PastCommit>,
+    pub refusal: Option<Refusal>,
+    pub decision: Option<Decision>,
+    deadline: Option<Timestamp>,
+}
+
+/// An earlier commit of an app.
+#[derive(Clone, Debug)]
+pub enum PastCommit {
+    Loading,
+    Known(Arc<PastApp>),
+    /// It cannot be read, or not any more.
+    Unknown,
+}
+
+#[derive(Debug)]
+pub struct UnitEntry {
+    pub run: Run,
+    /// What its objects say, or shall say.
+    pub mark: UnitMark,
+    pub timers: Timers,
+    /// The numbers of pods that it had last: while a rollout is open they do not fall.
+    pub scales: BTreeMap<ObjectId, Scale>,
+    pub facts: Option<UnitFacts>,
+}
+
+impl Default for UnitEntry {
+    fn default() -> Self {
+        Self {
+            run: Run::Unknown,
+            mark: UnitMark::default(),
+            timers: Timers::default(),
+            scales: BTreeMap::new(),
+            facts: None,
+        }
+    }
+}
+
+/// Which render a unit has.
+#[derive(Clone, Debug)]
+pub enum Run {
+    /// To be found out from its objects.
+    Unknown,
+    /// The head's.
+    Head,
+    /// That of an earlier commit.
+    Held(Held),
+    /// That of an earlier head, which did not come to be there whole before another head came.
+    Half(Held),
+}
+
+/// The baseline of a unit.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub revision: Revision,
+    pub content: Digest,
+    /// Of the target at that commit.
+    pub rendered: Arc<Rendered>,
+    /// Nothing of it is made anew that is neither there nor at the head: it was found by a process that did not apply it.
+    pub is_found: bool,
+}
+
+impl Apps {
+    pub fn new() -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            due: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            followers: BTreeMap::new(),
+            heads: Heads::default(),
+            clock: Clock::starting_now(),
+        }
+    }
+
+    pub fn now(&self, instant: Instant) -> Timestamp {
+        self.clock.time_of(instant)
+    }
+
+    pub fn get(&self, app: &AppId) -> Option<&AppEntry> {
+        self.entries.get(app)
+    }
+
+    pub fn get_mut(&mut self, app: &AppId) -> Option<&mut AppEntry> {
+        self.entries.get_mut(app)
+    }
+
+    pub fn contains(&self, app: &AppId) -> bool {
+        self.entries.contains_key(app)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&AppId, &AppEntry)> {
+        self.entries.iter()
+    }
+
+    /// Another name of the instance is another inventory.
+    pub fn clear(&mut self) {
+        *self = Self { clock: self.clock, ..Self::new() };
+    }
+
+    /// Something happened to a target.
+    pub fn touch(&mut self, target: &Target) {
+        if self.entries.contains_key(&target.app) {
+            self.touched.insert(target.clone());
+        }
+        for follower in self.followers.get(&target.app).into_iter().flatten() {
+            self.touched.insert(Target { app: follower.clone(), cluster: target.cluster.clone() });
+        }
+    }
+
+    pub fn mark(&mut self, app: &AppId) {
+        self.due.insert(app.clone());
+    }
+
+    /// The next app to decide about, and the clusters on which something happened to it.
+    pub fn next(&mut self, now: Timestamp) -> Option<(AppId, BTreeSet<ClusterName>)> {
+        while let Some((at, _)) = self.deadlines.first()
+            && *at <= now
+            && let Some((_, app)) = self.deadlines.pop_first()
+        {
+            self.due.insert(app);
+        }
+        let app = self.due.pop_first().or_else(|| Some(self.touched.first()?.app.clone()))?;
+        self.due.remove(&app);
+        let first = Target { app: app.clone(), cluster: ClusterName::from("") };
+        let of_app = self.touched.range(first..).take_while(|target| target.app == app);
+        let targets: Vec<Target> = of_app.cloned().collect();
+        targets.iter().for_each(|target| _ = self.touched.remove(target));
+        Some((app, targets.into_iter().map(|target| target.cluster).collect()))
+    }
+
+    /// Nothing happened that calls for a decision.
+    pub fn is_idle(&self, now: Timestamp) -> bool {
+        self.touched.is_empty()
+            && self.due.is_empty()
+            && self.deadlines.first().is_none_or(|(at, _)| *at > now)
+    }
+
+    /// Decides about an app again then.
+    pub fn remind(&mut self, app: &AppId, at: Option<Timestamp>) {
+        let Some(entry) = self.entries.get_mut(app) else { return };
+        if let Some(before) = std::mem::replace(&mut entry.deadline, at) {
+            self.deadlines.remove(&(before, app.clone()));
+        }
+        self.deadlines.extend(at.map(|at| (at, app.clone())));
+    }
+
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| self.clock.instant_of(*at))
+    }
+
+    /// The apps in waves of a new head. What their units run stays known.
+    /// `render`: what a target has now.
+    pub fn take_heads(
+        &mut self,
+        heads: Heads,
+        mut app: impl FnMut(&AppId) -> Option<(Arc<App>, Vec<Approved>)>,
+        render: &dyn Fn(&Target) -> Option<Arc<Rendered>>,
+    ) {
+        let gone: Vec<AppId> =
+            self.entries.keys().filter(|id| !heads.apps.contains_key(*id)).cloned().collect();
+        for id in gone {
+            self.remind(&id, None);
+            self.entries.remove(&id);
+        }
+        self.followers.clear();
+        for (id, head) in &heads.apps {
+            let Some((app, approvals)) = app(id) else { continue };
+            for after in &app.rollout.after {
+                self.followers.entry(after.app.clone()).or_default().insert(id.clone());
+            }
+            let render =
+                |cluster: &ClusterName| render(&Target { app: id.clone(), cluster: cluster.clone() });
+            match self.entries.get_mut(id) {
+                Some(entry) => entry.take_head(app, head, approvals, &render),
+                None => {
+                    let entry = AppEntry::first(app, head, approvals, &render);
+                    self.entries.insert(id.clone(), entry);
+                }
+            }
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.positions = Arc::clone(&heads.positions);
+                entry.revision.clone_from(&heads.revision);
+            }
+            self.due.insert(id.clone());
+        }
+        self.heads = heads;
+    }
+}
+
+impl AppEntry {
+    fn new(app: Arc<App>, head: Arc<AppHead>, approvals: Vec<Approved>) -> Self {
+        let units = head.units.keys().map(|id| (id.clone(), UnitEntry::default())).collect();
+        let (commits, positions) = (BTreeMap::new(), Arc::default());
+        Self {
+            app,
+            head,
+            revision: None,
+            units,
+            approvals,
+            positions,
+            commits,
+            refusal: None,
+            decision: None,
+            deadline: None,
+        }
+    }
+
+    /// The units on a cluster.
+    pub fn units_on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&UnitId, &UnitEntry)> {
+        let cluster = cluster.clone();
+        self.units.range(first_on(&cluster)..).take_while(move |(id, _)| id.cluster == cluster)
+    }
+
+    /// The older the commit, the larger. One that is not known is older than all.
+    pub fn position(&self, revision: &Revision) -> usize {
+        self.positions.get(revision).copied().unwrap_or(usize::MAX)
+    }
+
+    /// A commit is being read that the decision depends on.
+    pub fn is_reading(&self) -> bool {
+        self.commits.values().any(|commit| matches!(commit, PastCommit::Loading))
+    }
+
+    /// Something that is held back comes without anybody's doing.
+    pub fn ends_by_itself(&self) -> bool {
+        let verdicts = self.decision.iter().flat_map(|decision| decision.units.values());
+        let mut holds = verdicts.filter_map(|verdict| verdict.hold.as_ref());
+        holds.any(|hold| hold.until().is_some())
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.decision.as_ref().is_none_or(|decision| decision.is_open)
+    }
+}
+
+/// Before all units on a cluster.
+fn first_on(cluster: &ClusterName) -> UnitId {
+    UnitId { cluster: cluster.clone(), pod_set: Arc::default() }
+}

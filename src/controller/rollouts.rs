@@ -1,0 +1,352 @@
+//! Brings rollouts forward: looks at the units that something happened to, decides, and gives each target its render.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use super::apps::{AppEntry, Heads, Held, PastApp, PastCommit, Run, Seen, UnitEntry};
+use super::event::Event;
+use super::world::World;
+use crate::fleet::{Fleet, Target};
+use crate::model::{
+    AppId, ClusterName, Previous, Refused, Revision, RolloutAction, RolloutApproval, Snapshot, UnitMark,
+};
+use crate::report::Phase;
+use crate::rollout::{
+    self, Approved, Basis, Choice, Commit, Condition, Decision, Hold, Input, Policy, Reach, UnitFacts, UnitId,
+};
+
+impl World {
+    /// The apps in waves at a new head. Called before the targets take it: what they have is what is kept of it.
+    pub(super) fn take_heads(&mut self, fleet: &Fleet, heads: Heads) {
+        let Self { apps, targets, snapshot, .. } = self;
+        let Some(snapshot) = snapshot else { return };
+        let all = heads.apps.clone();
+        let of_app = |id: &AppId| {
+            let (app, head) = (fleet.apps.get(id)?, all.get(id)?);
+            Some((Arc::clone(app), approvals_of(fleet, snapshot, id, &head.waves)))
+        };
+        let render = |target: &Target| targets.get(target)?.render.as_ref().ok().cloned();
+        apps.take_heads(heads, of_app, &render);
+    }
+
+    /// Decides about each app in waves that something happened to.
+    pub(super) fn advance_rollouts(&mut self, now: Instant) {
+        let time = self.apps.now(now);
+        while let Some((app, clusters)) = self.apps.next(time) {
+            self.advance_rollout(&app, &clusters, time);
+        }
+    }
+
+    fn advance_rollout(&mut self, id: &AppId, touched: &BTreeSet<ClusterName>, now: Timestamp) {
+        self.observe_units(id, touched, now);
+        let Some(entry) = self.apps.get_mut(id) else { return };
+        let before = entry.decision.take();
+        let mut decision = entry.decide(now);
+        let wants = entry.carry_out(&mut decision, now);
+        let changed = changed_clusters(before.as_ref(), &decision);
+        let deadline = decision.deadline;
+        entry.decision = Some(decision);
+        self.apps.remind(id, deadline);
+        for revision in wants {
+            self.read_past(id, revision);
+        }
+        for cluster in changed {
+            self.give_render(&Target { app: id.clone(), cluster });
+        }
+    }
+
+    /// Takes in what is known of the units that something happened to, and of those that were not looked at yet.
+    fn observe_units(&mut self, id: &AppId, touched: &BTreeSet<ClusterName>, now: Timestamp) {
+        let Some(entry) = self.apps.get(id) else { return };
+        let is_meant =
+            |(unit, entry): &(&UnitId, &UnitEntry)| entry.facts.is_none() || touched.contains(&unit.cluster);
+        let units: Vec<UnitId> = entry.units.iter().filter(is_meant).map(|(unit, _)| unit.clone()).collect();
+        let clusters: BTreeSet<&ClusterName> = units.iter().map(|unit| &unit.cluster).collect();
+        let after: BTreeMap<ClusterName, Option<Hold>> =
+            clusters.into_iter().map(|cluster| (cluster.clone(), self.comes_after(entry, cluster))).collect();
+        let Self { apps, targets, clusters, .. } = self;
+        let Some(entry) = apps.get_mut(id) else { return };
+        for unit in units {
+            let target = targets.get(&Target { app: id.clone(), cluster: unit.cluster.clone() });
+            if let (Some(target), Some(cluster)) = (target, clusters.get(&unit.cluster)) {
+                entry.observe(&unit, Seen { target, cluster, now });
+            }
+            if let Some(facts) = entry.units.get_mut(&unit).and_then(|unit| unit.facts.as_mut()) {
+                facts.after = after.get(&unit.cluster).cloned().flatten();
+            }
+        }
+    }
+
+    /// An app that has to be done on a cluster before this one advances there, and is not.
+    fn comes_after(&self, entry: &AppEntry, cluster: &ClusterName) -> Option<Hold> {
+        entry.app.rollout.after.iter().find_map(|after| {
+            let target = Target { app: after.app.clone(), cluster: cluster.clone() };
+            // What the cluster does not have holds nothing up.
+            self.targets.get(&target)?;
+            let (phase, words) = self.phase(&target);
+            if matches!(phase, Phase::Running | Phase::Unmanaged | Phase::KeptOut) {
+                return None;
+            }
+            let because = if words.is_empty() { phase.as_str().to_owned() } else { words };
+            Some(Hold::After { app: after.app.clone(), because: because.into() })
+        })
+    }
+
+    /// A target gets the render that was decided.
+    fn give_render(&mut self, target: &Target) {
+        let Self { apps, targets, clusters, .. } = self;
+        let (Some(entry), Some(known)) = (apps.get_mut(&target.app), targets.get(target)) else { return };
+        let (Ok(head), Some(cluster)) = (&known.head, clusters.get(&target.cluster)) else { return };
+        let effective = entry.effective(&target.cluster, &Arc::clone(head), &cluster.observation);
+        let is_undecided = effective.is_undecided;
+        let Some(known) = self.targets.get_mut(target) else { return };
+        let is_other = known.choose(effective.rendered, is_undecided);
+        if is_other {
+            self.in_flight.cancel(target);
+            self.take_wanted(&target.cluster);
+            if self.relate(&target.cluster) {
+                self.look_at_all(&target.cluster);
+            }
+        }
+        self.changed = true;
+        if let Some(known) = self.targets.get_mut(target) {
+            known.due = true;
+            self.agenda.mark(target.clone());
+        }
+    }
+
+    /// Reads an app at an earlier commit, once.
+    fn read_past(&mut self, id: &AppId, revision: Revision) {
+        let Some(fleet) = self.fleet.clone() else { return };
+        let Some(entry) = self.apps.get_mut(id).filter(|entry| !entry.commits.contains_key(&revision)) else {
+            return;
+        };
+        entry.commits.insert(revision.clone(), PastCommit::Loading);
+        let (head, app) = (Arc::clone(&entry.head), id.clone());
+        let discovered =
+            self.clusters.iter().filter_map(|(name, it)| Some((name.clone(), it.facts.clone()?))).collect();
+        let (history, events) = (Arc::clone(&self.history), self.events.clone());
+        let reading = Arc::clone(&self.reading);
+        tokio::spawn(async move {
+            let past =
+                super::apps::read_past(&history, &reading, &fleet, &head, &app, &revision, discovered).await;
+            // A closed queue means that the controller has stopped: nobody is left to tell.
+            let _ = events.send(Event::PastApp { app, revision, past: past.map(Box::new) }).await;
+        });
+    }
+
+    pub(super) fn past_read(&mut self, app: &AppId, revision: &Revision, past: Option<PastApp>) {
+        let Some(entry) = self.apps.get_mut(app) else { return };
+        let past = past.map_or(PastCommit::Unknown, |past| PastCommit::Known(Arc::new(past)));
+        entry.commits.insert(revision.clone(), past);
+        // What a unit runs may be known by it.
+        for unit in entry.units.values_mut().filter(|unit| matches!(unit.run, Run::Unknown)) {
+            unit.facts = None;
+        }
+        self.apps.mark(app);
+    }
+
+    /// What holds the units of a target, the first of each.
+    pub(super) fn holds(&self, target: &Target) -> impl Iterator<Item = (&UnitId, &Hold)> {
+        let entry = self.apps.get(&target.app);
+        let units = entry.into_iter().flat_map(|entry| entry.units_on(&target.cluster));
+        let decision = entry.and_then(|entry| entry.decision.as_ref());
+        units.filter_map(move |(id, _)| Some((id, decision?.units.get(id)?.hold.as_ref()?)))
+    }
+
+    /// A unit of a target that fails while its rollout is open.
+    pub(super) fn rollout_failure(&self, target: &Target) -> Option<String> {
+        let entry = self.apps.get(&target.app)?;
+        let decision = entry.decision.as_ref()?;
+        entry
+            .units_on(&target.cluster)
+            .find_map(|(id, _)| Some(decision.units.get(id)?.failure.as_ref()?.to_string()))
+    }
+}
+
+/// The Approvals of an app, as a decision sees them.
+pub fn approvals_of(
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+    app: &AppId,
+    waves: &crate::fleet::Waves,
+) -> Vec<Approved> {
+    let approved = |approval: &RolloutApproval| {
+        let through = match &approval.action {
+            RolloutAction::Open { through } => Some(waves.position(through)?),
+            RolloutAction::Retry => None,
+        };
+        let file = approval.location.as_ref().map(|location| location.file.as_str());
+        let at = snapshot.history.newest(file).or_else(|| snapshot.history.commits.is_empty().then_some(0));
+        Some(Approved { digest: approval.digest, through, at })
+    };
+    fleet.rollout_approvals.iter().filter(|approval| approval.app == *app).filter_map(approved).collect()
+}
+
+/// The clusters on which a unit gets another render.
+fn changed_clusters(before: Option<&Decision>, now: &Decision) -> BTreeSet<ClusterName> {
+    let is_same = before.is_some_and(|before| before.is_open == now.is_open);
+    let is_changed = |(id, verdict): &(&UnitId, &rollout::Verdict)| {
+        !is_same
+            || before.and_then(|before| before.units.get(*id)).map(|it| &it.choice) != Some(&verdict.choice)
+    };
+    now.units.iter().filter(is_changed).map(|(id, _)| id.cluster.clone()).collect()
+}
+
+impl AppEntry {
+    fn decide(&self, now: Timestamp) -> Decision {
+        let head_revision = self.revision.clone().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
+        let facts = |(id, unit): (&UnitId, &UnitEntry)| {
+            (id.clone(), unit.facts.clone().unwrap_or_else(|| self.unread(id)))
+        };
+        let units: BTreeMap<UnitId, UnitFacts> = self.units.iter().map(facts).collect();
+        let commit = |revision: &Revision| match self.commits.get(revision) {
+            Some(PastCommit::Known(past)) => Commit::Known(Arc::clone(&past.facts)),
+            Some(PastCommit::Unknown) => Commit::Unknown,
+            Some(PastCommit::Loading) | None => Commit::Loading,
+        };
+        let position = |revision: &Revision| self.positions.get(revision).copied();
+        let deadline = SignedDuration::try_from(self.app.rollout.deadline()).unwrap_or(SignedDuration::MAX);
+        rollout::decide(&Input {
+            waves: self.head.waves.list(),
+            policy: Policy {
+                on_failure: self.app.rollout.on_failure,
+                deadline,
+                gate_first: self.app.rollout.gate_first,
+                paused: self.app.paused,
+            },
+            digest: self.head.digest,
+            head: &self.head.facts,
+            head_revision: &head_revision,
+            units: &units,
+            approvals: &self.approvals,
+            refusal: self.refusal.as_ref(),
+            commit: &commit,
+            position: &position,
+            now,
+        })
+    }
+
+    /// A unit of a cluster that nothing is known of.
+    fn unread(&self, id: &UnitId) -> UnitFacts {
+        let at_head = self.head.units.get(id);
+        UnitFacts {
+            wave: at_head.map_or(0, |unit| unit.wave),
+            head: self.head.digest,
+            reach: Reach::Unread,
+            is_behind: true,
+            basis: Basis::Loading,
+            condition: Condition::Progressing("not known yet".into()),
+            revision: None,
+            mark: UnitMark::default(),
+            timers: Default::default(),
+            after: None,
+            pin: None,
+        }
+    }
+
+    /// Gives each unit what was decided. What cannot be given is said in the decision; the answer names commits that have to be read.
+    fn carry_out(&mut self, decision: &mut Decision, now: Timestamp) -> BTreeSet<Revision> {
+        let mut wants = std::mem::take(&mut decision.wants);
+        self.refusal.clone_from(&decision.refusal);
+        let ids: Vec<UnitId> = decision.units.keys().cloned().collect();
+        for id in ids {
+            let Some(verdict) = decision.units.get_mut(&id) else { continue };
+            let facts = self.units.get(&id).and_then(|unit| unit.facts.as_ref());
+            if facts.is_some_and(|facts| facts.basis == Basis::Loading) {
+                wants.extend(facts.and_then(|facts| facts.revision.clone()));
+            }
+            match verdict.choice.clone() {
+                Choice::Head => {
+                    if let Some(unit) = self.units.get_mut(&id) {
+                        unit.take_head(now);
+                    }
+                }
+                Choice::At(revision) => match self.take_back(&id, &revision, now) {
+                    Ok(()) => {}
+                    Err(Missing::NotRead) => {
+                        wants.insert(revision);
+                        verdict.choice = Choice::Undecided;
+                    }
+                    Err(Missing::Gone(because)) => {
+                        let (choice, hold) = self.without(&id, because);
+                        verdict.choice = choice;
+                        verdict.hold = hold.or_else(|| verdict.hold.take());
+                    }
+                },
+                Choice::Stay | Choice::Frozen | Choice::Nothing | Choice::Undecided => {}
+            }
+        }
+        wants
+    }
+
+    /// A unit gets the render of an earlier commit.
+    fn take_back(&mut self, id: &UnitId, revision: &Revision, now: Timestamp) -> Result<(), Missing> {
+        match self.commits.get(revision) {
+            Some(PastCommit::Known(_)) => {}
+            None | Some(PastCommit::Loading) => return Err(Missing::NotRead),
+            Some(PastCommit::Unknown) => {
+                return Err(Missing::Gone(format!("commit {} cannot be read any more", revision.short())));
+            }
+        }
+        let held = self.held_at(id, revision);
+        let Some(unit) = self.units.get(id) else { return Ok(()) };
+        let previous = unit.mark.previous.as_ref().filter(|previous| previous.revision == *revision);
+        let is_empty = unit.facts.as_ref().is_some_and(|facts| facts.basis == Basis::Empty);
+        let Some(held) = held else {
+            return Err(Missing::Gone(format!("commit {} does not have it", revision.short())));
+        };
+        if !is_empty && previous.is_none_or(|previous| previous.content != held.content) {
+            return Err(Missing::Gone(format!("commit {} renders something else by now", revision.short())));
+        }
+        let refusal = self.refusal.as_ref().filter(|_| matches!(unit.run, Run::Head));
+        let refused = refusal.map(|it| Refused { digest: it.digest, head: it.head.clone() });
+        let mark = UnitMark { since: Some(now), previous: previous.cloned(), refused };
+        if let Some(unit) = self.units.get_mut(id) {
+            unit.run = Run::Held(Held { is_found: false, ..held });
+            unit.mark = mark;
+            unit.timers.reset();
+        }
+        Ok(())
+    }
+
+    /// What a unit has instead of a commit that cannot be had.
+    fn without(&self, id: &UnitId, because: String) -> (Choice, Option<Hold>) {
+        let because = because.into();
+        match self.units.get(id).map(|unit| &unit.run) {
+            Some(Run::Head) => (Choice::Head, Some(Hold::RevertFailed { because })),
+            Some(Run::Half(_)) => (Choice::Frozen, Some(Hold::Frozen { because })),
+            _ => (Choice::Nothing, None),
+        }
+    }
+}
+
+/// Why a commit is not there to be taken.
+enum Missing {
+    NotRead,
+    Gone(String),
+}
+
+impl UnitEntry {
+    /// It has the head's render from now on.
+    fn take_head(&mut self, now: Timestamp) {
+        if matches!(self.run, Run::Head) {
+            return;
+        }
+        let facts = self.facts.as_ref();
+        if facts.is_some_and(|facts| facts.is_behind) {
+            let ran = match &self.run {
+                Run::Held(held) if facts.is_some_and(|facts| facts.condition == Condition::Done) => {
+                    Some(Previous { revision: held.revision.clone(), content: held.content })
+                }
+                _ => self.mark.previous.take(),
+            };
+            self.mark = UnitMark { since: Some(now), previous: ran, refused: None };
+            self.timers.reset();
+        }
+        self.run = Run::Head;
+    }
+}

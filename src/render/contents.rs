@@ -1,0 +1,50 @@
+//! What the units of a render are, without how many pods they run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::model::{Digest, ObjectId, Rendered, RenderedObject};
+
+/// One unit of a render. Runs of hooks are no part of it: each content has its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitContent {
+    pub digest: Digest,
+    /// Sorted by id.
+    pub objects: Vec<(ObjectId, Digest)>,
+}
+
+/// By podSet; the name is empty where the app is one unit. A podSet for which nothing is rendered is a unit too.
+pub type UnitContents = BTreeMap<Arc<str>, UnitContent>;
+
+pub fn unit_contents(rendered: &Rendered) -> UnitContents {
+    let mut objects: BTreeMap<Arc<str>, Vec<(ObjectId, Digest)>> = match &*rendered.pod_sets {
+        [] => [(Arc::default(), Vec::new())].into(),
+        pod_sets => pod_sets.iter().map(|name| (Arc::clone(name), Vec::new())).collect(),
+    };
+    for object in rendered.objects.iter().filter(|object| !is_run(object)) {
+        if let Some(of_unit) = objects.get_mut(rendered.unit_of(object)) {
+            of_unit.push((object.id.clone(), object.content()));
+        }
+    }
+    objects.into_iter().map(|(name, objects)| (name, UnitContent::of(objects))).collect()
+}
+
+/// A hook that comes to an end.
+pub fn is_run(object: &RenderedObject) -> bool {
+    object.hook.is_some_and(|hook| hook.runs)
+}
+
+impl UnitContent {
+    pub fn of(objects: Vec<(ObjectId, Digest)>) -> Self {
+        let parts = objects.iter().map(|(id, content)| [id.origin(), content.to_string()]);
+        let digest = Digest::of_json(&json!(parts.collect::<Vec<_>>()));
+        Self { digest, objects }
+    }
+
+    pub fn get(&self, id: &ObjectId) -> Option<Digest> {
+        let place = self.objects.binary_search_by(|(known, _)| known.cmp(id)).ok()?;
+        self.objects.get(place).map(|(_, content)| *content)
+    }
+}
