@@ -27,6 +27,7 @@ mod own_pods;
 mod pod;
 mod pod_index;
 mod progress;
+mod progressive;
 mod read;
 mod refused_pods;
 mod rules;
@@ -88,6 +89,8 @@ fn shipped(kind: &Kind, object: &Value) -> Health {
         ("apps.kruise.io", "BroadcastJob") => kruise::broadcast_job(object),
         ("apps.kruise.io", "AdvancedCronJob") => kruise::cron_job(object),
         ("apps.kruise.io", "SidecarSet") => kruise::sidecar_set(object),
+        ("argoproj.io", "Rollout") => progressive::rollout(object),
+        ("flagger.app", "Canary") => progressive::canary(object),
         _ if is_metadata_only(kind) => Health::current(),
         _ => generic::health(object),
     }

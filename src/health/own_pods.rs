@@ -20,6 +20,7 @@ pub fn have_pods(group: &str, kind: &str) -> bool {
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "CloneSet" | "UnitedDeployment"
         | "BroadcastJob" => true,
         "Job" => group == "batch",
+        "Rollout" => group == "argoproj.io",
         "ReplicationController" => group.is_empty(),
         _ => false,
     }

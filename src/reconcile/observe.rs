@@ -120,7 +120,7 @@ fn pod_count(object: &Value) -> Option<PodCount> {
     let number =
         |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
     match object.get("kind")?.as_str()? {
-        "Deployment" | "ReplicaSet" | "ReplicationController" | "CloneSet" => Some(PodCount {
+        "Deployment" | "ReplicaSet" | "ReplicationController" | "CloneSet" | "Rollout" => Some(PodCount {
             desired: number("/spec/replicas").unwrap_or(1),
             available: number("/status/availableReplicas").unwrap_or(0),
         }),

@@ -5,12 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use tutti::report::Phase;
-
-use crate::support::fleet::{Fleet, target};
-use crate::support::live;
 use crate::support::program;
 use crate::support::repository::ConfigRepository;
 
@@ -99,70 +94,4 @@ fn golden(path: &Path, text: &str) {
     }
     let expected = fs::read_to_string(path).unwrap_or_default();
     assert!(text == expected, "{} differs (UPDATE_GOLDEN=1 writes it anew)", path.display());
-}
-
-const APP: &str = "apps/pay/app.yaml";
-
-/// Two podSets on bj1, one on gz1; the last ConfigMap comes from the app's own layer.
-fn in_waves(strategy: &str, version: &str, blue: &str) -> String {
-    format!(
-        "\
-apiVersion: tutti.dev/v1alpha1
-kind: AppSet
-metadata: {{name: pay}}
-spec:
-  prune: always
-  podSpec: {{template: {{spec: {{containers: [{{name: pay, image: 'registry.example.com/pay:1'}}]}}}}}}
-  updateStrategy: {{{strategy}}}
-  clusterTopology:
-    clusters:
-      - {{name: bj1, podSets: [{{name: pay-canary, replicas: 1, version: {version}}}{blue}]}}
-      - {{name: gz1, podSets: [{{name: pay-green, replicas: 1, version: \"1\"}}]}}
-"
-    )
-}
-
-const WAVES: &str = "upgradeType: canary|blue|green, needWaitingForConfirm: true";
-const BLUE: &str = ", {name: pay-blue, replicas: 1, version: \"1\"}";
-
-#[tokio::test(start_paused = true)]
-async fn a_change_that_wants_waves_writes_and_deletes_nothing() {
-    let fleet = Fleet::new(&["bj1", "gz1"], &[(APP, &in_waves(WAVES, "\"1\"", BLUE))]);
-    let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
-
-    // A new version of one podSet, and another that goes.
-    let text = in_waves(WAVES, "\"2\"", "");
-    let revision = fleet.push(&running, "A new version", &[(APP, Some(&text))]).await;
-    let now = running
-        .until("it is refused", |now| {
-            now.revision.as_ref() == Some(&revision)
-                && target(now, "bj1", "default/pay").phase == Phase::Refused
-        })
-        .await;
-    assert_eq!(
-        target(&now, "bj1", "default/pay").detail,
-        "Deployment default/pay-canary: Deployment default/pay-canary changes, and rollouts in waves are not built \
-         yet; remove upgradeType, canaryClusters and needWaitingForConfirm to roll out everywhere at once"
-    );
-    tokio::time::sleep(Duration::from_secs(900)).await;
-    let writes =
-        |line: &String| ["create", "apply", "patch", "update", "delete"].iter().any(|it| line.contains(it));
-    assert_eq!(fleet.counted().into_iter().filter(writes).collect::<Vec<_>>(), Vec::<String>::new());
-    let image = "/spec/template/spec/containers/0/image";
-    let canary =
-        live::get(fleet.cluster("bj1"), "Deployment", "default", "pay-canary").await.expect("pay-canary");
-    assert_eq!(canary.pointer(image), Some(&"registry.example.com/pay:1".into()));
-    assert!(live::get(fleet.cluster("bj1"), "Deployment", "default", "pay-blue").await.is_some());
-
-    // Everywhere at once, as the refusal says.
-    let text = in_waves("", "\"2\"", "");
-    let revision = fleet.push(&running, "At once", &[(APP, Some(&text))]).await;
-    running.converged(&revision).await;
-    let canary =
-        live::get(fleet.cluster("bj1"), "Deployment", "default", "pay-canary").await.expect("pay-canary");
-    assert_eq!(canary.pointer(image), Some(&"registry.example.com/pay:2".into()));
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(live::get(fleet.cluster("bj1"), "Deployment", "default", "pay-blue").await.is_none());
 }

@@ -349,7 +349,51 @@ fn an_observed_generation_may_be_a_text() {
         object("argoproj.io/v1alpha1", "Rollout", json!({}), status)
     };
     check(rollout("1"), "InProgress: generation 2 is not observed yet, the status is of 1");
+    // Before version 1.0 it says no phase.
     check(rollout("2"), "Current");
     // Old versions have a hash there.
     check(rollout("5d4c4f"), "Current");
+}
+
+#[test]
+fn rollout_of_argo_is_over_when_its_steps_are() {
+    let rollout = |spec: Value, status: Value| object("argoproj.io/v1alpha1", "Rollout", spec, status);
+    let pause = json!([{"reason": "CanaryPauseStep", "startTime": "2026-11-26T08:00:00Z"}]);
+    check(rollout(json!({}), json!({"observedGeneration": "2", "phase": "Healthy"})), "Current");
+    check(
+        rollout(json!({}), json!({"observedGeneration": "1", "phase": "Healthy"})),
+        "InProgress: generation 2 is not observed yet, the status is of 1",
+    );
+    let progress = json!({"phase": "Progressing", "message": "more replicas need to be updated"});
+    check(rollout(json!({}), progress), "InProgress: Progressing: more replicas need to be updated");
+    let failed = json!({"phase": "Degraded", "message": "ProgressDeadlineExceeded: it timed out"});
+    check(rollout(json!({}), failed), "Failed: Degraded: ProgressDeadlineExceeded: it timed out");
+    let paused = json!({"phase": "Paused", "message": "CanaryPauseStep", "currentStepIndex": 1, "pauseConditions": pause});
+    check(rollout(json!({}), paused.clone()), "InProgress: paused at step 1: CanaryPauseStep");
+    check(rollout(json!({"paused": true}), paused), "Suspended: the rollout is paused");
+}
+
+#[test]
+fn canary_of_flagger_is_over_when_it_is_promoted() {
+    let canary = |status: Value| object("flagger.app/v1beta1", "Canary", json!({}), status);
+    check(canary(json!({})), "InProgress: Flagger has not seen it yet");
+    for (phase, expected) in [
+        ("Initializing", "InProgress: Initializing"),
+        ("Initialized", "Current"),
+        ("Waiting", "InProgress: Waiting"),
+        ("Progressing", "InProgress: Progressing"),
+        ("WaitingPromotion", "InProgress: WaitingPromotion"),
+        ("Promoting", "InProgress: Promoting"),
+        ("Finalising", "InProgress: Finalising"),
+        ("Succeeded", "Current"),
+        ("Failed", "Failed: Failed"),
+        ("Terminated", "Terminating: Terminated"),
+    ] {
+        check(canary(json!({"phase": phase})), expected);
+    }
+    let conditions = json!([{"type": "Promoted", "status": "False", "message": "Canary analysis failed"}]);
+    check(
+        canary(json!({"phase": "Failed", "conditions": conditions})),
+        "Failed: Failed: Canary analysis failed",
+    );
 }

@@ -1,0 +1,52 @@
+//! Workloads that change step by step within a cluster: `Rollout` of Argo Rollouts, `Canary` of Flagger.
+//!
+//! Each counts as one member of a wave: it is Current when its own steps are over. A pause between two of its steps is not the
+//! end of it, so it is InProgress; only `spec.paused`, which a person sets, is Suspended.
+
+use serde_json::Value;
+
+use super::generic;
+use super::read::{is_true, items, old_status, sentence, text};
+use crate::model::{Health, Status};
+
+/// `argoproj.io` Rollout. Versions before 1.0 say no phase.
+pub fn rollout(object: &Value) -> Health {
+    if let Some(old) = old_status(object, false) {
+        return old;
+    }
+    let message = || text(object, "/status/message").map(sentence).filter(|words| !words.is_empty());
+    let with =
+        |words: &str| message().map_or_else(|| words.to_owned(), |message| format!("{words}: {message}"));
+    if is_true(object, "/spec/paused") {
+        return Health::new(Status::Suspended, "the rollout is paused".to_owned());
+    }
+    if !items(object, "/status/pauseConditions").is_empty() {
+        let step = object.pointer("/status/currentStepIndex").and_then(Value::as_i64);
+        let words = step.map_or_else(|| "paused".to_owned(), |step| format!("paused at step {step}"));
+        return Health::new(Status::InProgress, with(&words));
+    }
+    match text(object, "/status/phase") {
+        Some("Healthy") => Health::current(),
+        Some("Degraded") => Health::new(Status::Failed, with("Degraded")),
+        Some(phase) => Health::new(Status::InProgress, with(&sentence(phase))),
+        None => generic::health(object),
+    }
+}
+
+/// `flagger.app` Canary.
+pub fn canary(object: &Value) -> Health {
+    let phase = text(object, "/status/phase").unwrap_or_default();
+    match phase {
+        "Initialized" | "Succeeded" => Health::current(),
+        "Failed" => {
+            let conditions = items(object, "/status/conditions");
+            let message = conditions.iter().find_map(|condition| text(condition, "/message"));
+            let words = message
+                .map_or_else(|| "Failed".to_owned(), |message| format!("Failed: {}", sentence(message)));
+            Health::new(Status::Failed, words)
+        }
+        "Terminating" | "Terminated" => Health::new(Status::Terminating, phase.to_owned()),
+        "" => Health::new(Status::InProgress, "Flagger has not seen it yet".to_owned()),
+        phase => Health::new(Status::InProgress, sentence(phase)),
+    }
+}
