@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::apps::{AppEntry, UnitEntry};
+use super::apps::AppEntry;
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
@@ -75,7 +75,7 @@ impl World {
             is_open: entry.is_open(),
             waves: decision.map(|decision| decision.waves.clone()).unwrap_or_default(),
             confirmation: decision.and_then(|decision| decision.confirmation.clone()),
-            units: entry.units.iter().map(|(unit, known)| unit_report(entry, unit, known)).collect(),
+            units: entry.units.keys().map(|unit| unit_report(entry, unit)).collect(),
             approvals_unused: of_app.filter(is_unused).map(|approval| approval.name.clone()).collect(),
         }
     }
@@ -213,10 +213,10 @@ impl World {
     }
 }
 
-fn unit_report(entry: &AppEntry, unit: &UnitId, known: &UnitEntry) -> UnitReport {
+fn unit_report(entry: &AppEntry, unit: &UnitId) -> UnitReport {
     let verdict = entry.decision.as_ref().and_then(|decision| decision.units.get(unit));
-    let wave = known.facts.as_ref().and_then(|facts| entry.head.waves.list().get(facts.wave));
-    let facts = known.facts.as_ref();
+    let facts = entry.facts.get(unit);
+    let wave = facts.and_then(|facts| entry.head.waves.list().get(facts.wave));
     let detail = match facts.map(|facts| &facts.condition) {
         Some(Condition::Progressing(because) | Condition::Failed(because)) => because.to_string(),
         Some(Condition::Done) | None => String::new(),

@@ -15,7 +15,7 @@ use crate::model::{
 };
 use crate::report::Phase;
 use crate::rollout::{
-    self, Approved, Basis, Choice, Commit, Condition, Decision, Hold, Input, Policy, Reach, UnitFacts, UnitId,
+    self, Approved, Basis, Choice, Commit, Condition, Decision, Hold, Input, Policy, UnitFacts, UnitId,
 };
 
 impl World {
@@ -61,9 +61,8 @@ impl World {
     /// Takes in what is known of the units that something happened to, and of those that were not looked at yet.
     fn observe_units(&mut self, id: &AppId, touched: &BTreeSet<ClusterName>, now: Timestamp) {
         let Some(entry) = self.apps.get(id) else { return };
-        let is_meant =
-            |(unit, entry): &(&UnitId, &UnitEntry)| entry.facts.is_none() || touched.contains(&unit.cluster);
-        let units: Vec<UnitId> = entry.units.iter().filter(is_meant).map(|(unit, _)| unit.clone()).collect();
+        let touched = touched.iter().flat_map(|cluster| entry.units_on(cluster)).map(|(unit, _)| unit);
+        let units: BTreeSet<UnitId> = touched.chain(&entry.unseen).cloned().collect();
         let clusters: BTreeSet<&ClusterName> = units.iter().map(|unit| &unit.cluster).collect();
         let after: BTreeMap<ClusterName, Option<Hold>> =
             clusters.into_iter().map(|cluster| (cluster.clone(), self.comes_after(entry, cluster))).collect();
@@ -74,7 +73,7 @@ impl World {
             if let (Some(target), Some(cluster)) = (target, clusters.get(&unit.cluster)) {
                 entry.observe(&unit, Seen { target, cluster, now });
             }
-            if let Some(facts) = entry.units.get_mut(&unit).and_then(|unit| unit.facts.as_mut()) {
+            if let Some(facts) = entry.facts.get_mut(&unit) {
                 facts.after = after.get(&unit.cluster).cloned().flatten();
             }
         }
@@ -143,9 +142,8 @@ impl World {
         let past = past.map_or(PastCommit::Unknown, |past| PastCommit::Known(Arc::new(past)));
         entry.commits.insert(revision.clone(), past);
         // What a unit runs may be known by it.
-        for unit in entry.units.values_mut().filter(|unit| matches!(unit.run, Run::Unknown)) {
-            unit.facts = None;
-        }
+        let unknown = entry.units.iter().filter(|(_, unit)| matches!(unit.run, Run::Unknown));
+        entry.unseen.extend(unknown.map(|(id, _)| id.clone()));
         self.apps.mark(app);
     }
 
@@ -155,6 +153,13 @@ impl World {
         let units = entry.into_iter().flat_map(|entry| entry.units_on(&target.cluster));
         let decision = entry.and_then(|entry| entry.decision.as_ref());
         units.filter_map(move |(id, _)| Some((id, decision?.units.get(id)?.hold.as_ref()?)))
+    }
+
+    /// The commits whose rollout is open: they are told about until it is over, however many come after them.
+    pub(super) fn unfinished_commits(&self) -> BTreeSet<Revision> {
+        let open = self.apps.iter().filter(|(_, entry)| entry.is_open());
+        let targets = open.flat_map(|(id, _)| self.targets.of_app(id));
+        targets.map(|(_, target)| target.revision.clone()).collect()
     }
 
     /// A unit of a target that fails while its rollout is open.
@@ -199,10 +204,6 @@ fn changed_clusters(before: Option<&Decision>, now: &Decision) -> BTreeSet<Clust
 impl AppEntry {
     fn decide(&self, now: Timestamp) -> Decision {
         let head_revision = self.revision.clone().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
-        let facts = |(id, unit): (&UnitId, &UnitEntry)| {
-            (id.clone(), unit.facts.clone().unwrap_or_else(|| self.unread(id)))
-        };
-        let units: BTreeMap<UnitId, UnitFacts> = self.units.iter().map(facts).collect();
         let commit = |revision: &Revision| match self.commits.get(revision) {
             Some(PastCommit::Known(past)) => Commit::Known(Arc::clone(&past.facts)),
             Some(PastCommit::Unknown) => Commit::Unknown,
@@ -221,31 +222,13 @@ impl AppEntry {
             digest: self.head.digest,
             head: &self.head.facts,
             head_revision: &head_revision,
-            units: &units,
+            units: &self.facts,
             approvals: &self.approvals,
             refusal: self.refusal.as_ref(),
             commit: &commit,
             position: &position,
             now,
         })
-    }
-
-    /// A unit of a cluster that nothing is known of.
-    fn unread(&self, id: &UnitId) -> UnitFacts {
-        let at_head = self.head.units.get(id);
-        UnitFacts {
-            wave: at_head.map_or(0, |unit| unit.wave),
-            head: self.head.digest,
-            reach: Reach::Unread,
-            is_behind: true,
-            basis: Basis::Loading,
-            condition: Condition::Progressing("not known yet".into()),
-            revision: None,
-            mark: UnitMark::default(),
-            timers: Default::default(),
-            after: None,
-            pin: None,
-        }
     }
 
     /// Gives each unit what was decided. What cannot be given is said in the decision; the answer names commits that have to be read.
@@ -255,14 +238,14 @@ impl AppEntry {
         let ids: Vec<UnitId> = decision.units.keys().cloned().collect();
         for id in ids {
             let Some(verdict) = decision.units.get_mut(&id) else { continue };
-            let facts = self.units.get(&id).and_then(|unit| unit.facts.as_ref());
+            let facts = self.facts.get(&id);
             if facts.is_some_and(|facts| facts.basis == Basis::Loading) {
                 wants.extend(facts.and_then(|facts| facts.revision.clone()));
             }
             match verdict.choice.clone() {
                 Choice::Head => {
-                    if let Some(unit) = self.units.get_mut(&id) {
-                        unit.take_head(now);
+                    if let (Some(unit), Some(facts)) = (self.units.get_mut(&id), self.facts.get(&id)) {
+                        unit.take_head(facts, now);
                     }
                 }
                 Choice::At(revision) => match self.take_back(&id, &revision, now) {
@@ -295,7 +278,7 @@ impl AppEntry {
         let held = self.held_at(id, revision);
         let Some(unit) = self.units.get(id) else { return Ok(()) };
         let previous = unit.mark.previous.as_ref().filter(|previous| previous.revision == *revision);
-        let is_empty = unit.facts.as_ref().is_some_and(|facts| facts.basis == Basis::Empty);
+        let is_empty = self.facts.get(id).is_some_and(|facts| facts.basis == Basis::Empty);
         let Some(held) = held else {
             return Err(Missing::Gone(format!("commit {} does not have it", revision.short())));
         };
@@ -332,14 +315,13 @@ enum Missing {
 
 impl UnitEntry {
     /// It has the head's render from now on.
-    fn take_head(&mut self, now: Timestamp) {
+    fn take_head(&mut self, facts: &UnitFacts, now: Timestamp) {
         if matches!(self.run, Run::Head) {
             return;
         }
-        let facts = self.facts.as_ref();
-        if facts.is_some_and(|facts| facts.is_behind) {
+        if facts.is_behind {
             let ran = match &self.run {
-                Run::Held(held) if facts.is_some_and(|facts| facts.condition == Condition::Done) => {
+                Run::Held(held) if facts.condition == Condition::Done => {
                     Some(Previous { revision: held.revision.clone(), content: held.content })
                 }
                 _ => self.mark.previous.take(),

@@ -316,7 +316,12 @@ impl World {
         };
         self.told.retain(|commit| !newer.contains(commit));
         self.told.splice(0..0, newer);
-        self.told.truncate(load::RECENT);
+        let unfinished = self.unfinished_commits();
+        let mut number = 0;
+        self.told.retain(|commit| {
+            number += 1;
+            number <= load::RECENT || unfinished.contains(commit)
+        });
     }
 
     /// Starts to render the head, for the clusters as they are now. What has not changed is not rendered again.

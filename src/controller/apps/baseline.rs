@@ -11,7 +11,7 @@ use crate::manifest;
 use crate::model::{App, AppId, ClusterName, Digest, Rendered, RenderedObject, Revision};
 use crate::reconcile::History;
 use crate::render::{Discovered, Memory, Render, Renderer, UnitContent, is_run};
-use crate::rollout::{Approved, CommitFacts, UnitId};
+use crate::rollout::{Approved, CommitFacts, UnitFacts, UnitId};
 
 /// An app at an earlier commit.
 #[derive(Debug)]
@@ -40,14 +40,14 @@ impl AppEntry {
             let mut entry = before.remove(id).unwrap_or_default();
             let is_same = old.units.get(id).is_some_and(|known| digest(known) == digest(unit));
             if matches!(entry.run, Run::Head | Run::Unknown) && !is_same {
-                entry.keep(head, id, render(&id.cluster));
+                entry.keep(head, id, render(&id.cluster), self.facts.get(id));
             }
             self.units.insert(id.clone(), entry);
         }
         (self.app, self.approvals) = (app, approvals);
         self.forget_commits();
         // What the facts say is of the head before.
-        self.units.values_mut().for_each(|unit| unit.facts = None);
+        self.forget_facts();
         self.decision = None;
     }
 
@@ -60,20 +60,22 @@ impl AppEntry {
     ) -> Self {
         let mut first = Self::new(app, Arc::clone(head), approvals);
         for (id, entry) in &mut first.units {
-            entry.keep(head, id, render(&id.cluster));
+            entry.keep(head, id, render(&id.cluster), None);
         }
+        first.forget_facts();
         first
     }
 
     /// Only commits that units name are needed again.
     fn forget_commits(&mut self) {
-        let units = &self.units;
+        let (units, facts) = (&self.units, &self.facts);
         self.commits.retain(|revision, _| {
-            units.values().any(|unit| {
-                let previous = unit.mark.previous.as_ref().map(|it| &it.revision);
-                let runs = unit.facts.as_ref().and_then(|facts| facts.revision.as_ref());
-                previous == Some(revision) || runs == Some(revision)
-            })
+            let mut runs = facts.values().filter_map(|facts| facts.revision.as_ref());
+            runs.any(|it| it == revision)
+                || units.values().any(|unit| {
+                    let previous = unit.mark.previous.as_ref().map(|it| &it.revision);
+                    previous == Some(revision)
+                })
         });
     }
 
@@ -104,8 +106,14 @@ fn digest(unit: &HeadUnit) -> Option<Digest> {
 
 impl UnitEntry {
     /// What the unit has from now on is what its target has now.
-    fn keep(&mut self, head: &AppHead, id: &UnitId, render: Option<Arc<Rendered>>) {
-        let is_whole = self.facts.as_ref().is_none_or(|facts| !facts.is_behind);
+    fn keep(
+        &mut self,
+        head: &AppHead,
+        id: &UnitId,
+        render: Option<Arc<Rendered>>,
+        facts: Option<&UnitFacts>,
+    ) {
+        let is_whole = facts.is_none_or(|facts| !facts.is_behind);
         let held = render.and_then(|rendered| {
             let content = content_of(&rendered, head, id);
             let revision = rendered.revision_of(&id.pod_set).clone();

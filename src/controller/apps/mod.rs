@@ -20,7 +20,7 @@ pub use observe::Seen;
 
 use crate::fleet::Target;
 use crate::model::{App, AppId, ClusterName, Digest, ObjectId, Rendered, Revision, Scale, UnitMark};
-use crate::rollout::{Approved, Decision, Refusal, Timers, UnitFacts, UnitId};
+use crate::rollout::{Approved, Basis, Condition, Decision, Reach, Refusal, Timers, UnitFacts, UnitId};
 
 /// The apps in waves.
 #[derive(Debug)]
@@ -68,6 +68,10 @@ pub struct AppEntry {
     /// The head of the repository.
     pub revision: Option<Revision>,
     pub units: BTreeMap<UnitId, UnitEntry>,
+    /// The same units as a decision sees them.
+    pub facts: BTreeMap<UnitId, UnitFacts>,
+    /// Those that nobody has looked at since the head is the head.
+    pub unseen: BTreeSet<UnitId>,
     pub approvals: Vec<Approved>,
     /// The position of each commit in history, the head is 0.
     pub positions: Arc<HashMap<Revision, usize>>,
@@ -95,7 +99,6 @@ pub struct UnitEntry {
     pub timers: Timers,
     /// The numbers of pods that it had last: while a rollout is open they do not fall.
     pub scales: BTreeMap<ObjectId, Scale>,
-    pub facts: Option<UnitFacts>,
 }
 
 impl Default for UnitEntry {
@@ -105,7 +108,6 @@ impl Default for UnitEntry {
             mark: UnitMark::default(),
             timers: Timers::default(),
             scales: BTreeMap::new(),
-            facts: None,
         }
     }
 }
@@ -264,12 +266,15 @@ impl Apps {
 
 impl AppEntry {
     fn new(app: Arc<App>, head: Arc<AppHead>, approvals: Vec<Approved>) -> Self {
-        let units = head.units.keys().map(|id| (id.clone(), UnitEntry::default())).collect();
+        let units: BTreeMap<UnitId, UnitEntry> =
+            head.units.keys().map(|id| (id.clone(), UnitEntry::default())).collect();
         let (commits, positions) = (BTreeMap::new(), Arc::default());
         Self {
             app,
             head,
             revision: None,
+            facts: BTreeMap::new(),
+            unseen: BTreeSet::new(),
             units,
             approvals,
             positions,
@@ -278,6 +283,12 @@ impl AppEntry {
             decision: None,
             deadline: None,
         }
+    }
+
+    /// Looks at every unit anew, before anything is decided.
+    pub fn forget_facts(&mut self) {
+        self.facts = self.head.units.iter().map(|(id, unit)| (id.clone(), unread(unit))).collect();
+        self.unseen = self.head.units.keys().cloned().collect();
     }
 
     /// The units on a cluster.
@@ -306,6 +317,28 @@ impl AppEntry {
     pub fn is_open(&self) -> bool {
         self.decision.as_ref().is_none_or(|decision| decision.is_open)
     }
+}
+
+/// A unit of a cluster that nothing is known of.
+fn unread(unit: &HeadUnit) -> UnitFacts {
+    UnitFacts {
+        wave: unit.wave,
+        head: head_digest(unit),
+        reach: Reach::Unread,
+        is_behind: true,
+        basis: Basis::Loading,
+        condition: Condition::Progressing("not known yet".into()),
+        revision: None,
+        mark: UnitMark::default(),
+        timers: Timers::default(),
+        after: None,
+        pin: unit.pin.clone(),
+    }
+}
+
+/// Of what cannot be rendered, that of nothing.
+fn head_digest(unit: &HeadUnit) -> Digest {
+    unit.content.as_ref().map_or_else(|| Digest::of(b""), |content| content.digest)
 }
 
 /// Before all units on a cluster.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::baseline::content_of;
-use super::{AppEntry, HeadUnit, PastCommit, Run, UnitEntry};
+use super::{AppEntry, HeadUnit, PastCommit, Run, UnitEntry, head_digest};
 use crate::controller::cluster_entry::{ClusterEntry, Reach as ClusterReach};
 use crate::controller::target::TargetEntry;
 use crate::model::{ClusterState, Digest, Live, Observation, Revision, Status, UnitMark};
@@ -55,9 +55,10 @@ impl AppEntry {
         unit.mark = mark;
         let is_done = !is_behind && condition == Condition::Done;
         unit.timers.observe(is_done, counts, seen.now);
-        unit.facts = Some(UnitFacts {
+        self.unseen.remove(id);
+        let facts = UnitFacts {
             wave: at_head.wave,
-            head: at_head.content.as_ref().map_or_else(|| Digest::of(b""), |content| content.digest),
+            head: head_digest(&at_head),
             reach,
             is_behind,
             basis,
@@ -70,7 +71,8 @@ impl AppEntry {
             timers: unit.timers,
             after: None,
             pin: at_head.pin,
-        });
+        };
+        self.facts.insert(id.clone(), facts);
     }
 
     fn run_of(&self, id: &UnitId, unit: &UnitEntry, at_head: &HeadUnit, live: &LiveUnit) -> Run {
