@@ -102,7 +102,10 @@ impl World {
             return (Phase::Degraded, failure);
         }
         match self.holds(id).next() {
-            Some((_, hold)) if phase.is_done() => (Phase::Waiting, hold.to_string()),
+            Some((_, hold)) if phase.is_done() => {
+                let phase = if hold.is_failure() { Phase::Degraded } else { Phase::Waiting };
+                (phase, hold.to_string())
+            }
             _ => (phase, detail),
         }
     }

@@ -90,6 +90,11 @@ impl Hold {
         )
     }
 
+    /// The version will not come unless somebody changes something.
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::RevertFailed { .. })
+    }
+
     /// When it ends by itself.
     pub fn until(&self) -> Option<Timestamp> {
         match self {

@@ -39,3 +39,4 @@ mod shapes;
 #[allow(dead_code, reason = "the benchmark uses more of it")]
 mod support;
 mod sync_waves;
+mod waves;

@@ -83,8 +83,12 @@ impl Scene {
         scene
     }
 
-    /// `tutti.yaml`, with these further lines in its spec.
+    /// `tutti.yaml`, with these further lines in its spec. Rings are waves only where a test says so.
     pub fn write_instance(&self, spec: &str) {
+        self.write_instance_with(spec, "together");
+    }
+
+    pub fn write_instance_with(&self, spec: &str, rollout: &str) {
         let (name, gitea) = (self.name, self.gitea());
         let (url, owner) = (gitea.url(), gitea.user());
         let text = format!(
@@ -94,6 +98,7 @@ metadata: {{name: {name}}}
 spec:
   forge: {{type: gitea, url: '{url}', repository: {owner}/{name}, credentials: {{token: {{env: GITEA_TOKEN}}}}}}
   receivers: [{{name: gitea, type: gitea, secrets: [{{env: HOOK_SECRET}}]}}]
+  defaults: {{rollout: {rollout}}}
   {spec}
 "
         );

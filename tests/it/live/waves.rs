@@ -1,0 +1,220 @@
+//! Rollouts in waves on real servers: what runs where, what waits, and what the commit says.
+
+use serde_json::Value;
+
+use super::support::Scene;
+
+const APP: &str = "apps/web/app.yaml";
+const WORD: &str = "approvals/web.yaml";
+
+/// `test` on the first two clusters, then `prod` on the last two.
+fn rings(gate: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1
+kind: Rings
+metadata: {{name: rings}}
+spec:
+  rings:
+    - {{name: test, clusters: {{matchLabels: {{environment: test}}}}{gate}}}
+    - {{name: prod, clusters: {{matchLabels: {{environment: prod}}}}}}
+"
+    )
+}
+
+fn component(namespace: &str, version: &str, more: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1
+kind: Component
+metadata: {{name: web, namespace: {namespace}}}
+spec:
+  workloadType: Deployment
+  developLanguage: python
+  runType: server
+  image: shop/web:{version}
+  port: 8080
+{more}"
+    )
+}
+
+/// With waves by rings, on all four clusters.
+async fn scene(name: &'static str, gate: &str) -> Option<Scene> {
+    let scene = Scene::new(name, 4).await?;
+    with_rings(&scene, gate);
+    Some(scene)
+}
+
+fn with_rings(scene: &Scene, gate: &str) {
+    scene.write_instance_with("poll: 1s", "rings");
+    scene.worktree.write("rings.yaml", &rings(gate));
+}
+
+/// What a cluster runs of a Deployment: its version and its number of replicas.
+async fn runs(scene: &Scene, cluster: usize, name: &str) -> String {
+    let Ok(found) = scene.object(scene.cluster(cluster), "deployments", name).await else {
+        return "-".to_owned();
+    };
+    let image = found["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+    let replicas = found["spec"]["replicas"].as_i64().unwrap_or_default();
+    format!("{} x{replicas}", image.rsplit(':').next().unwrap_or_default())
+}
+
+async fn all_run(scene: &Scene, name: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for cluster in 0..scene.clusters().len() {
+        all.push(runs(scene, cluster, name).await);
+    }
+    all
+}
+
+async fn come_to(scene: &Scene, name: &str, expected: &[&str]) {
+    scene
+        .eventually(&format!("{name} runs as {expected:?}"), async || {
+            let found = all_run(scene, name).await;
+            if found == expected { Ok(()) } else { Err(format!("{found:?}")) }
+        })
+        .await;
+}
+
+/// Nothing changes for so long.
+async fn stays(scene: &Scene, name: &str, expected: &[&str]) {
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    assert_eq!(all_run(scene, name).await, expected);
+}
+
+/// What a look at the clusters says of the rollout of an app.
+async fn rollout(scene: &Scene, app: &str) -> Value {
+    let ended = scene.run(&scene.arguments(&["get"], &["-o", "json"])).await;
+    let all: Value = serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr));
+    let mut rollouts = all["rollouts"].as_array().into_iter().flatten();
+    let wanted = format!("{}/{app}", scene.name());
+    rollouts
+        .find(|it| it["app"] == wanted.as_str())
+        .cloned()
+        .unwrap_or_else(|| panic!("no rollout of {wanted}: {all}"))
+}
+
+/// Confirms what waits, and says through which wave.
+async fn confirm(scene: &Scene, app: &str) -> String {
+    let asked = scene
+        .eventually("a person is asked", async || {
+            let rollout = rollout(scene, app).await;
+            let asked = rollout["confirmation"].clone();
+            if asked.is_null() { Err(rollout.to_string()) } else { Ok(asked) }
+        })
+        .await;
+    let (digest, through) =
+        (asked["digest"].as_str().expect("a digest"), asked["through"].as_str().expect("a wave"));
+    let namespace = scene.name();
+    let text = format!(
+        "apiVersion: tutti.dev/v1alpha1
+kind: Approval
+metadata: {{name: web}}
+spec: {{app: {namespace}/{app}, action: rollout, digest: {digest}, through: {through}}}
+"
+    );
+    scene.worktree.write(WORD, &text);
+    scene.worktree.publish("confirmed");
+    through.to_owned()
+}
+
+#[tokio::test]
+async fn crashing_image_stops_in_the_first_wave() {
+    let Some(scene) = scene("waves-crash", "").await else { return };
+    scene.worktree.write(APP, &component(scene.name(), "1.0", ""));
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    come_to(&scene, "web", &["1.0 x2", "1.0 x2", "1.0 x2", "1.0 x2"]).await;
+
+    scene.worktree.write(APP, &component(scene.name(), "broken-1", ""));
+    let bad = scene.worktree.publish("an image that nobody has");
+    scene.told(&bad, "deploy/test", "failure", &["ImagePullBackOff", "web-"]).await;
+    scene.told(&bad, "deploy/prod", "pending", &["0/2 healthy", "waits for wave test", "0/2 done"]).await;
+    let held = ["broken-1 x2", "broken-1 x2", "1.0 x2", "1.0 x2"];
+    stays(&scene, "web", &held).await;
+
+    // What is held is repaired as it was.
+    let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"shop/web:9"}]}}}}"#;
+    let namespace = ["-n", scene.name()];
+    let edit = [&["patch", "deployments", "web", "--patch", image], &namespace[..]].concat();
+    scene.cluster(2).kubectl(&edit).await.expect("an edit");
+    let delete = [&["delete", "deployments", "web"], &namespace[..]].concat();
+    scene.cluster(3).kubectl(&delete).await.expect("a delete");
+    come_to(&scene, "web", &held).await;
+
+    // Back, without gates.
+    let back = scene.worktree.revert();
+    scene.worktree.push();
+    scene.succeeded(&back).await;
+    come_to(&scene, "web", &["1.0 x2", "1.0 x2", "1.0 x2", "1.0 x2"]).await;
+}
+
+#[tokio::test]
+async fn failed_version_is_taken_back_and_does_not_begin_again() {
+    let Some(scene) = scene("waves-revert", "").await else { return };
+    let strategy = "  updateStrategy: {onFailure: revert, progressDeadline: 10s}\n";
+    scene.worktree.write(APP, &component(scene.name(), "1.0", strategy));
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    scene.worktree.write(APP, &component(scene.name(), "broken-1", strategy));
+    let bad = scene.worktree.publish("an image that nobody has");
+    scene.told(&bad, "deploy/test", "failure", &["taken back"]).await;
+    let back = ["1.0 x2", "1.0 x2", "1.0 x2", "1.0 x2"];
+    come_to(&scene, "web", &back).await;
+    stays(&scene, "web", &back).await;
+    // Nor in another process.
+    scene.kill();
+    scene.start(&[]).await;
+    scene.told(&bad, "deploy/test", "failure", &["taken back"]).await;
+    stays(&scene, "web", &back).await;
+    // Another version starts.
+    scene.worktree.write(APP, &component(scene.name(), "1.1", strategy));
+    let good = scene.worktree.publish("web 1.1");
+    scene.succeeded(&good).await;
+    come_to(&scene, "web", &["1.1 x2", "1.1 x2", "1.1 x2", "1.1 x2"]).await;
+}
+
+#[tokio::test]
+async fn soak_and_scale_and_second_commit_in_mid_rollout() {
+    let Some(scene) = scene("waves-soak", ", soak: 15s").await else { return };
+    scene.worktree.write(APP, &component(scene.name(), "1.0", "  replicas: 1\n"));
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    scene.worktree.write(APP, &component(scene.name(), "1.1", "  replicas: 2\n"));
+    let second = scene.worktree.publish("web 1.1");
+    // The number at once, the version by waves.
+    come_to(&scene, "web", &["1.1 x2", "1.1 x2", "1.0 x2", "1.0 x2"]).await;
+    scene.told(&second, "deploy/prod", "pending", &["wave test is done"]).await;
+    // A second commit in mid-rollout takes over where the first one is.
+    scene.worktree.write(APP, &component(scene.name(), "1.2", "  replicas: 2\n"));
+    let third = scene.worktree.publish("web 1.2");
+    come_to(&scene, "web", &["1.2 x2", "1.2 x2", "1.0 x2", "1.0 x2"]).await;
+    scene.told(&second, "deploy/prod", "skipped", &["superseded"]).await;
+    scene.succeeded(&third).await;
+    come_to(&scene, "web", &["1.2 x2", "1.2 x2", "1.2 x2", "1.2 x2"]).await;
+}
+
+#[tokio::test]
+async fn confirmation_outlives_a_restart_beside_an_offline_cluster() {
+    let Some(scene) = Scene::alone("waves-outage").await else { return };
+    with_rings(&scene, ", confirm: true");
+    scene.worktree.write(APP, &component(scene.name(), "1.0", ""));
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    // One of prod is away at its turn.
+    scene.cluster(3).stop_server();
+    scene.worktree.write(APP, &component(scene.name(), "1.1", ""));
+    let second = scene.worktree.publish("web 1.1");
+    scene.told(&second, "deploy/test", "success", &[]).await;
+    assert_eq!(confirm(&scene, "web").await, "prod");
+    scene.kill();
+    scene.start(&[]).await;
+    scene.ready(scene.cluster(2), "web", "shop/web:1.1", 2).await;
+    scene.cluster(3).start_server().await.expect("a server that starts again");
+    scene.succeeded(&second).await;
+    come_to(&scene, "web", &["1.1 x2", "1.1 x2", "1.1 x2", "1.1 x2"]).await;
+}
