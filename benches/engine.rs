@@ -18,19 +18,22 @@ mod scale;
 #[allow(dead_code, unused_imports, reason = "the tests use more of it")]
 #[path = "../tests/it/support/mod.rs"]
 mod support;
+#[path = "engine/waves.rs"]
+mod waves;
 
-const PARTS: [(&str, fn()); 4] = [
+const PARTS: [(&str, fn()); 5] = [
     ("counted", counted::counted),
     ("growth", growth::growth),
     ("scale", scale::scale),
     ("hanging", hanging::hanging),
+    ("waves", waves::waves),
 ];
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     if let [name] = wanted.as_slice() {
         let (_, part) =
-            PARTS.iter().find(|(part, _)| part == name).expect("counted, growth, scale or hanging");
+            PARTS.iter().find(|(part, _)| part == name).expect("counted, growth, scale, hanging or waves");
         part();
         return goals::check();
     }
