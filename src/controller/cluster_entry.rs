@@ -370,6 +370,17 @@ impl ClusterEntry {
         }
     }
 
+    /// One app shall be something else here from now on; whether that has a kind that was not rendered here before.
+    pub fn take_render(&mut self, app: &str, rendered: &Arc<Rendered>) -> bool {
+        let (objects, has_new_kinds) = self.wanted.choose(app, rendered);
+        for id in &objects {
+            if self.observation.objects.get(id).is_some_and(|live| *live.app == *app) {
+                self.compare(id, None);
+            }
+        }
+        has_new_kinds
+    }
+
     /// What a lookup by name found.
     pub fn note(&mut self, id: &ObjectId, found: &Found) {
         if matches!(found, Found::Ours(live) if self.has_left(id, live)) {

@@ -102,13 +102,13 @@ impl World {
         let effective = entry.effective(&target.cluster, &Arc::clone(head), &cluster.observation);
         let is_undecided = effective.is_undecided;
         let Some(known) = self.targets.get_mut(target) else { return };
-        let is_other = known.choose(effective.rendered, is_undecided);
+        let is_other = known.choose(Arc::clone(&effective.rendered), is_undecided);
         if is_other {
             self.in_flight.cancel(target);
-            self.take_wanted(&target.cluster);
-            if self.relate(&target.cluster) {
-                self.look_at_all(&target.cluster);
-            }
+        }
+        let cluster = self.clusters.get_mut(&target.cluster);
+        if cluster.is_some_and(|it| it.take_render(&target.app.to_string(), &effective.rendered)) {
+            self.watch_rendered(&target.cluster);
         }
         self.changed = true;
         if let Some(known) = self.targets.get_mut(target) {
@@ -326,6 +326,7 @@ impl UnitEntry {
                 }
                 _ => self.mark.previous.take(),
             };
+            self.skips_hooks = facts.goes_back();
             self.mark = UnitMark { since: Some(now), previous: ran, refused: None };
             self.timers.reset();
         }

@@ -46,6 +46,25 @@ impl Wanted {
         self.by_app.values().map(|(_, head)| &**head)
     }
 
+    /// An app shall be something else here from now on, and its head stays. The objects that this may concern; and whether one of
+    /// them is of a kind that nobody rendered here before.
+    pub fn choose(&mut self, app: &str, rendered: &Arc<Rendered>) -> (BTreeSet<ObjectId>, bool) {
+        let Some((now, head)) = self.by_app.get_mut(app) else { return (BTreeSet::new(), false) };
+        let before = std::mem::replace(now, Arc::clone(rendered));
+        let is_of_head = |it: &Rendered| Arc::ptr_eq(&it.objects, &head.objects);
+        if !is_of_head(&before) || !is_of_head(rendered) {
+            self.ids.take();
+        }
+        let kinds = self.kinds.len();
+        for object in rendered.objects.iter() {
+            if !self.kinds.contains(&object.kind) {
+                self.kinds.insert(object.kind.clone());
+            }
+        }
+        let objects = before.objects.iter().chain(&*rendered.objects).map(|object| object.id.clone());
+        (objects.collect(), self.kinds.len() > kinds)
+    }
+
     /// The object as the app that is said to have applied it renders it here.
     pub fn get(&self, app: &str, id: &ObjectId) -> Option<&RenderedObject> {
         self.by_app.get(app)?.0.object(id)

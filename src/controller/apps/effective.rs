@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::baseline::objects_of;
 use super::{AppEntry, Held, Run, UnitEntry};
 use crate::model::{ClusterName, ObjectId, Observation, Rendered, RenderedObject, Scale, Scaler, UnitRender};
+use crate::render::is_run;
 use crate::rollout::{Choice, UnitId};
 
 /// What a target has from now on.
@@ -70,7 +71,10 @@ impl AppEntry {
         head: &Rendered,
         seen: &Observation,
     ) -> Vec<RenderedObject> {
-        let of_head = || head.objects.iter().filter(|object| head.unit_of(object) == &*id.pod_set);
+        let is_skipped = |object: &RenderedObject| unit.skips_hooks && is_run(object);
+        let is_of_unit =
+            |object: &&RenderedObject| head.unit_of(object) == &*id.pod_set && !is_skipped(object);
+        let of_head = || head.objects.iter().filter(is_of_unit);
         match (choice, &unit.run) {
             // It is looked at as what it may become.
             (None | Some(Choice::Undecided), _) => of_head().cloned().collect(),

@@ -97,6 +97,8 @@ pub struct UnitEntry {
     /// What its objects say, or shall say.
     pub mark: UnitMark,
     pub timers: Timers,
+    /// It went back to what it ran before: its hooks ran then.
+    pub skips_hooks: bool,
     /// The numbers of pods that it had last: while a rollout is open they do not fall.
     pub scales: BTreeMap<ObjectId, Scale>,
 }
@@ -107,6 +109,7 @@ impl Default for UnitEntry {
             run: Run::Unknown,
             mark: UnitMark::default(),
             timers: Timers::default(),
+            skips_hooks: false,
             scales: BTreeMap::new(),
         }
     }
