@@ -83,7 +83,7 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Takes in what is known now. `counts`: the time counts towards a deadline: the app is not paused, and the cluster answers.
+    /// Takes in what is known now. `is_done`: [`UnitFacts::is_well`]. `counts`: the time counts towards a deadline: the app is not paused, and the cluster answers.
     pub fn observe(&mut self, is_done: bool, counts: bool, now: Timestamp) {
         self.done_since = if is_done { self.done_since.or(Some(now)) } else { None };
         self.undone_since = if is_done || !counts { None } else { self.undone_since.or(Some(now)) };
@@ -99,14 +99,15 @@ impl Timers {
 pub struct UnitFacts {
     /// Position of its wave.
     pub wave: usize,
-    /// What the head makes of it.
+    /// What the head makes of it on its cluster; of the kind that `mark.previous` names.
     pub head: Digest,
     pub reach: Reach,
     /// An object that the head renders is missing, or has other content.
     pub is_behind: bool,
     pub basis: Basis,
     pub condition: Condition,
-    /// The newest commit that its objects were applied from.
+    /// The newest commit that its objects took their content from. A repair or another scale does not change it: it says how old
+    /// an Approval may be.
     pub revision: Option<Revision>,
     /// From the annotations of its objects.
     pub mark: UnitMark,
@@ -121,6 +122,11 @@ impl UnitFacts {
     /// The head's content, and well: what a wave waits for.
     pub fn is_done(&self) -> bool {
         !self.is_behind && self.condition == Condition::Done
+    }
+
+    /// Well with what it has: with the head's content where it has begun that, else with its own. What its timers count.
+    pub fn is_well(&self) -> bool {
+        self.condition == Condition::Done && !(self.has_begun() && self.is_behind)
     }
 
     pub fn is_ready(&self) -> bool {

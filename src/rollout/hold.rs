@@ -22,7 +22,7 @@ pub enum Hold {
     },
     /// What the cluster holds, or what the unit runs, is not known yet.
     Unread,
-    /// Not all clusters of the app were read: this is a first installation, perhaps.
+    /// Not all clusters of the app were read: the version may have failed there, or this is a first installation.
     ClusterUnread { cluster: UnitId },
     /// An earlier wave is not done.
     Wave {
@@ -66,10 +66,13 @@ pub enum Hold {
     },
     /// The ring before has not finished this version.
     Pin { ring: String, version: String, through: String, digest: Digest },
-    /// The commit that it runs cannot be read any more: it is left as it is.
+    /// Nobody knows what it runs: it is left as it is. Its gates go on.
     Frozen {
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
+        /// What it waits for beside.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waits: Option<Box<Self>>,
     },
 }
 
@@ -78,10 +81,18 @@ fn as_text<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::
 }
 
 impl Hold {
+    /// What the unit waits for, whatever is known of what it runs.
+    pub fn gate(&self) -> &Self {
+        match self {
+            Self::Frozen { waits: Some(waits), .. } => waits,
+            _ => self,
+        }
+    }
+
     /// Only a person ends it.
     pub fn waits_for_a_person(&self) -> bool {
         matches!(
-            self,
+            self.gate(),
             Self::Confirmation { .. }
                 | Self::Pin { .. }
                 | Self::Refused { .. }
@@ -97,7 +108,7 @@ impl Hold {
 
     /// When it ends by itself.
     pub fn until(&self) -> Option<Timestamp> {
-        match self {
+        match self.gate() {
             Self::Soak { until, .. } => Some(*until),
             _ => None,
         }
@@ -110,28 +121,22 @@ impl fmt::Display for Hold {
             Self::Paused => f.write_str("the app is paused"),
             Self::LeftOut { because } => write!(f, "left out: {because}"),
             Self::Unread => f.write_str("not known yet what runs here"),
-            Self::ClusterUnread { cluster } => {
-                write!(f, "waits until cluster {} was read", cluster.cluster)
-            }
+            Self::ClusterUnread { cluster } => write!(f, "waits until {} was read", cluster.cluster),
             Self::Wave { wave, done, of, unit, because } => {
-                write!(f, "waits for wave {wave}, {done}/{of} done, {unit}: {because}")
+                write!(f, "{done}/{of} of wave {wave} done, {unit}: {because}")
             }
             Self::WaveLeftOut { wave, because } => {
-                write!(f, "waits for wave {wave}, of which every cluster is left out: {because}")
+                write!(f, "every cluster of wave {wave} is left out: {because}")
             }
             Self::Soak { wave, until } => {
-                write!(f, "wave {wave} is done, the next opens at {}", until.strftime("%H:%M:%S UTC"))
+                write!(f, "wave {wave} is done, the next opens at {}", until.strftime("%F %H:%M:%S UTC"))
             }
             Self::Confirmation { after, through, digest } => {
                 write!(f, "wave {after} is done, wave {through} waits for confirmation of {}", digest.short())
             }
-            Self::Concurrency { wave, limit } => {
-                write!(f, "wave {wave} changes {limit} at a time")
-            }
+            Self::Concurrency { wave, limit } => write!(f, "{limit} at a time in wave {wave}"),
             Self::Stopped { unit, because } => write!(f, "stopped, {unit} failed: {because}"),
-            Self::Refused { digest } => {
-                write!(f, "version {} failed and was taken back", digest.short())
-            }
+            Self::Refused { digest } => write!(f, "version {} failed and was taken back", digest.short()),
             Self::RevertFailed { because } => write!(f, "RevertFailed: {because}"),
             Self::After { app, because } => write!(f, "comes after {app}: {because}"),
             Self::Pin { ring, version, digest, .. } => write!(
@@ -139,9 +144,8 @@ impl fmt::Display for Hold {
                 "ring {ring} has not finished {version}, waits for it or for confirmation of {}",
                 digest.short()
             ),
-            Self::Frozen { because } => {
-                write!(f, "left as it is, as it is not known what runs here: {because}")
-            }
+            Self::Frozen { because, waits: None } => write!(f, "frozen, left as it is: {because}"),
+            Self::Frozen { because, waits: Some(waits) } => write!(f, "frozen, {waits}; {because}"),
         }
     }
 }

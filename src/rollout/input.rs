@@ -19,10 +19,10 @@ pub struct Policy {
     pub paused: bool,
 }
 
-/// What the app is at a commit, from Git alone.
+/// What the app is at a commit, from Git alone: contents are compared with those of other commits, never with what a cluster has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitFacts {
-    /// The contents of all units of each wave, by position; equal ones count once.
+    /// The contents of all units of each wave, by its position at the head; equal ones count once.
     pub waves: Vec<Digest>,
     pub units: BTreeMap<UnitId, Digest>,
     /// The versions that pins say.

@@ -7,10 +7,17 @@
 //! [`decide()`] answers for one app over all its clusters. It needs what is known of each unit ([`UnitFacts`]) and of the commits
 //! that units run ([`CommitFacts`]), and visits the units of this app only. Never does IO, never reads a clock.
 
+mod baseline;
 mod decide;
 mod facts;
+mod gates;
+mod history;
 mod hold;
 mod input;
+mod pin;
+mod refusal;
+mod report;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod wave;

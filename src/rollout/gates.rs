@@ -1,0 +1,244 @@
+//! What stands between a unit that is behind and the head's content.
+//!
+//! Most of it is the same for all units of a wave that run the same commit, and is computed once for them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::history::History;
+use super::survey::{Survey, Unit};
+use super::{Basis, Commit, Condition, Hold, Input, Reach};
+use crate::model::{Digest, Revision};
+
+pub(super) struct Gates<'a> {
+    pub(super) input: &'a Input<'a>,
+    pub(super) survey: &'a Survey<'a>,
+    pub(super) history: &'a History<'a>,
+    /// By the commit that units run, and their wave.
+    holds: RefCell<BTreeMap<(Option<Revision>, usize), Option<Hold>>>,
+    /// By the commit that units run.
+    stopped: RefCell<BTreeMap<Option<Revision>, Option<Hold>>>,
+    last_begun: RefCell<BTreeMap<Option<Revision>, Option<usize>>>,
+    lacking: RefCell<BTreeMap<(Option<Revision>, usize), Option<Hold>>>,
+    pub(super) rings: RefCell<BTreeMap<(Revision, usize, Arc<str>), Option<Hold>>>,
+    pub(super) moved: RefCell<BTreeMap<(Revision, usize), bool>>,
+}
+
+/// The commit that a unit runs.
+pub(super) struct Runs {
+    pub revision: Option<Revision>,
+    pub commit: Commit,
+}
+
+impl<'a> Gates<'a> {
+    pub fn new(input: &'a Input<'a>, survey: &'a Survey<'a>, history: &'a History<'a>) -> Self {
+        Self {
+            input,
+            survey,
+            history,
+            holds: RefCell::default(),
+            stopped: RefCell::default(),
+            last_begun: RefCell::default(),
+            lacking: RefCell::default(),
+            rings: RefCell::default(),
+            moved: RefCell::default(),
+        }
+    }
+
+    /// Why a unit that is behind does not advance. `baseline`: what it would have instead, where that is not what it runs.
+    pub fn hold(&self, wave: usize, unit: &Unit<'_>, baseline: Option<&Revision>) -> Option<Hold> {
+        if let Some(after) = &unit.facts.after {
+            return Some(after.clone());
+        }
+        // A unit there may have failed with this version, or be marked as taken back from it.
+        if let Some(unread) = self.survey.unread {
+            return Some(Hold::ClusterUnread { cluster: unread.clone() });
+        }
+        let revision = match unit.facts.basis {
+            Basis::Other(_) => unit.facts.revision.clone(),
+            _ => None,
+        };
+        let commit = revision.as_ref().map_or(Commit::Unknown, |revision| self.history.commit(revision));
+        if commit == Commit::Loading {
+            return Some(Hold::Unread);
+        }
+        let runs = Runs { revision, commit };
+        let before = match &unit.facts.basis {
+            Basis::Other(_) => unit.facts.revision.as_ref(),
+            Basis::Half => unit.facts.mark.previous.as_ref().map(|previous| &previous.revision),
+            _ => baseline,
+        };
+        match self.moves_pin(wave, unit, before) {
+            PinMove::Alone(hold) => hold,
+            PinMove::Beside(hold) => self.remembered_of_waves(wave, &runs).or(hold),
+            PinMove::None => self.remembered_of_waves(wave, &runs),
+        }
+    }
+
+    fn remembered_of_waves(&self, wave: usize, runs: &Runs) -> Option<Hold> {
+        remembered(&self.holds, (runs.revision.clone(), wave), || self.of_waves(wave, runs))
+    }
+
+    fn of_waves(&self, wave: usize, runs: &Runs) -> Option<Hold> {
+        let stopped = remembered(&self.stopped, runs.revision.clone(), || self.stopped(0, runs));
+        if stopped.is_some() {
+            return stopped;
+        }
+        let asked = self.asked(wave, runs);
+        let lacking = |wave: &usize| {
+            remembered(&self.lacking, (runs.revision.clone(), *wave), || self.lacking(*wave, runs))
+        };
+        asked.iter().find_map(lacking).or_else(|| self.passage(&asked, wave, runs))
+    }
+
+    /// The earlier waves that the head changes for what runs that commit.
+    pub(super) fn asked(&self, wave: usize, runs: &Runs) -> Vec<usize> {
+        let is_asked = |wave: &usize| match &runs.commit {
+            Commit::Known(commit) => commit.waves.get(*wave) != self.input.head.waves.get(*wave),
+            Commit::Loading | Commit::Unknown => true,
+        };
+        (0..wave).filter(|wave| !self.survey.waves[*wave].is_empty()).filter(is_asked).collect()
+    }
+
+    /// Units of a wave that fail, and that changed since a commit.
+    fn failed(&self, wave: usize, runs: &Runs) -> impl Iterator<Item = usize> {
+        let of_wave = &self.survey.waves[wave];
+        let is_of_change = |number: &usize| {
+            runs.revision.is_none() || self.history.differs(of_wave.units[*number].id, &runs.commit)
+        };
+        of_wave.failed.iter().copied().filter(is_of_change)
+    }
+
+    /// A unit of a wave, or of a later one, that changed since a commit has failed, and so many may not.
+    pub(super) fn stopped(&self, from: usize, runs: &Runs) -> Option<Hold> {
+        (from..self.survey.waves.len()).find_map(|wave| {
+            let mut failed = self.failed(wave, runs);
+            let first = failed.next()?;
+            let unit = &self.survey.waves[wave].units[first];
+            let because = unit.failure.clone()?;
+            self.survey
+                .exceeds(wave, failed.count() + 1)
+                .then(|| Hold::Stopped { unit: unit.id.clone(), because })
+        })
+    }
+
+    /// What an earlier wave lacks to be done.
+    fn lacking(&self, wave: usize, runs: &Runs) -> Option<Hold> {
+        let of_wave = &self.survey.waves[wave];
+        let name = || of_wave.name.to_owned();
+        if of_wave.taking_part == 0 {
+            let Reach::LeftOut(because) = &of_wave.units.first()?.facts.reach else { return None };
+            let hold = Hold::WaveLeftOut { wave: name(), because: Arc::clone(because) };
+            return (!self.has_begun_after(wave, runs)).then_some(hold);
+        }
+        let mut first = of_wave.first_undone?;
+        let mut done = of_wave.done;
+        let failed: Vec<usize> = self.failed(wave, runs).collect();
+        if !failed.is_empty() && !self.survey.exceeds(wave, failed.len()) {
+            // So many may fail.
+            done += failed.len();
+            let is_undone = |number: &usize| {
+                let unit = &of_wave.units[*number];
+                !unit.facts.is_left_out() && !unit.is_done() && failed.binary_search(number).is_err()
+            };
+            first = (first..of_wave.units.len()).find(is_undone)?;
+        }
+        let unit = &of_wave.units[first];
+        let because = match (&unit.facts.reach, &unit.facts.condition) {
+            (Reach::Unread, _) => "not known yet what runs there".into(),
+            _ if !unit.facts.has_begun() && unit.facts.is_behind => "not at this version yet".into(),
+            (_, Condition::Progressing(because) | Condition::Failed(because)) => Arc::clone(because),
+            (_, Condition::Done) => "not at this version yet".into(),
+        };
+        Some(Hold::Wave { wave: name(), done, of: of_wave.taking_part, unit: unit.id.clone(), because })
+    }
+
+    /// A unit of a later wave changed already since a commit, so the wave had its time.
+    pub(super) fn has_begun_after(&self, wave: usize, runs: &Runs) -> bool {
+        let last = remembered(&self.last_begun, runs.revision.clone(), || self.last_begun(runs));
+        last.is_some_and(|last| last > wave)
+    }
+
+    /// The last wave of which a unit changed since a commit.
+    fn last_begun(&self, runs: &Runs) -> Option<usize> {
+        let Commit::Known(commit) = &runs.commit else { return None };
+        let is_changed = |wave: &usize| commit.waves.get(*wave) != self.input.head.waves.get(*wave);
+        (0..self.survey.waves.len()).rev().filter(is_changed).find(|wave| {
+            self.survey.waves[*wave].units.iter().any(|unit| {
+                let has_it = unit.facts.has_begun() && !unit.facts.is_left_out();
+                has_it && self.history.differs(unit.id, &runs.commit)
+            })
+        })
+    }
+
+    /// What stands between earlier waves that are done and a wave.
+    fn passage(&self, asked: &[usize], wave: usize, runs: &Runs) -> Option<Hold> {
+        let soaks = asked.iter().find_map(|asked| {
+            let of_wave = &self.survey.waves[*asked];
+            self.soak(*asked, of_wave.done_since, runs)
+        });
+        if soaks.is_some() {
+            return soaks;
+        }
+        let after = asked.iter().rev().find(|wave| self.survey.waves[**wave].limits.confirm)?;
+        let passed = asked.iter().filter_map(|wave| self.survey.waves[*wave].newest).min();
+        let digest = self.input.digest;
+        (!self.is_confirmed(wave, digest, passed)).then(|| self.confirmation(*after, wave, digest))
+    }
+
+    /// The time that must pass after a wave, from when it was done.
+    pub(super) fn soak(&self, wave: usize, since: Option<Timestamp>, runs: &Runs) -> Option<Hold> {
+        let of_wave = &self.survey.waves[wave];
+        let soak = of_wave.limits.soak.filter(|_| !self.has_begun_after(wave, runs))?;
+        let since = since.unwrap_or(self.input.now);
+        let until = SignedDuration::try_from(soak).ok().and_then(|soak| since.checked_add(soak).ok())?;
+        (self.input.now < until).then(|| Hold::Soak { wave: of_wave.name.to_owned(), until })
+    }
+
+    pub(super) fn confirmation(&self, after: usize, wave: usize, digest: Digest) -> Hold {
+        let name = |wave: usize| self.survey.waves[wave].name.to_owned();
+        Hold::Confirmation { after: name(after), through: name(self.opens_through(wave)), digest }
+    }
+
+    /// A person said so, after the waves that it passes had this version. `passed`: the newest commit of theirs.
+    pub(super) fn is_confirmed(&self, wave: usize, digest: Digest, passed: Option<usize>) -> bool {
+        self.input.approvals.iter().any(|approved| {
+            let is_newer = approved.at.is_some_and(|at| passed.is_none_or(|passed| at <= passed));
+            approved.through.is_some_and(|through| through >= wave) && approved.digest == digest && is_newer
+        })
+    }
+
+    /// The last wave that opens with this one before the next one that asks for confirmation.
+    fn opens_through(&self, wave: usize) -> usize {
+        let waves = &self.survey.waves;
+        let is_last = |wave: &usize| waves[*wave].limits.confirm && !waves[*wave].is_empty();
+        let last = (wave..waves.len()).find(is_last).unwrap_or(waves.len() - 1);
+        (wave..=last).rev().find(|wave| waves[*wave].is_waiting).unwrap_or(wave)
+    }
+}
+
+/// Whether a unit gets another version by its pin.
+pub(super) enum PinMove {
+    None,
+    /// By nothing else: what holds it.
+    Alone(Option<Hold>),
+    /// Earlier waves change too.
+    Beside(Option<Hold>),
+}
+
+/// The answer for a key, computed at the first question.
+pub(super) fn remembered<K: Ord, T: Clone>(
+    memory: &RefCell<BTreeMap<K, T>>,
+    key: K,
+    compute: impl FnOnce() -> T,
+) -> T {
+    if let Some(known) = memory.borrow().get(&key) {
+        return known.clone();
+    }
+    let answer = compute();
+    memory.borrow_mut().insert(key, answer.clone());
+    answer
+}

@@ -1,0 +1,68 @@
+//! The commits that units name, each looked up once for a decision.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Commit, Input, UnitId};
+use crate::model::Revision;
+
+pub(super) struct History<'a> {
+    input: &'a Input<'a>,
+    commits: RefCell<BTreeMap<Revision, Commit>>,
+    positions: RefCell<BTreeMap<Revision, Option<usize>>>,
+    /// Commits that are being read.
+    loading: RefCell<BTreeSet<Revision>>,
+}
+
+impl<'a> History<'a> {
+    pub fn new(input: &'a Input<'a>) -> Self {
+        Self {
+            input,
+            commits: RefCell::default(),
+            positions: RefCell::default(),
+            loading: RefCell::default(),
+        }
+    }
+
+    pub fn commit(&self, revision: &Revision) -> Commit {
+        if let Some(known) = self.commits.borrow().get(revision) {
+            return known.clone();
+        }
+        let commit = (self.input.commit)(revision);
+        if commit == Commit::Loading {
+            self.loading.borrow_mut().insert(revision.clone());
+        }
+        self.commits.borrow_mut().insert(revision.clone(), commit.clone());
+        commit
+    }
+
+    /// The head is 0; `None`: it is older than all that is known.
+    pub fn position(&self, revision: &Revision) -> Option<usize> {
+        if let Some(known) = self.positions.borrow().get(revision) {
+            return *known;
+        }
+        let position = (self.input.position)(revision);
+        self.positions.borrow_mut().insert(revision.clone(), position);
+        position
+    }
+
+    /// Whether the head gives a unit other content than a commit. An unknown commit counts as other content.
+    pub fn differs(&self, id: &UnitId, commit: &Commit) -> bool {
+        match commit {
+            Commit::Known(commit) => commit.units.get(id) != self.input.head.units.get(id),
+            Commit::Loading | Commit::Unknown => true,
+        }
+    }
+
+    pub fn into_wanted(self) -> BTreeSet<Revision> {
+        self.loading.into_inner()
+    }
+}
+
+/// The newest of some commits; those of equal age by name.
+pub(super) fn newest<'r>(
+    history: &History<'_>,
+    revisions: impl Iterator<Item = &'r Revision>,
+) -> Option<&'r Revision> {
+    revisions.min_by_key(|revision| (history.position(revision).unwrap_or(usize::MAX), *revision))
+}

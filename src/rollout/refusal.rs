@@ -1,0 +1,128 @@
+//! A version that is taken back: which one, and what its units go back to.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::history::History;
+use super::survey::{Survey, Unit};
+use super::{Commit, Condition, Input, Refusal, UnitFacts};
+use crate::model::{OnFailure, Revision};
+
+/// What is taken back: by this process before, by an earlier one, or from now on.
+pub(super) fn find(input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>) -> Option<Refusal> {
+    let digest = input.digest;
+    let is_in_force =
+        |refusal: &Refusal| refusal.digest == digest && !is_retried(input, &refusal.head, history);
+    let marked = input.units.values().filter_map(|unit| {
+        let refused = unit.mark.refused.as_ref().filter(|refused| refused.digest == digest)?;
+        // What it goes back to, which its objects need not all say yet.
+        let ran = ran_before(unit).or(unit.revision.as_ref())?;
+        Some(Refusal { digest, head: refused.head.clone(), ran: ran.clone() })
+    });
+    let known = input.refusal.filter(|refusal| is_in_force(refusal)).cloned();
+    let marked = marked.filter(is_in_force).next();
+    if let Some(known) = known
+        && (marked.is_some() || is_under_way(&known, input, survey, history))
+    {
+        return Some(known);
+    }
+    if marked.is_some() || input.policy.on_failure != OnFailure::Revert {
+        return marked;
+    }
+    let failed =
+        survey.waves.iter().enumerate().filter(|(number, wave)| survey.exceeds(*number, wave.failed.len()));
+    let mut failed = failed.flat_map(|(_, wave)| wave.failed.iter().map(|number| &wave.units[*number]));
+    let ran = failed.find_map(|unit| ran_before(unit.facts))?;
+    Some(Refusal { digest, head: input.head_revision.clone(), ran: ran.clone() })
+}
+
+fn ran_before(unit: &UnitFacts) -> Option<&Revision> {
+    unit.mark.previous.as_ref().map(|previous| &previous.revision)
+}
+
+/// What this process decided is on no object yet. It holds while a unit has still to go back, or fails: where neither is so, another
+/// process would find nothing of it.
+fn is_under_way(refusal: &Refusal, input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>) -> bool {
+    survey.units().any(|(_, unit)| {
+        let has_it = unit.facts.has_begun() && is_taken_back(refusal, input, unit, history);
+        has_it && (unit.failure.is_some() || !matches!(way_back(unit, history), WayBack::Gone(_)))
+    })
+}
+
+/// Whether a person lets a refused version start again.
+fn is_retried(input: &Input<'_>, head: &Revision, history: &History<'_>) -> bool {
+    let refused_at = history.position(head);
+    input.approvals.iter().any(|approved| {
+        let is_newer = approved.at.is_some_and(|at| refused_at.is_none_or(|refused_at| at < refused_at));
+        approved.through.is_none() && approved.digest == input.digest && is_newer
+    })
+}
+
+/// The version that is taken back made something else of this unit.
+pub(super) fn is_taken_back(
+    refusal: &Refusal,
+    input: &Input<'_>,
+    unit: &Unit<'_>,
+    history: &History<'_>,
+) -> bool {
+    let facts = unit.facts;
+    match history.commit(&refusal.ran) {
+        Commit::Known(commit) => commit.units.get(unit.id) != input.head.units.get(unit.id),
+        // Then what ran that commit before goes back, and no other unit advances.
+        Commit::Loading | Commit::Unknown => {
+            !facts.has_begun() && facts.is_behind || ran_before(facts) == Some(&refusal.ran)
+        }
+    }
+}
+
+/// Where a unit goes that must not keep what it has.
+pub(super) enum WayBack {
+    To(Revision),
+    Loading,
+    /// Nowhere: why.
+    Gone(String),
+}
+
+pub(super) fn way_back(unit: &Unit<'_>, history: &History<'_>) -> WayBack {
+    let Some(previous) = &unit.facts.mark.previous else {
+        return WayBack::Gone("nothing says what ran here before".to_owned());
+    };
+    if previous.content == unit.facts.head {
+        return WayBack::Gone("what ran here before is this version".to_owned());
+    }
+    let commit = previous.revision.short();
+    match history.commit(&previous.revision) {
+        Commit::Known(known) if known.units.contains_key(unit.id) => WayBack::To(previous.revision.clone()),
+        Commit::Known(_) => WayBack::Gone(format!("commit {commit} does not have it")),
+        Commit::Loading => WayBack::Loading,
+        Commit::Unknown => WayBack::Gone(format!("commit {commit} cannot be read any more")),
+    }
+}
+
+/// A unit that went back is not well, and its own deadline is over: why it is not.
+pub(super) fn late(unit: &Unit<'_>, refusal: &Refusal, input: &Input<'_>) -> Option<Arc<str>> {
+    let until = back_until(unit.facts, refusal, input)?;
+    match &unit.facts.condition {
+        Condition::Progressing(because) | Condition::Failed(because) if until <= input.now => {
+            Some(Arc::clone(because))
+        }
+        _ => None,
+    }
+}
+
+/// Until when a unit that went back may take to be well.
+fn back_until(unit: &UnitFacts, refusal: &Refusal, input: &Input<'_>) -> Option<Timestamp> {
+    let is_back = unit.mark.refused.as_ref().is_some_and(|refused| refused.digest == refusal.digest);
+    let since = unit.timers.undone_since.filter(|_| is_back && !unit.has_begun())?;
+    since.checked_add(input.policy.deadline).ok()
+}
+
+/// When units that go back are late.
+pub(super) fn deadlines<'a>(
+    input: &'a Input<'_>,
+    refusal: Option<&'a Refusal>,
+) -> impl Iterator<Item = Timestamp> + 'a {
+    let units = refusal.into_iter().flat_map(|refusal| input.units.values().map(move |unit| (refusal, unit)));
+    units.filter_map(|(refusal, unit)| back_until(unit, refusal, input))
+}

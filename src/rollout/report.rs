@@ -1,0 +1,38 @@
+//! How the waves of an app stand, after a decision.
+
+use std::collections::BTreeMap;
+
+use super::survey::{Survey, WaveUnits};
+use super::{Choice, UnitId, Verdict, WaveReport, WaveState};
+
+/// Of each wave that has units.
+pub(super) fn reports(survey: &Survey<'_>, verdicts: &BTreeMap<UnitId, Verdict>) -> Vec<WaveReport> {
+    let waves = survey.waves.iter().filter(|wave| !wave.is_empty());
+    waves.map(|wave| report(wave, verdicts)).collect()
+}
+
+fn report(wave: &WaveUnits<'_>, verdicts: &BTreeMap<UnitId, Verdict>) -> WaveReport {
+    let verdict = |id: &UnitId| verdicts.get(id);
+    let takes = |id: &UnitId| verdict(id).is_some_and(|verdict| verdict.choice == Choice::Head);
+    let done = wave.units.iter().filter(|unit| unit.facts.is_done()).count();
+    let left_out = wave.units.iter().filter(|unit| unit.facts.is_left_out());
+    let state = if done == wave.units.len() {
+        WaveState::Done
+    } else if !wave.failed.is_empty() {
+        WaveState::Failed
+    } else if wave.units.iter().any(|unit| !unit.facts.is_done() && takes(unit.id)) {
+        WaveState::Open
+    } else {
+        WaveState::Shut
+    };
+    WaveReport {
+        name: wave.name.to_owned(),
+        state,
+        units: wave.units.len(),
+        done,
+        begun: wave.units.iter().filter(|unit| unit.facts.has_begun()).count(),
+        failed: wave.failed.len(),
+        left_out: left_out.map(|unit| unit.id.clone()).collect(),
+        waits: wave.units.iter().find_map(|unit| verdict(unit.id)?.hold.clone()),
+    }
+}

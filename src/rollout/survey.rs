@@ -1,0 +1,186 @@
+//! The units of an app by wave, with the counts that a decision needs. Each unit is visited once.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::history::History;
+use super::{Basis, Condition, Input, Reach, UnitFacts, UnitId};
+use crate::model::{Revision, WaveLimits};
+
+/// A unit, and whether it fails.
+pub(super) struct Unit<'a> {
+    pub id: &'a UnitId,
+    pub facts: &'a UnitFacts,
+    /// It has the head's content and fails while that counts: why.
+    pub failure: Option<Arc<str>>,
+}
+
+impl Unit<'_> {
+    /// What a wave waits for.
+    pub fn is_done(&self) -> bool {
+        self.facts.is_ready() && self.facts.is_done()
+    }
+}
+
+/// The units of one wave.
+pub(super) struct WaveUnits<'a> {
+    pub name: &'a str,
+    pub limits: WaveLimits,
+    pub units: Vec<Unit<'a>>,
+    /// Units that are not left out.
+    pub taking_part: usize,
+    /// Of those that take part.
+    pub done: usize,
+    /// Positions of the units that fail.
+    pub failed: Vec<usize>,
+    /// Position of the first unit that takes part and is not done.
+    pub first_undone: Option<usize>,
+    /// When the last of those that are done came to be so.
+    pub done_since: Option<Timestamp>,
+    /// The position in history of the newest commit that units which take part were applied from.
+    pub newest: Option<usize>,
+    /// A unit is behind and has not begun.
+    pub is_waiting: bool,
+}
+
+/// All units of an app.
+pub(super) struct Survey<'a> {
+    pub waves: Vec<WaveUnits<'a>>,
+    /// The first wave that has units.
+    pub first: usize,
+    /// A unit is behind, or not done while that counts.
+    pub is_open: bool,
+    /// Some other version of the app runs somewhere.
+    pub is_other_there: bool,
+    /// The first unit of a cluster that was not read.
+    pub unread: Option<&'a UnitId>,
+    /// The first unit of a cluster that is left out.
+    pub left_out: Option<&'a UnitId>,
+    /// When what is found here changes by time alone.
+    pub deadlines: Vec<Timestamp>,
+}
+
+impl<'a> Survey<'a> {
+    pub fn of(input: &'a Input<'a>, history: &History<'_>) -> Self {
+        let none = || WaveUnits::new("", WaveLimits::default());
+        let named = input.waves.iter().map(|wave| WaveUnits::new(&wave.name, wave.limits.clone()));
+        let mut waves: Vec<WaveUnits<'a>> = named.collect();
+        if waves.is_empty() {
+            waves.push(none());
+        }
+        let last = waves.len() - 1;
+        let mut survey = Self {
+            waves: Vec::new(),
+            first: last,
+            is_open: false,
+            is_other_there: false,
+            unread: None,
+            left_out: None,
+            deadlines: Vec::new(),
+        };
+        for (id, facts) in input.units {
+            survey.note(input, id, facts);
+        }
+        for (id, facts) in input.units {
+            // A wave that the list lacks is an error of the caller; no unit goes without a decision for it.
+            let wave = facts.wave.min(last);
+            let failure = survey.failure(input, facts);
+            survey.first = survey.first.min(wave);
+            waves[wave].add(Unit { id, facts, failure }, history);
+        }
+        Self { waves, ..survey }
+    }
+
+    fn note(&mut self, input: &Input<'_>, id: &'a UnitId, facts: &UnitFacts) {
+        self.is_other_there |= matches!(facts.basis, Basis::Other(_) | Basis::Half);
+        match facts.reach {
+            Reach::Unread => self.unread = self.unread.or(Some(id)),
+            Reach::LeftOut(_) => {
+                self.left_out = self.left_out.or(Some(id));
+                return;
+            }
+            Reach::Ready => {}
+        }
+        if facts.reach == Reach::Unread || facts.is_behind {
+            self.is_open = true;
+        } else if !facts.is_done()
+            && let Some(until) = facts.counts_until(input.policy.deadline)
+            && input.now < until
+        {
+            self.deadlines.push(until);
+            self.is_open = true;
+        }
+    }
+
+    fn failure(&mut self, input: &Input<'_>, facts: &UnitFacts) -> Option<Arc<str>> {
+        if !self.is_open || input.policy.paused || !facts.is_ready() || !facts.has_begun() {
+            return None;
+        }
+        let because = match &facts.condition {
+            Condition::Done => return None,
+            Condition::Failed(because) => return Some(Arc::clone(because)),
+            Condition::Progressing(because) => because,
+        };
+        let deadline = input.policy.deadline;
+        let over = facts.timers.undone_since?.checked_add(deadline).ok()?;
+        if input.now < over {
+            self.deadlines.push(over);
+            return None;
+        }
+        Some(format!("not done for {} s: {because}", deadline.as_secs()).into())
+    }
+
+    /// More units of a wave fail than may.
+    pub fn exceeds(&self, wave: usize, failed: usize) -> bool {
+        let most = if wave == self.first { 0 } else { self.waves[wave].limits.max_failures as usize };
+        failed > most
+    }
+
+    /// All units, wave by wave.
+    pub fn units(&self) -> impl Iterator<Item = (usize, &Unit<'a>)> {
+        self.waves.iter().enumerate().flat_map(|(wave, of)| of.units.iter().map(move |unit| (wave, unit)))
+    }
+}
+
+impl<'a> WaveUnits<'a> {
+    fn new(name: &'a str, limits: WaveLimits) -> Self {
+        Self {
+            name,
+            limits,
+            units: Vec::new(),
+            taking_part: 0,
+            done: 0,
+            failed: Vec::new(),
+            first_undone: None,
+            done_since: None,
+            newest: None,
+            is_waiting: false,
+        }
+    }
+
+    fn add(&mut self, unit: Unit<'a>, history: &History<'_>) {
+        let (number, facts) = (self.units.len(), unit.facts);
+        self.is_waiting |= facts.is_behind && !facts.has_begun();
+        if unit.failure.is_some() {
+            self.failed.push(number);
+        }
+        if !facts.is_left_out() {
+            self.taking_part += 1;
+            if unit.is_done() {
+                self.done += 1;
+            } else {
+                self.first_undone = self.first_undone.or(Some(number));
+            }
+            self.done_since = self.done_since.max(facts.timers.done_since);
+            let position = |revision: &Revision| history.position(revision);
+            let newest = [self.newest, facts.revision.as_ref().and_then(position)];
+            self.newest = newest.into_iter().flatten().min();
+        }
+        self.units.push(unit);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+}

@@ -1,0 +1,458 @@
+//! Scenarios of rollouts: what happens, and what each unit has then.
+
+use super::fleet::{groups, rings};
+use super::simulator::Health;
+use crate::model::{OnFailure, Share};
+use crate::rollout::{Choice, Hold, WaveState};
+
+#[test]
+fn groups_follow_one_after_another() {
+    let mut fleet = groups().installed();
+    fleet.push(&[("*", "v4")]);
+    fleet.has("blue@c1=v1 canary@c1=v4 green@c1=v1 blue@c2=v1 canary@c2=v1 green@c2=v1");
+    fleet.waits("canary@c2", "wave first is done, wave canary waits for confirmation of ");
+    fleet.waits("green@c1", "0/1 of wave canary done, canary on c2: not at this version yet");
+    let asked = fleet.decision().confirmation.clone().expect("a confirmation");
+    assert_eq!((&*asked.after, &*asked.through, asked.digest), ("first", "canary", fleet.digest()));
+    fleet.approve("canary");
+    fleet.has("blue@c1=v1 canary@c1=v4 green@c1=v1 blue@c2=v1 canary@c2=v4 green@c2=v1");
+    fleet.waits("blue@c1", "wave canary is done, wave blue waits for confirmation of ");
+    fleet.approve("blue");
+    fleet.has("blue@c1=v4 canary@c1=v4 green@c1=v1 blue@c2=v4 canary@c2=v4 green@c2=v1");
+    fleet.approve("green");
+    fleet.has("blue@c1=v4 canary@c1=v4 green@c1=v4 blue@c2=v4 canary@c2=v4 green@c2=v4");
+    assert!(!fleet.decision().is_open);
+    assert!(fleet.decision().waves.iter().all(|wave| wave.state == WaveState::Done));
+}
+
+#[test]
+fn revert_in_mid_rollout_goes_at_once() {
+    let mut fleet = groups().installed();
+    fleet.push(&[("*", "v4")]).settle();
+    fleet.approve("canary").settle();
+    fleet.health("canary@c1", Health::Failed).restore(1);
+    fleet.step();
+    assert!(fleet.contents().contains("canary@c1=v1") && fleet.contents().contains("canary@c2=v1"));
+    fleet.has("blue@c1=v1 canary@c1=v1 green@c1=v1 blue@c2=v1 canary@c2=v1 green@c2=v1");
+    assert!(
+        fleet.units.values().filter(|unit| unit.objects[0].as_ref().is_some_and(|it| it.commit == 1)).count()
+            == 4
+    );
+}
+
+#[test]
+fn revert_of_revert_waits_for_new_word() {
+    let mut fleet = rings().installed();
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.slow("v2").approve("prod").has("c1=v2 c2=v2 c3=v2");
+    fleet.restore(1).has("c1=v1 c2=v1 c3=v1");
+    fleet.bad.clear();
+    fleet.restore(2).has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c2", "wave test is done, wave prod waits for confirmation of ");
+    fleet.approve("prod").has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn change_of_one_unit_asks_nobody() {
+    let mut fleet = groups().installed();
+    fleet.health("canary", Health::Failed).push(&[("green@c2", "v1-config")]);
+    fleet.has("blue@c1=v1 canary@c1=v1 green@c1=v1 blue@c2=v1 canary@c2=v1 green@c2=v1-config");
+}
+
+#[test]
+fn change_of_last_units_asks_no_earlier_wave() {
+    let mut fleet = groups().installed();
+    fleet.push(&[("canary", "v4"), ("green", "v1-port")]);
+    // Canary changes too, so green waits for it.
+    fleet.has("blue@c1=v1 canary@c1=v4 green@c1=v1 blue@c2=v1 canary@c2=v1 green@c2=v1");
+    let mut fleet = groups().installed();
+    fleet.push(&[("green", "v1-port")]);
+    fleet.has("blue@c1=v1 canary@c1=v1 green@c1=v1-port blue@c2=v1 canary@c2=v1 green@c2=v1-port");
+}
+
+#[test]
+fn move_of_pod_set_keeps_rollout_open() {
+    let mut fleet = groups();
+    fleet.add("green@c3", 3);
+    fleet.push(&[("*", "v1"), ("green@c3", "")]).settle();
+    fleet.slow("v1").push(&[("green@c3", "v1"), ("green@c2", "")]);
+    fleet.settle();
+    assert!(fleet.decision().is_open);
+    fleet.bad.clear();
+    fleet.has("blue@c1=v1 canary@c1=v1 green@c1=v1 blue@c2=v1 canary@c2=v1 green@c2=v1 green@c3=v1");
+    assert!(!fleet.decision().is_open, "what is gone from the head may go now");
+}
+
+#[test]
+fn unknown_objects_are_adopted_by_waves() {
+    let mut fleet = rings().installed();
+    fleet.push(&[("*", "v1-adopted")]);
+    fleet.commits[1].is_lost = true;
+    fleet.kill();
+    fleet.has("c1=v1-adopted c2=v1 c3=v1");
+    assert_eq!(fleet.choice("c2"), &Choice::Frozen);
+    fleet.waits("c2", "frozen, wave test is done, wave prod waits for confirmation of ");
+    assert!(fleet.decision().confirmation.is_some(), "a person is asked for frozen units too");
+    assert!(fleet.hold("c2").is_some_and(Hold::waits_for_a_person));
+    fleet.approve("prod").has("c1=v1-adopted c2=v1-adopted c3=v1-adopted");
+}
+
+#[test]
+fn restart_beside_offline_cluster_changes_nothing() {
+    let mut fleet = rings().installed();
+    fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.slow("v2").approve("prod").settle();
+    assert_eq!(fleet.contents(), "c1=v2 c2=v2 c3=v1");
+    fleet.bad.clear();
+    fleet.lose("c1").kill();
+    fleet.has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn rebuilt_cluster_gets_what_its_wave_runs() {
+    let mut fleet = rings().installed();
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.rebuild("c2").has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c2", "wave test is done, wave prod waits for confirmation of ");
+    fleet.kill();
+    fleet.has("c1=v2 c2=v1 c3=v1").approve("prod").has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn rebuilt_wave_gets_what_earlier_units_ran() {
+    let mut fleet = rings().installed();
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.rebuild("c2").rebuild("c3").has("c1=v2 c2=v1 c3=v1");
+}
+
+#[test]
+fn rebuilt_cluster_of_finished_rollout_gets_head() {
+    let mut fleet = rings().installed();
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.approve("prod").settle();
+    fleet.health("c1", Health::Progressing).slow("v2").rebuild("c3").has("c1=v2 c2=v2 c3=v2");
+    // Under a failure it gets what ran before.
+    let mut fleet = rings();
+    fleet.add("c1b", 0);
+    let mut fleet = fleet.installed();
+    fleet.crashing("v2").push(&[("*", "v2")]);
+    fleet.waves[0].limits.max_concurrency = Some(Share::Count(1));
+    fleet.settle();
+    fleet.rebuild("c1b").has("c1=v2 c1b=v1 c2=v1 c3=v1");
+}
+
+#[test]
+fn new_cluster_beside_failing_units_keeps_order() {
+    let mut fleet = rings();
+    fleet.units.retain(|id, _| id.cluster.as_str() == "c1");
+    fleet.push(&[("*", "v1")]).settle();
+    fleet.add("c2", 1).add("c3", 1).push(&[("*", "v2")]);
+    fleet.has("c1=v2 c2= c3=").waits("c2", "wave test is done, wave prod waits for confirmation of ");
+    fleet.approve("prod").has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn deleted_objects_of_held_unit_come_back() {
+    let mut fleet = rings().installed();
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.delete("c2").has("c1=v2 c2=v1 c3=v1");
+    fleet.delete("c2").kill();
+    fleet.has("c1=v2 c2=v1 c3=v1");
+}
+
+#[test]
+fn revert_needs_content_of_previous() {
+    let mut fleet = rings().installed();
+    fleet.policy.on_failure = OnFailure::Revert;
+    fleet.crashing("v2").push(&[("*", "v2")]);
+    fleet.commits[1].is_lost = true;
+    fleet.has("c1=v2 c2=v1 c3=v1");
+    assert_eq!(fleet.choice("c1"), &Choice::Head);
+    fleet.waits("c1", "RevertFailed: commit 0000000 cannot be read any more");
+    assert_eq!(fleet.failure("c1"), "ImagePullBackOff");
+    assert!(matches!(fleet.hold("c2"), Some(Hold::Refused { .. })));
+}
+
+#[test]
+fn unit_without_objects_is_done() {
+    let mut fleet = groups().installed();
+    fleet.push(&[("*", "v2"), ("canary", "")]);
+    fleet.has("blue@c1=v1 canary@c1=v1 green@c1=v1 blue@c2=v1 canary@c2=v1 green@c2=v1");
+    fleet.waits("blue@c1", "wave canary is done, wave blue waits for confirmation of ");
+    assert!(fleet.decision().is_open, "what canary had stays until the end");
+    fleet.approve("blue").settle();
+    fleet.approve("green").has("blue@c1=v2 canary@c1=v1 green@c1=v2 blue@c2=v2 canary@c2=v1 green@c2=v2");
+    assert!(!fleet.decision().is_open);
+}
+
+#[test]
+fn unit_that_is_never_well_stops_its_wave() {
+    let mut fleet = rings().installed();
+    fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.slow("v2").approve("prod").has("c1=v2 c2=v2 c3=v1");
+    fleet.waits("c3", "1 at a time in wave prod");
+    let over = fleet.decision().deadline.expect("a deadline");
+    fleet.now = over;
+    fleet.has("c1=v2 c2=v2 c3=v1");
+    fleet.waits("c3", "stopped, c2 failed: not done for 600 s: 1/2 pods ready");
+    assert_eq!(fleet.failure("c2"), "not done for 600 s: 1/2 pods ready");
+    fleet.health("c2", Health::Well).has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn quarter_of_three_units_is_one() {
+    let mut fleet = rings();
+    fleet.add("c4", 1);
+    fleet.waves[1].limits.max_concurrency = Some(Share::Percent(25));
+    let mut fleet = fleet.installed();
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.slow("v2").approve("prod").has("c1=v2 c2=v2 c3=v1 c4=v1");
+}
+
+#[test]
+fn paused_time_is_no_failure() {
+    let mut fleet = rings().installed();
+    fleet.slow("v2").push(&[("*", "v2")]).settle();
+    fleet.policy.paused = true;
+    fleet.settle().pass(3600).settle();
+    fleet.waits("c2", "the app is paused");
+    fleet.policy.paused = false;
+    fleet.has("c1=v2 c2=v1 c3=v1");
+    assert_eq!(fleet.failure("c1"), "-");
+    fleet.pass(600).settle();
+    assert_eq!(fleet.failure("c1"), "not done for 600 s: 1/2 pods ready");
+}
+
+#[test]
+fn trouble_after_rollout_is_no_failure() {
+    let mut fleet = rings().installed();
+    fleet.policy.on_failure = OnFailure::Revert;
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.approve("prod").settle();
+    fleet.pass(21 * 24 * 3600).health("c1", Health::Failed).crashing("v2").has("c1=v2 c2=v2 c3=v2");
+    assert!(!fleet.decision().is_open);
+    assert_eq!(fleet.failure("c1"), "-");
+}
+
+#[test]
+fn first_installation_waits_until_all_are_read() {
+    let mut fleet = rings();
+    fleet.push(&[("*", "v1")]);
+    fleet.unread("c1").unread("c2").unread("c3").has("c1= c2= c3=");
+    fleet.back("c1").back("c2").has("c1= c2= c3=").waits("c2", "waits until c3 was read");
+    fleet.back("c3").step();
+    assert_eq!(fleet.contents(), "c1=v1 c2=v1 c3=v1");
+
+    let mut fleet = rings();
+    fleet.lose("c3").push(&[("*", "v1")]).has("c1=v1 c2= c3=");
+    fleet.waits("c2", "wave test is done, wave prod waits for confirmation of ");
+    fleet.approve("prod").has("c1=v1 c2=v1 c3=");
+
+    let mut fleet = rings();
+    fleet.policy.gate_first = true;
+    fleet.push(&[("*", "v1")]).has("c1=v1 c2= c3=");
+}
+
+#[test]
+fn other_api_versions_keep_approvals() {
+    let mut fleet = rings().installed();
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.approve("prod").settle();
+    // The same version, rendered otherwise for c2.
+    let unit = fleet.units.get_mut(&super::fleet::unit_id("c2")).expect("c2");
+    unit.objects[0].as_mut().expect("an object").content = "v2-old-api".into();
+    fleet.has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn early_approval_waits_for_health() {
+    let mut fleet = groups().installed();
+    fleet.push(&[("*", "v4")]).settle();
+    fleet.approve("blue").slow("v4");
+    fleet.has("blue@c1=v1 canary@c1=v4 green@c1=v1 blue@c2=v1 canary@c2=v4 green@c2=v1");
+    fleet.waits("blue@c1", "0/1 of wave canary done, canary on c2: 1/2 pods ready");
+    fleet.health("canary@c1", Health::Progressing).settle();
+    fleet.waits("blue@c1", "0/1 of wave first done, canary on c1: 1/2 pods ready");
+    fleet.bad.clear();
+    fleet.has("blue@c1=v4 canary@c1=v4 green@c1=v1 blue@c2=v4 canary@c2=v4 green@c2=v1");
+}
+
+#[test]
+fn earlier_app_holds_units_on_its_cluster() {
+    let mut fleet = rings().installed();
+    let hold = Hold::After { app: crate::model::AppId::new("shop", "b"), because: "held".into() };
+    let unit = super::fleet::unit_id("c1");
+    fleet.units.get_mut(&unit).expect("c1").after = Some(hold.clone());
+    fleet.push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1").waits("c1", "comes after shop/b: held");
+    fleet.waits("c2", "0/1 of wave test done, c1: not at this version yet");
+    // Nor does an empty one come first.
+    fleet.rebuild("c1");
+    fleet.units.get_mut(&unit).expect("c1").after = Some(hold);
+    fleet.has("c1= c2=v1 c3=v1");
+    fleet.units.get_mut(&unit).expect("c1").after = None;
+    fleet.has("c1=v2 c2=v1 c3=v1");
+}
+
+#[test]
+fn wave_in_maintenance_waits_until_later_has_begun() {
+    let mut fleet = rings().installed();
+    fleet.lose("c1").push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1");
+    fleet.waits("c2", "every cluster of wave test is left out: offline");
+    fleet.back("c1").settle();
+    fleet.lose("c3").approve("prod").has("c1=v2 c2=v2 c3=v1").lose("c1").settle();
+    fleet.back("c3").has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn newer_commits_supersede_older_ones() {
+    let mut fleet = rings().installed();
+    for version in 2..10 {
+        fleet.push(&[("*", &format!("v{version}"))]).step();
+        assert!(fleet.contents().ends_with("c2=v1 c3=v1"), "{}", fleet.contents());
+    }
+    fleet.has("c1=v9 c2=v1 c3=v1").approve("prod").has("c1=v9 c2=v9 c3=v9");
+}
+
+#[test]
+fn revert_on_failure_does_not_begin_again() {
+    let mut fleet = rings().installed();
+    fleet.policy.on_failure = OnFailure::Revert;
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.crashing("v2").approve("prod").has("c1=v1 c2=v1 c3=v1");
+    fleet.waits("c1", "version ").kill();
+    fleet.has("c1=v1 c2=v1 c3=v1").pass(7200).has("c1=v1 c2=v1 c3=v1");
+    fleet.push(&[]).kill();
+    fleet.has("c1=v1 c2=v1 c3=v1");
+    assert!(matches!(fleet.hold("c3"), Some(Hold::Refused { .. })));
+    fleet.bad.clear();
+    fleet.retry().has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c2", "wave test is done, wave prod waits for confirmation of ");
+}
+
+#[test]
+fn revert_that_is_half_written_goes_on_after_restart() {
+    let mut fleet = rings().installed();
+    fleet.policy.on_failure = OnFailure::Revert;
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+    fleet.writes_whole = false;
+    fleet.crashing("v2").health("c1", Health::Failed).step_until("c1=v1+v2 c2=v1 c3=v1");
+    fleet.health("c1", Health::Progressing).kill();
+    fleet.has("c1=v1 c2=v1 c3=v1");
+    assert!(matches!(fleet.hold("c2"), Some(Hold::Refused { .. })));
+}
+
+#[test]
+fn half_written_unit_returns_when_its_wave_shuts() {
+    let mut fleet = rings().installed();
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.writes_whole = false;
+    fleet.approve("prod").step();
+    assert_eq!(fleet.contents(), "c1=v2 c2=v1+v2 c3=v1+v2");
+    fleet.push(&[("*", "v3")]).has("c1=v3 c2=v1 c3=v1");
+}
+
+#[test]
+fn rebuilt_cluster_of_refused_version_gets_old_one() {
+    let mut fleet = rings().installed();
+    fleet.policy.on_failure = OnFailure::Revert;
+    fleet.crashing("v2").push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1");
+    fleet.rebuild("c2").has("c1=v1 c2=v1 c3=v1");
+}
+
+#[test]
+fn limit_holds_on_the_way_back() {
+    let mut fleet = rings().installed();
+    fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.approve("prod").has("c1=v2 c2=v2 c3=v2");
+    fleet.slow("v1").restore(1).has("c1=v1 c2=v1 c3=v2");
+    fleet.waits("c3", "1 at a time in wave prod");
+}
+
+#[test]
+fn soak_counts_from_when_wave_is_done() {
+    let mut fleet = rings().installed();
+    fleet.waves[0].limits.confirm = false;
+    fleet.waves[0].limits.soak = Some(std::time::Duration::from_secs(300));
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+    assert!(fleet.words("c2").ends_with(" UTC"));
+    fleet.waits("c2", "wave test is done, the next opens at 2026-11-26 08:05:");
+    assert_eq!(fleet.decision().deadline, fleet.hold("c2").and_then(Hold::until));
+    fleet.pass(200).kill();
+    fleet.has("c1=v2 c2=v1 c3=v1").pass(200).has("c1=v2 c2=v1 c3=v1");
+    fleet.pass(100).has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn some_failures_may_be_allowed() {
+    let mut fleet = rings();
+    fleet.add("c4", 2);
+    fleet.waves[1].limits.max_failures = 1;
+    let mut fleet = fleet.installed();
+    fleet.push(&[("*", "v2"), ("c2", "v2-bad")]).settle();
+    fleet.crashing("v2-bad").approve("rest").has("c1=v2 c2=v2-bad c3=v2 c4=v2");
+    // Never in the first wave.
+    let mut fleet = rings().installed();
+    fleet.waves[0].limits.max_failures = 1;
+    fleet.crashing("v2").push(&[("*", "v2")]).approve("prod").has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c2", "stopped, c1 failed: ImagePullBackOff");
+}
+
+#[test]
+fn fix_passes_a_broken_version() {
+    let mut fleet = rings().installed();
+    fleet.crashing("v2").push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+    fleet.push(&[("*", "v3")]).has("c1=v3 c2=v1 c3=v1").approve("prod").has("c1=v3 c2=v3 c3=v3");
+}
+
+#[test]
+fn version_that_no_earlier_ring_ran_waits_for_word() {
+    let mut fleet = rings();
+    fleet.waves[0].limits.confirm = false;
+    fleet.pin(&["c1", "c2", "c3"], "v1").settle();
+    fleet.pin(&["c2", "c3"], "v2").has("c1=v1 c2=v1 c3=v1");
+    fleet.waits("c2", "ring test has not finished v2, waits for it or for confirmation of ");
+    let asked = fleet.decision().confirmation.clone().expect("a confirmation");
+    assert_eq!(asked.digest, fleet.facts_at(fleet.head()).waves[1], "of that ring alone");
+    fleet.approve_digest(asked.digest, Some(1)).has("c1=v1 c2=v2 c3=v2");
+}
+
+#[test]
+fn version_of_no_ring_waits_behind_moved_rings_too() {
+    let mut fleet = rings();
+    fleet.waves[0].limits.confirm = false;
+    fleet.pin(&["c1", "c2", "c3"], "v1").settle();
+    fleet.pin(&["c1"], "v9").settle();
+    fleet.pin(&["c2", "c3"], "v2").has("c1=v9 c2=v1 c3=v1");
+    // Nor does a rebuilt cluster get it, or a unit that nobody remembers.
+    fleet.rebuild("c2").kill();
+    fleet.has("c1=v9 c2=v1 c3=v1");
+    fleet.pin(&["c2", "c3"], "v9").has("c1=v9 c2=v9 c3=v9");
+}
+
+#[test]
+fn pin_of_ring_asks_for_its_version_alone() {
+    let mut fleet = rings();
+    fleet.waves[0].limits.confirm = false;
+    fleet.pin(&["c1", "c2", "c3"], "v1").settle();
+    fleet.pin(&["c1"], "v2").has("c1=v2 c2=v1 c3=v1");
+    // Test goes on to v3 and fails; it had finished v2.
+    fleet.crashing("v3").pin(&["c1"], "v3").settle();
+    fleet.pin(&["c2", "c3"], "v2").has("c1=v3 c2=v2 c3=v2");
+}
+
+#[test]
+fn pin_waits_while_ring_before_takes_it() {
+    let mut fleet = rings();
+    fleet.pin(&["c1", "c2", "c3"], "v1").settle();
+    fleet.slow("v2").pin(&["c1"], "v2").settle();
+    fleet.pin(&["c2", "c3"], "v2").has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c2", "0/1 of wave test done, c1: ");
+    fleet.bad.clear();
+    // The ring asks for confirmation, whatever way the change came.
+    fleet.has("c1=v2 c2=v1 c3=v1").waits("c2", "wave test is done, wave prod waits for confirmation of ");
+    let asked = fleet.decision().confirmation.clone().expect("a confirmation");
+    fleet.approve_digest(asked.digest, Some(1)).has("c1=v2 c2=v2 c3=v2");
+}
