@@ -301,7 +301,7 @@ impl AppEntry {
         let because = because.into();
         match self.units.get(id).map(|unit| &unit.run) {
             Some(Run::Head) => (Choice::Head, Some(Hold::RevertFailed { because })),
-            Some(Run::Half(_)) => (Choice::Frozen, Some(Hold::Frozen { because })),
+            Some(Run::Half(_)) => (Choice::Frozen, Some(Hold::Frozen { because, waits: None })),
             _ => (Choice::Nothing, None),
         }
     }

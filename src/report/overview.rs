@@ -211,7 +211,7 @@ impl RolloutReport {
     pub fn waits_for_a_person(&self) -> bool {
         let mut holds = self.units.iter().filter_map(|unit| unit.hold.as_ref()).peekable();
         holds.peek().is_some()
-            && holds.all(|hold| hold.waits_for_a_person() || matches!(hold, Hold::Wave { .. }))
+            && holds.all(|hold| hold.waits_for_a_person() || matches!(hold.gate(), Hold::Wave { .. }))
     }
 }
 

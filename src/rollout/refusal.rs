@@ -14,14 +14,14 @@ pub(super) fn find(input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>
     let digest = input.digest;
     let is_in_force =
         |refusal: &Refusal| refusal.digest == digest && !is_retried(input, &refusal.head, history);
-    let marked = input.units.values().filter_map(|unit| {
+    let mut marked = input.units.values().filter_map(|unit| {
         let refused = unit.mark.refused.as_ref().filter(|refused| refused.digest == digest)?;
         // What it goes back to, which its objects need not all say yet.
         let ran = ran_before(unit).or(unit.revision.as_ref())?;
         Some(Refusal { digest, head: refused.head.clone(), ran: ran.clone() })
     });
     let known = input.refusal.filter(|refusal| is_in_force(refusal)).cloned();
-    let marked = marked.filter(is_in_force).next();
+    let marked = marked.find(is_in_force);
     if let Some(known) = known
         && (marked.is_some() || is_under_way(&known, input, survey, history))
     {
