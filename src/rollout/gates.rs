@@ -13,18 +13,21 @@ use super::survey::{Survey, Unit};
 use super::{Basis, Commit, Condition, Hold, Input, Reach};
 use crate::model::{Digest, Revision};
 
+/// Answers that were computed before.
+type Remembered<K, T> = RefCell<BTreeMap<K, T>>;
+
 pub(super) struct Gates<'a> {
     pub(super) input: &'a Input<'a>,
     pub(super) survey: &'a Survey<'a>,
     pub(super) history: &'a History<'a>,
     /// By the commit that units run, and their wave.
-    holds: RefCell<BTreeMap<(Option<Revision>, usize), Option<Hold>>>,
+    holds: Remembered<(Option<Revision>, usize), Option<Hold>>,
     /// By the commit that units run.
-    stopped: RefCell<BTreeMap<Option<Revision>, Option<Hold>>>,
-    last_begun: RefCell<BTreeMap<Option<Revision>, Option<usize>>>,
-    lacking: RefCell<BTreeMap<(Option<Revision>, usize), Option<Hold>>>,
-    pub(super) rings: RefCell<BTreeMap<(Revision, usize, Arc<str>), Option<Hold>>>,
-    pub(super) moved: RefCell<BTreeMap<(Revision, usize), bool>>,
+    stopped: Remembered<Option<Revision>, Option<Hold>>,
+    last_begun: Remembered<Option<Revision>, Option<usize>>,
+    lacking: Remembered<(Option<Revision>, usize), Option<Hold>>,
+    pub(super) rings: Remembered<(Revision, usize, Arc<str>), Option<Hold>>,
+    pub(super) moved: Remembered<(Revision, usize), bool>,
 }
 
 /// The commit that a unit runs.
@@ -231,7 +234,7 @@ pub(super) enum PinMove {
 
 /// The answer for a key, computed at the first question.
 pub(super) fn remembered<K: Ord, T: Clone>(
-    memory: &RefCell<BTreeMap<K, T>>,
+    memory: &Remembered<K, T>,
     key: K,
     compute: impl FnOnce() -> T,
 ) -> T {

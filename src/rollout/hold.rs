@@ -123,7 +123,7 @@ impl fmt::Display for Hold {
             Self::Unread => f.write_str("not known yet what runs here"),
             Self::ClusterUnread { cluster } => write!(f, "waits until {} was read", cluster.cluster),
             Self::Wave { wave, done, of, unit, because } => {
-                write!(f, "{done}/{of} of wave {wave} done, {unit}: {because}")
+                write!(f, "waits for wave {wave}, {done}/{of} done, {unit}: {because}")
             }
             Self::WaveLeftOut { wave, because } => {
                 write!(f, "every cluster of wave {wave} is left out: {because}")

@@ -11,7 +11,7 @@ fn groups_follow_one_after_another() {
     fleet.push(&[("*", "v4")]);
     fleet.has("blue@c1=v1 canary@c1=v4 green@c1=v1 blue@c2=v1 canary@c2=v1 green@c2=v1");
     fleet.waits("canary@c2", "wave first is done, wave canary waits for confirmation of ");
-    fleet.waits("green@c1", "0/1 of wave canary done, canary on c2: not at this version yet");
+    fleet.waits("green@c1", "waits for wave canary, 0/1 done, canary on c2: not at this version yet");
     let asked = fleet.decision().confirmation.clone().expect("a confirmation");
     assert_eq!((&*asked.after, &*asked.through, asked.digest), ("first", "canary", fleet.digest()));
     fleet.approve("canary");
@@ -272,9 +272,9 @@ fn early_approval_waits_for_health() {
     fleet.push(&[("*", "v4")]).settle();
     fleet.approve("blue").slow("v4");
     fleet.has("blue@c1=v1 canary@c1=v4 green@c1=v1 blue@c2=v1 canary@c2=v4 green@c2=v1");
-    fleet.waits("blue@c1", "0/1 of wave canary done, canary on c2: 1/2 pods ready");
+    fleet.waits("blue@c1", "waits for wave canary, 0/1 done, canary on c2: 1/2 pods ready");
     fleet.health("canary@c1", Health::Progressing).settle();
-    fleet.waits("blue@c1", "0/1 of wave first done, canary on c1: 1/2 pods ready");
+    fleet.waits("blue@c1", "waits for wave first, 0/1 done, canary on c1: 1/2 pods ready");
     fleet.bad.clear();
     fleet.has("blue@c1=v4 canary@c1=v4 green@c1=v1 blue@c2=v4 canary@c2=v4 green@c2=v1");
 }
@@ -286,7 +286,7 @@ fn earlier_app_holds_units_on_its_cluster() {
     let unit = super::fleet::unit_id("c1");
     fleet.units.get_mut(&unit).expect("c1").after = Some(hold.clone());
     fleet.push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1").waits("c1", "comes after shop/b: held");
-    fleet.waits("c2", "0/1 of wave test done, c1: not at this version yet");
+    fleet.waits("c2", "waits for wave test, 0/1 done, c1: not at this version yet");
     // Nor does an empty one come first.
     fleet.rebuild("c1");
     fleet.units.get_mut(&unit).expect("c1").after = Some(hold);
@@ -449,7 +449,7 @@ fn pin_waits_while_ring_before_takes_it() {
     fleet.pin(&["c1", "c2", "c3"], "v1").settle();
     fleet.slow("v2").pin(&["c1"], "v2").settle();
     fleet.pin(&["c2", "c3"], "v2").has("c1=v2 c2=v1 c3=v1");
-    fleet.waits("c2", "0/1 of wave test done, c1: ");
+    fleet.waits("c2", "waits for wave test, 0/1 done, c1: ");
     fleet.bad.clear();
     // The ring asks for confirmation, whatever way the change came.
     fleet.has("c1=v2 c2=v1 c3=v1").waits("c2", "wave test is done, wave prod waits for confirmation of ");
