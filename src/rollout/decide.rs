@@ -159,6 +159,8 @@ impl Context<'_> {
     }
 
     fn verdict(&self, wave: usize, unit: &Unit<'_>) -> Verdict {
+        #[cfg(test)]
+        super::tests::visit();
         let of = |choice, hold| Verdict { choice, hold, failure: unit.failure.clone() };
         let facts = unit.facts;
         match &facts.reach {

@@ -48,6 +48,8 @@ impl<'a> History<'a> {
 
     /// Whether the head gives a unit other content than a commit. An unknown commit counts as other content.
     pub fn differs(&self, id: &UnitId, commit: &Commit) -> bool {
+        #[cfg(test)]
+        super::tests::visit();
         match commit {
             Commit::Known(commit) => commit.units.get(id) != self.input.head.units.get(id),
             Commit::Loading | Commit::Unknown => true,

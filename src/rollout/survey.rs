@@ -19,6 +19,8 @@ pub(super) struct Unit<'a> {
 impl Unit<'_> {
     /// What a wave waits for.
     pub fn is_done(&self) -> bool {
+        #[cfg(test)]
+        super::tests::visit();
         self.facts.is_ready() && self.facts.is_done()
     }
 }
@@ -160,6 +162,8 @@ impl<'a> WaveUnits<'a> {
     }
 
     fn add(&mut self, unit: Unit<'a>, history: &History<'_>) {
+        #[cfg(test)]
+        super::tests::visit();
         let (number, facts) = (self.units.len(), unit.facts);
         self.is_waiting |= facts.is_behind && !facts.has_begun();
         if unit.failure.is_some() {

@@ -1,6 +1,17 @@
 //! Decisions about a simulated fleet.
 
+use std::cell::Cell;
+
 mod cost;
 mod fleet;
 mod scenarios;
 mod simulator;
+
+thread_local! {
+    /// How often decisions looked at a unit.
+    pub static VISITS: Cell<usize> = const { Cell::new(0) };
+}
+
+pub fn visit() {
+    VISITS.set(VISITS.get() + 1);
+}
