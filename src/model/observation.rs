@@ -60,7 +60,7 @@ impl Live {
     /// What was applied last, as its annotations say.
     pub fn was(&self) -> Option<Was> {
         let revision = Revision::from(self.revision.as_deref()?);
-        Some(Was { app: AppId::parse(&self.app)?, revision, hash: self.hash? })
+        Some(Was { app: AppId::parse(&self.app)?, revision, hash: self.hash?, content: self.content() })
     }
 
     /// What others did to it, where that is known.
@@ -133,6 +133,8 @@ pub struct Was {
     pub app: AppId,
     pub revision: Revision,
     pub hash: Digest,
+    /// Without its scale, where it says that: the commit may have another number of pods.
+    pub content: Option<Digest>,
 }
 
 /// By what it is told whether an object that is seen for the first time holds everything that was applied.

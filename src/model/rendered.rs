@@ -151,8 +151,10 @@ impl Rendered {
     pub fn mark_of(&self, unit: &str, object: &RenderedObject, live: Option<&Live>) -> Option<ObjectMark> {
         let of_unit = self.units.as_ref()?.get(unit)?;
         let content = Some(object.content());
-        let own = live.and_then(Live::rollout).filter(|own| own.content == content);
-        Some(ObjectMark { content, unit: own.map_or(&of_unit.mark, |own| &own.unit).clone() })
+        let own = live.filter(|live| live.content() == content && content.is_some());
+        let mark = own.and_then(Live::rollout).map_or(&of_unit.mark, |own| &own.unit);
+        let revision = own.and_then(|live| live.revision.as_deref()).map(Revision::from);
+        Some(ObjectMark { content, revision, unit: mark.clone() })
     }
 
     pub fn object(&self, id: &ObjectId) -> Option<&RenderedObject> {

@@ -34,19 +34,22 @@ pub struct Refused {
 pub struct ObjectMark {
     /// What it is, without its scale; `None` where nothing says so.
     pub content: Option<Digest>,
+    /// The commit of that content, where an apply leaves it as it is.
+    pub revision: Option<Revision>,
     pub unit: UnitMark,
 }
 
 impl ObjectMark {
     pub fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Self {
         let content = annotation(labels::CONTENT).and_then(Digest::parse);
-        Self { content, unit: UnitMark::read(annotation) }
+        Self { content, revision: None, unit: UnitMark::read(annotation) }
     }
 
     /// The annotations that say it.
     pub fn annotations(&self) -> impl Iterator<Item = (&'static str, String)> {
         let content = self.content.map(|content| (labels::CONTENT, content.to_string()));
-        content.into_iter().chain(self.unit.annotations())
+        let revision = self.revision.as_ref().map(|revision| (labels::REVISION, revision.to_string()));
+        content.into_iter().chain(revision).chain(self.unit.annotations())
     }
 }
 

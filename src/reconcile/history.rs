@@ -168,7 +168,10 @@ impl apply::Past for Past<'_> {
             let discovered = facts.iter().map(|facts| (cluster.clone(), Arc::clone(facts))).collect();
             let target = Target { app: was.app.clone(), cluster: cluster.clone() };
             let rendered = history.rendered(&was.revision, target, discovered).await?;
-            rendered.objects.iter().find(|it| it.id == object.id && it.hash == was.hash).cloned()
+            let is_it = |it: &&RenderedObject| {
+                it.hash == was.hash || was.content.is_some_and(|content| it.content() == content)
+            };
+            rendered.objects.iter().filter(|it| it.id == object.id).find(is_it).cloned()
         }
         .boxed()
     }

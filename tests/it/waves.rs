@@ -194,3 +194,37 @@ async fn broken_version_stops_in_the_first_wave() {
     running.converged(&mended).await;
     assert_eq!(versions(&fleet).await, ["v2", "v2", "v2"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn approval_outlives_repairs_and_other_numbers() {
+    let fleet = fleet(&[("rings.yaml", RINGS), (PAY, &component("v1"))]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.push(&running, "v2", &[(PAY, Some(&component("v2")))]).await;
+    running.until("prod waits", |now| waits(now, "c2").contains("waits for confirmation")).await;
+    let asked = rollout(&running.overview.borrow()).confirmation.clone().expect("a confirmation");
+    // Approved on a branch, while others go on: test is scaled and repaired meanwhile.
+    let file = approval(&asked.digest.to_string(), &asked.through);
+    let pause = format!("{}  paused: true\n", component("v2"));
+    fleet.push(&running, "Confirmed, and paused", &[(WORD, Some(&file)), (PAY, Some(&pause))]).await;
+    a_while().await;
+    assert_eq!(versions(&fleet).await, ["v2", "v1", "v1"]);
+    let scaled = format!("{}  replicas: 3\n", component("v2"));
+    let revision = fleet.push(&running, "More pods", &[(PAY, Some(&scaled))]).await;
+    running.converged(&revision).await;
+    assert_eq!(versions(&fleet).await, ["v2", "v2", "v2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rollout_costs_one_request_for_each_change() {
+    let fleet = fleet(&[("rings.yaml", &RINGS.replace(", confirm: true", "")), (PAY, &component("v1"))]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let revision = fleet.push(&running, "v2", &[(PAY, Some(&component("v2")))]).await;
+    running.converged(&revision).await;
+    assert_eq!(fleet.counted(), ["3 apply deployments.apps"]);
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    assert_eq!(fleet.counted(), Vec::<String>::new());
+}

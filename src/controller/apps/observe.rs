@@ -53,10 +53,8 @@ impl AppEntry {
         let Some(unit) = self.units.get_mut(id) else { return };
         unit.run = run;
         unit.mark = mark;
-        let is_done = !is_behind && condition == Condition::Done;
-        unit.timers.observe(is_done, counts, seen.now);
         self.unseen.remove(id);
-        let facts = UnitFacts {
+        let mut facts = UnitFacts {
             wave: at_head.wave,
             head: head_digest(&at_head),
             reach,
@@ -72,6 +70,8 @@ impl AppEntry {
             after: None,
             pin: at_head.pin,
         };
+        unit.timers.observe(facts.is_well(), counts, seen.now);
+        facts.timers = unit.timers;
         self.facts.insert(id.clone(), facts);
     }
 

@@ -86,7 +86,8 @@ fn what_is_there_as_rendered_waits_for_nothing_and_nothing_overtakes_a_change() 
     let hash = live.hash.take().expect("a hash");
     let uid = Arc::clone(&live.uid);
     assert_eq!(shown(&bare), ["wait Deployment shop/web"], "what it holds is not known");
-    let was = |hash| Was { app: AppId::new("default", "pay"), revision: Revision::from("r1"), hash };
+    let was =
+        |hash| Was { app: AppId::new("default", "pay"), revision: Revision::from("r1"), hash, content: None };
     bare.unmarked.insert(parse(WEB).1, (Arc::clone(&uid), was(hash)));
     assert_eq!(shown(&bare), ["configure Deployment shop/web"]);
     bare.unmarked.insert(parse(WEB).1, (uid, was(Digest::of(b"before"))));

@@ -62,6 +62,15 @@ impl Worktree {
         self.head()
     }
 
+    /// Writes the history of the branch anew: all of it is one commit, whose id this is.
+    pub fn rewrite(&self, message: &str) -> String {
+        self.git(&["checkout", "--quiet", "--orphan", "fresh"]);
+        let commit = self.commit(message);
+        self.git(&["branch", "--quiet", "-M", "main"]);
+        self.git(&["push", "--quiet", "--force", &self.remote, "main"]);
+        commit
+    }
+
     pub fn head(&self) -> String {
         self.git(&["rev-parse", "HEAD"])
     }

@@ -216,6 +216,11 @@ spec:
         self.running(Tutti::kill);
     }
 
+    /// What the process kept on disk is gone.
+    pub fn forget_state(&self) {
+        fs::remove_dir_all(self.folder.path().join("state")).expect("a folder");
+    }
+
     /// Where the forge posts its hooks to.
     pub fn hook_url(&self) -> String {
         format!("http://{}/hooks/v1/gitea", self.running(|tutti| tutti.address("hooks")).expect("an address"))

@@ -1,10 +1,12 @@
 //! Rollouts in waves on real servers: what runs where, what waits, and what the commit says.
 
+mod app_set;
+
 use serde_json::Value;
 
 use super::support::Scene;
 
-const APP: &str = "apps/web/app.yaml";
+pub const APP: &str = "apps/web/app.yaml";
 const WORD: &str = "approvals/web.yaml";
 
 /// `test` on the first two clusters, then `prod` on the last two.
@@ -49,7 +51,7 @@ fn with_rings(scene: &Scene, gate: &str) {
 }
 
 /// What a cluster runs of a Deployment: its version and its number of replicas.
-async fn runs(scene: &Scene, cluster: usize, name: &str) -> String {
+pub async fn runs(scene: &Scene, cluster: usize, name: &str) -> String {
     let Ok(found) = scene.object(scene.cluster(cluster), "deployments", name).await else {
         return "-".to_owned();
     };
@@ -83,19 +85,14 @@ async fn stays(scene: &Scene, name: &str, expected: &[&str]) {
 
 /// What a look at the clusters says of the rollout of an app.
 async fn rollout(scene: &Scene, app: &str) -> Value {
-    let ended = scene.run(&scene.arguments(&["get"], &["-o", "json"])).await;
-    let all: Value = serde_json::from_str(&ended.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr));
-    let mut rollouts = all["rollouts"].as_array().into_iter().flatten();
     let wanted = format!("{}/{app}", scene.name());
-    rollouts
-        .find(|it| it["app"] == wanted.as_str())
-        .cloned()
-        .unwrap_or_else(|| panic!("no rollout of {wanted}: {all}"))
+    let ended = scene.run(&scene.arguments(&["rollout", "get", &wanted], &["-o", "json"])).await;
+    serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr))
 }
 
 /// Confirms what waits, and says through which wave.
-async fn confirm(scene: &Scene, app: &str) -> String {
+pub async fn confirm(scene: &Scene, app: &str) -> String {
     let asked = scene
         .eventually("a person is asked", async || {
             let rollout = rollout(scene, app).await;

@@ -1,0 +1,214 @@
+//! An AppSet with canary, blue and green podSets on two clusters.
+
+use serde_json::json;
+
+use super::super::support::Scene;
+use super::{APP, confirm, runs};
+
+/// Each podSet with its version and replicas; the pods read the ConfigMap of their podSet.
+fn app_set(scene: &Scene, topology: &[(usize, &[(&str, &str, u32)])]) -> String {
+    let pod_set = |(name, version, replicas): &(&str, &str, u32)| json!({"name": name, "version": version, "replicas": replicas});
+    let clusters: Vec<_> = topology
+        .iter()
+        .map(|(cluster, pod_sets)| {
+            let pod_sets: Vec<_> = pod_sets.iter().map(pod_set).collect();
+            json!({"name": scene.cluster(*cluster).name(), "podSets": pod_sets})
+        })
+        .collect();
+    let total: u32 = topology.iter().flat_map(|(_, sets)| sets.iter().map(|(.., replicas)| replicas)).sum();
+    json!({
+        "apiVersion": "tutti.dev/v1alpha1", "kind": "AppSet",
+        "metadata": {"name": "pay", "namespace": scene.name()},
+        "spec": {
+            "replicas": total,
+            "podSpec": {"template": {"spec": {"containers": [{"name": "pay", "image": "shop/pay:1"}]}}},
+            "updateStrategy": {
+                "upgradeType": "canary|blue|green",
+                "canaryClusters": [scene.cluster(0).name()],
+                "needWaitingForConfirm": true,
+            },
+            "clusterTopology": {"clusters": clusters},
+        },
+    })
+    .to_string()
+}
+
+/// The version is in it, so each version has a config of its own.
+const SETTINGS: &str = "apiVersion: v1
+kind: ConfigMap
+metadata: {name: '{{ podSet.name }}-settings'}
+data: {version: '{{ podSet.version }}'}
+";
+
+const SETS: [&str; 3] = ["pay-canary", "pay-blue", "pay-green"];
+
+fn everywhere(version: &'static str) -> [(&'static str, &'static str, u32); 3] {
+    SETS.map(|name| (name, version, 1))
+}
+
+/// `canary@0 blue@0 green@0 canary@1 blue@1 green@1`.
+async fn versions(scene: &Scene) -> String {
+    let mut all = Vec::new();
+    for cluster in 0..2 {
+        for name in SETS {
+            all.push(runs(scene, cluster, name).await.split(' ').next().unwrap_or_default().to_owned());
+        }
+    }
+    all.join(" ")
+}
+
+async fn come_to(scene: &Scene, expected: &str) {
+    scene
+        .eventually(&format!("runs {expected}"), async || {
+            let found = versions(scene).await;
+            if found == expected { Ok(()) } else { Err(found) }
+        })
+        .await;
+}
+
+async fn start(name: &'static str) -> Option<Scene> {
+    let scene = Scene::pair(name).await?;
+    let all = everywhere("v1");
+    scene.worktree.write(APP, &app_set(&scene, &[(0, &all), (1, &all)]));
+    scene.worktree.write("apps/web/layer/settings.yaml.j2", SETTINGS);
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    come_to(&scene, "v1 v1 v1 v1 v1 v1").await;
+    Some(scene)
+}
+
+fn publish(scene: &Scene, subject: &str, topology: &[(usize, &[(&str, &str, u32)])]) -> String {
+    scene.worktree.write(APP, &app_set(scene, topology));
+    scene.worktree.publish(subject)
+}
+
+/// Rows 1 and 2 of the scenarios: six podSets wave by wave; a revert in mid-rollout, while the canary crashes.
+#[tokio::test]
+async fn groups_go_one_after_another_and_a_revert_at_once() {
+    let Some(scene) = start("waves-groups").await else { return };
+    let all = everywhere("v2");
+    let second = publish(&scene, "pay v2", &[(0, &all), (1, &all)]);
+    come_to(&scene, "v2 v1 v1 v1 v1 v1").await;
+    assert_eq!(confirm(&scene, "pay").await, "canary");
+    come_to(&scene, "v2 v1 v1 v2 v1 v1").await;
+    assert_eq!(confirm(&scene, "pay").await, "blue");
+    come_to(&scene, "v2 v2 v1 v2 v2 v1").await;
+    assert_eq!(confirm(&scene, "pay").await, "green");
+    scene.succeeded(&second).await;
+    come_to(&scene, "v2 v2 v2 v2 v2 v2").await;
+
+    let broken = everywhere("broken-3");
+    let third = publish(&scene, "an image that nobody has", &[(0, &broken), (1, &broken)]);
+    scene.told(&third, "deploy", "failure", &["ImagePullBackOff"]).await;
+    assert_eq!(versions(&scene).await, "broken-3 v2 v2 v2 v2 v2");
+    let back = scene.worktree.revert();
+    scene.worktree.push();
+    scene.succeeded(&back).await;
+    come_to(&scene, "v2 v2 v2 v2 v2 v2").await;
+}
+
+/// A held podSet keeps its config when its pods start again, and its objects come back as they were, also after a kill.
+#[tokio::test]
+async fn held_pod_set_keeps_its_config() {
+    let Some(scene) = start("waves-config").await else { return };
+    let all = everywhere("v2");
+    publish(&scene, "pay v2", &[(0, &all), (1, &all)]);
+    come_to(&scene, "v2 v1 v1 v1 v1 v1").await;
+    let config = async |cluster: usize, name: &str| {
+        let found = scene.object(scene.cluster(cluster), "configmaps", &format!("{name}-settings")).await?;
+        Ok::<_, String>(found["data"]["version"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(config(0, "pay-canary").await.as_deref(), Ok("v2"));
+    let namespace = ["-n", scene.name()];
+    let restart = [&["rollout", "restart", "deployment", "pay-blue"], &namespace[..]].concat();
+    scene.cluster(1).kubectl(&restart).await.expect("restarted");
+    assert_eq!(config(1, "pay-blue").await.as_deref(), Ok("v1"));
+    let delete =
+        [&["delete", "configmaps/pay-blue-settings", "deployments/pay-green"], &namespace[..]].concat();
+    scene.cluster(1).kubectl(&delete).await.expect("deleted");
+    scene.eventually("the config is back", async || config(1, "pay-blue").await).await;
+    come_to(&scene, "v2 v1 v1 v1 v1 v1").await;
+    assert_eq!(config(1, "pay-blue").await.as_deref(), Ok("v1"));
+    scene.kill();
+    scene.cluster(1).kubectl(&delete).await.expect("deleted");
+    scene.start(&[]).await;
+    scene.eventually("the config is back", async || config(1, "pay-blue").await).await;
+    come_to(&scene, "v2 v1 v1 v1 v1 v1").await;
+    assert_eq!(config(1, "pay-blue").await.as_deref(), Ok("v1"));
+}
+
+/// Row 6: the number of pods rises at once. Row 7: a podSet that shrinks keeps its pods until the others are there.
+#[tokio::test]
+async fn numbers_rise_at_once_and_fall_at_the_end() {
+    let Some(scene) = start("waves-scale").await else { return };
+    let grown = [("pay-canary", "v2", 1), ("pay-blue", "v2", 0), ("pay-green", "v2", 3)];
+    let second = publish(&scene, "pay v2", &[(0, &grown), (1, &grown)]);
+    let shown = async || {
+        let mut all = Vec::new();
+        for cluster in 0..2 {
+            for name in SETS {
+                all.push(runs(&scene, cluster, name).await);
+            }
+        }
+        all.join(" ")
+    };
+    scene
+        .eventually("green is three at v1", async || {
+            let found = shown().await;
+            if found == "v2 x1 v1 x1 v1 x3 v1 x1 v1 x1 v1 x3" { Ok(()) } else { Err(found) }
+        })
+        .await;
+    confirm(&scene, "pay").await;
+    come_to(&scene, "v2 v1 v1 v2 v1 v1").await;
+    confirm(&scene, "pay").await;
+    come_to(&scene, "v2 v2 v1 v2 v2 v1").await;
+    // Blue has the content and keeps its pod.
+    assert_eq!(shown().await, "v2 x1 v2 x1 v1 x3 v2 x1 v2 x1 v1 x3");
+    confirm(&scene, "pay").await;
+    scene.succeeded(&second).await;
+    scene
+        .eventually("blue has no pods", async || {
+            let found = shown().await;
+            if found == "v2 x1 v2 x0 v2 x3 v2 x1 v2 x0 v2 x3" { Ok(()) } else { Err(found) }
+        })
+        .await;
+}
+
+/// Row 10: a podSet that moves goes when it is there; a podSet that is renamed is a new one.
+#[tokio::test]
+async fn moved_pod_set_goes_when_it_has_come() {
+    let Some(scene) = start("waves-move").await else { return };
+    let (left, right) = (everywhere("v1"), everywhere("v1"));
+    let moved = publish(
+        &scene,
+        "green moves, blue is renamed",
+        &[(0, &left[..2]), (1, &[right[0], ("pay-navy-blue", "v1", 1), right[2]])],
+    );
+    scene.succeeded(&moved).await;
+    scene
+        .eventually("what left is gone", async || {
+            let found = (runs(&scene, 0, "pay-green").await, runs(&scene, 1, "pay-blue").await);
+            if found == ("-".to_owned(), "-".to_owned()) { Ok(()) } else { Err(format!("{found:?}")) }
+        })
+        .await;
+    assert_eq!(runs(&scene, 1, "pay-navy-blue").await, "v1 x1");
+}
+
+/// The history of the branch is written anew while a podSet is held: what it runs is not known, so it is left as it is.
+#[tokio::test]
+async fn unit_of_a_rewritten_history_is_left_as_it_is() {
+    let Some(scene) = start("waves-rewritten").await else { return };
+    let all = everywhere("v2");
+    publish(&scene, "pay v2", &[(0, &all), (1, &all)]);
+    come_to(&scene, "v2 v1 v1 v1 v1 v1").await;
+    scene.kill();
+    scene.worktree.rewrite("all in one commit");
+    scene.forget_state();
+    scene.start(&[]).await;
+    scene.says_of(&[scene.cluster(1)], &["left as it is"]).await;
+    assert_eq!(versions(&scene).await, "v2 v1 v1 v1 v1 v1");
+    // Its gates go on.
+    confirm(&scene, "pay").await;
+    come_to(&scene, "v2 v1 v1 v2 v1 v1").await;
+}
