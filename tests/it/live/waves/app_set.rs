@@ -5,9 +5,12 @@ use serde_json::json;
 use super::super::support::Scene;
 use super::{APP, confirm, runs};
 
+/// Name, version, replicas.
+type PodSet<'a> = (&'a str, &'a str, u32);
+
 /// Each podSet with its version and replicas; the pods read the ConfigMap of their podSet.
-fn app_set(scene: &Scene, topology: &[(usize, &[(&str, &str, u32)])]) -> String {
-    let pod_set = |(name, version, replicas): &(&str, &str, u32)| json!({"name": name, "version": version, "replicas": replicas});
+fn app_set(scene: &Scene, topology: &[(usize, &[PodSet<'_>])]) -> String {
+    let pod_set = |(name, version, replicas): &PodSet<'_>| json!({"name": name, "version": version, "replicas": replicas});
     let clusters: Vec<_> = topology
         .iter()
         .map(|(cluster, pod_sets)| {
@@ -78,7 +81,7 @@ async fn start(name: &'static str) -> Option<Scene> {
     Some(scene)
 }
 
-fn publish(scene: &Scene, subject: &str, topology: &[(usize, &[(&str, &str, u32)])]) -> String {
+fn publish(scene: &Scene, subject: &str, topology: &[(usize, &[PodSet<'_>])]) -> String {
     scene.worktree.write(APP, &app_set(scene, topology));
     scene.worktree.publish(subject)
 }
