@@ -74,7 +74,7 @@ impl Heads {
             let Some(app) = fleet.apps.get(id) else { continue };
             let waves = Waves::of(fleet, app);
             let at = AtCommit { fleet, app, renders: renders_of_app };
-            if !at.is_in_waves(&waves) {
+            if app.unmanaged || !at.is_in_waves(&waves) {
                 continue;
             }
             let is_same =

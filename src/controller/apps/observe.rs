@@ -48,8 +48,12 @@ impl AppEntry {
             _ => unit.mark.clone(),
         };
         let counts = reach == Reach::Ready && !self.app.paused;
-        let condition = condition(id, &at_head, seen);
-        let is_behind = at_head.content.as_ref().is_none_or(|_| live.is_behind);
+        // A taint keeps it out of the cluster: nobody waits for it there.
+        let is_kept_out = !live.is_any_ours
+            && seen.target.settings.taint.is_some()
+            && seen.target.head.as_ref().is_ok_and(|head| !seen.cluster.holds_any_of(head));
+        let condition = if is_kept_out { Condition::Done } else { condition(id, &at_head, seen) };
+        let is_behind = !is_kept_out && (at_head.content.is_none() || live.is_behind);
         let Some(unit) = self.units.get_mut(id) else { return };
         unit.run = run;
         unit.mark = mark;
