@@ -4,7 +4,7 @@
 //! starts the controller between the two; [`wires`] are one process's connections, which end with
 //! it; [`forge`] answers as Gitea's status API does; [`guarded`] lets guests with client certificates into a cluster;
 //! [`manifests`] writes manifests; [`live`] looks
-//! into clusters behind the controller's back; [`kruise`] stands for OpenKruise; [`log`] keeps what the controller logs; [`program`] runs the real binary.
+//! into clusters behind the controller's back; [`oracle`] holds rollouts to what they must wait for; [`kruise`] stands for OpenKruise; [`log`] keeps what the controller logs; [`program`] runs the real binary.
 //! Nothing here fakes a part of tutti itself.
 
 pub mod fleet;
@@ -14,6 +14,7 @@ pub mod kruise;
 pub mod live;
 pub mod log;
 pub mod manifests;
+pub mod oracle;
 pub mod program;
 pub mod repository;
 pub mod wires;

@@ -1,9 +1,13 @@
 //! A config repository in a temporary folder.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use git2::{Index, IndexEntry, IndexTime, Oid, Repository, RepositoryInitOptions, Signature, Time};
+use git2::{
+    Index, IndexEntry, IndexTime, Oid, Repository, RepositoryInitOptions, Signature, Time, TreeWalkMode,
+    TreeWalkResult,
+};
 use tempfile::TempDir;
 use tutti::model::Revision;
 use tutti::source::{Credentials, Options};
@@ -79,6 +83,28 @@ impl ConfigRepository {
         let revision = Revision::from(commit.expect("commit").to_string().as_str());
         self.commits.borrow_mut().push((revision.clone(), subject.to_owned()));
         revision
+    }
+
+    /// The commit that `main` is at.
+    pub fn tip(&self) -> Revision {
+        let id = self.repository.refname_to_id("refs/heads/main").expect("a tip");
+        Revision::from(id.to_string().as_str())
+    }
+
+    /// Every file of a commit, by path.
+    pub fn texts(&self, revision: &Revision) -> BTreeMap<String, String> {
+        let id = Oid::from_str(revision.as_str()).expect("a commit");
+        let tree = self.repository.find_commit(id).and_then(|commit| commit.tree()).expect("a tree");
+        let mut texts = BTreeMap::new();
+        let walked = tree.walk(TreeWalkMode::PreOrder, |folder, entry| {
+            if let Some(blob) = entry.to_object(&self.repository).ok().and_then(|it| it.into_blob().ok()) {
+                let path = format!("{folder}{}", entry.name().unwrap_or_default());
+                texts.insert(path, String::from_utf8_lossy(blob.content()).into_owned());
+            }
+            TreeWalkResult::Ok
+        });
+        walked.expect("a walk");
+        texts
     }
 
     /// Puts `main` back to a commit, as a forced push does.

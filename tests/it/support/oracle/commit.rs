@@ -1,0 +1,88 @@
+//! What a commit says, rendered from Git alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::json;
+use tutti::model::{ClusterState, Digest, NoCharts, RolloutAction, Snapshot};
+use tutti::render::{Memory, Renderer, unit_contents};
+use tutti::{fleet, manifest};
+
+use super::story::{Content, Unit};
+
+#[derive(Clone, Debug, Default)]
+pub struct Commit {
+    pub revision: String,
+    /// Its position in history: the first is 0.
+    pub number: usize,
+    pub apps: BTreeMap<String, AppAt>,
+    pub approvals: BTreeSet<Word>,
+    /// Clusters in maintenance.
+    pub maintained: BTreeSet<String>,
+}
+
+/// One app at a commit.
+#[derive(Clone, Debug, Default)]
+pub struct AppAt {
+    pub units: BTreeMap<Unit, Content>,
+    /// Of the version, as Approvals name it.
+    pub digest: String,
+    pub paused: bool,
+}
+
+/// What a person said.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Word {
+    pub app: String,
+    pub digest: String,
+    /// The last wave that may open; `None`: a refused version starts again.
+    pub through: Option<String>,
+}
+
+impl Commit {
+    pub fn of(snapshot: &Snapshot, revision: &str, number: usize) -> Self {
+        let fleet = fleet::assemble(manifest::read(snapshot), snapshot);
+        let renders = Renderer::new(&fleet, snapshot, &NoCharts).render_all(&mut Memory::default());
+        let mut apps: BTreeMap<String, AppAt> = BTreeMap::new();
+        for (id, app) in &fleet.apps {
+            let at = AppAt { paused: app.paused, ..AppAt::default() };
+            apps.insert(id.to_string(), at);
+        }
+        let mut digests: BTreeMap<String, BTreeSet<Digest>> = BTreeMap::new();
+        for (target, (_, render)) in renders.iter() {
+            let Ok(rendered) = render else { continue };
+            for (pod_set, content) in unit_contents(rendered) {
+                let unit = Unit::new(target.cluster.as_str(), &pod_set);
+                let app = target.app.to_string();
+                digests.entry(app.clone()).or_default().insert(content.digest);
+                let objects = content.objects.into_iter().collect();
+                apps.entry(app).or_default().units.insert(unit, objects);
+            }
+        }
+        for (app, digests) in digests {
+            let all: Vec<String> = digests.iter().map(Digest::to_string).collect();
+            apps.entry(app).or_default().digest = Digest::of_json(&json!(all)).to_string();
+        }
+        let words = fleet.rollout_approvals.iter().map(|approval| Word {
+            app: approval.app.to_string(),
+            digest: approval.digest.to_string(),
+            through: match &approval.action {
+                RolloutAction::Open { through } => Some(through.clone()),
+                RolloutAction::Retry => None,
+            },
+        });
+        let maintained =
+            fleet.clusters.values().filter(|cluster| cluster.state == ClusterState::Maintaining);
+        Self {
+            revision: revision.to_owned(),
+            number,
+            apps,
+            approvals: words.collect(),
+            maintained: maintained.map(|cluster| cluster.name.to_string()).collect(),
+        }
+    }
+
+    pub fn shared(self) -> Arc<Self> {
+        Arc::new(self)
+    }
+}

@@ -1,0 +1,130 @@
+//! Keeps what happens on the wires of a fleet.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use parking_lot::Mutex;
+use sandbox::Sandbox;
+use serde_json::Value;
+use tokio::time::Instant;
+use tutti::model::{Digest, Revision, Snapshot};
+
+use super::commit::Commit;
+use super::judge::{behind, judge};
+use super::story::{Applied, Event, Story, Waves, Write};
+use super::world::{object_at, world};
+use crate::support::wires::Witness;
+
+pub struct Oracle {
+    clusters: BTreeMap<String, Sandbox>,
+    began: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    story: Story,
+    commits: usize,
+    /// Writes that are under way, by cluster and path: their place in the story.
+    open: HashMap<(String, String), Vec<usize>>,
+}
+
+impl Oracle {
+    pub fn new(clusters: BTreeMap<String, Sandbox>) -> Self {
+        let mut state = State::default();
+        state.story.grace = Duration::from_secs(5);
+        Self { clusters, began: Instant::now(), state: Mutex::new(state) }
+    }
+
+    /// Something is on the main branch from now on.
+    pub fn committed(&self, revision: &Revision, snapshot: &Snapshot) -> Arc<Commit> {
+        let mut state = self.state.lock();
+        let commit = Commit::of(snapshot, revision.as_str(), state.commits).shared();
+        state.commits += 1;
+        let at = self.began.elapsed();
+        state.story.add(at, Event::Commit(Arc::clone(&commit)));
+        commit
+    }
+
+    pub fn note(&self, event: Event) {
+        let at = self.began.elapsed();
+        self.state.lock().story.add(at, event);
+    }
+
+    pub fn story(&self) -> Story {
+        self.state.lock().story.clone()
+    }
+
+    /// Units that are not as the last commit says, or not well.
+    pub fn behind(&self, waves: &[Waves]) -> Vec<String> {
+        let story = self.story();
+        waves.iter().flat_map(|waves| behind(&story, waves, &world(self.clusters.iter()))).collect()
+    }
+
+    /// Everything that must not have happened.
+    pub fn violations(&self, waves: &[Waves]) -> Vec<String> {
+        let story = self.story();
+        waves.iter().flat_map(|waves| judge(&story, waves)).collect()
+    }
+}
+
+fn is_write(request: &Request<Bytes>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    !matches!(*request.method(), Method::GET | Method::HEAD) && !query.contains("dryRun=")
+}
+
+fn applied(request: &Request<Bytes>) -> Option<Applied> {
+    let body: Value = serde_json::from_slice(request.body()).ok()?;
+    let annotation = |name: &str| body["metadata"]["annotations"][name].as_str();
+    Some(Applied {
+        app: annotation("tutti.dev/app")?.to_owned(),
+        revision: annotation("tutti.dev/revision").unwrap_or_default().to_owned(),
+        content: annotation("tutti.dev/content").and_then(Digest::parse),
+        replicas: body["spec"]["replicas"].as_u64(),
+    })
+}
+
+impl Witness for Oracle {
+    fn sent(&self, cluster: &str, request: &Request<Bytes>) {
+        let path = request.uri().path();
+        let Some(object) = object_at(path).filter(|_| is_write(request)) else { return };
+        let applied = match *request.method() {
+            Method::DELETE => None,
+            // What says nothing of an app is a write of another kind: an ownership handed over.
+            _ => match applied(request) {
+                Some(applied) => Some(applied),
+                None => return,
+            },
+        };
+        let write = Write {
+            cluster: cluster.to_owned(),
+            object,
+            applied,
+            world: world(self.clusters.iter()),
+            until: None,
+        };
+        let mut state = self.state.lock();
+        let place = state.story.events.len();
+        let at = self.began.elapsed();
+        state.story.add(at, Event::Write(write));
+        state.open.entry((cluster.to_owned(), path.to_owned())).or_default().push(place);
+    }
+
+    fn answered(&self, cluster: &str, request: &Request<Bytes>, _: Result<StatusCode, String>) {
+        let mut state = self.state.lock();
+        let key = (cluster.to_owned(), request.uri().path().to_owned());
+        if !is_write(request) {
+            return;
+        }
+        let until = state.story.events.len();
+        let Some(place) = state.open.get_mut(&key).and_then(Vec::pop) else { return };
+        if let Some((_, Event::Write(write))) = state.story.events.get_mut(place) {
+            write.until = Some(until);
+        }
+    }
+
+    fn came_late(&self, _: &str, _: &Request<Bytes>) {}
+}

@@ -1,0 +1,137 @@
+//! What happened, in order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tutti::model::{Digest, ObjectId};
+
+use super::commit::Commit;
+use super::world::World;
+
+/// A podSet of an app on a cluster, or the app on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unit {
+    pub cluster: String,
+    pub pod_set: String,
+}
+
+impl Unit {
+    pub fn new(cluster: &str, pod_set: &str) -> Self {
+        Self { cluster: cluster.to_owned(), pod_set: pod_set.to_owned() }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.pod_set {
+            "" => f.write_str(&self.cluster),
+            pod_set => write!(f, "{pod_set}@{}", self.cluster),
+        }
+    }
+}
+
+/// What the objects of a unit are without their numbers of pods.
+pub type Content = BTreeMap<ObjectId, Digest>;
+
+#[derive(Clone, Debug)]
+pub enum Event {
+    Commit(Arc<Commit>),
+    /// A cluster stops answering, or answers again.
+    Down(String),
+    Up(String),
+    /// A pod failure begins or ends: for a moment nobody can know of it.
+    Disturbed,
+    Write(Write),
+}
+
+/// One write of the controller.
+#[derive(Clone, Debug)]
+pub struct Write {
+    pub cluster: String,
+    pub object: ObjectId,
+    /// `None`: a delete.
+    pub applied: Option<Applied>,
+    /// All objects of the instance, right before it.
+    pub world: World,
+    /// The number of events when it was answered; `None`: never.
+    pub until: Option<usize>,
+}
+
+/// What a write says of the object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    pub app: String,
+    pub revision: String,
+    /// `None`: the app has no waves.
+    pub content: Option<Digest>,
+    pub replicas: Option<u64>,
+}
+
+/// What an app has to wait for, as its test says it.
+#[derive(Clone)]
+pub struct Waves {
+    /// `namespace/name`.
+    pub app: String,
+    pub gates: Vec<Gate>,
+    /// The position of the wave of a unit.
+    pub wave_of: fn(&Unit) -> usize,
+    /// `onFailure: revert`.
+    pub reverts: bool,
+    /// `gateFirst`.
+    pub gates_first: bool,
+}
+
+/// One wave, and what must pass before the next one.
+#[derive(Clone, Debug, Default)]
+pub struct Gate {
+    pub name: String,
+    pub confirm: bool,
+    /// Units that may change side by side.
+    pub most: Option<usize>,
+    /// Units that may fail.
+    pub failures: usize,
+}
+
+impl Gate {
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    pub fn confirmed(name: &str) -> Self {
+        Self { confirm: true, ..Self::new(name) }
+    }
+}
+
+/// Since the test began.
+#[derive(Clone, Debug, Default)]
+pub struct Story {
+    pub events: Vec<(Duration, Event)>,
+    /// For how long after a change the controller may still act on what was before.
+    pub grace: Duration,
+}
+
+impl Story {
+    pub fn add(&mut self, at: Duration, event: Event) {
+        self.events.push((at, event));
+    }
+
+    /// Clusters that do not answer, or did not a moment ago: who was taken for offline is noticed a while later.
+    pub fn down(&self, until: usize) -> BTreeSet<&str> {
+        let now = self.events.get(until).map_or(Duration::ZERO, |(at, _)| *at);
+        let mut down: BTreeMap<&str, Option<Duration>> = BTreeMap::new();
+        for (at, event) in &self.events[..until] {
+            match event {
+                Event::Down(cluster) => _ = down.insert(cluster, None),
+                Event::Up(cluster) => _ = down.insert(cluster, Some(*at)),
+                _ => {}
+            }
+        }
+        let is_down = |up: &Option<Duration>| up.is_none_or(|up| now < up + NOTICED);
+        down.into_iter().filter(|(_, up)| is_down(up)).map(|(cluster, _)| cluster).collect()
+    }
+}
+
+/// The longest pause after which an offline cluster is asked again.
+const NOTICED: Duration = Duration::from_secs(90);

@@ -1,0 +1,105 @@
+//! Waves that open, stay shut and go back.
+
+use serde_json::json;
+use tutti::report::Phase;
+
+use super::scene::{self, PAY, RINGS, TEST_PROD, WORD, a_while, component, component_with, fleet_r, held, pay};
+use crate::support::live;
+
+#[tokio::test(start_paused = true)]
+async fn rings_are_waves_and_wait_for_confirmation() {
+    let scene = fleet_r().await;
+    assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
+    scene.push_pay("v2", &component("v2")).await;
+    scene.until_asked("prod").await;
+    a_while().await;
+    assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
+    assert!(pay(&scene.now(), "c2").detail.contains("waits for confirmation"));
+    scene.confirm("prod").await;
+    scene.until_over().await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    // The next version needs another word.
+    scene.push_pay("v3", &component("v3")).await;
+    scene.until_asked("prod").await;
+    a_while().await;
+    assert_eq!(scene.versions().await, ["v3", "v2", "v2"]);
+    scene.holds();
+}
+
+#[tokio::test(start_paused = true)]
+async fn process_that_restarts_goes_on_where_it_was() {
+    let mut scene = fleet_r().await;
+    scene.push_pay("v2", &component("v2")).await;
+    scene.until_asked("prod").await;
+    scene.kill().await;
+    // What is held is repaired as it was.
+    live::delete(scene.cluster("c2"), "Deployment", "pay").await;
+    scene.start().await;
+    scene.until_asked("prod").await;
+    a_while().await;
+    assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
+    scene.confirm("prod").await;
+    scene.until_over().await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    scene.ends_at_head();
+}
+
+#[tokio::test(start_paused = true)]
+async fn held_unit_is_repaired_and_scaled() {
+    let scene = fleet_r().await;
+    scene.push_pay("v2", &component_with("v2", "replicas: 3")).await;
+    scene.until_asked("prod").await;
+    live::delete(scene.cluster("c2"), "Deployment", "pay").await;
+    let evil = json!({"spec": {"template": {"spec": {"containers": [{"name": "pay", "image": "evil:9"}]}}}});
+    live::edit_as(scene.cluster("c3"), "kubectl-edit", ("Deployment", "pay"), &evil).await;
+    a_while().await;
+    assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
+    for cluster in ["c1", "c2", "c3"] {
+        assert_eq!(scene.replicas(cluster, "pay").await, 3, "{cluster}");
+    }
+    // Numbers that fall wait for the end.
+    scene.push_pay("Smaller", &component_with("v2", "replicas: 2")).await;
+    a_while().await;
+    assert_eq!((scene.replicas("c1", "pay").await, scene.replicas("c2", "pay").await), (3, 3));
+    scene.confirm("prod").await;
+    scene.until_over().await;
+    a_while().await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    assert_eq!((scene.replicas("c1", "pay").await, scene.replicas("c2", "pay").await), (2, 2));
+    scene.ends_at_head();
+}
+
+#[tokio::test(start_paused = true)]
+async fn revert_goes_back_without_gates() {
+    let scene = fleet_r().await;
+    scene.push_pay("v2", &component("v2")).await;
+    scene.confirm("prod").await;
+    scene.until_over().await;
+    let back = scene.push("Revert", &[(PAY, Some(&component("v1"))), (WORD, None)]).await;
+    scene.converged(&back).await;
+    assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
+    // Another version needs another word.
+    scene.push_pay("v3", &component("v3")).await;
+    scene.until_asked("prod").await;
+    assert_eq!(scene.versions().await, ["v3", "v1", "v1"]);
+    scene.holds();
+}
+
+#[tokio::test(start_paused = true)]
+async fn broken_version_stops_in_the_first_wave() {
+    let rings = TEST_PROD.replace(", confirm: true", "");
+    let mut waves = scene::rings_of("default/pay");
+    waves.gates[0].confirm = false;
+    let files = [(RINGS, &*rings), (PAY, &*component("v1"))];
+    let scene = scene::Scene::begin(&["c1", "c2", "c3"], &files, waves).await;
+    scene.push_pay("Broken", &component("broken")).await;
+    scene.until("test fails", |now| pay(now, "c1").phase == Phase::Degraded).await;
+    a_while().await;
+    assert_eq!(scene.versions().await, ["broken", "v1", "v1"]);
+    let words = held(&scene.now(), "c2", "");
+    assert!(words.starts_with("waits for wave test, 0/1 done") || words.starts_with("stopped"), "{words}");
+    let mended = scene.push_pay("Mend", &component("v2")).await;
+    scene.converged(&mended).await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    scene.ends_at_head();
+}

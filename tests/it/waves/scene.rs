@@ -1,0 +1,434 @@
+//! Fleets in waves, with an oracle on their wires.
+//!
+//! `R`: a Component over the rings test (c1) and prod (c2, c3), confirmed after test. `S`: an AppSet with the podSets canary, blue and
+//! green on c1 and c2, `canary|blue|green`, canary first on c1, confirmed after each wave.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandbox::{Sandbox, SandboxOptions, Scenario};
+use serde_json::Value;
+use tutti::controller::Settings;
+use tutti::model::{Revision, Snapshot};
+use tutti::report::{Overview, RolloutReport, TargetReport, UnitReport};
+
+use crate::support::fleet::{Fleet, Running};
+use crate::support::oracle::{Event, Gate, Oracle, Unit, Waves};
+use crate::support::repository::Change;
+use crate::support::wires::Wires;
+use crate::support::{live, manifests};
+
+pub const PAY: &str = "apps/pay/app.yaml";
+pub const WORD: &str = "approvals/pay.yaml";
+pub const RINGS: &str = "rings.yaml";
+
+/// Test, then prod.
+pub const TEST_PROD: &str = "\
+apiVersion: tutti.dev/v1alpha1
+kind: Rings
+metadata: {name: rings}
+spec:
+  rings:
+    - {name: test, clusters: {names: [c1]}, confirm: true}
+    - {name: prod, clusters: {names: [c2, c3]}}
+";
+
+pub struct Scene {
+    pub fleet: Fleet,
+    pub oracle: Arc<Oracle>,
+    pub waves: Vec<Waves>,
+    wires: Wires,
+    running: Option<Running>,
+}
+
+/// The Component of R at a version.
+pub fn component(version: &str) -> String {
+    manifests::component("pay", &format!("registry.example.com/pay:{version}"))
+}
+
+/// With more in its `spec`.
+pub fn component_with(version: &str, more: &str) -> String {
+    format!("{}  {more}\n", component(version))
+}
+
+/// The waves of R.
+pub fn rings_of(app: &str) -> Waves {
+    Waves {
+        app: app.to_owned(),
+        gates: vec![Gate::confirmed("test"), Gate::new("prod"), Gate::new("rest")],
+        wave_of: |unit| usize::from(unit.cluster != "c1"),
+        reverts: false,
+        gates_first: false,
+    }
+}
+
+/// The waves of S.
+pub fn groups_of(app: &str) -> Waves {
+    let wave_of = |unit: &Unit| match unit.pod_set.rsplit('-').next() {
+        Some("canary") if unit.cluster == "c1" => 0,
+        Some("canary") => 1,
+        Some("blue") => 2,
+        Some("green") => 3,
+        _ => 4,
+    };
+    let gates = ["first", "canary", "blue", "green"].map(Gate::confirmed).into_iter();
+    Waves {
+        app: app.to_owned(),
+        gates: gates.chain([Gate::new("rest")]).collect(),
+        wave_of,
+        reverts: false,
+        gates_first: false,
+    }
+}
+
+/// The AppSet of S.
+#[derive(Clone)]
+pub struct Sets {
+    /// By podSet: the version and the number of its pods.
+    pub sets: BTreeMap<(String, String), (String, u32)>,
+    /// Of the strategy.
+    pub strategy: String,
+}
+
+impl Sets {
+    /// All six podSets at one version.
+    pub fn at(version: &str) -> Self {
+        let clusters = ["c1", "c2"];
+        let groups = ["canary", "blue", "green"];
+        let all = clusters.iter().flat_map(|cluster| groups.iter().map(move |group| (cluster, group)));
+        let sets = all.map(|(cluster, group)| {
+            let replicas = if *group == "canary" { 1 } else { 4 };
+            let place = ((*cluster).to_owned(), (*group).to_owned());
+            (place, (version.to_owned(), replicas))
+        });
+        Self {
+            sets: sets.collect(),
+            strategy: "upgradeType: canary|blue|green, canaryClusters: [c1], needWaitingForConfirm: true"
+                .to_owned(),
+        }
+    }
+
+    pub fn with(mut self, cluster: &str, group: &str, version: &str, replicas: u32) -> Self {
+        self.sets.insert((cluster.to_owned(), group.to_owned()), (version.to_owned(), replicas));
+        self
+    }
+
+    pub fn without(mut self, cluster: &str, group: &str) -> Self {
+        self.sets.remove(&(cluster.to_owned(), group.to_owned()));
+        self
+    }
+
+    pub fn strategy(mut self, strategy: &str) -> Self {
+        strategy.clone_into(&mut self.strategy);
+        self
+    }
+
+    pub fn manifest(&self) -> String {
+        let mut text = format!(
+            "\
+apiVersion: workload.dmall.com/v1beta1
+kind: AppSet
+metadata: {{name: pay, namespace: default}}
+spec:
+  replicas: 18
+  updateStrategy: {{{}}}
+  podSpec:
+    deployType: deployment
+    template:
+      spec: {{containers: [{{name: pay, image: registry.example.com/pay, ports: [{{containerPort: 8080}}]}}]}}
+  clusterTopology:
+    clusters:
+",
+            self.strategy
+        );
+        let mut last = "";
+        for ((cluster, group), (version, replicas)) in &self.sets {
+            if cluster != last {
+                text += &format!("      - name: {cluster}\n        podSets:\n");
+                last = cluster;
+            }
+            text += &format!(
+                "          - {{name: {}, replicas: {replicas}, image: 'registry.example.com/pay:{version}'}}\n",
+                pod_set(cluster, group)
+            );
+        }
+        text
+    }
+}
+
+pub fn pod_set(cluster: &str, group: &str) -> String {
+    format!("pay-{cluster}-{group}")
+}
+
+/// Fleet R at v1.
+pub async fn fleet_r() -> Scene {
+    Scene::begin(&["c1", "c2", "c3"], &[(RINGS, TEST_PROD), (PAY, &component("v1"))], rings_of("default/pay"))
+        .await
+}
+
+/// Fleet S, all podSets at v3.
+pub async fn fleet_s() -> Scene {
+    let manifest = Sets::at("v3").manifest();
+    Scene::begin(&["c1", "c2"], &[(PAY, &manifest)], groups_of("default/pay")).await
+}
+
+impl Scene {
+    /// Starts, and waits until everything runs.
+    pub async fn begin(clusters: &[&str], files: &[(&str, &str)], waves: Waves) -> Self {
+        let mut scene = Self::not_started(clusters, files, waves);
+        scene.start().await;
+        scene.running().converged(&scene.fleet.begin).await;
+        scene
+    }
+
+    pub fn not_started(clusters: &[&str], files: &[(&str, &str)], waves: Waves) -> Self {
+        Self::of_fleet(Fleet::new(clusters, files), waves)
+    }
+
+    /// On clusters as `options` makes them.
+    pub fn with(
+        clusters: &[&str],
+        files: &[(&str, &str)],
+        waves: Waves,
+        options: fn(&str) -> SandboxOptions,
+    ) -> Self {
+        Self::of_fleet(Fleet::with(clusters, files, options), waves)
+    }
+
+    fn of_fleet(fleet: Fleet, waves: Waves) -> Self {
+        let oracle = Arc::new(Oracle::new(fleet.clusters.clone()));
+        let scene = Self { fleet, oracle, waves: vec![waves], wires: Wires::lasting(), running: None };
+        scene.tell_oracle(&scene.fleet.begin);
+        scene
+    }
+
+    pub async fn start(&mut self) {
+        self.start_with(|_| {}).await;
+    }
+
+    pub async fn start_with(&mut self, change: impl FnOnce(&mut Settings)) {
+        self.wires = Wires::seen_by(self.oracle.clone());
+        self.running = Some(self.fleet.start_with(&self.wires, change).await);
+    }
+
+    /// Ends the process as the kernel does.
+    pub async fn kill(&mut self) {
+        self.wires.die_after(0);
+        if let Some(running) = self.running.take() {
+            running.kill().await;
+        }
+    }
+
+    /// Kills, wipes what it kept on disk, and starts anew.
+    pub async fn restart(&mut self) {
+        self.kill().await;
+        let _ = std::fs::remove_dir_all(self.fleet.repository.path().join(".git/tutti"));
+        self.start().await;
+    }
+
+    /// The process dies right after so many more writes.
+    pub fn die_after(&self, writes: usize) {
+        self.wires.die_after(writes);
+    }
+
+    pub async fn died(&self) {
+        self.wires.died().await;
+    }
+
+    pub fn running(&self) -> &Running {
+        self.running.as_ref().expect("it runs")
+    }
+
+    fn tell_oracle(&self, revision: &Revision) {
+        let texts = self.fleet.repository.texts(revision);
+        let snapshot = Snapshot::of_texts(texts.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+        self.oracle.committed(revision, &snapshot);
+    }
+
+    /// Commits, without a word to the controller.
+    pub fn commit(&self, subject: &str, changes: &[Change<'_>]) -> Revision {
+        let revision = self.fleet.repository.commit(subject, changes);
+        self.tell_oracle(&revision);
+        revision
+    }
+
+    pub async fn push(&self, subject: &str, changes: &[Change<'_>]) -> Revision {
+        let revision = self.commit(subject, changes);
+        if let Some(running) = &self.running {
+            running.wake.send(()).await.expect("it runs");
+        }
+        revision
+    }
+
+    /// The app at another version.
+    pub async fn push_pay(&self, subject: &str, manifest: &str) -> Revision {
+        self.push(subject, &[(PAY, Some(manifest))]).await
+    }
+
+    pub fn cluster(&self, name: &str) -> &Sandbox {
+        self.fleet.cluster(name)
+    }
+
+    pub fn set_down(&self, cluster: &str, is_down: bool) {
+        self.cluster(cluster).set_down(is_down);
+        let name = cluster.to_owned();
+        self.oracle.note(if is_down { Event::Down(name) } else { Event::Up(name) });
+    }
+
+    /// Pods of this image fail on a cluster, from now on; none do where it is empty.
+    pub fn break_image(&self, cluster: &str, image: &str) {
+        let text = match image {
+            "" => String::new(),
+            image => format!("rules: [{{image: '{image}', fail: crash-loop}}]"),
+        };
+        self.cluster(cluster).set_scenario(Scenario::parse(&text).expect("a scenario"));
+        self.oracle.note(Event::Disturbed);
+    }
+
+    pub async fn until(&self, what: &str, done: impl FnMut(&Overview) -> bool) -> Arc<Overview> {
+        self.running().until(what, done).await
+    }
+
+    pub async fn converged(&self, revision: &Revision) -> Arc<Overview> {
+        self.running().converged(revision).await
+    }
+
+    pub fn now(&self) -> Arc<Overview> {
+        self.running().overview.borrow().clone()
+    }
+
+    /// Waits until a person is asked for this wave.
+    pub async fn until_asked(&self, through: &str) {
+        let is_asked = |now: &Overview| {
+            rollout(now).and_then(|it| it.confirmation.as_ref()).is_some_and(|it| it.through == through)
+        };
+        self.until(&format!("confirmation of {through}"), is_asked).await;
+    }
+
+    /// Waits until a person is asked, and confirms.
+    pub async fn confirm(&self, through: &str) -> Revision {
+        self.until_asked(through).await;
+        let digest = self.digest();
+        self.approve(&digest, through).await
+    }
+
+    /// The digest of the version at the head.
+    pub fn digest(&self) -> String {
+        rollout(&self.now()).expect("a rollout").digest.to_string()
+    }
+
+    pub async fn approve(&self, digest: &str, through: &str) -> Revision {
+        self.push("Confirm", &[(WORD, Some(&approval("pay", digest, through)))]).await
+    }
+
+    /// Waits until the rollout is over at the head.
+    pub async fn until_over(&self) {
+        let head = self.head();
+        let is_over = |now: &Overview| {
+            now.revision.as_ref() == Some(&head)
+                && rollout(now).is_none_or(|it| !it.is_open && it.units.iter().all(|unit| unit.is_done))
+        };
+        self.until("the end of the rollout", is_over).await;
+    }
+
+    pub fn head(&self) -> Revision {
+        self.fleet.repository.tip()
+    }
+
+    /// The versions of R, on c1, c2 and c3.
+    pub async fn versions(&self) -> Vec<String> {
+        let mut versions = Vec::new();
+        for name in self.fleet.clusters.keys() {
+            versions.push(self.version(name, "pay").await);
+        }
+        versions
+    }
+
+    /// The version that a Deployment has; `-` where it is not there.
+    pub async fn version(&self, cluster: &str, name: &str) -> String {
+        let Some(object) = live::get(self.cluster(cluster), "Deployment", "default", name).await else {
+            return "-".to_owned();
+        };
+        let image = live::text(&object, "/spec/template/spec/containers/0/image");
+        image.rsplit(':').next().unwrap_or_default().to_owned()
+    }
+
+    /// The versions of S: canary, blue and green on c1, then on c2.
+    pub async fn groups(&self) -> String {
+        let mut versions = Vec::new();
+        for cluster in ["c1", "c2"] {
+            for group in ["canary", "blue", "green"] {
+                versions.push(self.version(cluster, &pod_set(cluster, group)).await);
+            }
+        }
+        versions.join(" ")
+    }
+
+    pub async fn deployment(&self, cluster: &str, name: &str) -> Value {
+        live::get(self.cluster(cluster), "Deployment", "default", name).await.expect("it is there")
+    }
+
+    pub async fn replicas(&self, cluster: &str, name: &str) -> i64 {
+        self.deployment(cluster, name).await["spec"]["replicas"].as_i64().expect("a number")
+    }
+
+    /// Everything that must not have happened did not.
+    pub fn holds(&self) {
+        let violations = self.oracle.violations(&self.waves);
+        assert!(violations.is_empty(), "{}", violations.join("\n"));
+    }
+
+    /// And every unit has what the head says, whole and well.
+    pub fn ends_at_head(&self) {
+        self.holds();
+        let rest = self.oracle.behind(&self.waves);
+        assert!(rest.is_empty(), "{}", rest.join("\n"));
+    }
+}
+
+pub fn approval(app: &str, digest: &str, through: &str) -> String {
+    format!(
+        "\
+apiVersion: tutti.dev/v1alpha1
+kind: Approval
+metadata: {{name: {app}}}
+spec: {{app: default/{app}, action: rollout, digest: {digest}, through: {through}}}
+"
+    )
+}
+
+pub fn retry(digest: &str) -> String {
+    format!(
+        "\
+apiVersion: tutti.dev/v1alpha1
+kind: Approval
+metadata: {{name: again}}
+spec: {{app: default/pay, action: retry, digest: {digest}}}
+"
+    )
+}
+
+pub fn rollout(now: &Overview) -> Option<&RolloutReport> {
+    now.rollouts.iter().find(|it| it.app.to_string() == "default/pay")
+}
+
+/// What holds a unit, in words; empty where nothing does.
+pub fn held(now: &Overview, cluster: &str, pod_set: &str) -> String {
+    let unit = unit(now, cluster, pod_set);
+    unit.and_then(|unit| unit.hold.as_ref()).map(ToString::to_string).unwrap_or_default()
+}
+
+pub fn unit<'a>(now: &'a Overview, cluster: &str, pod_set: &str) -> Option<&'a UnitReport> {
+    let units = rollout(now).into_iter().flat_map(|rollout| &rollout.units);
+    units.into_iter().find(|it| it.unit.cluster.as_str() == cluster && &*it.unit.pod_set == pod_set)
+}
+
+pub fn pay<'a>(now: &'a Overview, cluster: &str) -> &'a TargetReport {
+    crate::support::fleet::target(now, cluster, "default/pay")
+}
+
+/// Long enough for everything that comes by itself soon.
+pub async fn a_while() {
+    tokio::time::sleep(Duration::from_secs(120)).await;
+}
