@@ -3,7 +3,9 @@
 use serde_json::json;
 use tutti::report::Phase;
 
-use super::scene::{self, PAY, RINGS, TEST_PROD, WORD, a_while, component, component_with, fleet_r, held, pay};
+use super::scene::{
+    self, PAY, RINGS, TEST_PROD, WORD, a_while, component, component_with, fleet_r, held, pay,
+};
 use crate::support::live;
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::scene::{component, fleet_r, rings_of};
-use crate::support::oracle::{Event, Story, Write, judge};
+use crate::support::oracle::{Event, Story, judge};
 
 /// A whole rollout of R: test, a word, prod.
 async fn rollout() -> Story {
@@ -16,7 +16,7 @@ async fn rollout() -> Story {
 }
 
 fn is_write_to(event: &Event, cluster: &str) -> bool {
-    matches!(event, Event::Write(Write { cluster: place, .. }) if place == cluster)
+    matches!(event, Event::Write(write) if write.cluster == cluster)
 }
 
 fn place(story: &Story, is_it: impl Fn(&Event) -> bool) -> usize {
@@ -52,7 +52,11 @@ fn found(story: &Story) -> String {
 async fn write_before_the_first_wave_is_a_violation() {
     let story = rollout().await;
     let early = moved(story, |it| is_write_to(it, "c2"), |it| is_write_to(it, "c1"));
-    assert!(found(&early).contains("c2: wave test is not done: c1 is not at this version"), "{}", found(&early));
+    assert!(
+        found(&early).contains("c2: wave test is not done: c1 is not at this version"),
+        "{}",
+        found(&early)
+    );
 }
 
 #[tokio::test(start_paused = true)]

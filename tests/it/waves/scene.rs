@@ -119,11 +119,6 @@ impl Sets {
         self
     }
 
-    pub fn strategy(mut self, strategy: &str) -> Self {
-        strategy.clone_into(&mut self.strategy);
-        self
-    }
-
     pub fn manifest(&self) -> String {
         let mut text = format!(
             "\
@@ -131,7 +126,7 @@ apiVersion: workload.dmall.com/v1beta1
 kind: AppSet
 metadata: {{name: pay, namespace: default}}
 spec:
-  replicas: 18
+  replicas: {}
   updateStrategy: {{{}}}
   podSpec:
     deployType: deployment
@@ -140,6 +135,7 @@ spec:
   clusterTopology:
     clusters:
 ",
+            self.sets.values().map(|(_, replicas)| replicas).sum::<u32>(),
             self.strategy
         );
         let mut last = "";
@@ -186,16 +182,6 @@ impl Scene {
         Self::of_fleet(Fleet::new(clusters, files), waves)
     }
 
-    /// On clusters as `options` makes them.
-    pub fn with(
-        clusters: &[&str],
-        files: &[(&str, &str)],
-        waves: Waves,
-        options: fn(&str) -> SandboxOptions,
-    ) -> Self {
-        Self::of_fleet(Fleet::with(clusters, files, options), waves)
-    }
-
     fn of_fleet(fleet: Fleet, waves: Waves) -> Self {
         let oracle = Arc::new(Oracle::new(fleet.clusters.clone()));
         let scene = Self { fleet, oracle, waves: vec![waves], wires: Wires::lasting(), running: None };
@@ -227,13 +213,22 @@ impl Scene {
         self.start().await;
     }
 
-    /// The process dies right after so many more writes.
-    pub fn die_after(&self, writes: usize) {
-        self.wires.die_after(writes);
+    /// Kills the process, builds clusters anew under their names, empty, and starts again.
+    pub async fn rebuild(&mut self, clusters: &[&str]) {
+        self.kill().await;
+        for name in clusters {
+            let seed = self.fleet.clusters.len() as u64 + 100;
+            let sandbox = Sandbox::new(SandboxOptions { seed, ..SandboxOptions::instant(*name) });
+            self.fleet.clusters.insert((*name).to_owned(), sandbox.clone());
+            self.oracle.rebuilt(name, sandbox);
+        }
+        self.restart().await;
     }
 
-    pub async fn died(&self) {
-        self.wires.died().await;
+    /// Another history on `main`: one commit without parents, with these files in place of the last ones.
+    pub fn rewrite(&self, files: &[(&str, &str)]) {
+        let revision = self.fleet.repository.rewrite("Begin anew", files);
+        self.tell_oracle(&revision);
     }
 
     pub fn running(&self) -> &Running {
@@ -340,6 +335,14 @@ impl Scene {
     pub async fn versions(&self) -> Vec<String> {
         let mut versions = Vec::new();
         for name in self.fleet.clusters.keys() {
+            versions.push(self.version(name, "pay").await);
+        }
+        versions
+    }
+
+    pub async fn versions_of(&self, clusters: &[&str]) -> Vec<String> {
+        let mut versions = Vec::new();
+        for name in clusters {
             versions.push(self.version(name, "pay").await);
         }
         versions

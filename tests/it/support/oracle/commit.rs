@@ -71,8 +71,7 @@ impl Commit {
                 RolloutAction::Retry => None,
             },
         });
-        let maintained =
-            fleet.clusters.values().filter(|cluster| cluster.state == ClusterState::Maintaining);
+        let maintained = fleet.clusters.values().filter(|cluster| cluster.state == ClusterState::Maintaining);
         Self {
             revision: revision.to_owned(),
             number,

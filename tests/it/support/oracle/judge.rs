@@ -17,6 +17,7 @@ pub fn judge(story: &Story, waves: &Waves) -> Vec<String> {
         match event {
             Event::Commit(commit) => judge.commits.push((*at, Arc::clone(commit))),
             Event::Write(write) => judge.write(number, *at, write),
+            Event::Rebuilt(cluster) => judge.units.retain(|unit, _| unit.cluster != *cluster),
             Event::Down(_) | Event::Up(_) | Event::Disturbed => {}
         }
     }
@@ -112,7 +113,7 @@ impl Judge<'_> {
         }
         match verdicts.pop() {
             Some(Ok(Permitted::Nothing)) => {}
-            Some(Ok(Permitted::Begins(unit, content))) => self.begin(write, unit, content),
+            Some(Ok(Permitted::Begins(unit, content))) => self.begin(write, &unit, content),
             Some(Err(last)) => {
                 let why = match verdicts.into_iter().next() {
                     Some(Err(first)) => first,
@@ -124,7 +125,7 @@ impl Judge<'_> {
         }
     }
 
-    fn begin(&mut self, write: &Write, unit: Unit, content: Content) {
+    fn begin(&mut self, write: &Write, unit: &Unit, content: Content) {
         let run = self.units.entry(unit.clone()).or_default();
         if !run.content.is_empty() && is_done(&write.world, &unit.cluster, &run.content) {
             run.previous = Some(std::mem::take(&mut run.content));
@@ -186,9 +187,9 @@ fn at<'a>(world: &'a World, cluster: &str, object: &ObjectId) -> Option<&'a Seen
 }
 
 fn is_whole(world: &World, cluster: &str, content: &Content) -> bool {
-    content.iter().all(|(object, wanted)| {
-        at(world, cluster, object).is_some_and(|seen| seen.content == Some(*wanted))
-    })
+    content
+        .iter()
+        .all(|(object, wanted)| at(world, cluster, object).is_some_and(|seen| seen.content == Some(*wanted)))
 }
 
 fn is_well(world: &World, cluster: &str, content: &Content) -> bool {
@@ -222,9 +223,11 @@ impl Case<'_> {
     }
 
     fn open_units(&self) -> Vec<String> {
-        let open = self.app.units.iter().filter(|(unit, content)| {
-            !self.is_left_out(unit) && self.is_behind(unit, content)
-        });
+        let open = self
+            .app
+            .units
+            .iter()
+            .filter(|(unit, content)| !self.is_left_out(unit) && self.is_behind(unit, content));
         open.map(|(unit, _)| unit.to_string()).collect()
     }
 
@@ -273,8 +276,11 @@ impl Case<'_> {
         if run.content == *wanted {
             return Ok(Permitted::Nothing);
         }
-        self.may_begin(unit, wanted, &run)?;
-        Ok(Permitted::Begins(unit.clone(), wanted.clone()))
+        match self.may_begin(unit, wanted, &run) {
+            Ok(()) => Ok(Permitted::Begins(unit.clone(), wanted.clone())),
+            // Other commits may have the same object.
+            Err(why) => self.of_other(unit, content, &run).map_err(|_| why),
+        }
     }
 
     /// Only the commit that the unit runs has it.
@@ -316,7 +322,8 @@ impl Case<'_> {
     /// None of its objects is there.
     fn is_empty(&self, unit: &Unit) -> bool {
         let run = self.run(unit);
-        let mut objects = self.app.units.get(unit).into_iter().flat_map(Content::keys).chain(run.content.keys());
+        let mut objects =
+            self.app.units.get(unit).into_iter().flat_map(Content::keys).chain(run.content.keys());
         !objects.any(|object| at(self.world(), &unit.cluster, object).is_some())
     }
 
@@ -334,7 +341,8 @@ impl Case<'_> {
         let of_held = all.clone().filter(|commit| commits.contains(&*commit.revision)).filter_map(at);
         let has_previous = |commit: &&Arc<Commit>| {
             let app = commit.apps.get(&self.judge.waves.app);
-            let mut runs = self.judge.units.iter().filter_map(|(unit, run)| Some((unit, run.previous.as_ref()?)));
+            let mut runs =
+                self.judge.units.iter().filter_map(|(unit, run)| Some((unit, run.previous.as_ref()?)));
             runs.any(|(unit, previous)| app.and_then(|app| app.units.get(unit)) == Some(previous))
         };
         of_held.chain(all.filter(has_previous).filter_map(at)).collect()
@@ -361,11 +369,11 @@ impl Case<'_> {
     fn may_begin(&self, unit: &Unit, wanted: &Content, run: &Run) -> Result<(), String> {
         let wave = self.wave_of(unit);
         let is_empty = self.is_empty(unit);
-        let is_first = is_empty && !self.is_any_there();
-        if !is_first {
-            self.is_in_turn(unit, wave)?;
+        if is_empty && self.comes_at_once(unit) {
+            return Ok(());
         }
-        if run.previous.as_ref() == Some(wanted) || is_empty && self.comes_at_once(unit) {
+        self.is_in_turn(unit, wave)?;
+        if run.previous.as_ref() == Some(wanted) {
             return Ok(());
         }
         let runs = if is_empty { None } else { self.revision_of(unit).and_then(|it| self.commit(it)) };
@@ -399,7 +407,9 @@ impl Case<'_> {
         let is_any_held = self.app.units.iter().any(|(other, content)| is_held(other, content));
         let is_any_out = self.app.units.keys().any(|other| self.is_left_out(other));
         let has_later = self.app.units.iter().any(|(other, content)| {
-            self.wave_of(other) >= self.wave_of(unit) && !self.is_empty(other) && self.run(other).content == *content
+            self.wave_of(other) >= self.wave_of(unit)
+                && !self.is_empty(other)
+                && self.run(other).content == *content
         });
         let has_previous = self.judge.units.values().any(|run| run.previous.is_some()) && self.is_any_there();
         !is_any_held && (has_later || !has_previous && !is_any_out && !self.judge.waves.gates_first)

@@ -15,11 +15,11 @@ use tutti::model::{Digest, Revision, Snapshot};
 use super::commit::Commit;
 use super::judge::{behind, judge};
 use super::story::{Applied, Event, Story, Waves, Write};
-use super::world::{object_at, world};
+use super::world::{World, object_at, world};
 use crate::support::wires::Witness;
 
 pub struct Oracle {
-    clusters: BTreeMap<String, Sandbox>,
+    clusters: Mutex<BTreeMap<String, Sandbox>>,
     began: Instant,
     state: Mutex<State>,
 }
@@ -36,7 +36,7 @@ impl Oracle {
     pub fn new(clusters: BTreeMap<String, Sandbox>) -> Self {
         let mut state = State::default();
         state.story.grace = Duration::from_secs(5);
-        Self { clusters, began: Instant::now(), state: Mutex::new(state) }
+        Self { clusters: Mutex::new(clusters), began: Instant::now(), state: Mutex::new(state) }
     }
 
     /// Something is on the main branch from now on.
@@ -54,14 +54,24 @@ impl Oracle {
         self.state.lock().story.add(at, event);
     }
 
+    /// A cluster is another one from now on.
+    pub fn rebuilt(&self, cluster: &str, sandbox: Sandbox) {
+        self.clusters.lock().insert(cluster.to_owned(), sandbox);
+        self.note(Event::Rebuilt(cluster.to_owned()));
+    }
+
+    fn world(&self) -> World {
+        world(self.clusters.lock().iter())
+    }
+
     pub fn story(&self) -> Story {
         self.state.lock().story.clone()
     }
 
     /// Units that are not as the last commit says, or not well.
     pub fn behind(&self, waves: &[Waves]) -> Vec<String> {
-        let story = self.story();
-        waves.iter().flat_map(|waves| behind(&story, waves, &world(self.clusters.iter()))).collect()
+        let (story, now) = (self.story(), self.world());
+        waves.iter().flat_map(|waves| behind(&story, waves, &now)).collect()
     }
 
     /// Everything that must not have happened.
@@ -99,17 +109,11 @@ impl Witness for Oracle {
                 None => return,
             },
         };
-        let write = Write {
-            cluster: cluster.to_owned(),
-            object,
-            applied,
-            world: world(self.clusters.iter()),
-            until: None,
-        };
+        let write = Write { cluster: cluster.to_owned(), object, applied, world: self.world(), until: None };
         let mut state = self.state.lock();
         let place = state.story.events.len();
         let at = self.began.elapsed();
-        state.story.add(at, Event::Write(write));
+        state.story.add(at, Event::Write(Box::new(write)));
         state.open.entry((cluster.to_owned(), path.to_owned())).or_default().push(place);
     }
 

@@ -41,9 +41,11 @@ pub enum Event {
     /// A cluster stops answering, or answers again.
     Down(String),
     Up(String),
+    /// It is another cluster under its name, and empty.
+    Rebuilt(String),
     /// A pod failure begins or ends: for a moment nobody can know of it.
     Disturbed,
-    Write(Write),
+    Write(Box<Write>),
 }
 
 /// One write of the controller.

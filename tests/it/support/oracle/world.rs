@@ -91,7 +91,8 @@ fn is_well(kind: &str, object: &Value) -> bool {
     if !object["metadata"]["deletionTimestamp"].is_null() {
         return false;
     }
-    let is_observed = || number("observedGeneration") >= object["metadata"]["generation"].as_u64().unwrap_or(0);
+    let is_observed =
+        || number("observedGeneration") >= object["metadata"]["generation"].as_u64().unwrap_or(0);
     let wanted = spec["replicas"].as_u64().unwrap_or(1);
     match kind {
         "Deployment" => {

@@ -1,0 +1,69 @@
+//! The way back: what takes a version away again.
+
+use super::scene::{PAY, Sets, WORD, a_while, component, fleet_r, fleet_s, unit};
+
+// Row 2.
+#[tokio::test(start_paused = true)]
+async fn revert_takes_back_only_what_changed() {
+    let scene = fleet_s().await;
+    scene.break_image("c1", "registry.example.com/pay:v4");
+    scene.push_pay("v4", &Sets::at("v4").manifest()).await;
+    scene
+        .until("canary crashes", |now| {
+            unit(now, "c1", "pay-c1-canary").is_some_and(|it| it.failure.is_some())
+        })
+        .await;
+    assert_eq!(scene.groups().await, "v4 v3 v3 v3 v3 v3");
+    scene.fleet.forget_requests();
+    let back = scene.push_pay("Revert", &Sets::at("v3").manifest()).await;
+    scene.converged(&back).await;
+    assert_eq!(scene.groups().await, "v3 v3 v3 v3 v3 v3");
+    a_while().await;
+    let writes = scene.fleet.requests().into_iter().filter(|(_, record)| record.is_write());
+    let written: Vec<String> = writes.map(|(cluster, record)| format!("{cluster} {}", record.name)).collect();
+    assert_eq!(written, ["c1 pay-c1-canary"]);
+    scene.ends_at_head();
+}
+
+// Row 3.
+#[tokio::test(start_paused = true)]
+async fn version_that_comes_again_needs_another_word() {
+    let scene = fleet_r().await;
+    for cluster in ["c2", "c3"] {
+        scene.break_image(cluster, "registry.example.com/pay:v2");
+    }
+    scene.push_pay("v2", &component("v2")).await;
+    scene.confirm("prod").await;
+    scene.until("prod is in trouble", |now| unit(now, "c2", "").is_some_and(|it| it.failure.is_some())).await;
+    let third = scene.push_pay("Revert", &component("v1")).await;
+    scene.converged(&third).await;
+    assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
+    for cluster in ["c2", "c3"] {
+        scene.break_image(cluster, "");
+    }
+    // Test was done with it once, so it goes back there at once; the word that is there still was for the time before.
+    scene.push_pay("Revert the revert", &component("v2")).await;
+    scene.until_asked("prod").await;
+    a_while().await;
+    assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
+    scene.push("No word", &[(WORD, None)]).await;
+    scene.confirm("prod").await;
+    scene.until_over().await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    scene.ends_at_head();
+}
+
+// A unit that was done with both versions goes back and forth without gates, and a third version does not.
+#[tokio::test(start_paused = true)]
+async fn previous_version_comes_back_at_once_everywhere() {
+    let scene = fleet_r().await;
+    scene.push_pay("v2", &component("v2")).await;
+    scene.confirm("prod").await;
+    scene.until_over().await;
+    for version in ["v1", "v2", "v1"] {
+        let revision = scene.push("Flip", &[(PAY, Some(&component(version)))]).await;
+        scene.converged(&revision).await;
+        assert_eq!(scene.versions().await, [version; 3]);
+    }
+    scene.ends_at_head();
+}

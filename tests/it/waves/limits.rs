@@ -1,0 +1,163 @@
+//! How many units change side by side, and what a failure stops.
+
+use std::time::Duration;
+
+use sandbox::Scenario;
+use tutti::report::Phase;
+
+use super::scene::{PAY, Scene, WORD, a_while, component, held, pay, retry, rings_of, rollout, unit};
+use crate::support::oracle::Waves;
+
+/// No deadline of the Deployment itself.
+const PATIENT: (&str, &str) = ("apps/pay/layer/values.yaml", "progressDeadlineSeconds: 100000\n");
+
+/// The Component over one wave of all clusters, with these words in its strategy and its only wave.
+fn one_wave(version: &str, strategy: &str, wave: &str) -> String {
+    format!(
+        "{}  updateStrategy: {{{strategy}waves: [{{name: all, clusters: {{names: [c1, c2, c3]}}{wave}}}]}}\n",
+        component(version)
+    )
+}
+
+fn waves(most: usize) -> Waves {
+    let mut waves = rings_of("default/pay");
+    waves.wave_of = |_| 0;
+    waves.gates[0].confirm = false;
+    waves.gates[0].most = Some(most);
+    waves
+}
+
+fn slow(scene: &Scene, cluster: &str, time: &str) {
+    let text = format!("rules: [{{image: 'registry.example.com/pay:v2', ready-after: {time}}}]");
+    scene.cluster(cluster).set_scenario(Scenario::parse(&text).expect("a scenario"));
+}
+
+fn never_ready(scene: &Scene, cluster: &str, rules: &str) {
+    scene.cluster(cluster).set_scenario(Scenario::parse(rules).expect("a scenario"));
+}
+
+// Row 18.
+#[tokio::test(start_paused = true)]
+async fn unit_that_is_never_well_fails_and_stops() {
+    let manifest = |version: &str| one_wave(version, "", ", maxConcurrency: 1");
+    let scene = Scene::begin(&["c1", "c2", "c3"], &[(PAY, &manifest("v1"))], waves(1)).await;
+    slow(&scene, "c2", "100000s");
+    scene.push_pay("v2", &manifest("v2")).await;
+    scene.until("c2 has it", |now| unit(now, "c2", "").is_some_and(|it| it.is_at_head)).await;
+    tokio::time::sleep(Duration::from_secs(590)).await;
+    assert!(unit(&scene.now(), "c2", "").is_some_and(|it| it.failure.is_none()));
+    assert_eq!(scene.versions().await, ["v2", "v2", "v1"]);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let now = scene.now();
+    let failure = unit(&now, "c2", "").and_then(|it| it.failure.clone()).expect("it has failed");
+    assert!(failure.contains("pay"), "{failure}");
+    assert_eq!(pay(&now, "c2").phase, Phase::Degraded);
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let words = held(&scene.now(), "c3", "");
+    assert!(words.starts_with("stopped, c2 failed: "), "{words}");
+    tokio::time::sleep(Duration::from_secs(7_200)).await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v1"]);
+    scene.holds();
+}
+
+// Row 19.
+#[tokio::test(start_paused = true)]
+async fn quarter_of_three_is_one_at_a_time() {
+    let manifest = |version: &str| one_wave(version, "", ", maxConcurrency: 25%");
+    let scene = Scene::begin(&["c1", "c2", "c3"], &[(PAY, &manifest("v1"))], waves(1)).await;
+    for cluster in ["c1", "c2", "c3"] {
+        slow(&scene, cluster, "60s");
+    }
+    scene.push_pay("v2", &manifest("v2")).await;
+    for (cluster, versions) in [("c1", ["v2", "v1", "v1"]), ("c2", ["v2", "v2", "v1"])] {
+        scene.until("it changes", |now| unit(now, cluster, "").is_some_and(|it| it.is_at_head)).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(scene.versions().await, versions);
+    }
+    assert!(held(&scene.now(), "c3", "").contains("changes 1 at a time"));
+    scene.until_over().await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    scene.ends_at_head();
+}
+
+// Row 22.
+#[tokio::test(start_paused = true)]
+async fn paused_time_counts_towards_no_deadline() {
+    let manifest = |version: &str, paused: &str| one_wave(version, paused, ", maxConcurrency: 1");
+    let scene = Scene::begin(&["c1", "c2", "c3"], &[(PAY, &manifest("v1", "")), PATIENT], waves(1)).await;
+    never_ready(&scene, "c1", "rules: [{image: 'registry.example.com/pay:v2', fail: readiness}]");
+    scene.push_pay("v2", &manifest("v2", "")).await;
+    scene.until("c1 has it", |now| unit(now, "c1", "").is_some_and(|it| it.is_at_head)).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    scene.push_pay("Pause", &manifest("v2", "paused: true, ")).await;
+    scene.until("paused", |now| pay(now, "c1").phase == Phase::Paused).await;
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert!(unit(&scene.now(), "c1", "").is_some_and(|it| it.failure.is_none()));
+    scene.push_pay("Go on", &manifest("v2", "")).await;
+    scene.until("not paused", |now| pay(now, "c1").phase != Phase::Paused).await;
+    tokio::time::sleep(Duration::from_secs(250)).await;
+    assert!(
+        unit(&scene.now(), "c1", "").is_some_and(|it| it.failure.is_none()),
+        "it failed while it was paused"
+    );
+    never_ready(&scene, "c1", "");
+    scene.until_over().await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    scene.ends_at_head();
+}
+
+fn reverting(version: &str) -> String {
+    one_wave(version, "onFailure: revert, ", ", maxConcurrency: 1")
+}
+
+async fn reverting_fleet() -> Scene {
+    let mut waves = waves(1);
+    waves.reverts = true;
+    Scene::begin(&["c1", "c2", "c3"], &[(PAY, &reverting("v1"))], waves).await
+}
+
+// Row 23. A day of a paused clock takes seconds, as clusters are looked at; the rollout was over for good after 20 minutes.
+#[tokio::test(start_paused = true)]
+async fn drain_long_after_is_no_failure_of_the_rollout() {
+    let scene = reverting_fleet().await;
+    scene.push_pay("v2", &reverting("v2")).await;
+    scene.until_over().await;
+    tokio::time::sleep(Duration::from_secs(30_000)).await;
+    scene.fleet.forget_requests();
+    scene.break_image("c1", "registry.example.com/pay:v2");
+    scene.until("c1 is unwell", |now| pay(now, "c1").phase != Phase::Running).await;
+    tokio::time::sleep(Duration::from_secs(7_200)).await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    let writes = scene.fleet.requests().into_iter().filter(|(_, record)| record.is_write()).count();
+    assert_eq!(writes, 0);
+    assert!(unit(&scene.now(), "c1", "").is_some_and(|it| it.failure.is_none() && it.hold.is_none()));
+    scene.break_image("c1", "");
+    scene.until_over().await;
+    scene.ends_at_head();
+}
+
+// A version that fails goes back by itself, does not begin again by itself, and does by somebody's word.
+#[tokio::test(start_paused = true)]
+async fn failed_version_is_taken_back_and_begins_by_a_word() {
+    let mut scene = reverting_fleet().await;
+    scene.break_image("c2", "registry.example.com/pay:v2");
+    scene.push_pay("v2", &reverting("v2")).await;
+    let is_back = |now: &tutti::report::Overview| {
+        ["c1", "c2", "c3"].iter().all(|it| held(now, it, "").contains("failed and was taken back"))
+    };
+    scene.until("taken back", is_back).await;
+    a_while().await;
+    assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
+    let digest = scene.digest();
+    scene.break_image("c2", "");
+    a_while().await;
+    scene.restart().await;
+    scene.until("still taken back", is_back).await;
+    a_while().await;
+    assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
+    scene.push("Again", &[(WORD, Some(&retry(&digest)))]).await;
+    scene.until_over().await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    assert!(rollout(&scene.now()).is_some_and(|it| !it.is_open));
+    scene.ends_at_head();
+}
