@@ -1,5 +1,7 @@
 //! Waves that open, stay shut and go back.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tutti::report::Phase;
 
@@ -103,5 +105,38 @@ async fn broken_version_stops_in_the_first_wave() {
     let mended = scene.push_pay("Mend", &component("v2")).await;
     scene.converged(&mended).await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    scene.ends_at_head();
+}
+
+#[tokio::test(start_paused = true)]
+async fn approval_outlives_repairs_and_other_numbers() {
+    let scene = fleet_r().await;
+    scene.push_pay("v2", &component("v2")).await;
+    scene.until_asked("prod").await;
+    // Approved on a branch, while others go on: test is scaled and repaired meanwhile.
+    let file = scene::approval("pay", &scene.digest(), "prod");
+    let pause = component_with("v2", "paused: true");
+    scene.push("Confirmed, and paused", &[(WORD, Some(&file)), (PAY, Some(&pause))]).await;
+    a_while().await;
+    assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
+    let revision = scene.push_pay("More pods", &component_with("v2", "replicas: 3")).await;
+    scene.converged(&revision).await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    scene.ends_at_head();
+}
+
+#[tokio::test(start_paused = true)]
+async fn rollout_costs_one_request_for_each_change() {
+    let mut waves = scene::rings_of("default/pay");
+    waves.gates[0].confirm = false;
+    let files = [(RINGS, &*TEST_PROD.replace(", confirm: true", "")), (PAY, &*component("v1"))];
+    let scene = scene::Scene::begin(&["c1", "c2", "c3"], &files, waves).await;
+    scene.fleet.forget_requests();
+    let revision = scene.push_pay("v2", &component("v2")).await;
+    scene.converged(&revision).await;
+    assert_eq!(scene.fleet.counted(), ["3 apply deployments.apps"]);
+    scene.fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    assert_eq!(scene.fleet.counted(), Vec::<String>::new());
     scene.ends_at_head();
 }
