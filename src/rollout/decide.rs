@@ -176,14 +176,16 @@ impl Context<'_> {
         }
         let taken_back =
             self.refusal.filter(|refusal| refusal::is_taken_back(refusal, self.input, unit, self.history));
+        if taken_back.is_none() && (facts.has_begun() || !facts.is_behind) {
+            return of(Choice::Head, None);
+        }
         if self.input.policy.paused {
-            let stays = facts.has_begun() && taken_back.is_none() || !facts.is_behind;
-            return self.stay(unit, (!stays).then_some(Hold::Paused));
+            return self.stay(unit, Some(Hold::Paused));
         }
         if let Some(refusal) = taken_back {
             return self.refused(wave, unit, refusal);
         }
-        if facts.has_begun() || !facts.is_behind || facts.goes_back() {
+        if facts.goes_back() {
             return of(Choice::Head, None);
         }
         match self.gates.hold(wave, unit, self.baselines.ran(wave)) {
@@ -204,9 +206,7 @@ impl Context<'_> {
             Basis::Half => match refusal::way_back(unit, self.history) {
                 WayBack::To(revision) => (Choice::At(revision), hold),
                 WayBack::Loading => (Choice::Undecided, hold),
-                WayBack::Gone(because) => {
-                    frozen(format!("an earlier rollout left it half written, and {because}").into(), hold)
-                }
+                WayBack::Gone(because) => frozen(format!("half written, and {because}").into(), hold),
             },
             Basis::Loading => (Choice::Undecided, hold),
             Basis::Unknown(because) => frozen(Arc::clone(because), hold),

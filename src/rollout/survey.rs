@@ -55,7 +55,7 @@ pub(super) struct Survey<'a> {
     pub is_open: bool,
     /// Some other version of the app runs somewhere.
     pub is_other_there: bool,
-    /// The first unit of a cluster that was not read.
+    /// The first unit of which it is not known yet what it has.
     pub unread: Option<&'a UnitId>,
     /// The first unit of a cluster that is left out.
     pub left_out: Option<&'a UnitId>,
@@ -102,6 +102,7 @@ impl<'a> Survey<'a> {
                 self.left_out = self.left_out.or(Some(id));
                 return;
             }
+            Reach::Ready if facts.basis == Basis::Loading => self.unread = self.unread.or(Some(id)),
             Reach::Ready => {}
         }
         if facts.reach == Reach::Unread || facts.is_behind {

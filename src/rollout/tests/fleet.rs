@@ -48,6 +48,7 @@ pub fn groups() -> Simulator {
 impl Simulator {
     pub fn add(&mut self, unit: &str, wave: usize) -> &mut Self {
         self.units.insert(unit_id(unit), SimUnit::new(wave));
+        self.facts.borrow_mut().clear();
         self
     }
 
@@ -213,6 +214,20 @@ impl Simulator {
     /// What holds a unit, in words; `-` where nothing does.
     pub fn words(&self, unit: &str) -> String {
         self.hold(unit).map_or_else(|| "-".to_owned(), ToString::to_string)
+    }
+
+    pub fn words_of(&self, id: &UnitId) -> String {
+        self.words(&name_of(id))
+    }
+
+    /// All units, and what was decided about them.
+    pub fn explain(&self) -> String {
+        let line = |(id, unit): (&UnitId, &SimUnit)| {
+            let verdict = &self.decision().units[id];
+            let (name, content) = (name_of(id), unit.content());
+            format!("  {name}={content} {:?} {:?}: {}", unit.health, verdict.choice, self.words(&name))
+        };
+        self.units.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     pub fn choice(&self, unit: &str) -> &Choice {

@@ -3,9 +3,15 @@
 use std::cell::Cell;
 
 mod cost;
+mod failures;
 mod fleet;
+mod observer;
+mod pins;
+mod rules;
 mod scenarios;
 mod simulator;
+mod table;
+mod walks;
 
 thread_local! {
     /// How often decisions looked at a unit.

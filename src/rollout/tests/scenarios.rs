@@ -2,7 +2,7 @@
 
 use super::fleet::{groups, rings};
 use super::simulator::Health;
-use crate::model::{OnFailure, Share};
+use crate::model::Share;
 use crate::rollout::{Choice, Hold, WaveState};
 
 #[test]
@@ -162,19 +162,6 @@ fn deleted_objects_of_held_unit_come_back() {
 }
 
 #[test]
-fn revert_needs_content_of_previous() {
-    let mut fleet = rings().installed();
-    fleet.policy.on_failure = OnFailure::Revert;
-    fleet.crashing("v2").push(&[("*", "v2")]);
-    fleet.commits[1].is_lost = true;
-    fleet.has("c1=v2 c2=v1 c3=v1");
-    assert_eq!(fleet.choice("c1"), &Choice::Head);
-    fleet.waits("c1", "RevertFailed: commit 0000000 cannot be read any more");
-    assert_eq!(fleet.failure("c1"), "ImagePullBackOff");
-    assert!(matches!(fleet.hold("c2"), Some(Hold::Refused { .. })));
-}
-
-#[test]
 fn unit_without_objects_is_done() {
     let mut fleet = groups().installed();
     fleet.push(&[("*", "v2"), ("canary", "")]);
@@ -187,21 +174,6 @@ fn unit_without_objects_is_done() {
 }
 
 #[test]
-fn unit_that_is_never_well_stops_its_wave() {
-    let mut fleet = rings().installed();
-    fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
-    fleet.push(&[("*", "v2")]).settle();
-    fleet.slow("v2").approve("prod").has("c1=v2 c2=v2 c3=v1");
-    fleet.waits("c3", "1 at a time in wave prod");
-    let over = fleet.decision().deadline.expect("a deadline");
-    fleet.now = over;
-    fleet.has("c1=v2 c2=v2 c3=v1");
-    fleet.waits("c3", "stopped, c2 failed: not done for 600 s: 1/2 pods ready");
-    assert_eq!(fleet.failure("c2"), "not done for 600 s: 1/2 pods ready");
-    fleet.health("c2", Health::Well).has("c1=v2 c2=v2 c3=v2");
-}
-
-#[test]
 fn quarter_of_three_units_is_one() {
     let mut fleet = rings();
     fleet.add("c4", 1);
@@ -209,31 +181,6 @@ fn quarter_of_three_units_is_one() {
     let mut fleet = fleet.installed();
     fleet.push(&[("*", "v2")]).settle();
     fleet.slow("v2").approve("prod").has("c1=v2 c2=v2 c3=v1 c4=v1");
-}
-
-#[test]
-fn paused_time_is_no_failure() {
-    let mut fleet = rings().installed();
-    fleet.slow("v2").push(&[("*", "v2")]).settle();
-    fleet.policy.paused = true;
-    fleet.settle().pass(3600).settle();
-    fleet.waits("c2", "the app is paused");
-    fleet.policy.paused = false;
-    fleet.has("c1=v2 c2=v1 c3=v1");
-    assert_eq!(fleet.failure("c1"), "-");
-    fleet.pass(600).settle();
-    assert_eq!(fleet.failure("c1"), "not done for 600 s: 1/2 pods ready");
-}
-
-#[test]
-fn trouble_after_rollout_is_no_failure() {
-    let mut fleet = rings().installed();
-    fleet.policy.on_failure = OnFailure::Revert;
-    fleet.push(&[("*", "v2")]).settle();
-    fleet.approve("prod").settle();
-    fleet.pass(21 * 24 * 3600).health("c1", Health::Failed).crashing("v2").has("c1=v2 c2=v2 c3=v2");
-    assert!(!fleet.decision().is_open);
-    assert_eq!(fleet.failure("c1"), "-");
 }
 
 #[test]
@@ -316,52 +263,6 @@ fn newer_commits_supersede_older_ones() {
 }
 
 #[test]
-fn revert_on_failure_does_not_begin_again() {
-    let mut fleet = rings().installed();
-    fleet.policy.on_failure = OnFailure::Revert;
-    fleet.push(&[("*", "v2")]).settle();
-    fleet.crashing("v2").approve("prod").has("c1=v1 c2=v1 c3=v1");
-    fleet.waits("c1", "version ").kill();
-    fleet.has("c1=v1 c2=v1 c3=v1").pass(7200).has("c1=v1 c2=v1 c3=v1");
-    fleet.push(&[]).kill();
-    fleet.has("c1=v1 c2=v1 c3=v1");
-    assert!(matches!(fleet.hold("c3"), Some(Hold::Refused { .. })));
-    fleet.bad.clear();
-    fleet.retry().has("c1=v2 c2=v1 c3=v1");
-    fleet.waits("c2", "wave test is done, wave prod waits for confirmation of ");
-}
-
-#[test]
-fn revert_that_is_half_written_goes_on_after_restart() {
-    let mut fleet = rings().installed();
-    fleet.policy.on_failure = OnFailure::Revert;
-    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
-    fleet.writes_whole = false;
-    fleet.crashing("v2").health("c1", Health::Failed).step_until("c1=v1+v2 c2=v1 c3=v1");
-    fleet.health("c1", Health::Progressing).kill();
-    fleet.has("c1=v1 c2=v1 c3=v1");
-    assert!(matches!(fleet.hold("c2"), Some(Hold::Refused { .. })));
-}
-
-#[test]
-fn half_written_unit_returns_when_its_wave_shuts() {
-    let mut fleet = rings().installed();
-    fleet.push(&[("*", "v2")]).settle();
-    fleet.writes_whole = false;
-    fleet.approve("prod").step();
-    assert_eq!(fleet.contents(), "c1=v2 c2=v1+v2 c3=v1+v2");
-    fleet.push(&[("*", "v3")]).has("c1=v3 c2=v1 c3=v1");
-}
-
-#[test]
-fn rebuilt_cluster_of_refused_version_gets_old_one() {
-    let mut fleet = rings().installed();
-    fleet.policy.on_failure = OnFailure::Revert;
-    fleet.crashing("v2").push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1");
-    fleet.rebuild("c2").has("c1=v1 c2=v1 c3=v1");
-}
-
-#[test]
 fn limit_holds_on_the_way_back() {
     let mut fleet = rings().installed();
     fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
@@ -383,76 +284,4 @@ fn soak_counts_from_when_wave_is_done() {
     fleet.pass(200).kill();
     fleet.has("c1=v2 c2=v1 c3=v1").pass(200).has("c1=v2 c2=v1 c3=v1");
     fleet.pass(100).has("c1=v2 c2=v2 c3=v2");
-}
-
-#[test]
-fn some_failures_may_be_allowed() {
-    let mut fleet = rings();
-    fleet.add("c4", 2);
-    fleet.waves[1].limits.max_failures = 1;
-    let mut fleet = fleet.installed();
-    fleet.push(&[("*", "v2"), ("c2", "v2-bad")]).settle();
-    fleet.crashing("v2-bad").approve("rest").has("c1=v2 c2=v2-bad c3=v2 c4=v2");
-    // Never in the first wave.
-    let mut fleet = rings().installed();
-    fleet.waves[0].limits.max_failures = 1;
-    fleet.crashing("v2").push(&[("*", "v2")]).approve("prod").has("c1=v2 c2=v1 c3=v1");
-    fleet.waits("c2", "stopped, c1 failed: ImagePullBackOff");
-}
-
-#[test]
-fn fix_passes_a_broken_version() {
-    let mut fleet = rings().installed();
-    fleet.crashing("v2").push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
-    fleet.push(&[("*", "v3")]).has("c1=v3 c2=v1 c3=v1").approve("prod").has("c1=v3 c2=v3 c3=v3");
-}
-
-#[test]
-fn version_that_no_earlier_ring_ran_waits_for_word() {
-    let mut fleet = rings();
-    fleet.waves[0].limits.confirm = false;
-    fleet.pin(&["c1", "c2", "c3"], "v1").settle();
-    fleet.pin(&["c2", "c3"], "v2").has("c1=v1 c2=v1 c3=v1");
-    fleet.waits("c2", "ring test has not finished v2, waits for it or for confirmation of ");
-    let asked = fleet.decision().confirmation.clone().expect("a confirmation");
-    assert_eq!(asked.digest, fleet.facts_at(fleet.head()).waves[1], "of that ring alone");
-    fleet.approve_digest(asked.digest, Some(1)).has("c1=v1 c2=v2 c3=v2");
-}
-
-#[test]
-fn version_of_no_ring_waits_behind_moved_rings_too() {
-    let mut fleet = rings();
-    fleet.waves[0].limits.confirm = false;
-    fleet.pin(&["c1", "c2", "c3"], "v1").settle();
-    fleet.pin(&["c1"], "v9").settle();
-    fleet.pin(&["c2", "c3"], "v2").has("c1=v9 c2=v1 c3=v1");
-    // Nor does a rebuilt cluster get it, or a unit that nobody remembers.
-    fleet.rebuild("c2").kill();
-    fleet.has("c1=v9 c2=v1 c3=v1");
-    fleet.pin(&["c2", "c3"], "v9").has("c1=v9 c2=v9 c3=v9");
-}
-
-#[test]
-fn pin_of_ring_asks_for_its_version_alone() {
-    let mut fleet = rings();
-    fleet.waves[0].limits.confirm = false;
-    fleet.pin(&["c1", "c2", "c3"], "v1").settle();
-    fleet.pin(&["c1"], "v2").has("c1=v2 c2=v1 c3=v1");
-    // Test goes on to v3 and fails; it had finished v2.
-    fleet.crashing("v3").pin(&["c1"], "v3").settle();
-    fleet.pin(&["c2", "c3"], "v2").has("c1=v3 c2=v2 c3=v2");
-}
-
-#[test]
-fn pin_waits_while_ring_before_takes_it() {
-    let mut fleet = rings();
-    fleet.pin(&["c1", "c2", "c3"], "v1").settle();
-    fleet.slow("v2").pin(&["c1"], "v2").settle();
-    fleet.pin(&["c2", "c3"], "v2").has("c1=v2 c2=v1 c3=v1");
-    fleet.waits("c2", "waits for wave test, 0/1 done, c1: ");
-    fleet.bad.clear();
-    // The ring asks for confirmation, whatever way the change came.
-    fleet.has("c1=v2 c2=v1 c3=v1").waits("c2", "wave test is done, wave prod waits for confirmation of ");
-    let asked = fleet.decision().confirmation.clone().expect("a confirmation");
-    fleet.approve_digest(asked.digest, Some(1)).has("c1=v2 c2=v2 c3=v2");
 }

@@ -2,7 +2,7 @@
 //!
 //! The objects and the commits outlive the process; what it was about to do, its timers and what it knows of commits do not.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -81,6 +81,8 @@ pub struct Simulator {
     pub last: Option<Decision>,
     /// How often the closures of an input were called.
     pub questions: Cell<usize>,
+    /// Of commits, once computed.
+    pub facts: RefCell<BTreeMap<usize, Arc<CommitFacts>>>,
 }
 
 pub fn revision(commit: usize) -> Revision {
@@ -113,11 +115,11 @@ impl SimUnit {
         }
     }
 
-    fn present(&self) -> impl Iterator<Item = &Object> {
+    pub fn present(&self) -> impl Iterator<Item = &Object> {
         self.objects.iter().flatten()
     }
 
-    fn is_whole(&self, content: &Content) -> bool {
+    pub fn is_whole(&self, content: &Content) -> bool {
         self.objects.iter().all(|object| object.as_ref().is_some_and(|object| object.content == *content))
     }
 
@@ -128,7 +130,7 @@ impl SimUnit {
     }
 
     /// What the annotations of its objects say: the newest.
-    fn live_mark(&self) -> UnitMark {
+    pub fn live_mark(&self) -> UnitMark {
         self.present().map(|object| &object.mark).max_by_key(|mark| mark.since).cloned().unwrap_or_default()
     }
 }
@@ -144,11 +146,20 @@ impl Simulator {
 
     /// Of the app at the head.
     pub fn digest(&self) -> Digest {
-        digest_of(self.commits[self.head()].units.values())
+        self.digest_at(self.head())
+    }
+
+    pub fn digest_at(&self, commit: usize) -> Digest {
+        digest_of(self.commits[commit].units.values())
     }
 
     /// What the app is at a commit, by the waves of the head.
-    pub fn facts_at(&self, commit: usize) -> CommitFacts {
+    pub fn facts_at(&self, commit: usize) -> Arc<CommitFacts> {
+        let compute = || Arc::new(self.compute_facts(commit));
+        Arc::clone(self.facts.borrow_mut().entry(commit).or_insert_with(compute))
+    }
+
+    fn compute_facts(&self, commit: usize) -> CommitFacts {
         let at = &self.commits[commit];
         let of_wave = |wave: usize| {
             let units =
@@ -196,98 +207,6 @@ impl Simulator {
         self.loaded.clear();
     }
 
-    pub fn reach_of(&self, id: &UnitId) -> Reach {
-        self.reach.get(id.cluster.as_str()).cloned().unwrap_or(Reach::Ready)
-    }
-
-    /// What the process finds of a unit; nothing is remembered yet.
-    fn find(&self, id: &UnitId, unit: &SimUnit) -> (Run, Basis) {
-        let head = self.head_content(id);
-        let Some(head) = head else { return (Run::Head, Basis::Head) };
-        match &unit.run {
-            Run::Head => return (Run::Head, Basis::Head),
-            Run::Held(commit, content) => {
-                return (Run::Held(*commit, content.clone()), Basis::Other(digest(content)));
-            }
-            Run::Half => return (Run::Half, Basis::Half),
-            Run::Unknown => {}
-        }
-        let Some(newest) = unit.present().map(|object| object.commit).max() else {
-            return (Run::Unknown, Basis::Empty);
-        };
-        if unit.is_whole(head) {
-            return (Run::Head, Basis::Head);
-        }
-        if self.commits[newest].is_lost {
-            return (Run::Unknown, Basis::Unknown("its commit is gone".into()));
-        }
-        if !self.loaded.contains(&newest) {
-            return (Run::Unknown, Basis::Loading);
-        }
-        match self.commits[newest].units.get(id) {
-            None => (Run::Unknown, Basis::Unknown("its commit lacks it".into())),
-            Some(content) if content == head => (Run::Head, Basis::Head),
-            Some(content) if unit.present().all(|object| object.content == *content) => {
-                (Run::Held(newest, content.clone()), Basis::Other(digest(content)))
-            }
-            Some(_) => (Run::Half, Basis::Half),
-        }
-    }
-
-    pub fn observe(&mut self) -> BTreeMap<UnitId, UnitFacts> {
-        let ids: Vec<UnitId> = self.units.keys().cloned().collect();
-        ids.into_iter().map(|id| (id.clone(), self.observe_unit(&id))).collect()
-    }
-
-    fn observe_unit(&mut self, id: &UnitId) -> UnitFacts {
-        let reach = self.reach_of(id);
-        let head = self.head_content(id).cloned();
-        let unit = &self.units[id];
-        let (run, basis) = match (&reach, &unit.run) {
-            (Reach::Ready, _) => self.find(id, unit),
-            (Reach::Unread, _) => (unit.run.clone(), Basis::Loading),
-            // What was known of it a process ago is lost.
-            (Reach::LeftOut(_), Run::Unknown) => (Run::Unknown, Basis::Empty),
-            (Reach::LeftOut(_), _) => self.find(id, unit),
-        };
-        let is_seen = reach == Reach::Ready || unit.run != Run::Unknown;
-        let live = if is_seen { unit.live_mark() } else { UnitMark::default() };
-        let mark =
-            if live.since.is_some() && live.since >= unit.mark.since { live } else { unit.mark.clone() };
-        let is_behind = head.as_ref().is_some_and(|head| !is_seen || !unit.is_whole(head));
-        let condition = match unit.health {
-            _ if head.is_none() => Condition::Done,
-            Health::Well => Condition::Done,
-            Health::Progressing => Condition::Progressing("1/2 pods ready".into()),
-            Health::Failed => Condition::Failed("ImagePullBackOff".into()),
-        };
-        let commit = match &run {
-            Run::Held(commit, _) => Some(*commit),
-            _ => unit.present().map(|object| object.commit).max(),
-        };
-        let pin = self.commits[self.head()].pins.get(id.cluster.as_str()).map(|pin| pin.as_str().into());
-        let counts = reach == Reach::Ready && !self.policy.paused;
-        let now = self.now;
-        let unit = self.units.get_mut(id).expect("a unit");
-        let mut facts = UnitFacts {
-            wave: unit.wave,
-            head: head.as_deref().map_or_else(|| digest(""), digest),
-            reach,
-            is_behind,
-            basis,
-            condition,
-            revision: commit.filter(|_| is_seen).map(revision),
-            mark: mark.clone(),
-            timers: unit.timers,
-            after: unit.after.clone(),
-            pin,
-        };
-        unit.timers.observe(facts.is_well(), counts, now);
-        facts.timers = unit.timers;
-        (unit.run, unit.mark) = (run, mark);
-        facts
-    }
-
     pub fn decide(&self, units: &BTreeMap<UnitId, UnitFacts>) -> Decision {
         let head = self.facts_at(self.head());
         let commit = |revision: &Revision| {
@@ -295,7 +214,7 @@ impl Simulator {
             let number = number(revision);
             match self.commits.get(number) {
                 Some(commit) if commit.is_lost => Commit::Unknown,
-                Some(_) if self.loaded.contains(&number) => Commit::Known(Arc::new(self.facts_at(number))),
+                Some(_) if self.loaded.contains(&number) => Commit::Known(self.facts_at(number)),
                 Some(_) => Commit::Loading,
                 None => Commit::Unknown,
             }
@@ -350,7 +269,9 @@ impl Simulator {
     }
 
     fn give(&mut self, id: &UnitId, facts: &UnitFacts, choice: &Choice) {
-        let now = self.now;
+        // The newest counts, whatever the clock does.
+        let after = facts.mark.since.and_then(|since| since.checked_add(SignedDuration::from_secs(1)).ok());
+        let now = after.map_or(self.now, |after| after.max(self.now));
         match choice {
             Choice::Head => {
                 let unit = self.units.get_mut(id).expect("a unit");
@@ -438,6 +359,7 @@ impl Simulator {
             writes_whole: true,
             last: None,
             questions: Cell::new(0),
+            facts: RefCell::default(),
         }
     }
 }

@@ -1,0 +1,182 @@
+//! What must hold after each decision, said a second time and as plainly as can be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::simulator::{Simulator, number};
+use super::walks::TakenBack;
+use crate::rollout::{Basis, Choice, CommitFacts, Condition, Decision, Reach, UnitFacts, UnitId};
+
+#[derive(Debug, Default)]
+pub struct Rules {
+    taken_back: TakenBack,
+}
+
+type Units = BTreeMap<UnitId, UnitFacts>;
+
+/// It takes the head's content now.
+fn begins(facts: &UnitFacts, decision: &Decision, id: &UnitId) -> bool {
+    facts.is_ready() && facts.is_behind && !facts.has_begun() && decision.units[id].choice == Choice::Head
+}
+
+impl Rules {
+    pub fn lose_marks(&mut self, is_lost: impl Fn(&UnitId) -> bool) {
+        self.taken_back.retain(|(id, _), _| !is_lost(id));
+    }
+
+    pub fn check(&mut self, fleet: &Simulator, units: &Units, decision: &Decision) {
+        for (id, facts) in units {
+            let verdict = &decision.units[id];
+            let is_head = verdict.choice == Choice::Head;
+            assert!(
+                !facts.is_behind || is_head && facts.is_ready() || verdict.hold.is_some(),
+                "{id} waits and nobody says why: {verdict:?}"
+            );
+            assert!(verdict.hold.as_ref().is_none_or(|hold| hold.to_string().chars().count() <= 140));
+            if begins(facts, decision, id) {
+                self.check_start(fleet, units, id);
+            }
+            let is_reverted = facts.has_begun() && matches!(verdict.choice, Choice::At(_));
+            if is_reverted && facts.is_ready() {
+                self.taken_back.insert((id.clone(), fleet.digest()), fleet.head());
+            }
+        }
+        check_limits(fleet, units, decision);
+    }
+
+    fn check_start(&mut self, fleet: &Simulator, units: &Units, id: &UnitId) {
+        let (facts, digest) = (&units[id], fleet.digest());
+        assert!(!fleet.policy.paused, "{id} begins while the app is paused");
+        if let Some(refused_at) = self.taken_back.get(&(id.clone(), digest)) {
+            assert!(is_retried(fleet, *refused_at), "{id} begins again what was taken back");
+        }
+        self.taken_back.retain(|(known, of), _| known != id || *of == digest);
+        if facts.goes_back() {
+            return;
+        }
+        assert!(
+            units
+                .values()
+                .all(|it| it.reach != Reach::Unread && (it.is_left_out() || it.basis != Basis::Loading)),
+            "{id} begins before all is read"
+        );
+        let base = match facts.basis {
+            Basis::Other(_) => facts.revision.as_ref().map(number).filter(|it| !fleet.commits[*it].is_lost),
+            _ => None,
+        };
+        let base = base.map(|commit| fleet.facts_at(commit));
+        let since = Since { fleet, units, base, head: fleet.facts_at(fleet.head()) };
+        let failed = since.failed();
+        let gates = match &failed {
+            Some(failed) => Err(format!("{failed} fails")),
+            None => since.gates(facts),
+        };
+        if let Err(why) = gates {
+            let may_fill = facts.basis == Basis::Empty && since.may_fill(facts, failed.is_some());
+            assert!(may_fill, "{id} begins although {why}");
+        }
+    }
+}
+
+fn is_retried(fleet: &Simulator, refused_at: usize) -> bool {
+    let mut retries = fleet.approvals.iter().filter(|it| it.through.is_none() && it.digest == fleet.digest());
+    retries.any(|approved| approved.at.is_some_and(|at| at > refused_at))
+}
+
+fn check_limits(fleet: &Simulator, units: &Units, decision: &Decision) {
+    let is_first = units.values().all(|it| !matches!(it.basis, Basis::Other(_) | Basis::Half));
+    for (wave, said) in fleet.waves.iter().enumerate() {
+        let of_wave: Vec<_> = units.iter().filter(|(_, facts)| facts.wave == wave).collect();
+        let Some(limit) = said.limits.max_concurrency.map(|share| share.of(of_wave.len())) else { continue };
+        let changes = |facts: &UnitFacts| facts.is_ready() && facts.has_begun() && !facts.is_done();
+        let before = of_wave.iter().filter(|(_, facts)| changes(facts)).count();
+        let begin = of_wave.iter().filter(|(id, facts)| begins(facts, decision, id)).count();
+        let is_filled = is_first && !fleet.policy.gate_first;
+        assert!(
+            begin == 0 || is_filled || before + begin <= limit,
+            "{before} + {begin} of {limit} in {wave}"
+        );
+    }
+}
+
+/// The fleet, as a unit sees it that runs a commit.
+struct Since<'a> {
+    fleet: &'a Simulator,
+    units: &'a Units,
+    base: Option<Arc<CommitFacts>>,
+    head: Arc<CommitFacts>,
+}
+
+impl Since<'_> {
+    fn is_changed(&self, id: &UnitId) -> bool {
+        self.base.as_ref().is_none_or(|base| base.units.get(id) != self.head.units.get(id))
+    }
+
+    fn of_wave(&self, wave: usize) -> impl Iterator<Item = (&UnitId, &UnitFacts)> {
+        self.units.iter().filter(move |(_, facts)| facts.wave == wave)
+    }
+
+    /// What stops all, as the rollout is open while a unit is behind.
+    fn failed(&self) -> Option<&UnitId> {
+        let fails = |facts: &UnitFacts| matches!(facts.condition, Condition::Failed(_)) && facts.has_begun();
+        let mut failed = self.units.iter().filter(|(_, facts)| facts.is_ready() && fails(facts));
+        failed.find(|(id, _)| self.is_changed(id)).map(|(id, _)| id)
+    }
+
+    /// Each earlier wave that changes is done, and what stands after it has passed.
+    fn gates(&self, facts: &UnitFacts) -> Result<(), String> {
+        let asked: Vec<usize> = (0..facts.wave)
+            .filter(|wave| self.of_wave(*wave).next().is_some())
+            .filter(|wave| self.base.as_ref().is_none_or(|base| base.waves[*wave] != self.head.waves[*wave]))
+            .collect();
+        for wave in &asked {
+            let mut taking_part = self.of_wave(*wave).filter(|(_, facts)| !facts.is_left_out()).peekable();
+            if taking_part.peek().is_none() && !self.has_begun_after(*wave) {
+                return Err(format!("all of wave {wave} is left out"));
+            }
+            if let Some((id, _)) = taking_part.find(|(_, facts)| !facts.is_ready() || !facts.is_done()) {
+                return Err(format!("{id} of wave {wave} is not done"));
+            }
+            let soak = self.fleet.waves[*wave].limits.soak.filter(|_| !self.has_begun_after(*wave));
+            let since = self.of_wave(*wave).filter_map(|(_, facts)| facts.timers.done_since).max();
+            if let (Some(soak), Some(since)) = (soak, since)
+                && self.fleet.now.duration_since(since)
+                    < jiff::SignedDuration::try_from(soak).expect("a soak")
+            {
+                return Err(format!("wave {wave} soaks"));
+            }
+        }
+        if !asked.iter().any(|wave| self.fleet.waves[*wave].limits.confirm) {
+            return Ok(());
+        }
+        let passed = self.units.values().filter(|it| asked.contains(&it.wave) && !it.is_left_out());
+        let newest = passed.filter_map(|it| it.revision.as_ref().map(number)).max();
+        let is_meant = self.fleet.approvals.iter().any(|approved| {
+            approved.digest == self.fleet.digest()
+                && approved.through.is_some_and(|through| through >= facts.wave)
+                && approved.at.is_some_and(|at| newest.is_none_or(|newest| at >= newest))
+        });
+        if is_meant { Ok(()) } else { Err("nobody has confirmed it".to_owned()) }
+    }
+
+    fn has_begun_after(&self, wave: usize) -> bool {
+        self.base.is_some()
+            && self.units.iter().any(|(id, facts)| {
+                facts.wave > wave && facts.has_begun() && !facts.is_left_out() && self.is_changed(id)
+            })
+    }
+
+    /// Nothing of an empty unit's wave or of a later one runs something else, and either the head is there, or nothing else
+    /// is anywhere.
+    fn may_fill(&self, facts: &UnitFacts, is_failed: bool) -> bool {
+        let mut from_here = self.units.values().filter(|it| it.wave >= facts.wave);
+        if from_here.clone().any(|it| matches!(it.basis, Basis::Other(_)) && it.revision.is_some()) {
+            return false;
+        }
+        let is_let_through = from_here.any(|it| it.is_ready() && it.has_begun());
+        let is_first = self.units.values().all(|it| {
+            it.mark.previous.is_none() && !matches!(it.basis, Basis::Other(_)) && !it.is_left_out()
+        });
+        is_let_through && !is_failed || is_first && !self.fleet.policy.gate_first
+    }
+}
