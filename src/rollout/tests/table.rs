@@ -127,7 +127,7 @@ fn all_holds() -> Vec<Hold> {
         Hold::Soak { wave: wave.clone(), until: "2026-11-26T08:00:00Z".parse().expect("a time") },
         Hold::Confirmation { after: wave.clone(), through: "prod".to_owned(), digest },
         Hold::Concurrency { wave: wave.clone(), limit: 1 },
-        Hold::Stopped { unit: unit.clone(), because: because.clone() },
+        Hold::Stopped { unit, because: because.clone() },
         Hold::Refused { digest },
         Hold::RevertFailed { because: because.clone() },
         Hold::After { app: AppId::new("shop", "db"), because: because.clone() },

@@ -113,64 +113,64 @@ impl Walk {
         match random.below(22) {
             0..=2 => {
                 fleet.push(&[("*", version)]);
-                return format!("all get {version}");
+                format!("all get {version}")
             }
             3 => {
                 let pattern = if unit.pod_set.is_empty() { unit.cluster.as_str() } else { &*unit.pod_set };
                 fleet.push(&[(pattern, version)]);
-                return format!("{pattern} gets {version}");
+                format!("{pattern} gets {version}")
             }
             4 => {
                 let commit = 1 + random.below(fleet.head());
                 fleet.restore(commit);
-                return format!("back to {commit}");
+                format!("back to {commit}")
             }
             5..=7 => {
                 let through = random.below(fleet.waves.len());
                 fleet.approve_digest(fleet.digest(), Some(through));
-                return format!("approved through {through}");
+                format!("approved through {through}")
             }
             8 => {
                 let commit = 1 + random.below(fleet.head());
                 let digest = fleet.digest_at(commit);
                 fleet.approve_digest(digest, Some(fleet.waves.len() - 1));
-                return format!("approved {commit}");
+                format!("approved {commit}")
             }
             9 => {
                 fleet.retry();
-                return "retry".to_owned();
+                "retry".to_owned()
             }
             10 => {
                 let health = random.pick([Health::Failed, Health::Progressing, Health::Well]);
                 fleet.units.get_mut(&unit).expect("a unit").health = health;
-                return format!("{unit} {health:?}");
+                format!("{unit} {health:?}")
             }
             11 => {
                 let health = random.pick([Health::Failed, Health::Progressing]);
                 fleet.bad = BTreeMap::from([(Content::from(version), health)]);
-                return format!("{version} {health:?}");
+                format!("{version} {health:?}")
             }
             12 => {
                 fleet.bad.clear();
                 fleet.units.values_mut().for_each(|unit| unit.health = Health::Well);
-                return "all well".to_owned();
+                "all well".to_owned()
             }
             13 => {
                 fleet.lose(cluster);
-                return format!("{cluster} lost");
+                format!("{cluster} lost")
             }
             14 => {
                 fleet.unread(cluster);
-                return format!("{cluster} unread");
+                format!("{cluster} unread")
             }
             15 => {
                 fleet.reach.clear();
-                return "all back".to_owned();
+                "all back".to_owned()
             }
             16 => {
                 fleet.rebuild(cluster);
                 self.rules.lose_marks(|id| id.cluster.as_str() == cluster);
-                return format!("{cluster} rebuilt");
+                format!("{cluster} rebuilt")
             }
             17 => {
                 let number = random.below(3);
@@ -180,38 +180,38 @@ impl Walk {
                     number => objects[number] = None,
                 }
                 self.rules.lose_marks(|id| *id == unit);
-                return format!("{unit} loses {number}");
+                format!("{unit} loses {number}")
             }
             18 => {
                 fleet.kill();
-                return "kill".to_owned();
+                "kill".to_owned()
             }
             19 => {
                 let seconds = random.pick([-30, 15, 300, 900]);
                 fleet.pass(seconds);
-                return format!("{seconds} s pass");
+                format!("{seconds} s pass")
             }
             20 => {
                 fleet.policy.paused = !fleet.policy.paused && random.one_of(2);
-                return format!("paused {}", fleet.policy.paused);
+                format!("paused {}", fleet.policy.paused)
             }
             _ => match random.below(4) {
                 0 if !self.has_lost => {
                     let commit = random.below(fleet.head());
                     fleet.commits[commit].is_lost = true;
                     self.has_lost = true;
-                    return format!("{commit} cannot be read");
+                    format!("{commit} cannot be read")
                 }
                 1 => {
                     let revert = random.one_of(2);
                     fleet.policy.on_failure = if revert { OnFailure::Revert } else { OnFailure::Stop };
-                    return format!("{:?}", fleet.policy.on_failure);
+                    format!("{:?}", fleet.policy.on_failure)
                 }
                 _ => {
                     let wave = random.below(fleet.waves.len());
                     let limit = random.pick([None, Some(Share::Count(1)), Some(Share::Percent(50))]);
                     fleet.waves[wave].limits.max_concurrency = limit;
-                    return format!("limit {limit:?} of {wave}");
+                    format!("limit {limit:?} of {wave}")
                 }
             },
         }
@@ -230,6 +230,8 @@ impl Walk {
             return;
         }
         let (mut same, mut other) = (self.fleet.clone(), self.fleet.clone());
+        // When a commit is read decides which of two units that do not wait for each other comes first.
+        same.loaded.extend(0..=same.head());
         other.kill();
         let ready: Vec<&str> = CLUSTERS.into_iter().filter(|it| !other.reach.contains_key(*it)).collect();
         ready.iter().for_each(|cluster| _ = other.unread(cluster));
