@@ -94,6 +94,7 @@ impl World {
                     self.clusters.insert(name.clone(), entry);
                     self.searches.forget_cluster(name);
                     self.stop_writing_to(name);
+                    self.touch_rollouts(name);
                 }
             }
         }
@@ -172,12 +173,17 @@ impl World {
                 if entry.reach == Reach::Ready || attempts == 1 {
                     tracing::info!(cluster = %name, detail, "the cluster does not answer; the others go on");
                 }
+                let was_offline = matches!(entry.reach, Reach::Offline { .. });
                 entry.reach = Reach::Offline { detail, attempts, lasting };
                 self.stop_writing_to(name);
+                if !was_offline {
+                    self.touch_rollouts(name);
+                }
             }
             ClusterNews::Left => {
                 entry.left = true;
                 self.stop_writing_to(name);
+                self.touch_rollouts(name);
             }
             ClusterNews::StorageClass { class, binding } => {
                 entry.claims.note_class(Arc::clone(&class), binding, Instant::now());
@@ -212,6 +218,13 @@ impl World {
             Some(Target { app, cluster: cluster.clone() })
         });
         owners.for_each(|id| self.agenda.mark(id));
+    }
+
+    /// Whether a cluster takes part in the rollouts of its apps is another question now.
+    fn touch_rollouts(&mut self, name: &ClusterName) {
+        for id in self.targets.names_on(name) {
+            self.apps.touch(&id);
+        }
     }
 
     /// What is under way may still find out what is there; it begins no write any more.

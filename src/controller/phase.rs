@@ -95,8 +95,11 @@ impl World {
 
     /// How a target fares, with what its rollout holds back.
     fn in_rollout(&self, id: &Target, (phase, detail): (Phase, String)) -> (Phase, String) {
-        if !self.apps.contains(&id.app) || phase.is_failure() {
+        let Some(entry) = self.apps.get(&id.app).filter(|_| !phase.is_failure()) else {
             return (phase, detail);
+        };
+        if entry.decision.is_none() {
+            return (Phase::Pending, String::new());
         }
         if let Some(failure) = self.rollout_failure(id) {
             return (Phase::Degraded, failure);

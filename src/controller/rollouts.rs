@@ -15,7 +15,7 @@ use crate::model::{
 };
 use crate::report::Phase;
 use crate::rollout::{
-    self, Approved, Basis, Choice, Commit, Condition, Decision, Hold, Input, Policy, UnitFacts, UnitId,
+    self, Approved, Basis, Choice, Commit, Condition, Decision, Hold, Input, Policy, Reach, UnitFacts, UnitId,
 };
 
 impl World {
@@ -35,20 +35,33 @@ impl World {
     /// Decides about each app in waves that something happened to.
     pub(super) fn advance_rollouts(&mut self, now: Instant) {
         let time = self.apps.now(now);
-        while let Some((app, clusters)) = self.apps.next(time) {
-            self.advance_rollout(&app, &clusters, time);
+        while let Some((app, clusters, is_due)) = self.apps.next(time) {
+            self.advance_rollout(&app, &clusters, is_due, time);
         }
     }
 
-    fn advance_rollout(&mut self, id: &AppId, touched: &BTreeSet<ClusterName>, now: Timestamp) {
-        self.observe_units(id, touched, now);
-        let Some(entry) = self.apps.get_mut(id) else { return };
+    /// `is_due`: something else than its units calls for a decision.
+    fn advance_rollout(&mut self, id: &AppId, touched: &BTreeSet<ClusterName>, is_due: bool, now: Timestamp) {
+        let is_other = self.observe_units(id, touched, now);
+        let Some(entry) =
+            self.apps.get_mut(id).filter(|entry| is_other || entry.decision.is_none() || is_due)
+        else {
+            return;
+        };
         let before = entry.decision.take();
         let mut decision = entry.decide(now);
+        // What is not known for a moment neither opens nor closes a rollout.
+        let is_unread = entry.facts.values().any(|facts| facts.reach == Reach::Unread);
+        decision.is_open |= is_unread && before.as_ref().is_none_or(|before| before.is_open);
         let wants = entry.carry_out(&mut decision, now);
         let changed = changed_clusters(before.as_ref(), &decision);
-        let deadline = decision.deadline;
+        let retry = entry.retry_at.filter(|at| *at > now);
+        if entry.retry_at.take_if(|at| *at <= now).is_some() {
+            entry.unseen.extend(entry.units.keys().cloned());
+        }
+        let deadline = [decision.deadline, retry].into_iter().flatten().min();
         entry.decision = Some(decision);
+        self.changed = true;
         self.apps.remind(id, deadline);
         for revision in wants {
             self.read_past(id, revision);
@@ -59,24 +72,29 @@ impl World {
     }
 
     /// Takes in what is known of the units that something happened to, and of those that were not looked at yet.
-    fn observe_units(&mut self, id: &AppId, touched: &BTreeSet<ClusterName>, now: Timestamp) {
-        let Some(entry) = self.apps.get(id) else { return };
+    /// Whether any of them is other than before.
+    fn observe_units(&mut self, id: &AppId, touched: &BTreeSet<ClusterName>, now: Timestamp) -> bool {
+        let Some(entry) = self.apps.get(id) else { return false };
         let touched = touched.iter().flat_map(|cluster| entry.units_on(cluster)).map(|(unit, _)| unit);
         let units: BTreeSet<UnitId> = touched.chain(&entry.unseen).cloned().collect();
         let clusters: BTreeSet<&ClusterName> = units.iter().map(|unit| &unit.cluster).collect();
         let after: BTreeMap<ClusterName, Option<Hold>> =
             clusters.into_iter().map(|cluster| (cluster.clone(), self.comes_after(entry, cluster))).collect();
         let Self { apps, targets, clusters, .. } = self;
-        let Some(entry) = apps.get_mut(id) else { return };
+        let Some(entry) = apps.get_mut(id) else { return false };
+        let mut is_other = false;
         for unit in units {
             let target = targets.get(&Target { app: id.clone(), cluster: unit.cluster.clone() });
             if let (Some(target), Some(cluster)) = (target, clusters.get(&unit.cluster)) {
-                entry.observe(&unit, Seen { target, cluster, now });
+                is_other |= entry.observe(&unit, Seen { target, cluster, now });
             }
             if let Some(facts) = entry.facts.get_mut(&unit) {
-                facts.after = after.get(&unit.cluster).cloned().flatten();
+                let after = after.get(&unit.cluster).cloned().flatten();
+                is_other |= facts.after != after;
+                facts.after = after;
             }
         }
+        is_other
     }
 
     /// An app that has to be done on a cluster before this one advances there, and is not.
@@ -103,9 +121,12 @@ impl World {
         let is_undecided = effective.is_undecided;
         let Some(known) = self.targets.get_mut(target) else { return };
         let is_other = known.choose(Arc::clone(&effective.rendered), is_undecided);
-        if is_other {
-            self.in_flight.cancel(target);
+        self.apps.touch(target);
+        if !is_other {
+            // The objects are the same; what is written along with a change is not.
+            return;
         }
+        self.in_flight.cancel(target);
         let cluster = self.clusters.get_mut(&target.cluster);
         if cluster.is_some_and(|it| it.take_render(&target.app.to_string(), &effective.rendered)) {
             self.watch_rendered(&target.cluster);
@@ -129,18 +150,31 @@ impl World {
             self.clusters.iter().filter_map(|(name, it)| Some((name.clone(), it.facts.clone()?))).collect();
         let (history, events) = (Arc::clone(&self.history), self.events.clone());
         let reading = Arc::clone(&self.reading);
+        let (places, defined) = (self.apps.reading(), self.renders.as_ref().map(|it| it.defined().clone()));
         tokio::spawn(async move {
+            let place = places.acquire_owned().await;
+            let known = (discovered, defined.unwrap_or_default());
             let past =
-                super::apps::read_past(&history, &reading, &fleet, &head, &app, &revision, discovered).await;
+                super::apps::read_past(&history, &reading, &fleet, &head, &app, &revision, known).await;
+            drop(place);
             // A closed queue means that the controller has stopped: nobody is left to tell.
             let _ = events.send(Event::PastApp { app, revision, past: past.map(Box::new) }).await;
         });
     }
 
     pub(super) fn past_read(&mut self, app: &AppId, revision: &Revision, past: Option<PastApp>) {
+        let now = self.apps.now(Instant::now());
         let Some(entry) = self.apps.get_mut(app) else { return };
-        let past = past.map_or(PastCommit::Unknown, |past| PastCommit::Known(Arc::new(past)));
-        entry.commits.insert(revision.clone(), past);
+        match past {
+            // Read for other waves than there are now.
+            Some(past) if past.waves != entry.head.waves => _ = entry.commits.remove(revision),
+            Some(past) => _ = entry.commits.insert(revision.clone(), PastCommit::Known(Arc::new(past))),
+            None => {
+                let until = now.saturating_add(READ_AGAIN).unwrap_or(now);
+                entry.commits.insert(revision.clone(), PastCommit::Unknown { until });
+                entry.retry_at = Some(until);
+            }
+        }
         // What a unit runs may be known by it.
         let unknown = entry.units.iter().filter(|(_, unit)| matches!(unit.run, Run::Unknown));
         entry.unseen.extend(unknown.map(|(id, _)| id.clone()));
@@ -171,6 +205,9 @@ impl World {
             .find_map(|(id, _)| Some(decision.units.get(id)?.failure.as_ref()?.to_string()))
     }
 }
+
+/// A commit that could not be read is read again after that: a chart may have been away.
+const READ_AGAIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// The Approvals of an app, as a decision sees them.
 pub fn approvals_of(
@@ -206,7 +243,7 @@ impl AppEntry {
         let head_revision = self.revision.clone().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
         let commit = |revision: &Revision| match self.commits.get(revision) {
             Some(PastCommit::Known(past)) => Commit::Known(Arc::clone(&past.facts)),
-            Some(PastCommit::Unknown) => Commit::Unknown,
+            Some(PastCommit::Unknown { .. }) => Commit::Unknown,
             Some(PastCommit::Loading) | None => Commit::Loading,
         };
         let position = |revision: &Revision| self.positions.get(revision).copied();
@@ -244,8 +281,10 @@ impl AppEntry {
             }
             match verdict.choice.clone() {
                 Choice::Head => {
-                    if let (Some(unit), Some(facts)) = (self.units.get_mut(&id), self.facts.get(&id)) {
-                        unit.take_head(facts, now);
+                    if let (Some(unit), Some(facts)) = (self.units.get_mut(&id), self.facts.get(&id))
+                        && unit.take_head(facts, now)
+                    {
+                        self.unseen.insert(id.clone());
                     }
                 }
                 Choice::At(revision) => match self.take_back(&id, &revision, now) {
@@ -271,7 +310,7 @@ impl AppEntry {
         match self.commits.get(revision) {
             Some(PastCommit::Known(_)) => {}
             None | Some(PastCommit::Loading) => return Err(Missing::NotRead),
-            Some(PastCommit::Unknown) => {
+            Some(PastCommit::Unknown { .. }) => {
                 return Err(Missing::Gone(format!("commit {} cannot be read any more", revision.short())));
             }
         }
@@ -282,17 +321,18 @@ impl AppEntry {
         let Some(held) = held else {
             return Err(Missing::Gone(format!("commit {} does not have it", revision.short())));
         };
-        if !is_empty && previous.is_none_or(|previous| previous.content != held.content) {
+        if !is_empty && previous.is_none_or(|previous| previous.content != held.content.digest) {
             return Err(Missing::Gone(format!("commit {} renders something else by now", revision.short())));
         }
         let refusal = self.refusal.as_ref().filter(|_| matches!(unit.run, Run::Head));
         let refused = refusal.map(|it| Refused { digest: it.digest, head: it.head.clone() });
-        let mark = UnitMark { since: Some(now), previous: previous.cloned(), refused };
+        let mark = UnitMark { since: Some(unit.begins(now)), previous: previous.cloned(), refused };
         if let Some(unit) = self.units.get_mut(id) {
             unit.run = Run::Held(Held { is_found: false, ..held });
             unit.mark = mark;
             unit.timers.reset();
         }
+        self.unseen.insert(id.clone());
         Ok(())
     }
 
@@ -314,22 +354,31 @@ enum Missing {
 }
 
 impl UnitEntry {
+    /// When it takes other content. Of two marks the newer one counts, and annotations say seconds.
+    fn begins(&self, now: Timestamp) -> Timestamp {
+        let next = self.mark.since.map(|before| before.as_second().saturating_add(1));
+        Timestamp::from_second(now.as_second().max(next.unwrap_or(i64::MIN))).unwrap_or(now)
+    }
+
     /// It has the head's render from now on.
-    fn take_head(&mut self, facts: &UnitFacts, now: Timestamp) {
+    /// Whether it had not before.
+    fn take_head(&mut self, facts: &UnitFacts, now: Timestamp) -> bool {
         if matches!(self.run, Run::Head) {
-            return;
+            return false;
         }
+        self.revision = if facts.is_behind { None } else { facts.revision.clone() };
         if facts.is_behind {
             let ran = match &self.run {
                 Run::Held(held) if facts.condition == Condition::Done => {
-                    Some(Previous { revision: held.revision.clone(), content: held.content })
+                    Some(Previous { revision: held.revision.clone(), content: held.content.digest })
                 }
                 _ => self.mark.previous.take(),
             };
             self.skips_hooks = facts.goes_back();
-            self.mark = UnitMark { since: Some(now), previous: ran, refused: None };
+            self.mark = UnitMark { since: Some(self.begins(now)), previous: ran, refused: None };
             self.timers.reset();
         }
         self.run = Run::Head;
+        true
     }
 }

@@ -394,6 +394,10 @@ impl World {
             let in_waves = self.apps.contains(&id.app) && render.1.is_ok();
             let cluster = self.clusters.get(&id.cluster).map(|entry| &entry.cluster);
             let settings = ApplySettings::of(&app, &self.instance, self.mode(), cluster);
+            // What is under way was begun by other settings.
+            if in_waves && self.targets.get(&id).is_some_and(|known| *known.settings != settings) {
+                self.in_flight.cancel(&id);
+            }
             if self.targets.take_over(&id, app, settings.into(), render, in_waves) {
                 // What it was to become before is not applied any further. Of an app in waves that is decided next.
                 if !in_waves {

@@ -162,9 +162,9 @@ pub fn all(renderer: &mut Renderer<'_>, memory: &mut Memory) -> Renders {
     if memory.instance.as_ref() != Some(instance) {
         *memory = Memory { instance: Some(instance.clone()), ..Memory::default() };
     }
-    renderer.defined = std::mem::take(&mut memory.defined);
+    renderer.defined = with_those_beside(std::mem::take(&mut memory.defined), &renderer.beside);
     let mut renders = pass(renderer, memory);
-    let defined = defined(memory);
+    let defined = with_those_beside(defined(memory), &renderer.beside);
     if defined != renderer.defined {
         renderer.defined = defined;
         if is_any_answered_otherwise(renderer, &renders) {
@@ -176,6 +176,16 @@ pub fn all(renderer: &mut Renderer<'_>, memory: &mut Memory) -> Renders {
     memory.defined = renderer.defined.clone();
     renders.defined = renderer.defined.clone();
     renders
+}
+
+fn with_those_beside(mut defined: Defined, beside: &Defined) -> Defined {
+    for (cluster, kinds) in beside {
+        let of_cluster = Arc::make_mut(defined.entry(cluster.clone()).or_default());
+        for (name, facts) in &**kinds {
+            of_cluster.entry(name.clone()).or_insert(*facts);
+        }
+    }
+    defined
 }
 
 /// The kinds that the apps of each cluster define. An app that could not be rendered defines nothing that is known; of two that

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::model::{Digest, ObjectId, Rendered, RenderedObject};
 
-/// One unit of a render. Runs of hooks are no part of it: each content has its own.
+/// One unit of a render. Runs of hooks are no part of it, as each content has its own, nor are hooks of the installation, which stay
+/// as they were.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitContent {
     pub digest: Digest,
@@ -23,12 +24,17 @@ pub fn unit_contents(rendered: &Rendered) -> UnitContents {
         [] => [(Arc::default(), Vec::new())].into(),
         pod_sets => pod_sets.iter().map(|name| (Arc::clone(name), Vec::new())).collect(),
     };
-    for object in rendered.objects.iter().filter(|object| !is_run(object)) {
+    for object in rendered.objects.iter().filter(|object| is_content(object)) {
         if let Some(of_unit) = objects.get_mut(rendered.unit_of(object)) {
             of_unit.push((object.id.clone(), object.content()));
         }
     }
     objects.into_iter().map(|(name, objects)| (name, UnitContent::of(objects))).collect()
+}
+
+/// It is held to what the head renders.
+pub fn is_content(object: &RenderedObject) -> bool {
+    !is_run(object) && object.hook.is_none_or(|hook| !hook.is_once())
 }
 
 /// A hook that comes to an end.

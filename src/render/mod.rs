@@ -85,7 +85,7 @@ use crate::model::{
 use crate::schedule::{AssignedPodSet, assign};
 pub use all::{Memory, Render, Renders};
 pub use claims::{Claims, objects_in_two_apps};
-pub use contents::{UnitContent, UnitContents, is_run, unit_contents};
+pub use contents::{UnitContent, UnitContents, is_content, is_run, unit_contents};
 use definitions::Definitions;
 use inputs::Inputs;
 pub use named_charts::charts_of_no_app;
@@ -117,6 +117,8 @@ pub struct Renderer<'a> {
     clusters: BTreeMap<&'a ClusterName, (Arc<Value>, Arc<Capabilities>)>,
     discovered: Discovered,
     defined: Defined,
+    /// Kinds that are defined by apps which are not in the fleet.
+    beside: Defined,
 }
 
 /// What clusters say of themselves, as far as they were asked. Of the others, what their files declare counts.
@@ -151,6 +153,7 @@ impl<'a> Renderer<'a> {
             clusters,
             discovered,
             defined: Defined::new(),
+            beside: Defined::new(),
         }
     }
 
@@ -167,6 +170,11 @@ impl<'a> Renderer<'a> {
     /// What apps define is known already.
     pub fn defining(self, defined: Defined) -> Self {
         Self { defined, ..self }
+    }
+
+    /// Apps that are not in the fleet define these kinds.
+    pub fn beside(self, beside: Defined) -> Self {
+        Self { beside, ..self }
     }
 
     /// Before a target is rendered alone: where it asks for a kind that nobody knows, another app may define it, so that all are

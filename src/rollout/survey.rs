@@ -1,11 +1,12 @@
 //! The units of an app by wave, with the counts that a decision needs. Each unit is visited once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::history::History;
-use super::{Basis, Condition, Input, Reach, UnitFacts, UnitId};
+use super::{Basis, Commit, Condition, Input, Reach, UnitFacts, UnitId};
 use crate::model::{Revision, WaveLimits};
 
 /// A unit, and whether it fails.
@@ -59,6 +60,8 @@ pub(super) struct Survey<'a> {
     pub unread: Option<&'a UnitId>,
     /// The first unit of a cluster that is left out.
     pub left_out: Option<&'a UnitId>,
+    /// The commits that units run which wait for the head.
+    held: BTreeSet<Revision>,
     /// When what is found here changes by time alone.
     pub deadlines: Vec<Timestamp>,
 }
@@ -79,6 +82,7 @@ impl<'a> Survey<'a> {
             is_other_there: false,
             unread: None,
             left_out: None,
+            held: BTreeSet::new(),
             deadlines: Vec::new(),
         };
         for (id, facts) in input.units {
@@ -87,7 +91,7 @@ impl<'a> Survey<'a> {
         for (id, facts) in input.units {
             // A wave that the list lacks is an error of the caller; no unit goes without a decision for it.
             let wave = facts.wave.min(last);
-            let failure = survey.failure(input, facts);
+            let failure = survey.failure(input, id, facts, history);
             survey.first = survey.first.min(wave);
             waves[wave].add(Unit { id, facts, failure }, history);
         }
@@ -105,8 +109,14 @@ impl<'a> Survey<'a> {
             Reach::Ready if facts.basis == Basis::Loading => self.unread = self.unread.or(Some(id)),
             Reach::Ready => {}
         }
-        if facts.reach == Reach::Unread || facts.is_behind {
+        if facts.reach == Reach::Unread {
+            return;
+        }
+        // What has begun and lacks an object is put back; that alone opens nothing.
+        if facts.is_behind && !facts.has_begun() {
             self.is_open = true;
+            self.held
+                .extend(facts.revision.iter().filter(|_| matches!(facts.basis, Basis::Other(_))).cloned());
         } else if !facts.is_done()
             && let Some(until) = facts.counts_until(input.policy.deadline)
             && input.now < until
@@ -116,8 +126,23 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn failure(&mut self, input: &Input<'_>, facts: &UnitFacts) -> Option<Arc<str>> {
+    fn failure(
+        &mut self,
+        input: &Input<'_>,
+        id: &UnitId,
+        facts: &UnitFacts,
+        history: &History<'_>,
+    ) -> Option<Arc<str>> {
         if !self.is_open || input.policy.paused || !facts.is_ready() || !facts.has_begun() {
+            return None;
+        }
+        // It took its content a moment ago, or in the rollout that is open: not weeks ago.
+        let is_recent = facts.counts_until(input.policy.deadline).is_some_and(|until| input.now < until);
+        let is_of_rollout = |held: &Revision| match history.commit(held) {
+            Commit::Known(commit) => commit.units.get(id) != input.head.units.get(id),
+            Commit::Loading | Commit::Unknown => false,
+        };
+        if facts.condition == Condition::Done || !is_recent && !self.held.iter().any(is_of_rollout) {
             return None;
         }
         let because = match &facts.condition {

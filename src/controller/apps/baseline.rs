@@ -6,18 +6,31 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{AppEntry, AppHead, AtCommit, HeadUnit, Held, PastCommit, Run, UnitEntry};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Waves};
 use crate::manifest;
-use crate::model::{App, AppId, ClusterName, Digest, Rendered, RenderedObject, Revision};
+use crate::model::{App, AppId, Capabilities, ClusterName, Digest, Rendered, RenderedObject, Revision};
 use crate::reconcile::History;
-use crate::render::{Discovered, Memory, Render, Renderer, UnitContent, is_run};
+use crate::render::{Defined, Discovered, Memory, Render, Renderer, UnitContent, is_content, is_run};
 use crate::rollout::{Approved, CommitFacts, UnitFacts, UnitId};
 
 /// An app at an earlier commit.
 #[derive(Debug)]
 pub struct PastApp {
+    /// Where it could be rendered.
     pub renders: BTreeMap<ClusterName, Arc<Rendered>>,
     pub facts: Arc<CommitFacts>,
+    /// Of the head for which it was read.
+    pub waves: Waves,
+    /// What the clusters said of themselves then.
+    discovered: Discovered,
+}
+
+impl PastApp {
+    /// The cluster is not what it was rendered for.
+    pub fn is_outdated(&self, cluster: &ClusterName, now: Option<&Arc<Capabilities>>) -> bool {
+        let Some(now) = now else { return false };
+        self.discovered.get(cluster).is_none_or(|then| !Arc::ptr_eq(then, now) && then != now)
+    }
 }
 
 impl AppEntry {
@@ -31,15 +44,22 @@ impl AppEntry {
     ) {
         if Arc::ptr_eq(&self.head, head) {
             // Nothing of it changed. What the app says of its rollouts may have, and who approved what.
+            if !app.rollout.after.is_empty() {
+                self.unseen = self.units.keys().cloned().collect();
+            }
             (self.app, self.approvals) = (app, approvals);
             return;
         }
         let mut before = std::mem::take(&mut self.units);
         let old = std::mem::replace(&mut self.head, Arc::clone(head));
+        if old.waves != head.waves {
+            // What is known of commits is by the positions of waves.
+            self.commits.clear();
+        }
         for (id, unit) in &head.units {
             let mut entry = before.remove(id).unwrap_or_default();
             let is_same = old.units.get(id).is_some_and(|known| digest(known) == digest(unit));
-            if matches!(entry.run, Run::Head | Run::Unknown) && !is_same {
+            if matches!(entry.run, Run::Head) && !is_same {
                 entry.keep(head, id, render(&id.cluster), self.facts.get(id));
             }
             self.units.insert(id.clone(), entry);
@@ -49,21 +69,6 @@ impl AppEntry {
         // What the facts say is of the head before.
         self.forget_facts();
         self.decision = None;
-    }
-
-    /// An app gets waves. What its targets have now is the baseline of its units.
-    pub fn first(
-        app: Arc<App>,
-        head: &Arc<AppHead>,
-        approvals: Vec<Approved>,
-        render: &dyn Fn(&ClusterName) -> Option<Arc<Rendered>>,
-    ) -> Self {
-        let mut first = Self::new(app, Arc::clone(head), approvals);
-        for (id, entry) in &mut first.units {
-            entry.keep(head, id, render(&id.cluster), None);
-        }
-        first.forget_facts();
-        first
     }
 
     /// Only commits that units name are needed again.
@@ -82,7 +87,7 @@ impl AppEntry {
     pub fn past(&self, revision: &Revision) -> Option<&Arc<PastApp>> {
         match self.commits.get(revision)? {
             PastCommit::Known(past) => Some(past),
-            PastCommit::Loading | PastCommit::Unknown => None,
+            PastCommit::Loading | PastCommit::Unknown { .. } => None,
         }
     }
 
@@ -93,7 +98,7 @@ impl AppEntry {
         let is_there = !content.objects.is_empty();
         is_there.then(|| Held {
             revision: revision.clone(),
-            content: content.digest,
+            content: Arc::new(content),
             rendered,
             is_found: true,
         })
@@ -118,7 +123,7 @@ impl UnitEntry {
             let content = content_of(&rendered, head, id);
             let revision = rendered.revision_of(&id.pod_set).clone();
             let is_there = !content.objects.is_empty();
-            is_there.then_some(Held { revision, content: content.digest, rendered, is_found: false })
+            is_there.then(|| Held { revision, content: Arc::new(content), rendered, is_found: false })
         });
         self.run = match held {
             Some(held) if is_whole => Run::Held(held),
@@ -144,10 +149,12 @@ pub fn objects_of<'r>(
 }
 
 pub fn content_of(rendered: &Rendered, head: &AppHead, unit: &UnitId) -> UnitContent {
-    UnitContent::of(objects_of(rendered, head, unit).map(|it| (it.id.clone(), it.content())).collect())
+    let objects = objects_of(rendered, head, unit).filter(|object| is_content(object));
+    UnitContent::of(objects.map(|object| (object.id.clone(), object.content())).collect())
 }
 
 /// Reads an app at an earlier commit, as it would be rendered for the clusters as they are now; `None` where it cannot be.
+/// `defined`: the kinds that other apps define at the head.
 pub async fn read_past(
     history: &History,
     reading: &Mutex<manifest::Memory>,
@@ -155,7 +162,7 @@ pub async fn read_past(
     head: &Arc<AppHead>,
     app: &AppId,
     revision: &Revision,
-    discovered: Discovered,
+    (discovered, defined): (Discovered, Defined),
 ) -> Option<PastApp> {
     let memory = reading.lock().clone();
     let (snapshot, fleet) = history.app_at(revision, app, memory).await?;
@@ -163,7 +170,7 @@ pub async fn read_past(
     let id = app.clone();
     let render = move || {
         let app = fleet.apps.get(&id)?;
-        let mut renderer = Renderer::knowing(&fleet, &snapshot, &*charts, discovered);
+        let mut renderer = Renderer::knowing(&fleet, &snapshot, &*charts, discovered.clone()).beside(defined);
         let renders = renderer.render_all(&mut Memory::default());
         let declared = Renderer::new(&fleet, &snapshot, &*charts).defining(renderer.defined().clone());
         let of_app = renders.apps.get(&id)?;
@@ -172,7 +179,8 @@ pub async fn read_past(
         let rendered = |(cluster, (_, render)): (&ClusterName, &Render)| {
             Some((cluster.clone(), Arc::clone(render.as_ref().ok()?)))
         };
-        Some(PastApp { renders: of_app.iter().filter_map(rendered).collect(), facts })
+        let renders = of_app.iter().filter_map(rendered).collect();
+        Some(PastApp { renders, facts, waves: head.waves.clone(), discovered })
     };
     tokio::task::spawn_blocking(render).await.ok()?
 }

@@ -32,10 +32,12 @@ impl AppEntry {
         for (id, unit) in self.units_on(cluster) {
             let choice = self.decision.as_ref().and_then(|decision| Some(&decision.units.get(id)?.choice));
             let of_unit = self.objects_of(id, unit, choice, head, seen);
-            is_undecided |= matches!(choice, None | Some(Choice::Undecided));
+            let is_decided = !matches!(choice, None | Some(Choice::Undecided));
+            is_undecided |= !is_decided;
             let revision = match &unit.run {
                 Run::Held(held) | Run::Half(held) => held.revision.clone(),
-                Run::Head | Run::Unknown => head.revision.clone(),
+                // The commit that its content came with: what is written again is no newer for that.
+                Run::Head | Run::Unknown => unit.revision.clone().unwrap_or_else(|| head.revision.clone()),
             };
             units.insert(Arc::clone(&id.pod_set), UnitRender { revision, mark: unit.mark.clone() });
             for object in of_unit {
@@ -44,7 +46,9 @@ impl AppEntry {
                     Some(scale) => object.scaled(&scale),
                     None => object,
                 };
-                scales.entry(id.clone()).or_default().insert(object.id.clone(), object.scale());
+                if is_decided {
+                    scales.entry(id.clone()).or_default().insert(object.id.clone(), object.scale());
+                }
                 objects.insert(object.id.clone(), object);
             }
         }
@@ -88,9 +92,17 @@ impl AppEntry {
         let is_made = |object: &&RenderedObject| {
             !held.is_found || seen.objects.contains_key(&object.id) || head.object(&object.id).is_some()
         };
-        let with_rising = |object: &RenderedObject| match head.object(&object.id) {
-            Some(at_head) => object.scaled(&object.scale().at_least(&at_head.scale())),
-            None => object.clone(),
+        // It may have been of another podSet then.
+        let pod_sets: Arc<[Arc<str>]> = match &*id.pod_set {
+            "" => Arc::default(),
+            _ => [Arc::clone(&id.pod_set)].into(),
+        };
+        let with_rising = |object: &RenderedObject| {
+            let scaled = match head.object(&object.id) {
+                Some(at_head) => object.scaled(&object.scale().at_least(&at_head.scale())),
+                None => object.clone(),
+            };
+            RenderedObject { pod_sets: Arc::clone(&pod_sets), ..scaled }
         };
         objects_of(&held.rendered, &self.head, id).filter(is_made).map(with_rising).collect()
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::fleet::{Fleet, Target, Waves};
 use crate::model::{
     App, AppId, Capabilities, Charts, ClusterName, Digest, KindsByName, ObjectId, OnFailure, Rendered,
-    Revision, Snapshot,
+    Revision, Rollout, Snapshot,
 };
 use crate::render::{Render, Renderer, Renders, UnitContent, UnitContents, unit_contents};
 use crate::rollout::{CommitFacts, UnitId};
@@ -40,9 +40,13 @@ pub struct HeadUnit {
 pub struct Heads {
     pub revision: Option<Revision>,
     pub apps: BTreeMap<AppId, Arc<AppHead>>,
+    /// Apps that are in no waves, and by what that is known.
+    plain: BTreeMap<AppId, Plain>,
     /// The position of each commit in history, the head is 0. Empty where no app has waves.
     pub positions: Arc<HashMap<Revision, usize>>,
 }
+
+type Plain = (Arc<BTreeMap<ClusterName, Render>>, Waves, Rollout);
 
 impl AppHead {
     pub fn units_on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&UnitId, &HeadUnit)> {
@@ -68,18 +72,22 @@ impl Heads {
         renders: &Renders,
         before: &Self,
     ) -> Self {
-        let mut apps = BTreeMap::new();
+        let (mut apps, mut plain) = (BTreeMap::new(), BTreeMap::new());
         let mut declared = None;
         for (id, renders_of_app) in &renders.apps {
-            let Some(app) = fleet.apps.get(id) else { continue };
+            let Some(app) = fleet.apps.get(id).filter(|app| !app.unmanaged) else { continue };
             let waves = Waves::of(fleet, app);
-            let at = AtCommit { fleet, app, renders: renders_of_app };
-            if app.unmanaged || !at.is_in_waves(&waves) {
-                continue;
-            }
             let is_same =
                 |known: &&Arc<AppHead>| known.waves == waves && Arc::ptr_eq(&known.renders, renders_of_app);
             let known = before.apps.get(id).filter(is_same);
+            let at = AtCommit { fleet, app, renders: renders_of_app };
+            let was_plain = before.plain.get(id).is_some_and(|(renders, known, rollout)| {
+                Arc::ptr_eq(renders, renders_of_app) && *known == waves && *rollout == app.rollout
+            });
+            if was_plain || !at.is_in_waves(&waves) {
+                plain.insert(id.clone(), (Arc::clone(renders_of_app), waves, app.rollout.clone()));
+                continue;
+            }
             let head = known.cloned().unwrap_or_else(|| {
                 let declared = declared.get_or_insert_with(|| {
                     Renderer::new(fleet, snapshot, charts).defining(renders.defined().clone())
@@ -94,7 +102,7 @@ impl Heads {
         } else {
             snapshot.history.commits.iter().enumerate().map(number).collect()
         };
-        Self { revision: Some(renders.revision.clone()), apps, positions: Arc::new(positions) }
+        Self { revision: Some(renders.revision.clone()), apps, plain, positions: Arc::new(positions) }
     }
 }
 
@@ -155,11 +163,11 @@ impl AtCommit<'_> {
         let mut units = BTreeMap::new();
         let mut of_waves = vec![BTreeSet::new(); waves.list().len()];
         for (cluster, (_, render)) in self.renders.iter() {
-            let Ok(rendered) = render else { continue };
             let own;
-            let rendered = match self.is_as_declared(rendered, declared) {
-                true => rendered,
-                false => {
+            let rendered = match render {
+                Ok(rendered) if self.is_as_declared(rendered, declared) => rendered,
+                // What a cluster says of itself may be why it cannot be rendered.
+                Ok(_) | Err(_) => {
                     let target = Target { app: self.app.id.clone(), cluster: cluster.clone() };
                     let Ok(made) = declared.render(&target) else { continue };
                     own = Arc::new(made);

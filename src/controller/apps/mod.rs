@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 pub use baseline::{PastApp, read_past};
@@ -20,7 +21,11 @@ pub use observe::Seen;
 
 use crate::fleet::Target;
 use crate::model::{App, AppId, ClusterName, Digest, ObjectId, Rendered, Revision, Scale, UnitMark};
+use crate::render::UnitContent;
 use crate::rollout::{Approved, Basis, Condition, Decision, Reach, Refusal, Timers, UnitFacts, UnitId};
+
+/// Reading an app at an earlier commit holds what the files say in memory.
+const READERS: usize = 4;
 
 /// The apps in waves.
 #[derive(Debug)]
@@ -34,6 +39,8 @@ pub struct Apps {
     /// By the app that comes before them.
     followers: BTreeMap<AppId, BTreeSet<AppId>>,
     pub heads: Heads,
+    /// So many earlier commits are read side by side.
+    reading: Arc<Semaphore>,
     clock: Clock,
 }
 
@@ -79,6 +86,8 @@ pub struct AppEntry {
     pub commits: BTreeMap<Revision, PastCommit>,
     pub refusal: Option<Refusal>,
     pub decision: Option<Decision>,
+    /// A commit that could not be read is read again then.
+    pub retry_at: Option<Timestamp>,
     deadline: Option<Timestamp>,
 }
 
@@ -87,8 +96,10 @@ pub struct AppEntry {
 pub enum PastCommit {
     Loading,
     Known(Arc<PastApp>),
-    /// It cannot be read, or not any more.
-    Unknown,
+    /// It cannot be read, or not any more; tried again then.
+    Unknown {
+        until: Timestamp,
+    },
 }
 
 #[derive(Debug)]
@@ -97,6 +108,8 @@ pub struct UnitEntry {
     /// What its objects say, or shall say.
     pub mark: UnitMark,
     pub timers: Timers,
+    /// The commit that its content at the head is of, once it has that.
+    pub revision: Option<Revision>,
     /// It went back to what it ran before: its hooks ran then.
     pub skips_hooks: bool,
     /// The numbers of pods that it had last: while a rollout is open they do not fall.
@@ -109,6 +122,7 @@ impl Default for UnitEntry {
             run: Run::Unknown,
             mark: UnitMark::default(),
             timers: Timers::default(),
+            revision: None,
             skips_hooks: false,
             scales: BTreeMap::new(),
         }
@@ -132,7 +146,7 @@ pub enum Run {
 #[derive(Clone, Debug)]
 pub struct Held {
     pub revision: Revision,
-    pub content: Digest,
+    pub content: Arc<UnitContent>,
     /// Of the target at that commit.
     pub rendered: Arc<Rendered>,
     /// Nothing of it is made anew that is neither there nor at the head: it was found by a process that did not apply it.
@@ -148,8 +162,13 @@ impl Apps {
             deadlines: BTreeSet::new(),
             followers: BTreeMap::new(),
             heads: Heads::default(),
+            reading: Arc::new(Semaphore::new(READERS)),
             clock: Clock::starting_now(),
         }
+    }
+
+    pub fn reading(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.reading)
     }
 
     pub fn now(&self, instant: Instant) -> Timestamp {
@@ -192,20 +211,22 @@ impl Apps {
     }
 
     /// The next app to decide about, and the clusters on which something happened to it.
-    pub fn next(&mut self, now: Timestamp) -> Option<(AppId, BTreeSet<ClusterName>)> {
+    /// And whether something else calls for a decision.
+    pub fn next(&mut self, now: Timestamp) -> Option<(AppId, BTreeSet<ClusterName>, bool)> {
         while let Some((at, _)) = self.deadlines.first()
             && *at <= now
             && let Some((_, app)) = self.deadlines.pop_first()
         {
             self.due.insert(app);
         }
-        let app = self.due.pop_first().or_else(|| Some(self.touched.first()?.app.clone()))?;
-        self.due.remove(&app);
+        let due = self.due.pop_first();
+        let is_due = due.is_some();
+        let app = due.or_else(|| Some(self.touched.first()?.app.clone()))?;
         let first = Target { app: app.clone(), cluster: ClusterName::from("") };
         let of_app = self.touched.range(first..).take_while(|target| target.app == app);
         let targets: Vec<Target> = of_app.cloned().collect();
         targets.iter().for_each(|target| _ = self.touched.remove(target));
-        Some((app, targets.into_iter().map(|target| target.cluster).collect()))
+        Some((app, targets.into_iter().map(|target| target.cluster).collect(), is_due))
     }
 
     /// Nothing happened that calls for a decision.
@@ -248,12 +269,20 @@ impl Apps {
             for after in &app.rollout.after {
                 self.followers.entry(after.app.clone()).or_default().insert(id.clone());
             }
+            let is_same = self.entries.get(id).is_some_and(|known| {
+                let has_approvals = !approvals.is_empty() || !known.approvals.is_empty();
+                Arc::ptr_eq(&known.head, head) && known.app == app && !has_approvals
+            });
+            if !is_same {
+                self.due.insert(id.clone());
+            }
             let render =
                 |cluster: &ClusterName| render(&Target { app: id.clone(), cluster: cluster.clone() });
             match self.entries.get_mut(id) {
                 Some(entry) => entry.take_head(app, head, approvals, &render),
                 None => {
-                    let entry = AppEntry::first(app, head, approvals, &render);
+                    let mut entry = AppEntry::new(app, Arc::clone(head), approvals);
+                    entry.forget_facts();
                     self.entries.insert(id.clone(), entry);
                 }
             }
@@ -261,7 +290,6 @@ impl Apps {
                 entry.positions = Arc::clone(&heads.positions);
                 entry.revision.clone_from(&heads.revision);
             }
-            self.due.insert(id.clone());
         }
         self.heads = heads;
     }
@@ -284,6 +312,7 @@ impl AppEntry {
             commits,
             refusal: None,
             decision: None,
+            retry_at: None,
             deadline: None,
         }
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::baseline::content_of;
-use super::{AppEntry, HeadUnit, PastCommit, Run, UnitEntry, head_digest};
+use super::{AppEntry, HeadUnit, Held, PastCommit, Run, UnitEntry, head_digest};
+use crate::controller::claims::is_idle_claim;
 use crate::controller::cluster_entry::{ClusterEntry, Reach as ClusterReach};
 use crate::controller::target::TargetEntry;
-use crate::model::{ClusterState, Digest, Live, Observation, Revision, Status, UnitMark};
+use crate::model::{ClusterState, Digest, Live, ObjectId, Observation, Rendered, Revision, Status, UnitMark};
 use crate::plan::{Action, Plan};
 use crate::render::UnitContent;
 use crate::rollout::{Basis, Condition, Reach, UnitFacts, UnitId};
@@ -27,37 +27,61 @@ impl Seen<'_> {
     }
 }
 
+/// What a look at a unit found that it has.
+enum Found {
+    Run(Run),
+    /// Nothing of it is there, anybody's.
+    Empty,
+    /// This commit has to be read first.
+    Read(Revision),
+    /// It cannot be told: why.
+    Lost(Arc<str>),
+}
+
 impl AppEntry {
-    /// Looks at one unit. What it has is found out where that is not known yet.
-    pub fn observe(&mut self, id: &UnitId, seen: Seen<'_>) {
-        let Some(at_head) = self.head.units.get(id).cloned() else { return };
-        let Some(unit) = self.units.get(id) else { return };
-        let reach = reach(&at_head, seen);
+    /// Takes in what one unit is now, and finds out what it has where that is not known yet. Whether anything is other than before.
+    pub fn observe(&mut self, id: &UnitId, seen: Seen<'_>) -> bool {
+        let Some(at_head) = self.head.units.get(id).cloned() else { return false };
+        let Some(unit) = self.units.get(id) else { return false };
+        let reach = reach(&at_head, unit, seen);
         let live = LiveUnit::of(self, id, &at_head, unit, seen);
-        let run =
-            if reach == Reach::Ready { self.run_of(id, unit, &at_head, &live) } else { unit.run.clone() };
-        let basis = match (&reach, &run) {
-            (_, Run::Head) => Basis::Head,
-            (_, Run::Held(held)) => Basis::Other(held.content),
-            (_, Run::Half(_)) => Basis::Half,
-            (_, Run::Unknown) => self.unknown(&live),
+        let found = match reach {
+            Reach::Ready => self.find(id, unit, &at_head, &live, seen),
+            Reach::Unread | Reach::LeftOut(_) => Found::Run(unit.run.clone()),
         };
-        // What was begun a moment ago is on no object yet.
-        let mark = match unit.mark.since.max(live.mark.since) {
-            since if since == live.mark.since && since.is_some() => live.mark.clone(),
-            _ => unit.mark.clone(),
+        let (run, basis, revision) = match found {
+            Found::Run(Run::Head) => (Run::Head, Basis::Head, live.revision.clone()),
+            Found::Run(Run::Held(held)) => {
+                let (content, revision) = (held.content.digest, held.revision.clone());
+                (Run::Held(held), Basis::Other(content), Some(revision))
+            }
+            Found::Run(Run::Half(held)) => (Run::Half(held), Basis::Half, live.revision.clone()),
+            Found::Run(Run::Unknown) => (Run::Unknown, Basis::Loading, live.revision.clone()),
+            Found::Empty => (Run::Unknown, Basis::Empty, None),
+            Found::Read(revision) => {
+                self.forget_outdated(&revision, id, seen);
+                (Run::Unknown, Basis::Loading, Some(revision))
+            }
+            Found::Lost(because) => (Run::Unknown, Basis::Unknown(because), live.revision.clone()),
         };
-        let counts = reach == Reach::Ready && !self.app.paused;
         // A taint keeps it out of the cluster: nobody waits for it there.
         let is_kept_out = !live.is_any_ours
             && seen.target.settings.taint.is_some()
             && seen.target.head.as_ref().is_ok_and(|head| !seen.cluster.holds_any_of(head));
         let condition = if is_kept_out { Condition::Done } else { condition(id, &at_head, seen) };
         let is_behind = !is_kept_out && (at_head.content.is_none() || live.is_behind);
-        let Some(unit) = self.units.get_mut(id) else { return };
+        let counts = reach == Reach::Ready && !self.app.paused;
+        let Some(unit) = self.units.get_mut(id) else { return false };
+        if matches!((&unit.run, &run), (Run::Unknown, Run::Head)) {
+            unit.revision.clone_from(&live.revision);
+        }
         unit.run = run;
-        unit.mark = mark;
+        // What was begun a moment ago is on no object yet.
+        if live.mark.since.is_some() && live.mark.since >= unit.mark.since {
+            unit.mark = live.mark;
+        }
         self.unseen.remove(id);
+        let before = self.facts.get(id);
         let mut facts = UnitFacts {
             wave: at_head.wave,
             head: head_digest(&at_head),
@@ -65,79 +89,126 @@ impl AppEntry {
             is_behind,
             basis,
             condition,
-            revision: match &unit.run {
-                Run::Held(held) => Some(held.revision.clone()),
-                _ => live.revision,
-            },
+            revision,
             mark: unit.mark.clone(),
             timers: unit.timers,
-            after: None,
+            after: before.and_then(|before| before.after.clone()),
             pin: at_head.pin,
         };
         unit.timers.observe(facts.is_well(), counts, seen.now);
         facts.timers = unit.timers;
+        let is_other = before != Some(&facts);
         self.facts.insert(id.clone(), facts);
+        is_other
     }
 
-    fn run_of(&self, id: &UnitId, unit: &UnitEntry, at_head: &HeadUnit, live: &LiveUnit) -> Run {
+    fn find(
+        &self,
+        id: &UnitId,
+        unit: &UnitEntry,
+        at_head: &HeadUnit,
+        live: &LiveUnit,
+        seen: Seen<'_>,
+    ) -> Found {
         match &unit.run {
-            Run::Head => Run::Head,
-            Run::Held(held) => Run::Held(held.clone()),
-            Run::Half(held) if live.is_whole(&content_of(&held.rendered, &self.head, id)) => {
-                Run::Held(held.clone())
+            run @ (Run::Head | Run::Held(_)) => Found::Run(run.clone()),
+            Run::Half(held) if live.has_all(&held.content, seen, &held.rendered) => {
+                Found::Run(Run::Held(held.clone()))
             }
-            Run::Half(held) => Run::Half(held.clone()),
-            Run::Unknown => self.found(id, at_head, live),
+            // As a process finds it that did not write it.
+            Run::Half(_) | Run::Unknown => self.find_by_objects(id, unit, at_head, live, seen),
         }
     }
 
     /// By its objects alone, in a process that did not apply them.
-    fn found(&self, id: &UnitId, at_head: &HeadUnit, live: &LiveUnit) -> Run {
-        let Some(head) = &at_head.content else { return Run::Unknown };
+    fn find_by_objects(
+        &self,
+        id: &UnitId,
+        unit: &UnitEntry,
+        at_head: &HeadUnit,
+        live: &LiveUnit,
+        seen: Seen<'_>,
+    ) -> Found {
+        let Some(head) = &at_head.content else {
+            return Found::Lost("the head cannot be rendered here".into());
+        };
         if !live.is_any_ours {
-            // Where the head has nothing for it, there is nothing to find.
-            return if head.objects.is_empty() { Run::Head } else { Run::Unknown };
+            return match live.is_any {
+                true => Found::Lost("what is there is not of this app".into()),
+                // Where the head has nothing for it, there is nothing to find.
+                false if head.objects.is_empty() => Found::Run(Run::Head),
+                false => Found::Empty,
+            };
         }
         if !live.is_behind {
-            return Run::Head;
+            return Found::Run(Run::Head);
         }
-        let Some(held) = live.revision.as_ref().and_then(|revision| self.held_at(id, revision)) else {
-            return Run::Unknown;
+        let Some(mut revision) = live.revision.clone() else {
+            return Found::Lost("its objects do not say which commit they are of".into());
         };
-        if held.content == head.digest {
+        let held = loop {
+            let held = match self.at(id, &revision, seen) {
+                Ok(held) => held,
+                Err(found) => return found,
+            };
+            // What only this commit has may be of a newer one.
+            let newest = held.content.objects.iter().filter_map(|(object, _)| live.revision_of(object, seen));
+            match newest.min_by_key(|it| self.position(it)) {
+                Some(newer) if self.position(&newer) < self.position(&revision) => revision = newer,
+                _ => break held,
+            }
+        };
+        if held.content.digest == head.digest {
             // It was begun, and is not there whole yet.
-            return Run::Head;
+            return Found::Run(Run::Head);
         }
-        match live.is_believable(&content_of(&held.rendered, &self.head, id)) {
-            true => Run::Held(held),
-            false => Run::Half(held),
+        if live.has_nothing_but(&[&held], seen) {
+            return Found::Run(Run::Held(held));
+        }
+        // Parts of two commits: of this one, and of the one before it.
+        let mark = if live.mark.since >= unit.mark.since { &live.mark } else { &unit.mark };
+        let Some(previous) = &mark.previous else {
+            return Found::Lost("its objects are of no one commit".into());
+        };
+        match self.at(id, &previous.revision, seen) {
+            Ok(before) if live.has_nothing_but(&[&held, &before], seen) => Found::Run(Run::Half(held)),
+            Ok(_) => Found::Lost("its objects are of no one commit".into()),
+            Err(found) => found,
         }
     }
 
-    fn unknown(&self, live: &LiveUnit) -> Basis {
-        if !live.is_any_ours {
-            return match live.is_any {
-                true => Basis::Unknown("what is there is not of this app".into()),
-                false => Basis::Empty,
-            };
-        }
-        let Some(revision) = &live.revision else {
-            return Basis::Unknown("its objects do not say which commit they are of".into());
-        };
+    /// A unit as a commit has it, as the cluster is now.
+    fn at(&self, id: &UnitId, revision: &Revision, seen: Seen<'_>) -> Result<Held, Found> {
         match self.commits.get(revision) {
-            None | Some(PastCommit::Loading) => Basis::Loading,
-            Some(PastCommit::Unknown) => Basis::Unknown(
-                format!("commit {} cannot be read or rendered any more", revision.short()).into(),
-            ),
-            Some(PastCommit::Known(_)) => {
-                Basis::Unknown(format!("commit {} does not have it here", revision.short()).into())
+            None | Some(PastCommit::Loading) => Err(Found::Read(revision.clone())),
+            Some(PastCommit::Unknown { until }) if *until <= seen.now => Err(Found::Read(revision.clone())),
+            Some(PastCommit::Unknown { .. }) => {
+                Err(Found::Lost(format!("commit {} cannot be read or rendered", revision.short()).into()))
             }
+            Some(PastCommit::Known(past)) if past.is_outdated(&id.cluster, seen.cluster.facts.as_ref()) => {
+                Err(Found::Read(revision.clone()))
+            }
+            Some(PastCommit::Known(_)) => self.held_at(id, revision).ok_or_else(|| {
+                Found::Lost(format!("commit {} does not have it here", revision.short()).into())
+            }),
+        }
+    }
+
+    /// It is read again.
+    fn forget_outdated(&mut self, revision: &Revision, id: &UnitId, seen: Seen<'_>) {
+        let is_outdated = match self.commits.get(revision) {
+            Some(PastCommit::Known(past)) => past.is_outdated(&id.cluster, seen.cluster.facts.as_ref()),
+            Some(PastCommit::Unknown { until }) => *until <= seen.now,
+            None | Some(PastCommit::Loading) => false,
+        };
+        if is_outdated {
+            self.commits.remove(revision);
         }
     }
 }
 
 /// Whether the cluster of a unit takes part.
-fn reach(at_head: &HeadUnit, seen: Seen<'_>) -> Reach {
+fn reach(at_head: &HeadUnit, unit: &UnitEntry, seen: Seen<'_>) -> Reach {
     let cluster = seen.cluster;
     if cluster.cluster.state == ClusterState::Maintaining {
         return Reach::LeftOut("in maintenance".into());
@@ -148,19 +219,24 @@ fn reach(at_head: &HeadUnit, seen: Seen<'_>) -> Reach {
         ClusterReach::Ready => {}
     }
     let Ok(head) = &seen.target.head else { return Reach::Ready };
-    let is_listed = cluster.has_listed(head.objects.iter().map(|object| &object.kind));
-    if !is_listed || seen.target.stale || cluster.facts.is_none() || !cluster.is_complete() {
+    let baseline = match &unit.run {
+        Run::Held(held) | Run::Half(held) => Some(&held.rendered),
+        Run::Head | Run::Unknown => None,
+    };
+    let objects = baseline.into_iter().chain([head]).flat_map(|rendered| rendered.objects.iter());
+    if !cluster.has_listed(objects.map(|object| &object.kind)) || seen.target.stale || cluster.facts.is_none()
+    {
         return Reach::Unread;
     }
     let Some(content) = &at_head.content else { return Reach::Ready };
     // Where nothing of ours is, somebody else's may be: that is looked up by name.
     let observation = seen.observation();
     let is_ours = content.objects.iter().any(|(id, _)| observation.objects.contains_key(id));
-    let can_be_asked = |id: &crate::model::ObjectId| {
+    let can_be_asked = |id: &ObjectId| {
         head.object(id)
             .is_some_and(|object| observation.served.get(&object.kind) == Some(&id.namespace.is_some()))
     };
-    let is_known = |id: &crate::model::ObjectId| {
+    let is_known = |id: &ObjectId| {
         observation.strangers.contains_key(id) || observation.absent.contains(id) || !can_be_asked(id)
     };
     match is_ours || content.objects.iter().all(|(id, _)| is_known(id)) {
@@ -171,63 +247,62 @@ fn reach(at_head: &HeadUnit, seen: Seen<'_>) -> Reach {
 
 /// The objects of a unit as they are.
 struct LiveUnit {
-    /// Of those that the head renders: by id, what each is without its scale.
+    /// Something is there of what the head renders for it, anybody's.
     is_any: bool,
     is_any_ours: bool,
     is_behind: bool,
     /// The newest commit that they are of.
     revision: Option<Revision>,
     mark: UnitMark,
-    contents: Vec<(crate::model::ObjectId, Option<Digest>)>,
+    /// As its objects say it.
+    app: String,
 }
 
 impl LiveUnit {
     fn of(app: &AppEntry, id: &UnitId, at_head: &HeadUnit, unit: &UnitEntry, seen: Seen<'_>) -> Self {
-        let name = app.app.id.to_string();
-        let observation = seen.observation();
         let mut live = Self {
             is_any: false,
             is_any_ours: false,
             is_behind: false,
             revision: None,
             mark: UnitMark::default(),
-            contents: Vec::new(),
+            app: app.app.id.to_string(),
         };
         let baseline = match &unit.run {
-            Run::Held(held) | Run::Half(held) => Some(&held.rendered),
+            Run::Held(held) | Run::Half(held) => Some(held),
             Run::Head | Run::Unknown => None,
         };
-        let at = |revision: &Revision| app.position(revision);
+        let observation = seen.observation();
         for (object, expected) in at_head.content.iter().flat_map(|content| &content.objects) {
-            let ours = observation.objects.get(object).filter(|it| *it.app == *name && !it.deleting);
             live.is_any |=
                 observation.objects.contains_key(object) || observation.strangers.contains_key(object);
-            let Some(ours) = ours else {
+            let Some(ours) = live.ours(object, seen) else {
                 live.is_behind |= !is_not_due(seen.target.plan.as_deref(), object);
                 continue;
             };
             live.is_any_ours = true;
-            let content = content(ours, object, seen, baseline.map(Arc::as_ref));
-            live.is_behind |= content != Some(*expected);
-            live.contents.push((object.clone(), content));
-            live.note(ours, &at);
+            let rendered = baseline.map(|held| &*held.rendered);
+            live.is_behind |= content(ours, object, seen, rendered) != Some(*expected);
+            live.note(ours, app);
         }
-        // Those that only the baseline has.
-        if let Some(baseline) = baseline {
-            for (object, _) in content_of(baseline, &app.head, id).objects {
-                let is_of_head = at_head.content.as_ref().is_some_and(|head| head.get(&object).is_some());
-                let ours = observation.objects.get(&object).filter(|it| *it.app == *name && !it.deleting);
-                if let (Some(ours), false) = (ours, is_of_head) {
-                    live.contents.push((object.clone(), content(ours, &object, seen, Some(baseline))));
-                }
+        let of_baseline = baseline.iter().flat_map(|held| &held.content.objects);
+        for (object, _) in of_baseline.filter(|(object, _)| app.head.owner_of(&id.cluster, object).is_none())
+        {
+            if let Some(ours) = live.ours(object, seen) {
+                live.note(ours, app);
             }
         }
         live
     }
 
-    fn note(&mut self, live: &Live, position: &dyn Fn(&Revision) -> usize) {
+    fn ours<'a>(&self, object: &ObjectId, seen: Seen<'a>) -> Option<&'a Live> {
+        let live = seen.cluster.observation.objects.get(object)?;
+        (*live.app == *self.app && !live.deleting).then_some(live)
+    }
+
+    fn note(&mut self, live: &Live, app: &AppEntry) {
         if let Some(revision) = live.revision.as_deref().map(Revision::from)
-            && self.revision.as_ref().is_none_or(|known| position(&revision) < position(known))
+            && self.revision.as_ref().is_none_or(|known| app.position(&revision) < app.position(known))
         {
             self.revision = Some(revision);
         }
@@ -239,39 +314,44 @@ impl LiveUnit {
         }
     }
 
+    fn revision_of(&self, object: &ObjectId, seen: Seen<'_>) -> Option<Revision> {
+        self.ours(object, seen)?.revision.as_deref().map(Revision::from)
+    }
+
     /// Every object of this content is there so.
-    fn is_whole(&self, content: &UnitContent) -> bool {
-        content.objects.iter().all(|(id, expected)| self.has(id) == Some(Some(*expected)))
+    fn has_all(&self, expected: &UnitContent, seen: Seen<'_>, rendered: &Rendered) -> bool {
+        expected.objects.iter().all(|(object, expected)| {
+            let ours = self.ours(object, seen);
+            ours.is_some_and(|ours| content(ours, object, seen, Some(rendered)) == Some(*expected))
+        })
     }
 
-    /// What is there of it is so.
-    fn is_believable(&self, content: &UnitContent) -> bool {
-        content.objects.iter().all(|(id, expected)| self.has(id).is_none_or(|found| found == Some(*expected)))
-    }
-
-    fn has(&self, id: &crate::model::ObjectId) -> Option<Option<Digest>> {
-        self.contents.iter().find(|(known, _)| known == id).map(|(_, content)| *content)
+    /// Each object that is there is as one of these has it.
+    fn has_nothing_but(&self, commits: &[&Held], seen: Seen<'_>) -> bool {
+        let mut objects = commits.iter().flat_map(|held| &held.content.objects).map(|(object, _)| object);
+        objects.all(|object| {
+            let Some(ours) = self.ours(object, seen) else { return true };
+            commits.iter().any(|held| {
+                let found = content(ours, object, seen, Some(&held.rendered));
+                found.is_some() && found == held.content.get(object)
+            })
+        })
     }
 }
 
 /// What an object is without its scale: as it says, else as the render that has its hash.
-fn content(
-    live: &Live,
-    id: &crate::model::ObjectId,
-    seen: Seen<'_>,
-    baseline: Option<&crate::model::Rendered>,
-) -> Option<Digest> {
+fn content(live: &Live, id: &ObjectId, seen: Seen<'_>, baseline: Option<&Rendered>) -> Option<Digest> {
     if let Some(content) = live.content() {
         return Some(content);
     }
     let head = seen.target.head.as_deref().ok();
-    let renders = [head, baseline, seen.target.render.as_deref().ok()].into_iter().flatten();
+    let renders = [baseline, head, seen.target.render.as_deref().ok()].into_iter().flatten();
     let mut objects = renders.filter_map(|rendered| rendered.object(id));
     objects.find(|object| live.hash == Some(object.hash)).map(|object| object.content())
 }
 
 /// A hook that does not come with this release.
-fn is_not_due(plan: Option<&Plan>, object: &crate::model::ObjectId) -> bool {
+fn is_not_due(plan: Option<&Plan>, object: &ObjectId) -> bool {
     plan.is_some_and(|plan| plan.steps.iter().any(|step| step.object == *object && step.is_hook_not_due()))
 }
 
@@ -314,6 +394,9 @@ fn condition(id: &UnitId, at_head: &HeadUnit, seen: Seen<'_>) -> Condition {
     let mut worst: Option<(bool, Arc<str>)> = None;
     for object in rendered.objects.iter().filter(|object| rendered.unit_of(object) == &*id.pod_set) {
         let Some(live) = cluster.observation.objects.get(&object.id) else { continue };
+        if is_idle_claim(&object.id, target, cluster) {
+            continue;
+        }
         let is_failed = match live.health.status {
             Status::Current => continue,
             Status::Suspended if live.can_take_over() => continue,
