@@ -20,8 +20,8 @@ impl Simulator {
             Run::Held(commit, content) => {
                 return (Run::Held(*commit, content.clone()), Basis::Other(digest(content)));
             }
-            Run::Half => return (Run::Half, Basis::Half),
-            Run::Unknown => {}
+            // As another process would find it: by its objects.
+            Run::Half | Run::Unknown => {}
         }
         let Some(newest) = unit.present().map(|object| object.commit).max() else {
             return (Run::Unknown, Basis::Empty);

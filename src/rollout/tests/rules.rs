@@ -138,7 +138,8 @@ impl Since<'_> {
                 return Err(format!("{id} of wave {wave} is not done"));
             }
             let soak = self.fleet.waves[*wave].limits.soak.filter(|_| !self.has_begun_after(*wave));
-            let since = self.of_wave(*wave).filter_map(|(_, facts)| facts.timers.done_since).max();
+            let taking_part = self.of_wave(*wave).filter(|(_, facts)| !facts.is_left_out());
+            let since = taking_part.filter_map(|(_, facts)| facts.timers.done_since).max();
             if let (Some(soak), Some(since)) = (soak, since)
                 && self.fleet.now.duration_since(since)
                     < jiff::SignedDuration::try_from(soak).expect("a soak")
