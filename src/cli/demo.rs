@@ -21,6 +21,33 @@ use crate::source;
 
 static EXAMPLE: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/examples/repo");
 
+/// What to type in the repository, and what comes of it.
+const STEPS: &[(&str, &[&str])] = &[
+    (
+        "a release: the ring test takes it, 15 s later prod",
+        &["sed -i s/:1.4.2/:1.4.3/ apps/shop-web/app.yaml", "git commit -am 'Release 1.4.3'"],
+    ),
+    (
+        "an image that does not exist: it stops in test, and prod keeps 1.4.3",
+        &[
+            "sed -i s/:1.4.3/:broken-1/ apps/shop-web/app.yaml",
+            "git commit -am 'An image that does not exist'",
+            "tutti rollout get shop-web --kubeconfigs ..",
+            "git revert --no-edit HEAD",
+        ],
+    ),
+    (
+        "a canary: one podSet takes v5, and the others wait for your word",
+        &[
+            "sed -i 's/v[34]$/v5/' apps/bbcc/app.yaml",
+            "git commit -am 'bbcc v5'",
+            "tutti get ad --all --kubeconfigs ..",
+            "tutti approve rollout bbcc --through green --kubeconfigs .. --commit",
+            "tutti rollout watch bbcc --kubeconfigs ..",
+        ],
+    ),
+];
+
 #[derive(Args, Debug)]
 pub struct DemoArgs {
     /// End when everything is healthy
@@ -71,7 +98,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
         return Err(Unreadable(error).into());
     }
     diagnostics::print(&overview.diagnostics);
-    get::write_matrix(&overview);
+    get::write_matrix(&overview, false);
     let exit = exit::of_run(&ending, &overview);
     Ok(if !args.once && matches!(ending, Ending::Stopped) { Exit::Ok } else { exit })
 }
@@ -111,18 +138,21 @@ async fn invite(
         lines.push(format!("  kubectl --kubeconfig {} get deployments,pods -A", path.display()));
         listeners.push(listener);
     }
-    get::write_matrix(&healthy);
-    let own = std::env::args().next().unwrap_or_else(|| "tutti".to_owned());
+    get::write_matrix(&healthy, false);
+    // The commands below are typed in another folder.
+    let own = std::env::current_exe().map_or_else(|_| "tutti".to_owned(), |path| path.display().to_string());
     let (at, repo) = (folder.display(), repository.display());
     lines.push(format!("  {own} get targets --repo {repo} --kubeconfigs {at}"));
+    lines.push(format!("  {own} rollout get --repo {repo} --kubeconfigs {at}"));
     say!("\n{}\n{}", style("look").bold(), lines.join("\n"));
     say!("\n{}", style("try").bold());
     say!("  cd {repo}");
-    say!("  sed -i s/:1.4.2/:1.4.3/ apps/shop-web/app.yaml");
-    say!("  git commit -am 'Release 1.4.3'                      # and watch it roll");
-    say!("  sed -i s/:1.4.3/:broken-1/ apps/shop-web/app.yaml");
-    say!("  git commit -am 'An image that does not exist'");
-    say!("  git revert --no-edit HEAD                           # and back");
+    for (title, commands) in STEPS {
+        say!("  # {title}");
+        for command in *commands {
+            say!("  {}", command.replace("tutti ", &format!("{own} ")));
+        }
+    }
     say!("\nCtrl-C ends it{}.", if kept { "; the folder stays" } else { " and removes everything" });
     // The clusters answer kubectl as long as the demo lasts.
     std::future::pending::<()>().await;

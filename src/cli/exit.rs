@@ -70,7 +70,7 @@ pub fn reason(exit: Exit, overview: &Overview) -> Option<String> {
     let waits = || pending(overview);
     Some(match exit {
         Exit::Ok => return None,
-        Exit::Differences => waits(),
+        Exit::Differences => asked(overview).unwrap_or_else(waits),
         Exit::Configuration => {
             let of_instance = |it: &&Diagnostic| it.scope == Scope::Instance;
             mistakes(overview, of_instance).unwrap_or_else(|| "the configuration has mistakes".to_owned())
@@ -109,6 +109,19 @@ fn unreachable(overview: &Overview) -> String {
     let apps = || overview.targets.iter().filter(|target| target.phase == Phase::Unreachable);
     let found = clusters.or_else(|| first_of(apps().map(line)));
     found.unwrap_or_else(|| "a cluster does not answer".to_owned())
+}
+
+/// What a person is asked for, and what to type.
+fn asked(overview: &Overview) -> Option<String> {
+    first_of(overview.rollouts.iter().filter_map(|rollout| {
+        let command = rollout.command()?;
+        Some(match &rollout.confirmation {
+            Some(asked) => {
+                format!("wave {} of {} waits for confirmation: {command}", asked.through, rollout.app)
+            }
+            None => format!("{}: {}; {command}", rollout.app, rollout.awaited()),
+        })
+    }))
 }
 
 /// What is not done yet.
@@ -183,6 +196,7 @@ mod tests {
             detail: detail.to_owned(),
             pods: PodCount::default(),
             version: String::new(),
+            pod_sets: Vec::new(),
             created: None,
             plan: None,
             differences: None,

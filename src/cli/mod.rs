@@ -30,6 +30,7 @@ mod progress;
 mod read;
 mod render;
 mod repository;
+mod rollout;
 mod run;
 mod scaffold;
 mod schema;
@@ -38,6 +39,7 @@ mod taken_away;
 mod templates;
 mod timeout;
 mod trace;
+mod width;
 
 use std::process::ExitCode;
 
@@ -92,10 +94,12 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Show what an apply would change in the objects, as the clusters say; write nothing
     Diff(diff::DiffArgs),
-    /// Write the approval for deletes that wait
+    /// Write the approval for deletes that wait, or for the next waves of a rollout
     Approve(approve::ApproveArgs),
-    /// Show apps, targets, clusters or waiting deletes
+    /// Show apps, targets, clusters, waiting deletes or AppSets
     Get(get::GetArgs),
+    /// Show rollouts: how far they are, as they go on, and what came before
+    Rollout(rollout::RolloutArgs),
     /// Say what stands between the repository and its clusters: access, rights, kinds, clocks
     Doctor(doctor::DoctorArgs),
     /// Print what tutti needs on a cluster
@@ -136,6 +140,7 @@ pub fn main() -> ExitCode {
         Command::Diff(args) => on_runtime(diff::run(args)),
         Command::Approve(args) => on_runtime(approve::run(args)),
         Command::Get(args) => on_runtime(get::run(args)),
+        Command::Rollout(args) => on_runtime(rollout::run(args)),
         Command::Health(args) => on_runtime(health::run(args)),
         Command::Doctor(args) => on_runtime(doctor::run(args)),
         Command::Cluster(args) => on_runtime(cluster::run(args)),

@@ -4,10 +4,11 @@ use std::fmt;
 use std::io::{ErrorKind, Write as _};
 
 use clap::ValueEnum;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::exit::Exit;
+use super::width;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -65,6 +66,25 @@ pub fn table(headings: &[&str]) -> Table {
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
+    table
+}
+
+/// A table that fits the terminal: its last column goes on in the next line. To a file or a program each row is one line.
+pub fn fitted(mut table: Table) -> Table {
+    // Too narrow a column is harder to read than a line that the terminal breaks.
+    const NARROWEST: u16 = 24;
+    let Some(width) = width::terminal().and_then(|width| u16::try_from(width).ok()) else { return table };
+    let before = table.column_max_content_widths();
+    let taken =
+        before.iter().rev().skip(1).fold(0_u16, |sum, width| sum.saturating_add(*width).saturating_add(2));
+    if width < taken.saturating_add(NARROWEST) {
+        return table;
+    }
+    let last = table.column_count().saturating_sub(1);
+    for column in table.column_iter_mut().take(last) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     table
 }
 

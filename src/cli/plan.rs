@@ -10,14 +10,16 @@ use super::changes::Changes;
 use super::exit::{self, Exit};
 use super::output::{self, Format, say};
 use super::process::{Process, ProcessArgs};
+use super::rollout::at_the_latest;
 use super::timeout::timeout;
 use super::{diagnostics, get, session};
 use crate::controller::Until;
 use crate::fleet::Target;
 use crate::model::{AppId, ObjectId, Revision};
-use crate::plan::{Action, Hold, Reason, Step};
+use crate::plan::{Action, Reason, Step};
 use crate::report::words::count;
-use crate::report::{DeletionReport, Overview, TargetReport};
+use crate::report::{DeletionReport, Overview, RolloutReport, TargetReport, UnitReport};
+use crate::rollout::Hold;
 
 #[derive(Args, Debug)]
 pub struct PlanArgs {
@@ -58,18 +60,21 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     };
     match args.output {
         Format::Table => {
-            write(&overview, targets, &[&deletions[..], held, orphans].concat(), args.all, &explained)
+            let shown = Shown { all: args.all, explained: &explained };
+            write(&overview, &chosen, &[&deletions[..], held, orphans].concat(), &shown)
         }
         format => output::write_value(
             format,
             &serde_json::json!({
                 "revision": overview.revision, "plans": targets.iter().map(|target| target.plan.as_deref()).collect::<Vec<_>>(),
-                "deletions": deletions, "held": held, "orphans": orphans, "clusters": overview.clusters, "explained": explained_json(&explained),
+                "deletions": deletions, "held": held, "orphans": orphans, "rollouts": chosen.rollouts,
+                "clusters": overview.clusters, "explained": explained_json(&explained),
             }),
         )?,
     }
     let exit = exit::of_look(&ending, &overview, &chosen);
     let waits = targets.iter().filter_map(|target| target.plan.as_ref()).any(|plan| waits(plan));
+    let waits = waits || chosen.rollouts.iter().any(|rollout| rollout.holds().next().is_some());
     let changes = writes > 0 || waits || !deletions.is_empty() || !held.is_empty();
     Ok(match exit {
         Exit::Ok if args.exit_code && changes => Exit::Differences,
@@ -84,6 +89,25 @@ pub struct Chosen<'o> {
     pub deletions: Vec<&'o DeletionReport>,
     pub held: Vec<&'o DeletionReport>,
     pub orphans: Vec<&'o DeletionReport>,
+    pub rollouts: Vec<&'o RolloutReport>,
+}
+
+impl Chosen<'_> {
+    /// The units of a target that do not have the head's render, and why.
+    fn held_on(&self, target: &TargetReport) -> impl Iterator<Item = (&UnitReport, &Hold)> {
+        let of_app = self.rollouts.iter().filter(|rollout| rollout.app == target.app);
+        let units = of_app.flat_map(|rollout| &rollout.units);
+        units
+            .filter(|unit| unit.unit.cluster == target.cluster)
+            .filter_map(|unit| Some((unit, unit.hold.as_ref()?)))
+    }
+}
+
+/// What of a plan is shown.
+struct Shown<'a> {
+    /// Also what stays as it is.
+    all: bool,
+    explained: &'a Explained,
 }
 
 pub fn chosen<'o>(overview: &'o Overview, app: Option<&'o str>) -> anyhow::Result<Chosen<'o>> {
@@ -103,7 +127,8 @@ pub fn chosen<'o>(overview: &'o Overview, app: Option<&'o str>) -> anyhow::Resul
         let known: BTreeSet<String> = overview.targets.iter().map(|it| it.app.to_string()).collect();
         bail!("no app {name} here; there are {}", known.into_iter().collect::<Vec<_>>().join(", "));
     }
-    Ok(Chosen { app, targets, deletions, held, orphans })
+    let rollouts = overview.rollouts.iter().filter(|it| wanted(&it.app)).collect();
+    Ok(Chosen { app, targets, deletions, held, orphans, rollouts })
 }
 
 /// What changes in an object, by its target and itself.
@@ -143,14 +168,15 @@ fn waits(plan: &crate::plan::Plan) -> bool {
 
 fn write(
     overview: &Overview,
-    targets: &[&TargetReport],
+    chosen: &Chosen<'_>,
     deletions: &[&DeletionReport],
-    all: bool,
-    explained: &Explained,
+    &Shown { all, explained }: &Shown<'_>,
 ) {
-    let mut unknown = 0;
+    let (mut unknown, mut units) = (0, 0);
     let mut counts: BTreeMap<Action, usize> = BTreeMap::new();
-    for target in targets {
+    for target in &chosen.targets {
+        let held: Vec<_> = chosen.held_on(target).collect();
+        units += held.len();
         let Some(plan) = &target.plan else {
             say!("{} {}: no plan, {}", target.cluster, target.app, target.detail);
             unknown += 1;
@@ -161,7 +187,7 @@ fn write(
         for step in plan.steps.iter().filter(|step| all || !step.is_hook_not_due()) {
             *counts.entry(step.intent()).or_default() += 1;
         }
-        if shown.is_empty() {
+        if shown.is_empty() && held.is_empty() {
             continue;
         }
         say!("{} {} ({})", target.cluster, target.app, plan.revision.short());
@@ -173,6 +199,12 @@ fn write(
             for line in explained.get(&key).into_iter().flatten() {
                 say!("      {line}");
             }
+        }
+        for (UnitReport { unit, wave, .. }, hold) in held {
+            let pod_set =
+                if unit.pod_set.is_empty() { String::new() } else { format!("podSet {} of ", unit.pod_set) };
+            let hold = at_the_latest(hold.to_string(), std::iter::once(hold));
+            say!("  … {:<10} {pod_set}wave {wave}: {hold}", "hold");
         }
     }
     let mut last = None;
@@ -191,6 +223,7 @@ fn write(
     let summary: Vec<String> = counts
         .iter()
         .map(|(action, number)| format!("{number} {action}"))
+        .chain((units > 0).then(|| format!("{} held", count(units, "unit"))))
         .chain((deletes > 0).then(|| count(deletes, "delete")))
         .chain((orphans > 0).then(|| count(orphans, "orphan")))
         .chain((unknown > 0).then(|| format!("{} without a plan", count(unknown, "target"))))
@@ -207,7 +240,7 @@ fn write(
 /// That a plan writes nothing needs no saying; any other hold does.
 fn why(step: &Step) -> String {
     match &step.reason {
-        Reason::Held { by: Hold::ObserveMode, because, .. } => because.to_string(),
+        Reason::Held { by: crate::plan::Hold::ObserveMode, because, .. } => because.to_string(),
         reason => reason.to_string(),
     }
 }

@@ -105,7 +105,11 @@ impl Shown {
             let digest = approval.digest();
             format!("{deletes} of {} wait for approval: tutti approve {}", approval.app, digest.short())
         });
-        let approvals: BTreeSet<String> = approvals.collect();
+        let confirmations = now.rollouts.iter().filter_map(|rollout| {
+            let (asked, command) = (rollout.confirmation.as_ref()?, rollout.command()?);
+            Some(format!("wave {} of {} waits for confirmation: {command}", asked.through, rollout.app))
+        });
+        let approvals: BTreeSet<String> = approvals.chain(confirmations).collect();
         for approval in approvals.difference(&self.approvals) {
             tell!("{} {approval}", style("…").yellow().for_stderr());
         }

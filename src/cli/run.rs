@@ -32,6 +32,9 @@ pub struct RunArgs {
     /// With --once: how what is there in the end is written
     #[arg(short, long, value_enum, default_value_t, requires = "once")]
     output: Format,
+    /// With --once: a column for each cluster, however many there are
+    #[arg(long, requires = "once")]
+    wide: bool,
 }
 
 pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
@@ -63,7 +66,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     if args.once {
         diagnostics::print(&overview.diagnostics);
         match args.output {
-            Format::Table => get::write_matrix(&overview),
+            Format::Table => get::write_matrix(&overview, args.wide),
             format => output::write_value(format, &*overview)?,
         }
     }

@@ -1,5 +1,6 @@
 //! `tutti trace`: which objects of which targets a file or a line reaches.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -11,8 +12,11 @@ use super::keys::KeyArgs;
 use super::output::{self, Format, say, tell};
 use super::repository;
 use crate::fleet::layers::shipped_in;
+use crate::fleet::{Fleet, Target, Waves};
+use crate::model::{AppId, AppSpec};
 use crate::render::trace::touch::{Touch, touched};
 use crate::render::{Memory, Renderer};
+use crate::schedule::assign;
 
 #[derive(Args, Debug)]
 pub struct TraceArgs {
@@ -60,6 +64,10 @@ pub async fn run(args: TraceArgs) -> anyhow::Result<Exit> {
         } else {
             output::write_table(&table);
         }
+        let apps: BTreeSet<_> = rows.iter().map(|(target, _)| &target.app).collect();
+        for app in apps {
+            write_waves(&fleet, app);
+        }
     } else {
         let values: Vec<_> = rows
             .iter()
@@ -72,6 +80,25 @@ pub async fn run(args: TraceArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Configuration);
     }
     Ok(Exit::Ok)
+}
+
+/// A change does not reach all of them at once.
+fn write_waves(fleet: &Fleet, app: &AppId) {
+    let Some(app) = fleet.apps.get(app) else { return };
+    let waves = Waves::of(fleet, app);
+    let groups = |cluster| match app.spec {
+        AppSpec::AppSet(_) => assign(app, cluster).into_iter().map(|pod_set| pod_set.group).collect(),
+        _ => vec![String::new()],
+    };
+    let mut used = BTreeSet::new();
+    for Target { cluster, .. } in fleet.targets().iter().filter(|target| target.app == app.id) {
+        used.extend(groups(cluster).iter().map(|group| waves.wave_of(fleet, cluster, group)));
+    }
+    if used.len() > 1 {
+        let names: Vec<&str> =
+            used.iter().filter_map(|wave| Some(waves.list().get(*wave)?.name.as_str())).collect();
+        say!("{} takes a change in waves: {}", app.id, names.join(", "));
+    }
 }
 
 /// A name may hold a colon; a line is a number behind the last one.

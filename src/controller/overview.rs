@@ -1,20 +1,24 @@
 //! Everything that is known, as the report shows it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::apps::AppEntry;
+use super::apps::{AppEntry, UnitEntry};
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
 use crate::cluster::Credential;
 use crate::fleet::Target;
-use crate::model::{AppId, ClusterName, ClusterState, ObjectId, PodCount, Revision, RolloutApproval};
+use crate::model::{
+    AppId, ClusterName, ClusterState, Live, ObjectId, PodCount, Rendered, RenderedObject, Revision,
+    RolloutApproval,
+};
 use crate::plan::{Action, Decided, Difference, Reason};
 use crate::report::{
-    ClusterReport, DeletionReport, Overview, RolloutReport, TargetReport, UnitReport, merged,
+    ClusterReport, DeletionReport, Overview, PodSetReport, RolloutReport, TargetReport, UnitReport, merged,
 };
 use crate::rollout::{Condition, UnitFacts, UnitId};
 
@@ -75,7 +79,11 @@ impl World {
             is_open: entry.is_open(),
             waves: decision.map(|decision| decision.waves.clone()).unwrap_or_default(),
             confirmation: decision.and_then(|decision| decision.confirmation.clone()),
-            units: entry.units.keys().map(|unit| unit_report(entry, unit)).collect(),
+            units: entry
+                .units
+                .iter()
+                .map(|(unit, known)| self.unit_report((id, entry), unit, known))
+                .collect(),
             approvals_unused: of_app.filter(is_unused).map(|approval| approval.name.clone()).collect(),
         }
     }
@@ -96,6 +104,13 @@ impl World {
                 }
             }
         }
+        let rendered = entry.render.as_ref().ok();
+        let pod_set = |name: &Arc<str>| PodSetReport {
+            name: name.to_string(),
+            pods: rendered.zip(observed).map(|it| pods_of(name, it)).unwrap_or_default(),
+            version: entry.versions.of_pod_set(name, left),
+        };
+        let pod_sets = rendered.iter().flat_map(|rendered| rendered.pod_sets.iter().map(pod_set)).collect();
         TargetReport {
             app: id.app.clone(),
             kind: entry.app.kind(),
@@ -106,6 +121,7 @@ impl World {
             detail,
             pods,
             version: entry.versions.running(left),
+            pod_sets,
             created: created.map(ToOwned::to_owned),
             plan: entry.plan.clone(),
             differences: foreseen(entry),
@@ -211,26 +227,56 @@ impl World {
             reason,
         }
     }
+
+    fn unit_report(&self, (id, entry): (&AppId, &AppEntry), unit: &UnitId, known: &UnitEntry) -> UnitReport {
+        let verdict = entry.decision.as_ref().and_then(|decision| decision.units.get(unit));
+        let facts = entry.facts.get(unit);
+        let wave = facts.and_then(|facts| entry.head.waves.list().get(facts.wave));
+        let detail = match facts.map(|facts| &facts.condition) {
+            Some(Condition::Progressing(because) | Condition::Failed(because)) => {
+                self.cause(id, unit).unwrap_or_else(|| because.to_string())
+            }
+            Some(Condition::Done) | None => String::new(),
+        };
+        UnitReport {
+            unit: unit.clone(),
+            wave: wave.map(|wave| wave.name.clone()).unwrap_or_default(),
+            is_at_head: facts.is_some_and(|facts| !facts.is_behind),
+            is_done: facts.is_some_and(UnitFacts::is_done),
+            revision: facts.and_then(|facts| facts.revision.clone()),
+            since: known.mark.since,
+            previous: known.mark.previous.as_ref().map(|previous| previous.revision.clone()),
+            detail,
+            hold: verdict.and_then(|verdict| verdict.hold.clone()),
+            failure: verdict.and_then(|verdict| verdict.failure.as_ref()).map(ToString::to_string),
+        }
+    }
+
+    /// Why the pods of a unit are not ready.
+    fn cause(&self, app: &AppId, unit: &UnitId) -> Option<String> {
+        let entry = self.targets.get(&Target { app: app.clone(), cluster: unit.cluster.clone() })?;
+        let of_unit = |object: &&RenderedObject| match &*object.pod_sets {
+            [] => unit.pod_set.is_empty(),
+            pod_sets => pod_sets.contains(&unit.pod_set),
+        };
+        let objects = entry.render.as_ref().ok()?.objects.iter().filter(of_unit);
+        objects.filter_map(|object| entry.causes.of(&object.id)).map(ToString::to_string).next()
+    }
 }
 
-fn unit_report(entry: &AppEntry, unit: &UnitId) -> UnitReport {
-    let verdict = entry.decision.as_ref().and_then(|decision| decision.units.get(unit));
-    let facts = entry.facts.get(unit);
-    let wave = facts.and_then(|facts| entry.head.waves.list().get(facts.wave));
-    let detail = match facts.map(|facts| &facts.condition) {
-        Some(Condition::Progressing(because) | Condition::Failed(because)) => because.to_string(),
-        Some(Condition::Done) | None => String::new(),
-    };
-    UnitReport {
-        unit: unit.clone(),
-        wave: wave.map(|wave| wave.name.clone()).unwrap_or_default(),
-        is_at_head: facts.is_some_and(|facts| !facts.is_behind),
-        is_done: facts.is_some_and(UnitFacts::is_done),
-        revision: facts.and_then(|facts| facts.revision.clone()),
-        detail,
-        hold: verdict.and_then(|verdict| verdict.hold.clone()),
-        failure: verdict.and_then(|verdict| verdict.failure.as_ref()).map(ToString::to_string),
+/// The pods of the workloads that only this podSet renders.
+fn pods_of(
+    pod_set: &str,
+    (rendered, observed): (&Arc<Rendered>, &BTreeMap<ObjectId, Arc<Live>>),
+) -> PodCount {
+    let mut pods = PodCount::default();
+    let of_it = |object: &&RenderedObject| matches!(&*object.pod_sets, [one] if **one == *pod_set);
+    for object in rendered.objects.iter().filter(of_it) {
+        let counted = observed.get(&object.id).and_then(|live| live.pods).unwrap_or_default();
+        pods.desired += counted.desired;
+        pods.available += counted.available;
     }
+    pods
 }
 
 /// What the plan of a target would make of its objects; `None` when the cluster was not asked, or of another plan.

@@ -104,7 +104,8 @@ impl World {
         if let Some(failure) = self.rollout_failure(id) {
             return (Phase::Degraded, failure);
         }
-        match self.holds(id).next() {
+        // Of several, a person reads first what a person can do.
+        match self.holds(id).min_by_key(|(_, hold)| !hold.waits_for_a_person()) {
             Some((_, hold)) if phase.is_done() => {
                 let phase = if hold.is_failure() { Phase::Degraded } else { Phase::Waiting };
                 (phase, hold.to_string())

@@ -541,7 +541,9 @@ impl World {
             return false;
         }
         let waits_for_rollouts = matches!(self.settings.until, Until::Settled { .. });
-        if self.apps.iter().any(|(_, app)| app.is_reading() || waits_for_rollouts && app.ends_by_itself()) {
+        // A run that only looks opens no wave.
+        let waits_for_gates = waits_for_rollouts && self.mode() == Mode::Enforce;
+        if self.apps.iter().any(|(_, app)| app.is_reading() || waits_for_gates && app.ends_by_itself()) {
             return false;
         }
         let settling = self.targets.keys().any(|id| self.waits_for_a_neighbour(id));

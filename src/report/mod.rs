@@ -5,6 +5,7 @@
 //! which status, as a pure function of the overview; [`outbox`] brings the forge to that, and
 //! repeats nothing that is already there. It never decides what is deployed.
 
+mod awaited;
 mod merged;
 pub mod outbox;
 pub mod overview;
@@ -14,5 +15,6 @@ pub mod words;
 
 pub use merged::merged;
 pub use overview::{
-    ClusterReport, DROPPED, DeletionReport, Overview, Phase, RolloutReport, TargetReport, UnitReport, Writes,
+    ClusterReport, DROPPED, DeletionReport, Overview, Phase, PodSetReport, RolloutReport, TargetReport,
+    UnitReport, Writes,
 };

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::model::{AppId, Approval, ClusterName, Diagnostic, Digest, Mode, PodCount, Revision};
@@ -81,6 +82,9 @@ pub struct TargetReport {
     pub detail: String,
     pub pods: PodCount,
     pub version: String,
+    /// Of an AppSet, in the order of the waves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pod_sets: Vec<PodSetReport>,
     /// Creation of its oldest object (RFC 3339).
     pub created: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
@@ -88,6 +92,15 @@ pub struct TargetReport {
     /// What the plan would make of the objects, where clusters were asked.
     #[serde(skip)]
     pub differences: Option<Arc<Vec<Difference>>>,
+}
+
+/// One podSet of an AppSet on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodSetReport {
+    pub name: String,
+    pub pods: PodCount,
+    pub version: String,
 }
 
 fn shared<S: Serializer>(plan: &Option<Arc<Plan>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -197,6 +210,12 @@ pub struct UnitReport {
     /// The commit that its objects are of, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<Revision>,
+    /// When it took other content, where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The commit that it ran before, where it did well then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Revision>,
     /// How it does, where it is not done.
     pub detail: String,
     /// Why it does not have the head's render.

@@ -69,6 +69,7 @@ mod prune;
 mod registered;
 mod removed;
 mod restart;
+mod rollout_commands;
 mod routes;
 mod scaffold;
 #[cfg(feature = "sops")]

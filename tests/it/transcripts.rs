@@ -3,15 +3,18 @@
 //! `$ tutti …` is a command, run in a folder with `repo` (the example repository, committed),
 //! `mistakes`, `access` and `old` (fixtures), `values.yaml` and `dump.yaml`. Below stand its lines on standard output, then those on
 //! standard error behind `2> `, then `? CODE` when the exit code is not 0. Standard error of a
-//! command whose progress depends on time is left out by `$! tutti …`. Commits are written `COMMIT`,
-//! the folder `FOLDER`. `TUTTI_TRANSCRIPTS=write cargo test --test it transcripts` writes anew.
+//! command whose progress depends on time is left out by `$! tutti …`, but for the line that says why it ends. Commits are written
+//! `COMMIT`, the folder `FOLDER`. In `rollout*.txt` the repository is `tests/fixtures/waves`, its clusters last from one command to
+//! the next, and other commands than `tutti` are the shell's, run in the repository; commits are `COMMIT1`, `COMMIT2`, …, ages `AGE`. `TUTTI_TRANSCRIPTS=write cargo test --test it transcripts` writes anew.
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tempfile::TempDir;
 
+use crate::support::folders::{read, write};
+use crate::support::lasting::LastingStage;
 use crate::support::program;
 use crate::support::repository::ConfigRepository;
 
@@ -50,14 +53,7 @@ impl Stage {
         };
         let arguments: Vec<&str> = command.split_whitespace().collect();
         let (output, errors, code) = program::run(self.folder.path(), &arguments);
-        let mut text = format!("{line}\n{}", self.masked(&output));
-        for line in self.masked(&errors).lines().filter(|_| !without_progress) {
-            let _ = writeln!(text, "{}", format!("2> {line}").trim_end());
-        }
-        if code != 0 {
-            let _ = writeln!(text, "? {code}");
-        }
-        text
+        told(line, &self.masked(&output), &self.masked(&errors), code, without_progress)
     }
 
     fn masked(&self, text: &str) -> String {
@@ -67,39 +63,27 @@ impl Stage {
     }
 }
 
-/// All files of a folder as text, by their path in it.
-pub(crate) fn read(root: &Path) -> Vec<(String, String)> {
-    let mut files = Vec::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder") {
-            let path: PathBuf = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let name = path.strip_prefix(root).expect("inside").display().to_string();
-                files.push((name, fs::read_to_string(&path).expect("text")));
-            }
-        }
+fn told(line: &str, output: &str, errors: &str, code: i32, without_progress: bool) -> String {
+    let mut text = format!("{line}\n{output}");
+    for line in errors.lines().filter(|line| !without_progress || line.starts_with("ends with ")) {
+        let _ = writeln!(text, "{}", format!("2> {line}").trim_end());
     }
-    files.sort();
-    files
-}
-
-fn write(folder: &Path, files: &[(String, String)]) {
-    for (name, text) in files {
-        let path = folder.join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("make a folder");
-        fs::write(path, text).expect("write");
+    if code != 0 {
+        let _ = writeln!(text, "? {code}");
     }
+    text
 }
 
 fn check(name: &str) {
+    let stage = Stage::new();
+    check_with(name, |line| stage.play(line));
+}
+
+fn check_with(name: &str, play: impl Fn(&str) -> String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/transcripts/{name}.txt"));
     let expected = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let stage = Stage::new();
     let is_command = |line: &&str| line.starts_with("$ ") || line.starts_with("$! ");
-    let played: Vec<String> = expected.lines().filter(is_command).map(|line| stage.play(line)).collect();
+    let played: Vec<String> = expected.lines().filter(is_command).map(play).collect();
     let found = played.join("\n");
     if std::env::var("TUTTI_TRANSCRIPTS").is_ok_and(|wish| wish == "write") {
         fs::write(&path, found).expect("write");
@@ -109,6 +93,16 @@ fn check(name: &str) {
         let differences = similar::TextDiff::from_lines(&expected, &found);
         panic!("{name}.txt:\n{}", differences.unified_diff().header("expected", "found"));
     }
+}
+
+async fn play_on_lasting_clusters(name: &str) {
+    let stage = LastingStage::of_fixture("waves").await;
+    let play = |line: &str| {
+        let (mark, command) = line.split_once(' ').expect("a command");
+        let (output, errors, code) = stage.run(command);
+        told(line, &stage.masked(&output), &stage.masked(&errors), code, mark == "$!")
+    };
+    tokio::task::block_in_place(|| check_with(name, play));
 }
 
 #[test]
@@ -154,6 +148,16 @@ fn plan() {
 #[test]
 fn diff() {
     check("diff");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rollout() {
+    play_on_lasting_clusters("rollout").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rollout_broken() {
+    play_on_lasting_clusters("rollout-broken").await;
 }
 
 #[test]

@@ -113,6 +113,7 @@ mod tests {
             detail: String::new(),
             pods: PodCount::default(),
             version: String::new(),
+            pod_sets: Vec::new(),
             created: None,
             plan: None,
             differences: Some(Arc::new(vec![difference])),

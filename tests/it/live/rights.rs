@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use self::account::Account;
 use self::taken::Taken;
 use super::support::{Scene, configmap, deployment, digests, objects_app, say, service};
-use crate::transcripts;
+use crate::support::folders;
 
 /// Objects whose names end in the round, so that each round looks up, creates, changes, and deletes.
 fn objects(round: usize) -> Vec<Value> {
@@ -258,7 +258,7 @@ async fn the_example_rolls_out_with_the_printed_rights() {
         scene.worktree.remove(&format!("clusters/{cluster}.yaml"));
     }
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/repo");
-    for (path, text) in transcripts::read(&example) {
+    for (path, text) in folders::read(&example) {
         scene.worktree.write(&path, &text);
     }
     scene.worktree.publish("the example");

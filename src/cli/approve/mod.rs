@@ -1,15 +1,17 @@
-//! `tutti approve DIGEST`: writes the approval for deletes that wait.
+//! `tutti approve`: writes the approval for deletes that wait, or for a rollout.
+
+mod rollout;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::exit::Exit;
 use super::output::say;
-use super::process::ProcessArgs;
+use super::process::{Process, ProcessArgs};
 use super::timeout::timeout;
 use super::{files, session};
 use crate::controller::{Ending, Until};
@@ -18,10 +20,13 @@ use crate::model::Approval;
 use crate::report::words::count;
 
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ApproveArgs {
+    #[command(subcommand)]
+    what: Option<What>,
     /// The digest that the plan, the status or `tutti get` showed; its beginning is enough
-    #[arg(value_parser = beginning)]
-    digest: String,
+    #[arg(value_parser = beginning, required = true)]
+    digest: Option<String>,
     #[command(flatten)]
     process: ProcessArgs,
     /// Commit the file, and only it
@@ -32,19 +37,26 @@ pub struct ApproveArgs {
     timeout: Duration,
 }
 
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Let the next waves of an app open, or a version that was taken back start again
+    Rollout(Box<rollout::RolloutArgs>),
+}
+
 pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
-    let process = args.process.resolve(Some(".")).await?;
-    let root = session::folder(&process.source);
-    if !root.is_dir() {
-        bail!("approve writes a file: give a checked out repository with --repo PATH");
+    if let Some(What::Rollout(args)) = args.what {
+        return rollout::run(*args).await;
     }
+    let digest = args.digest.unwrap_or_default();
+    let process = args.process.resolve(Some(".")).await?;
+    let root = checkout(&process)?;
     // An approval is void when it is for something else than what is there now: so look now.
     let until = Until::Planned { timeout: args.timeout };
     let (ending, overview) = session::look(&process, until, false).await?;
     if matches!(ending, Ending::Stopped) {
         return Ok(Exit::Interrupted);
     }
-    let fits = |approval: &&Approval| approval.digest().to_string().starts_with(&args.digest);
+    let fits = |approval: &&Approval| approval.digest().to_string().starts_with(&digest);
     let approvals = || overview.approvals_wanted.iter().chain(&overview.approvals_early);
     let fitting: Vec<&Approval> = approvals().filter(fits).collect();
     let approval = match fitting.as_slice() {
@@ -60,19 +72,29 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
             } else {
                 format!("waiting: {}", known.join(", "))
             };
-            bail!("no deletes wait for an approval {}; {known}", args.digest);
+            bail!("no deletes wait for an approval {digest}; {known}");
         }
-        _ => bail!("{} is the beginning of several digests: give more digits", args.digest),
+        _ => bail!("{digest} is the beginning of several digests: give more digits"),
     };
     let path = write(&root, approval)?;
     say!("{}: approves {} of {}", path.display(), count(approval.objects.len(), "delete"), approval.app);
     if args.commit {
-        commit(&root, &path, approval)?;
+        let message = format!("Approve {} of {}", count(approval.objects.len(), "delete"), approval.app);
+        commit(&root, &path, &message)?;
         say!("committed; push it to let them run");
     } else {
         say!("commit and push it to let them run");
     }
     Ok(Exit::Ok)
+}
+
+/// The folder of the manifests, where files can be written.
+fn checkout(process: &Process) -> anyhow::Result<PathBuf> {
+    let root = session::folder(&process.source);
+    if !root.is_dir() {
+        bail!("approve writes a file: give a checked out repository with --repo PATH");
+    }
+    Ok(root)
 }
 
 /// Four digits at least: nothing at all is the beginning of each.
@@ -95,10 +117,9 @@ fn write(root: &Path, approval: &Approval) -> anyhow::Result<PathBuf> {
 }
 
 /// With the user's own Git: their name, their hooks, their signature.
-fn commit(root: &Path, path: &Path, approval: &Approval) -> anyhow::Result<()> {
-    let message = format!("Approve {} of {}", count(approval.objects.len(), "delete"), approval.app);
+fn commit(root: &Path, path: &Path, message: &str) -> anyhow::Result<()> {
     let path = path.canonicalize()?;
-    for arguments in [&["add", "--"][..], &["commit", "--quiet", "-m", &message, "--"][..]] {
+    for arguments in [&["add", "--"][..], &["commit", "--quiet", "-m", message, "--"][..]] {
         let status = Command::new("git").arg("-C").arg(root).args(arguments).arg(&path).status();
         if !status.context("failed to run git")?.success() {
             bail!("git {} failed; {} is written, commit it by hand", arguments[0], path.display());

@@ -1,21 +1,27 @@
 //! `tutti get`: what is where, and how it is.
 
+mod app_sets;
+mod matrix;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+pub use matrix::write_matrix;
+
 use super::exit::{self, Exit};
-use super::output::{self, Format, age, say, table, write_table};
+use super::output::{self, Format, age, fitted, say, table, write_table};
 use super::process::ProcessArgs;
 use super::timeout::timeout;
-use super::{diagnostics, progress, session};
+use super::{diagnostics, session};
 use crate::cluster::Credential;
 use crate::controller::Until;
 use crate::model::{AppId, PodCount};
 use crate::report::words::count;
-use crate::report::{DeletionReport, Overview, Phase, TargetReport, version};
+use crate::report::{DeletionReport, Overview, RolloutReport, TargetReport, version};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum What {
@@ -27,6 +33,12 @@ enum What {
     Clusters,
     /// What Git no longer wants
     Deletions,
+    /// One line an AppSet, over all clusters
+    #[value(name = "as", aliases = ["appset", "appsets"])]
+    AppSets,
+    /// One line for each AppSet on each cluster
+    #[value(name = "ad", aliases = ["advdeployment", "advdeployments"])]
+    AdvDeployments,
 }
 
 #[derive(Args, Debug)]
@@ -40,6 +52,12 @@ pub struct GetArgs {
     timeout: Duration,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
+    /// Of `as` and `ad`: show them again whenever they look otherwise, until a signal
+    #[arg(short, long)]
+    watch: bool,
+    /// Of `as` and `ad`: below each its podSets
+    #[arg(long)]
+    all: bool,
 }
 
 /// One app over all its clusters.
@@ -60,6 +78,19 @@ struct AppLine<'a> {
 
 pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
+    let of_app_sets = match args.what {
+        What::AppSets => Some(app_sets::Scope::Fleet),
+        What::AdvDeployments => Some(app_sets::Scope::Clusters),
+        _ if args.watch || args.all => bail!("--watch and --all are for `get as` and `get ad`"),
+        _ => None,
+    };
+    if let Some(scope) = of_app_sets {
+        let shown = app_sets::Shown { scope, all: args.all, format: args.output };
+        return match args.watch {
+            true => app_sets::watch(&process, shown).await,
+            false => app_sets::once(&process, shown, args.timeout).await,
+        };
+    }
     let until = Until::Settled { timeout: args.timeout };
     let (ending, overview) = session::look(&process, until, false).await?;
     diagnostics::print(&overview.diagnostics);
@@ -75,6 +106,7 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
             let all: Vec<_> = no_longer_wanted(&overview).collect();
             output::write_value(format, &all)?;
         }
+        (What::AppSets | What::AdvDeployments, _) => {}
     }
     Ok(exit::of_run(&ending, &overview))
 }
@@ -139,7 +171,7 @@ fn write_apps(overview: &Overview) {
             age(app.created, now),
         ]);
     }
-    write_table(&lines);
+    write_table(&fitted(lines));
     write_approvals(overview);
 }
 
@@ -168,7 +200,7 @@ fn write_targets(overview: &Overview) {
             target.detail.clone(),
         ]);
     }
-    write_table(&lines);
+    write_table(&fitted(lines));
     write_approvals(overview);
 }
 
@@ -185,7 +217,7 @@ fn write_clusters(overview: &Overview) {
             cluster.detail.clone(),
         ]);
     }
-    write_table(&lines);
+    write_table(&fitted(lines));
 }
 
 /// How long it is good.
@@ -209,7 +241,7 @@ fn write_deletions(overview: &Overview) {
             deletion.reason.clone(),
         ]);
     }
-    write_table(&lines);
+    write_table(&fitted(lines));
     write_approvals(overview);
 }
 
@@ -226,43 +258,19 @@ pub fn write_approvals(overview: &Overview) {
     for name in &overview.approvals_unused {
         say!("\napproval {name} fits nothing: another render, or nothing of it is left to delete");
     }
+    overview.rollouts.iter().for_each(write_next_steps);
 }
 
-/// Apps by clusters, the phase of each.
-pub fn write_matrix(overview: &Overview) {
-    let mut headings = vec!["APP".to_owned()];
-    let clusters = || overview.clusters.iter().filter(|cluster| !cluster.is_dropped());
-    headings.extend(clusters().map(|cluster| cluster.name.as_str().to_uppercase()));
-    let mut lines = table(&headings.iter().map(String::as_str).collect::<Vec<_>>());
-    let mut grouped: BTreeMap<&AppId, BTreeMap<&str, &TargetReport>> = BTreeMap::new();
-    for target in &overview.targets {
-        grouped.entry(&target.app).or_default().insert(target.cluster.as_str(), target);
-    }
-    for (app, targets) in &grouped {
-        let mut row = vec![app.to_string()];
-        row.extend(clusters().map(|cluster| match targets.get(cluster.name.as_str()) {
-            Some(target) => cell(target),
-            None => "-".to_owned(),
-        }));
-        lines.add_row(row);
-    }
-    write_table(&lines);
-    for target in
-        overview.targets.iter().filter(|target| !target.phase.is_done() && !target.detail.is_empty())
-    {
-        say!("{} {}: {}", target.cluster, target.app, target.detail);
-    }
-    write_approvals(overview);
-}
-
-fn cell(target: &TargetReport) -> String {
-    let (sign, _) = progress::mark(target.phase);
-    let pods = target.pods;
-    match target.phase {
-        Phase::Running if pods.desired > 0 => {
-            format!("{sign} {}/{} {}", pods.available, pods.desired, target.version)
+/// What a person may do about a rollout that waits, and Approvals that do not help.
+pub fn write_next_steps(rollout: &RolloutReport) {
+    let (app, digest) = (&rollout.app, rollout.digest.short());
+    if let Some(command) = rollout.command() {
+        match &rollout.confirmation {
+            Some(asked) => say!("\nwave {} of {app} waits for confirmation:\n  {command}", asked.through),
+            None => say!("\nversion {digest} of {app} was taken back; to start it again:\n  {command}"),
         }
-        Phase::Running => format!("{sign} {}", target.phase.as_str()),
-        phase => format!("{sign} {}", phase.as_str()),
+    }
+    for name in &rollout.approvals_unused {
+        say!("\napproval {name} is for another version of {app} than {digest}");
     }
 }

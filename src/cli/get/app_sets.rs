@@ -1,0 +1,333 @@
+//! `tutti get as` and `tutti get ad`: AppSets over all clusters, or on each, with the columns of the system that the kind comes from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::super::diagnostics;
+use super::super::exit::{self, Exit};
+use super::super::output::{self, Format, age, say, table};
+use super::super::process::Process;
+use super::super::session::{self, Session, Unreadable, Wish};
+use super::write_approvals;
+use crate::controller::{Ending, Until};
+use crate::model::{AppId, ClusterName, Mode, PodCount};
+use crate::report::{Overview, Phase, PodSetReport, RolloutReport, TargetReport, UnitReport, version};
+use crate::rollout::Hold;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One line an AppSet.
+    Fleet,
+    /// One line for each AppSet on each cluster.
+    Clusters,
+}
+
+/// What of AppSets is shown, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    pub scope: Scope,
+    /// Also the podSets.
+    pub all: bool,
+    pub format: Format,
+}
+
+/// The STATUS of an AppSet. Ordered for the worst-of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+enum Status {
+    Running,
+    /// It has its version, and not all its pods.
+    Scaling,
+    /// It takes another version.
+    Updating,
+    /// Its first version comes up.
+    Installing,
+    WaitingConfirm,
+    Paused,
+    Deleting,
+    /// Its cluster does not answer, or tutti leaves it alone.
+    Unknown,
+    Degraded,
+}
+
+impl Status {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Scaling => "Scaling",
+            Self::Updating => "Updating",
+            Self::Installing => "Installing",
+            Self::WaitingConfirm => "WaitingConfirm",
+            Self::Paused => "Paused",
+            Self::Deleting => "Deleting",
+            Self::Unknown => "Unknown",
+            Self::Degraded => "Degraded",
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<ClusterName>,
+    namespace: String,
+    name: String,
+    desired: u32,
+    available: u32,
+    unavailable: u32,
+    version: String,
+    status: Status,
+    created: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pod_sets: Vec<Line>,
+}
+
+/// Shows them as they are now.
+pub async fn once(process: &Process, shown: Shown, timeout: Duration) -> anyhow::Result<Exit> {
+    let (ending, overview) = session::look(process, Until::Planned { timeout }, false).await?;
+    diagnostics::print(&overview.diagnostics);
+    match shown.format {
+        Format::Table => {
+            write(&overview, shown);
+            write_approvals(&overview);
+        }
+        format => output::write_value(format, &lines(&overview, shown.scope))?,
+    }
+    Ok(exit::of_run(&ending, &overview))
+}
+
+/// Shows them again whenever they look otherwise, until a signal.
+pub async fn watch(process: &Process, shown: Shown) -> anyhow::Result<Exit> {
+    let wish = Wish {
+        until: Until::Stopped,
+        mode: Some(Mode::Observe),
+        foresee: false,
+        serve: None,
+        worktree: false,
+    };
+    let session = Session::start(process, wish).await?;
+    let mut seen = session.overview.clone();
+    let showing = tokio::spawn(async move {
+        let mut before = String::new();
+        while seen.changed().await.is_ok() {
+            let now = Arc::clone(&seen.borrow_and_update());
+            if !now.is_rendered || !now.clusters.iter().all(|cluster| cluster.observed) {
+                continue;
+            }
+            // Ages change all the time.
+            let lines = lines(&now, shown.scope);
+            let looks = serde_json::to_string(&lines).unwrap_or_default();
+            if looks == before {
+                continue;
+            }
+            match shown.format {
+                Format::Table => {
+                    if !before.is_empty() {
+                        say!("");
+                    }
+                    write(&now, shown);
+                }
+                format => output::write_value(format, &lines)?,
+            }
+            before = looks;
+        }
+        anyhow::Ok(())
+    });
+    let (ending, _) = session.finish().await?;
+    showing.await??;
+    match ending {
+        Ending::Unreadable(error) => Err(Unreadable(error).into()),
+        _ => Ok(Exit::Ok),
+    }
+}
+
+fn write(overview: &Overview, shown: Shown) {
+    let now = jiff::Timestamp::now();
+    let columns = ["NAMESPACE", "NAME", "DESIRED", "AVAILABLE", "UNAVAILABLE", "VERSION", "STATUS", "AGE"];
+    let of_cluster = (shown.scope == Scope::Clusters).then_some("CLUSTER");
+    let mut rows = table(&of_cluster.into_iter().chain(columns).collect::<Vec<_>>());
+    for line in lines(overview, shown.scope) {
+        let row = |line: &Line, indent: usize| -> Vec<String> {
+            let cluster = line.cluster.iter().map(ToString::to_string);
+            cluster.filter(|_| of_cluster.is_some()).chain(line.cells(indent, now)).collect()
+        };
+        rows.add_row(row(&line, 0));
+        rows.add_rows(line.pod_sets.iter().filter(|_| shown.all).map(|pod_set| row(pod_set, 2)));
+    }
+    output::write_table(&rows);
+}
+
+impl Line {
+    fn cells(&self, indent: usize, now: jiff::Timestamp) -> [String; 8] {
+        [
+            self.namespace.clone(),
+            format!("{}{}", " ".repeat(indent), self.name),
+            self.desired.to_string(),
+            self.available.to_string(),
+            self.unavailable.to_string(),
+            self.version.clone(),
+            self.status.as_str().to_owned(),
+            age(self.created.as_deref(), now),
+        ]
+    }
+}
+
+/// The AppSets, each over all clusters or on each.
+fn lines(overview: &Overview, scope: Scope) -> Vec<Line> {
+    let mut grouped: BTreeMap<&AppId, Vec<&TargetReport>> = BTreeMap::new();
+    for target in overview.targets.iter().filter(|target| target.kind == "AppSet") {
+        grouped.entry(&target.app).or_default().push(target);
+    }
+    let mut lines = Vec::new();
+    for (app, targets) in grouped {
+        let rollout = overview.rollouts.iter().find(|rollout| rollout.app == *app);
+        let mut of_app: Vec<Line> = targets.iter().map(|target| line(target, rollout)).collect();
+        of_app.extend(leaving(overview, app, &targets));
+        match scope {
+            Scope::Clusters => lines.append(&mut of_app),
+            Scope::Fleet => lines.push(over_all(app, of_app)),
+        }
+    }
+    lines
+}
+
+/// Clusters that the AppSet is deleted from.
+fn leaving(overview: &Overview, app: &AppId, targets: &[&TargetReport]) -> Vec<Line> {
+    let is_there = |cluster: &ClusterName| targets.iter().any(|target| target.cluster == *cluster);
+    let clusters: BTreeSet<&ClusterName> =
+        overview.deletions.iter().filter(|it| it.app == *app).map(|it| &it.cluster).collect();
+    let line = |cluster: &ClusterName| Line {
+        cluster: Some(cluster.clone()),
+        created: None,
+        ..Line::new(app, &app.name, PodCount::default(), "", Status::Deleting)
+    };
+    clusters.into_iter().filter(|cluster| !is_there(cluster)).map(line).collect()
+}
+
+fn over_all(app: &AppId, lines: Vec<Line>) -> Line {
+    let pods = lines.iter().fold(PodCount::default(), |sum, line| PodCount {
+        desired: sum.desired + line.desired,
+        available: sum.available + line.available,
+    });
+    let version = version::merge(lines.iter().map(|line| line.version.as_str()));
+    let status = lines.iter().map(|line| line.status).max().unwrap_or(Status::Unknown);
+    let created = lines.iter().filter_map(|line| line.created.clone()).min();
+    let pod_sets = lines.into_iter().flat_map(|line| line.pod_sets).collect();
+    Line { created, pod_sets, ..Line::new(app, &app.name, pods, &version, status) }
+}
+
+fn line(target: &TargetReport, rollout: Option<&RolloutReport>) -> Line {
+    let of_cluster = |rollout: &&RolloutReport| -> Vec<UnitReport> {
+        rollout.units.iter().filter(|unit| unit.unit.cluster == target.cluster).cloned().collect()
+    };
+    let units: Vec<UnitReport> = rollout.iter().flat_map(of_cluster).collect();
+    let all: Vec<&UnitReport> = units.iter().collect();
+    let pod_set = |PodSetReport { name, pods, version }: &PodSetReport| {
+        let own: Vec<&UnitReport> = units.iter().filter(|unit| *unit.unit.pod_set == **name).collect();
+        let status = of_pod_set(target, *pods, &own, rollout);
+        Line {
+            cluster: Some(target.cluster.clone()),
+            created: target.created.clone(),
+            ..Line::new(&target.app, name, *pods, version, status)
+        }
+    };
+    Line {
+        cluster: Some(target.cluster.clone()),
+        created: target.created.clone(),
+        pod_sets: target.pod_sets.iter().map(pod_set).collect(),
+        ..Line::new(
+            &target.app,
+            &target.app.name,
+            target.pods,
+            &target.version,
+            status(target, &all, rollout),
+        )
+    }
+}
+
+impl Line {
+    fn new(app: &AppId, name: &str, pods: PodCount, version: &str, status: Status) -> Self {
+        Self {
+            cluster: None,
+            namespace: app.namespace.to_string(),
+            name: name.to_owned(),
+            desired: pods.desired,
+            available: pods.available,
+            unavailable: pods.desired.saturating_sub(pods.available),
+            version: version.to_owned(),
+            status,
+            created: None,
+            pod_sets: Vec::new(),
+        }
+    }
+}
+
+/// The STATUS of an AppSet on a cluster. `units`: those of the cluster, where it has waves.
+fn status(target: &TargetReport, units: &[&UnitReport], rollout: Option<&RolloutReport>) -> Status {
+    match target.phase {
+        Phase::Running => Status::Running,
+        Phase::Paused => Status::Paused,
+        Phase::Unreachable | Phase::Unmanaged | Phase::KeptOut => Status::Unknown,
+        Phase::Degraded | Phase::Refused | Phase::Invalid => Status::Degraded,
+        Phase::OutOfSync | Phase::Progressing | Phase::Pending | Phase::Waiting => {
+            let held = units.iter().filter_map(|unit| of_hold(unit.hold.as_ref()?, rollout)).max();
+            held.unwrap_or_else(|| on_its_way(target, units, rollout))
+        }
+    }
+}
+
+/// The same of one podSet.
+fn of_pod_set(
+    target: &TargetReport,
+    pods: PodCount,
+    unit: &[&UnitReport],
+    rollout: Option<&RolloutReport>,
+) -> Status {
+    match unit {
+        [unit] if unit.is_done => Status::Running,
+        [unit] if unit.failure.is_some() => Status::Degraded,
+        [] if target.phase.is_failure() && pods.desired > 0 && pods.available == pods.desired => {
+            Status::Running
+        }
+        _ => status(target, unit, rollout),
+    }
+}
+
+/// What a unit that is held says of its AppSet; `None`: it only takes its time.
+fn of_hold(hold: &Hold, rollout: Option<&RolloutReport>) -> Option<Status> {
+    let is_asked = rollout.is_some_and(|rollout| rollout.confirmation.is_some());
+    match hold.gate() {
+        Hold::Confirmation { .. } | Hold::Pin { .. } => Some(Status::WaitingConfirm),
+        // What it waits for waits for a person.
+        Hold::Wave { .. } if is_asked => Some(Status::WaitingConfirm),
+        Hold::Paused => Some(Status::Paused),
+        Hold::Stopped { .. } | Hold::Refused { .. } | Hold::RevertFailed { .. } => Some(Status::Degraded),
+        Hold::LeftOut { .. } | Hold::Unread | Hold::ClusterUnread { .. } | Hold::Frozen { .. } => {
+            Some(Status::Unknown)
+        }
+        Hold::Wave { .. }
+        | Hold::WaveLeftOut { .. }
+        | Hold::Soak { .. }
+        | Hold::Concurrency { .. }
+        | Hold::After { .. } => None,
+    }
+}
+
+/// Nobody is asked, and nothing has failed.
+fn on_its_way(target: &TargetReport, units: &[&UnitReport], rollout: Option<&RolloutReport>) -> Status {
+    let is_at_head = units.iter().all(|unit| unit.is_at_head);
+    let is_first = units.iter().all(|unit| unit.previous.is_none() && unit.hold.is_none());
+    let is_open = rollout.is_none_or(|rollout| rollout.is_open);
+    if target.created.is_none() {
+        Status::Installing
+    } else if is_at_head && !is_open {
+        Status::Scaling
+    } else if is_first && (target.pods.available == 0 || !units.is_empty() && is_at_head) {
+        Status::Installing
+    } else {
+        Status::Updating
+    }
+}

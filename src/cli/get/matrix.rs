@@ -1,0 +1,135 @@
+//! Apps by clusters; where these are too many for a line, by rings, with what is not well below.
+
+use std::collections::BTreeMap;
+
+use super::super::output::{say, table};
+use super::super::progress;
+use super::super::width::{self, first_names};
+use super::write_approvals;
+use crate::model::AppId;
+use crate::report::{ClusterReport, Overview, Phase, TargetReport, version};
+
+/// So many clusters with one trouble are named.
+const MOST_CLUSTERS: usize = 4;
+
+/// Apps by clusters, the phase of each. `is_wide`: however long the lines are.
+pub fn write_matrix(overview: &Overview, is_wide: bool) {
+    lines(overview, if is_wide { None } else { Some(width::columns()) }).iter().for_each(|line| match line {
+        Line::Row(text) => say!("{text}"),
+        Line::Trouble(text) => width::say_wrapped(text),
+    });
+    write_approvals(overview);
+}
+
+#[derive(Debug, PartialEq)]
+enum Line {
+    Row(String),
+    Trouble(String),
+}
+
+fn lines(overview: &Overview, width: Option<usize>) -> Vec<Line> {
+    let fits =
+        |rows: &[String]| width.is_none_or(|width| rows.iter().all(|row| row.chars().count() <= width));
+    let by_cluster = rows(overview, &clusters(overview));
+    if fits(&by_cluster) {
+        let troubles = undone(overview).filter(|target| !target.detail.is_empty());
+        let troubles = troubles
+            .map(|target| Line::Trouble(format!("{} {}: {}", target.cluster, target.app, target.detail)));
+        return by_cluster.into_iter().map(Line::Row).chain(troubles).collect();
+    }
+    let by_ring = rows(overview, &rings(overview));
+    let folded = if fits(&by_ring) { by_ring } else { rows(overview, &[everywhere(overview)]) };
+    folded.into_iter().map(Line::Row).chain(troubles(overview)).collect()
+}
+
+/// A column of the table: its heading, and the clusters whose targets are in it.
+type Column<'o> = (String, Vec<&'o str>);
+
+fn known(overview: &Overview) -> impl Iterator<Item = &ClusterReport> {
+    overview.clusters.iter().filter(|cluster| !cluster.is_dropped())
+}
+
+fn clusters(overview: &Overview) -> Vec<Column<'_>> {
+    let name = |cluster: &ClusterReport| cluster.name.as_str().to_uppercase();
+    known(overview).map(|cluster| (name(cluster), vec![cluster.name.as_str()])).collect()
+}
+
+/// In their order; clusters in no ring last.
+fn rings(overview: &Overview) -> Vec<Column<'_>> {
+    let of_ring = |ring: Option<&str>| -> Vec<&str> {
+        known(overview).filter(|it| it.ring.as_deref() == ring).map(|it| it.name.as_str()).collect()
+    };
+    let rings = overview.rings.iter().map(|ring| (ring.to_uppercase(), of_ring(Some(ring.as_str()))));
+    let rest = if overview.rings.is_empty() { "CLUSTERS" } else { "NO RING" };
+    let all = rings.chain([(rest.to_owned(), of_ring(None))]).filter(|(_, clusters)| !clusters.is_empty());
+    all.map(|(name, clusters)| (format!("{name} ({})", clusters.len()), clusters)).collect()
+}
+
+fn everywhere(overview: &Overview) -> Column<'_> {
+    let clusters: Vec<&str> = known(overview).map(|cluster| cluster.name.as_str()).collect();
+    (format!("CLUSTERS ({})", clusters.len()), clusters)
+}
+
+fn rows(overview: &Overview, columns: &[Column<'_>]) -> Vec<String> {
+    let headings: Vec<&str> =
+        std::iter::once("APP").chain(columns.iter().map(|(name, _)| name.as_str())).collect();
+    let mut lines = table(&headings);
+    let mut grouped: BTreeMap<&AppId, BTreeMap<&str, &TargetReport>> = BTreeMap::new();
+    for target in &overview.targets {
+        grouped.entry(&target.app).or_default().insert(target.cluster.as_str(), target);
+    }
+    for (app, targets) in &grouped {
+        let mut row = vec![app.to_string()];
+        row.extend(columns.iter().map(|(_, clusters)| {
+            let of_column: Vec<&TargetReport> =
+                clusters.iter().filter_map(|cluster| targets.get(cluster).copied()).collect();
+            match of_column[..] {
+                [] => "-".to_owned(),
+                [target] if clusters.len() == 1 => cell(target),
+                _ => folded(&of_column),
+            }
+        }));
+        lines.add_row(row);
+    }
+    lines.to_string().lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn cell(target: &TargetReport) -> String {
+    let (sign, _) = progress::mark(target.phase);
+    let pods = target.pods;
+    match target.phase {
+        Phase::Running if pods.desired > 0 => {
+            format!("{sign} {}/{} {}", pods.available, pods.desired, target.version)
+        }
+        Phase::Running => format!("{sign} {}", target.phase.as_str()),
+        phase => format!("{sign} {}", phase.as_str()),
+    }
+}
+
+/// `✗ 38/40 Running v3/v4`: the sign is that of the worst.
+fn folded(targets: &[&TargetReport]) -> String {
+    let worst = targets.iter().map(|target| target.phase).max().unwrap_or(Phase::Running);
+    let running = targets.iter().filter(|target| target.phase == Phase::Running).count();
+    let version = version::merge(targets.iter().map(|target| target.version.as_str()));
+    let (sign, _) = progress::mark(worst);
+    format!("{sign} {running}/{} Running {version}", targets.len()).trim_end().to_owned()
+}
+
+fn undone(overview: &Overview) -> impl Iterator<Item = &TargetReport> {
+    overview.targets.iter().filter(|target| !target.phase.is_done())
+}
+
+/// What is not well, said once for all clusters where it is the same.
+fn troubles(overview: &Overview) -> Vec<Line> {
+    let mut grouped: BTreeMap<(&AppId, Phase, &str), Vec<String>> = BTreeMap::new();
+    for target in undone(overview) {
+        let key = (&target.app, target.phase, target.detail.as_str());
+        grouped.entry(key).or_default().push(target.cluster.to_string());
+    }
+    let line = |((app, phase, detail), clusters): ((&AppId, Phase, &str), Vec<String>)| {
+        let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+        let clusters = first_names(&clusters, MOST_CLUSTERS);
+        Line::Trouble(format!("{app} is {} on {clusters}{detail}", phase.as_str()))
+    };
+    grouped.into_iter().map(line).collect()
+}

@@ -1,0 +1,55 @@
+//! `tutti rollout get`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::super::exit::{self, Exit};
+use super::super::get::write_next_steps;
+use super::super::output::{self, Format, say};
+use super::super::process::ProcessArgs;
+use super::super::timeout::timeout;
+use super::super::width::say_wrapped;
+use super::super::{diagnostics, plan, session};
+use super::{rollout_named, shown};
+use crate::controller::Until;
+
+#[derive(Args, Debug)]
+pub struct GetArgs {
+    /// Only this app, with its units: NAMESPACE/NAME or its name
+    app: Option<String>,
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
+    timeout: Duration,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
+    let process = args.process.resolve(Some(".")).await?;
+    let until = Until::Planned { timeout: args.timeout };
+    let (ending, overview) = session::look(&process, until, false).await?;
+    diagnostics::print(&overview.diagnostics);
+    let named = args.app.as_ref().map(|name| rollout_named(&overview, name)).transpose()?;
+    let now = jiff::Timestamp::now();
+    match (args.output, named) {
+        (Format::Table, Some(rollout)) => {
+            shown::lines(rollout, now).iter().for_each(|line| say_wrapped(line));
+            write_next_steps(rollout);
+        }
+        (Format::Table, None) if overview.rollouts.is_empty() => {
+            say!("no app has waves: a commit reaches all clusters at once");
+        }
+        (Format::Table, None) => {
+            shown::write_table(&overview.rollouts, now);
+            overview.rollouts.iter().for_each(write_next_steps);
+        }
+        (format, Some(rollout)) => output::write_value(format, rollout)?,
+        (format, None) => output::write_value(format, &overview.rollouts)?,
+    }
+    let app = named.map(|rollout| rollout.app.to_string());
+    let chosen = plan::chosen(&overview, app.as_deref())?;
+    Ok(exit::of_look(&ending, &overview, &chosen))
+}

@@ -1,0 +1,153 @@
+//! `tutti rollout history`: read from Git; nothing else remembers it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::super::exit::{self, Exit};
+use super::super::output::{self, Format, age, table};
+use super::super::process::{Process, ProcessArgs};
+use super::super::session::Source;
+use super::super::timeout::timeout;
+use super::super::width::first_names;
+use super::super::{plan, repository, session};
+use super::app_named;
+use crate::controller::Until;
+use crate::model::{AppId, Revision, Snapshot};
+use crate::render::Renderer;
+use crate::report::{Overview, Phase};
+use crate::source::{Commit, Repository};
+
+/// So many units of a commit are named.
+const MOST_UNITS: usize = 4;
+
+#[derive(Args, Debug)]
+pub struct HistoryArgs {
+    /// NAMESPACE/NAME or its name
+    app: String,
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// The most commits to show
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000), value_name = "NUMBER")]
+    limit: u16,
+    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
+    timeout: Duration,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// A commit that changed an app.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Change {
+    revision: Revision,
+    /// When it was committed (RFC 3339).
+    time: String,
+    author: String,
+    subject: String,
+    /// What runs it now.
+    units: Vec<String>,
+}
+
+pub async fn run(args: HistoryArgs) -> anyhow::Result<Exit> {
+    let process = args.process.resolve(Some(".")).await?;
+    let until = Until::Planned { timeout: args.timeout };
+    let (ending, overview) = session::look(&process, until, false).await?;
+    let app = app_named(&overview, &args.app)?;
+    let name = app.to_string();
+    let chosen = plan::chosen(&overview, Some(&name))?;
+    let Some(head) = &overview.revision else { return Ok(Exit::Configuration) };
+    let commits = commits(&process, head, &app, usize::from(args.limit)).await?;
+    let mut running = running(&overview, &app);
+    let change = |commit: Commit| Change {
+        time: jiff::Timestamp::from_second(commit.time).map(|time| time.to_string()).unwrap_or_default(),
+        units: running.remove(&commit.revision).unwrap_or_default(),
+        revision: commit.revision,
+        author: commit.author,
+        subject: commit.subject,
+    };
+    let changes: Vec<Change> = commits.into_iter().map(change).collect();
+    if args.output == Format::Table {
+        write(&changes, &running);
+    } else {
+        output::write_value(args.output, &changes)?;
+    }
+    Ok(exit::of_look(&ending, &overview, &chosen))
+}
+
+fn write(changes: &[Change], others: &BTreeMap<Revision, Vec<String>>) {
+    let now = jiff::Timestamp::now();
+    let mut lines = table(&["COMMIT", "AGE", "AUTHOR", "SUBJECT", "UNITS"]);
+    for Change { revision, time, author, subject, units } in changes {
+        let units = if units.is_empty() { "-".to_owned() } else { first_names(units, MOST_UNITS) };
+        lines.add_row([
+            revision.short().to_owned(),
+            age(Some(time), now),
+            author.clone(),
+            subject.clone(),
+            units,
+        ]);
+    }
+    output::write_table(&output::fitted(lines));
+    for (revision, units) in others {
+        let units = first_names(units, MOST_UNITS);
+        super::super::width::say_wrapped(&format!("{units}: {}, which is not among these", revision.short()));
+    }
+}
+
+/// The units of an app by the commit that their objects were applied from.
+fn running(overview: &Overview, app: &AppId) -> BTreeMap<Revision, Vec<String>> {
+    let mut running: BTreeMap<Revision, Vec<String>> = BTreeMap::new();
+    let rollout = overview.rollouts.iter().find(|rollout| rollout.app == *app);
+    for unit in rollout.iter().flat_map(|rollout| &rollout.units) {
+        if let Some(revision) = &unit.revision {
+            running.entry(revision.clone()).or_default().push(unit.unit.to_string());
+        }
+    }
+    // Without waves each cluster has what it is told on, unless something is still to be written there.
+    let targets = overview.targets.iter().filter(|target| rollout.is_none() && target.app == *app);
+    for target in targets.filter(|target| target.phase == Phase::Running) {
+        running.entry(target.revision.clone()).or_default().push(target.cluster.to_string());
+    }
+    running
+}
+
+/// The commits of the first-parent line that changed what the app is made from, newest first: the newest of each state of the
+/// repository, then the same of the state before it.
+async fn commits(
+    process: &Process,
+    head: &Revision,
+    app: &AppId,
+    limit: usize,
+) -> anyhow::Result<Vec<Commit>> {
+    let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
+    let line = repository.snapshot(head).await.map_err(Source)?.history.commits.clone();
+    let mut commits = Vec::new();
+    let mut at = 0;
+    while let Some(revision) = line.get(at).filter(|_| commits.len() < limit) {
+        let snapshot = repository.snapshot(revision).await.map_err(Source)?;
+        let Some(newest) = newest_change(process, snapshot, app).await else { break };
+        let Some(position) = line.iter().position(|it| *it == newest) else { break };
+        commits.extend(repository.recent(&newest, 1).await.map_err(Source)?);
+        at = position.max(at) + 1;
+    }
+    Ok(commits)
+}
+
+/// The newest commit that changed anything that a target of the app is rendered from; `None` where the app is not there.
+async fn newest_change(process: &Process, mut snapshot: Snapshot, app: &AppId) -> Option<Revision> {
+    snapshot.keys = process.keys.clone();
+    let fleet = repository::fleet(&snapshot);
+    let charts = repository::charts(&fleet).await;
+    let renderer = Renderer::new(&fleet, &snapshot, &charts);
+    let of_app = fleet.targets().into_iter().filter(|target| target.app == *app);
+    let own = fleet.apps.get(app).map(|app| app.location.file.as_str());
+    let rendered = of_app.filter_map(|target| renderer.render(&target).ok()).map(|it| it.revision);
+    // One that cannot be rendered was changed by its file at least.
+    let changed = rendered.chain(own.map(|file| snapshot.last_change([file]).clone()));
+    let position = |revision: &Revision| snapshot.history.commits.iter().position(|it| it == revision);
+    changed.min_by_key(|revision| position(revision).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,143 @@
+//! Rollouts as tables and lines.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::super::output::{self, age, table};
+use super::super::width::first_names;
+use crate::report::{Overview, RolloutReport, TargetReport, UnitReport};
+use crate::rollout::{Hold, WaveReport, WaveState};
+
+/// More waves than this are counted, but for those that are under way.
+const MOST_WAVES: usize = 4;
+/// So many units with one reason are named.
+const MOST_UNITS: usize = 4;
+
+/// One line for each app.
+pub fn write_table(rollouts: &[RolloutReport], now: Timestamp) {
+    let mut lines = table(&["APP", "DIGEST", "WAVES", "SINCE", "WAITS"]);
+    for rollout in rollouts {
+        lines.add_row([
+            rollout.app.to_string(),
+            rollout.digest.short(),
+            waves(&rollout.waves),
+            since(rollout, now),
+            at_the_latest(rollout.awaited(), rollout.holds()),
+        ]);
+    }
+    output::write_table(&output::fitted(lines));
+}
+
+/// One app: its waves, and below each the units that are not done.
+pub fn lines(rollout: &RolloutReport, now: Timestamp) -> Vec<String> {
+    let state = match (rollout.is_open, since(rollout, now)) {
+        (true, since) if since == "-" => "open".to_owned(),
+        (true, since) => format!("open, began {since} ago"),
+        (false, _) => "done".to_owned(),
+    };
+    let mut lines = vec![format!("{} {}: {state}", rollout.app, rollout.digest.short())];
+    let longest = rollout.waves.iter().map(|wave| wave.name.chars().count()).max().unwrap_or_default();
+    for wave in &rollout.waves {
+        let WaveReport { name, done, units, .. } = wave;
+        let mark = mark(wave.state);
+        lines.push(
+            format!("{mark} {name:<longest$}  {done}/{units}  {}", word(wave.state)).trim_end().to_owned(),
+        );
+        lines.extend(undone(rollout, wave));
+    }
+    let version = rollout.digest.short();
+    lines.extend(
+        rollout
+            .approvals_unused
+            .iter()
+            .map(|name| format!("approval {name} is for another version than {version}")),
+    );
+    lines
+}
+
+/// The units of waves that are open, and what they wait for.
+pub fn moving(rollout: &RolloutReport) -> Vec<String> {
+    let open = rollout.waves.iter().filter(|wave| wave.state != WaveState::Shut);
+    open.flat_map(|wave| undone(rollout, wave)).collect()
+}
+
+/// The units of a wave that are not done, and why.
+fn undone(rollout: &RolloutReport, wave: &WaveReport) -> Vec<String> {
+    let undone = rollout.units.iter().filter(|unit| unit.wave == wave.name && !unit.is_done);
+    let line =
+        |(reason, units): (String, Vec<String>)| format!("    {}: {reason}", first_names(&units, MOST_UNITS));
+    by_reason(undone).into_iter().map(line).collect()
+}
+
+/// Units that wait for the same are told together, in their order.
+fn by_reason<'r>(units: impl Iterator<Item = &'r UnitReport>) -> Vec<(String, Vec<String>)> {
+    let mut grouped: Vec<(String, Vec<String>)> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for unit in units {
+        let reason = at_the_latest(unit.told(), unit.hold.iter());
+        let at = *known.entry(reason.clone()).or_insert_with(|| {
+            grouped.push((reason, Vec::new()));
+            grouped.len() - 1
+        });
+        grouped[at].1.push(unit.unit.to_string());
+    }
+    grouped
+}
+
+/// `✓ test 1/1, … prod 0/2`.
+fn waves(all: &[WaveReport]) -> String {
+    let one = |wave: &WaveReport| format!("{} {} {}/{}", mark(wave.state), wave.name, wave.done, wave.units);
+    if all.len() <= MOST_WAVES {
+        return all.iter().map(one).collect::<Vec<_>>().join(", ");
+    }
+    let is = |state: WaveState| all.iter().filter(move |wave| wave.state == state);
+    let (done, shut) = (is(WaveState::Done).count(), is(WaveState::Shut).count());
+    let moving = all.iter().filter(|wave| matches!(wave.state, WaveState::Open | WaveState::Failed));
+    let parts = (done > 0).then(|| format!("✓ {done} waves")).into_iter();
+    let parts = parts.chain(moving.take(2).map(one)).chain((shut > 0).then(|| format!("… {shut} waves")));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// How long the newest of its units has had the version, as long as the rollout is open.
+fn since(rollout: &RolloutReport, now: Timestamp) -> String {
+    let begun = rollout.units.iter().filter(|unit| unit.is_at_head && rollout.is_open);
+    let first = begun.filter_map(|unit| unit.since).min();
+    age(first.map(|since| since.to_string()).as_deref(), now)
+}
+
+fn mark(state: WaveState) -> &'static str {
+    match state {
+        WaveState::Done => "✓",
+        WaveState::Open => "↻",
+        WaveState::Failed => "✗",
+        WaveState::Shut => "…",
+    }
+}
+
+fn word(state: WaveState) -> &'static str {
+    match state {
+        WaveState::Done => "done",
+        WaveState::Open => "open",
+        WaveState::Failed => "failed",
+        WaveState::Shut => "waits",
+    }
+}
+
+/// A process that only looks began to count just now: the one that runs did so before.
+pub fn at_the_latest<'h>(told: String, mut holds: impl Iterator<Item = &'h Hold>) -> String {
+    let is_soak = holds.any(|hold| matches!(hold, Hold::Soak { .. }) && hold.to_string() == told);
+    if is_soak { format!("{told} at the latest") } else { told }
+}
+
+/// A unit that fails, or a version that was taken back: nothing more happens by itself.
+pub fn failure(overview: &Overview, rollout: &RolloutReport) -> Option<String> {
+    let back = rollout.holds().find(|hold| hold.is_failure()).map(ToString::to_string);
+    let has_failed = rollout.waves.iter().any(|wave| wave.state == WaveState::Failed);
+    // Of a bad image the cluster says so long before the deadline of the rollout is over.
+    let is_stuck = |target: &&TargetReport| target.app == rollout.app && target.phase.is_failure();
+    let stuck = || {
+        overview.targets.iter().find(is_stuck).map(|it| format!("{} {}: {}", it.cluster, it.app, it.detail))
+    };
+    back.or_else(|| has_failed.then(|| rollout.awaited())).or_else(stuck)
+}

@@ -1,0 +1,77 @@
+//! Commands about rollouts, by the real binary; `transcripts/rollout*.txt` show what they print.
+
+use crate::support::lasting::LastingStage;
+use crate::support::manifests::{INSTANCE, component};
+
+const RINGS: &str = "\
+apiVersion: tutti.dev/v1alpha1
+kind: Rings
+metadata: {name: rings}
+spec:
+  rings:
+    - {name: test, clusters: {matchLabels: {environment: test}}, confirm: true}
+    - {name: prod, clusters: {matchLabels: {environment: prod}}}
+";
+
+/// The last line of standard error.
+fn last(errors: &str) -> &str {
+    errors.lines().last().unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watch_ends_when_an_image_is_missing() {
+    let stage = LastingStage::of_fixture("waves").await;
+    tokio::task::block_in_place(|| {
+        assert_eq!(stage.run("tutti run --once").2, 0);
+        stage.run("sed -i s/pay:v1/pay:broken/ apps/pay/app.yaml && git commit -qam Broken");
+        let (_, errors, code) = stage.run("tutti run --once");
+        assert_eq!((last(&errors).contains("ImagePullBackOff"), code), (true, 3), "{errors}");
+        let (output, errors, code) = stage.run("tutti rollout watch pay");
+        assert_eq!((last(&errors).contains("ImagePullBackOff"), code), (true, 3), "{output}{errors}");
+        assert!(output.contains("… prod  0/2  waits"), "{output}");
+    });
+}
+
+/// 20 clusters in test, 80 in prod.
+fn hundred_clusters() -> Vec<(String, String)> {
+    let cluster = |number: usize| {
+        let environment = if number < 20 { "test" } else { "prod" };
+        let name = format!("cluster-{number:03}");
+        let text = format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}, labels: {{environment: {environment}}}}}\n\
+             spec: {{connection: {{kubeconfig: {{path: {name}.kubeconfig}}}}}}\n"
+        );
+        (format!("clusters/{name}.yaml"), text)
+    };
+    let others = [
+        ("tutti.yaml", INSTANCE.to_owned()),
+        ("rings.yaml", RINGS.to_owned()),
+        ("apps/pay/app.yaml", component("pay", "registry.example.com/pay:v1")),
+    ];
+    (0..100).map(cluster).chain(others.map(|(path, text)| (path.to_owned(), text))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_about_a_hundred_clusters_fit() {
+    let stage = LastingStage::new(&hundred_clusters()).await;
+    tokio::task::block_in_place(|| {
+        let check = |command: &str, expected: &str| {
+            let (output, errors, _) = stage.run_with(command, |program| {
+                program.env("COLUMNS", "100");
+            });
+            let longest = output.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+            assert!(longest <= 100, "{command}: {longest}\n{output}");
+            assert!(output.contains(expected), "{command}:\n{output}{errors}");
+        };
+        check("tutti run --once", "default/pay  ✓ 20/20 Running v1  ✓ 80/80 Running v1");
+        stage.run("sed -i s/pay:v1/pay:v2/ apps/pay/app.yaml && git commit -qam v2");
+        check(
+            "tutti run --once",
+            "default/pay is Waiting on cluster-020, cluster-021, cluster-022, cluster-023",
+        );
+        check(
+            "tutti rollout get pay",
+            "cluster-020, cluster-021, cluster-022, cluster-023 and 76 more: wave test",
+        );
+    });
+}
