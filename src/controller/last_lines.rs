@@ -109,6 +109,7 @@ impl World {
         }
         if let Some(entry) = self.targets.get_mut(&told.target) {
             entry.causes.learn(told.workload, told.cause);
+            self.apps.touch(&told.target);
         }
         false
     }

@@ -60,11 +60,21 @@ impl World {
             entry.unseen.extend(entry.units.keys().cloned());
         }
         let deadline = [decision.deadline, retry].into_iter().flatten().min();
+        let said = |unit: &UnitId| before.as_ref().and_then(|before| before.units.get(unit));
+        let news: BTreeSet<ClusterName> = decision
+            .units
+            .iter()
+            .filter(|(unit, verdict)| said(unit) != Some(verdict))
+            .map(|(unit, _)| unit.cluster.clone())
+            .collect();
         entry.decision = Some(decision);
         self.changed = true;
         self.apps.remind(id, deadline);
         for revision in wants {
             self.read_past(id, revision);
+        }
+        for cluster in news {
+            self.apps.touch_followers(&Target { app: id.clone(), cluster });
         }
         for cluster in changed {
             self.give_render(&Target { app: id.clone(), cluster });

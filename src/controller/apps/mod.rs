@@ -201,6 +201,11 @@ impl Apps {
         if self.entries.contains_key(&target.app) {
             self.touched.insert(target.clone());
         }
+        self.touch_followers(target);
+    }
+
+    /// What is said of a target changed: apps that come after it wait for something else, or no longer.
+    pub fn touch_followers(&mut self, target: &Target) {
         for follower in self.followers.get(&target.app).into_iter().flatten() {
             self.touched.insert(Target { app: follower.clone(), cluster: target.cluster.clone() });
         }
