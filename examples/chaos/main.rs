@@ -19,6 +19,7 @@ mod chaos;
 mod support {
     pub mod fleet;
     pub mod manifests;
+    pub mod oracle;
     pub mod repository;
     pub mod wires;
 }
@@ -46,14 +47,20 @@ struct Arguments {
     /// How many side by side; all cores without it
     #[arg(long)]
     threads: Option<usize>,
+    /// Schedules of an app in waves
+    #[arg(long)]
+    waves: bool,
     /// Print what happened in each schedule, not only in those with violations
     #[arg(long)]
     log: bool,
 }
 
 fn main() -> ExitCode {
-    let Arguments { schedules, seed, threads, log } = Arguments::parse();
+    let Arguments { schedules, seed, threads, waves, log } = Arguments::parse();
     let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    if waves {
+        return rollouts(seed, schedules, threads, log);
+    }
     let start = Instant::now();
     let a_minute = |done: u64| done as f64 * 60.0 / start.elapsed().as_secs_f64();
     let (done, violated) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -81,4 +88,27 @@ fn main() -> ExitCode {
         println!("seed {seed}: {}", violations[0].lines().next().unwrap_or_default());
     }
     if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Schedules of an app in waves, each held to the oracle.
+fn rollouts(seed: u64, schedules: u64, threads: usize, log: bool) -> ExitCode {
+    let start = Instant::now();
+    let done = AtomicU64::new(0);
+    let (violated, writes) = chaos::waves::many(seed, schedules, threads, &|seed, outcome| {
+        if log || !outcome.violations.is_empty() {
+            let violations: Vec<String> =
+                outcome.violations.iter().map(|words| format!("seed {seed}: {words}")).collect();
+            let lines = if log { outcome.log.join("\n") } else { String::new() };
+            println!("{}\n{lines}", violations.join("\n"));
+        }
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if done.is_multiple_of(PROGRESS) {
+            eprintln!("{done} of {schedules}");
+        }
+    });
+    println!(
+        "{schedules} schedules of waves from seed {seed} on in {} s, {writes} writes, {violated} with violations",
+        start.elapsed().as_secs()
+    );
+    if violated == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

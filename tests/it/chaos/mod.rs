@@ -23,6 +23,7 @@ mod tests;
 mod trouble;
 mod truth;
 mod wanted;
+pub mod waves;
 mod witness;
 
 #[cfg_attr(test, allow(unused_imports, reason = "for the example of the same name"))]

@@ -3,8 +3,17 @@
 mod back;
 mod baseline;
 mod basics;
+mod clusters;
+mod follow;
+mod hooks;
+mod incidents;
 mod limits;
+mod moves;
 mod oracle;
 mod order;
+mod pins;
+mod pushes;
 mod scale;
 mod scene;
+mod taken;
+mod upgrade;

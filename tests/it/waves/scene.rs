@@ -241,6 +241,16 @@ impl Scene {
         self.oracle.committed(revision, &snapshot);
     }
 
+    /// From now on the oracle takes a file of the head for another text, which renders as the clusters do by what they serve.
+    pub fn renders_as(&self, path: &str, text: &str) {
+        let revision = self.head();
+        let mut texts = self.fleet.repository.texts(&revision);
+        let digest_of = Snapshot::of_texts(texts.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+        texts.insert(path.to_owned(), text.to_owned());
+        let snapshot = Snapshot::of_texts(texts.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+        self.oracle.served(&revision, &digest_of, &snapshot);
+    }
+
     /// Commits, without a word to the controller.
     pub fn commit(&self, subject: &str, changes: &[Change<'_>]) -> Revision {
         let revision = self.fleet.repository.commit(subject, changes);
@@ -304,7 +314,9 @@ impl Scene {
     /// Waits until a person is asked, and confirms.
     pub async fn confirm(&self, through: &str) -> Revision {
         self.until_asked(through).await;
-        let digest = self.digest();
+        let now = self.now();
+        let asked = rollout(&now).and_then(|it| it.confirmation.as_ref()).expect("a person is asked");
+        let digest = asked.digest.to_string();
         self.approve(&digest, through).await
     }
 

@@ -59,6 +59,8 @@ struct Case<'a> {
     app: &'a AppAt,
     write: &'a Write,
     down: BTreeSet<&'a str>,
+    /// Something went wrong a moment ago, and nobody can know it yet.
+    is_disturbed: bool,
 }
 
 /// What a permitted write makes of its unit.
@@ -78,6 +80,17 @@ impl Judge<'_> {
             None if before.is_some_and(mine) => self.deleted(number, at, write),
             _ => {}
         }
+    }
+
+    fn case<'c>(
+        &'c self,
+        number: usize,
+        head: &'c Commit,
+        app: &'c AppAt,
+        write: &'c Write,
+        down: BTreeSet<&'c str>,
+    ) -> Case<'c> {
+        Case { judge: self, head, app, write, down, is_disturbed: self.story.is_disturbed(number) }
     }
 
     fn say(&mut self, at: Duration, write: &Write, why: &str) {
@@ -102,13 +115,15 @@ impl Judge<'_> {
         if let Some(why) = self.overlaps(number, write, applied) {
             self.say(at, write, &why);
         }
-        let mut verdicts = Vec::new();
-        for head in self.heads(at) {
+        let (heads, mut verdicts) = (self.heads(at), Vec::new());
+        'heads: for head in &heads {
             let Some(app) = head.apps.get(&self.waves.app) else { continue };
-            let case = Case { judge: self, head: &head, app, write, down: self.story.down(number) };
-            verdicts.push(case.applied(applied));
-            if matches!(verdicts.last(), Some(Ok(_))) {
-                break;
+            // Who came back a moment ago may still be taken for offline.
+            for down in self.story.down(number) {
+                verdicts.push(self.case(number, head, app, write, down).applied(applied));
+                if matches!(verdicts.last(), Some(Ok(_))) {
+                    break 'heads;
+                }
             }
         }
         match verdicts.pop() {
@@ -164,10 +179,11 @@ impl Judge<'_> {
         let mut why = None;
         for head in self.heads(at) {
             let Some(app) = head.apps.get(&self.waves.app) else { return };
-            let case = Case { judge: self, head: &head, app, write, down: self.story.down(number) };
-            match case.deleted() {
-                Ok(()) => return,
-                Err(words) => why = why.or(Some(words)),
+            for down in self.story.down(number) {
+                match self.case(number, &head, app, write, down).deleted() {
+                    Ok(()) => return,
+                    Err(words) => why = why.or(Some(words)),
+                }
             }
         }
         if let Some(why) = why {
@@ -454,6 +470,7 @@ impl Case<'_> {
         let undone: Vec<_> = taking_part
             .into_iter()
             .filter(|(unit, content)| !is_done(self.world(), &unit.cluster, content))
+            .filter(|(unit, content)| !self.is_disturbed || self.run(unit).content != **content)
             .collect();
         let may_fail = gate.map_or(0, |gate| gate.failures);
         match undone.first() {

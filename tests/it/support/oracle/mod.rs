@@ -13,6 +13,7 @@ mod world;
 
 #[allow(unused_imports, reason = "the chaos example uses some of it")]
 pub use commit::Commit;
+#[allow(unused_imports, reason = "the chaos example uses some of it")]
 pub use judge::judge;
 pub use record::Oracle;
 #[allow(unused_imports, reason = "the chaos example uses some of it")]

@@ -49,6 +49,21 @@ impl Oracle {
         commit
     }
 
+    /// The head renders otherwise, by what clusters serve; the digests of its versions are those of Git alone.
+    pub fn served(&self, revision: &Revision, of_git: &Snapshot, snapshot: &Snapshot) {
+        let mut state = self.state.lock();
+        let number = state.commits.saturating_sub(1);
+        let of_git = Commit::of(of_git, revision.as_str(), number);
+        let mut commit = Commit::of(snapshot, revision.as_str(), number);
+        for (app, at) in &mut commit.apps {
+            if let Some(known) = of_git.apps.get(app) {
+                at.digest.clone_from(&known.digest);
+            }
+        }
+        let at = self.began.elapsed();
+        state.story.add(at, Event::Commit(commit.shared()));
+    }
+
     pub fn note(&self, event: Event) {
         let at = self.began.elapsed();
         self.state.lock().story.add(at, event);

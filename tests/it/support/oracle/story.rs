@@ -119,21 +119,36 @@ impl Story {
         self.events.push((at, event));
     }
 
-    /// Clusters that do not answer, or did not a moment ago: who was taken for offline is noticed a while later.
-    pub fn down(&self, until: usize) -> BTreeSet<&str> {
+    /// A pod failure or somebody's hand came a moment ago.
+    pub fn is_disturbed(&self, until: usize) -> bool {
+        let now = self.events.get(until).map_or(Duration::ZERO, |(at, _)| *at);
+        let mut recent = self.events[..until].iter().rev().take_while(|(at, _)| now < *at + MOMENT);
+        recent.any(|(_, event)| matches!(event, Event::Disturbed))
+    }
+
+    /// Clusters that do not answer; then those with them that did not a moment ago.
+    pub fn down(&self, until: usize) -> [BTreeSet<&str>; 2] {
         let now = self.events.get(until).map_or(Duration::ZERO, |(at, _)| *at);
         let mut down: BTreeMap<&str, Option<Duration>> = BTreeMap::new();
         for (at, event) in &self.events[..until] {
             match event {
                 Event::Down(cluster) => _ = down.insert(cluster, None),
-                Event::Up(cluster) => _ = down.insert(cluster, Some(*at)),
+                Event::Up(cluster) => {
+                    down.entry(cluster).and_modify(|up| *up = up.or(Some(*at)));
+                }
                 _ => {}
             }
         }
-        let is_down = |up: &Option<Duration>| up.is_none_or(|up| now < up + NOTICED);
-        down.into_iter().filter(|(_, up)| is_down(up)).map(|(cluster, _)| cluster).collect()
+        let those = |is_down: &dyn Fn(Option<Duration>) -> bool| {
+            let found = down.iter().filter(|(_, up)| is_down(**up));
+            found.map(|(cluster, _)| *cluster).collect()
+        };
+        [those(&|up| up.is_none()), those(&|up| up.is_none_or(|up| now < up + NOTICED))]
     }
 }
+
+/// From what happens until it is known.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// The longest pause after which an offline cluster is asked again.
 const NOTICED: Duration = Duration::from_secs(90);

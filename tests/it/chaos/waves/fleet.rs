@@ -1,0 +1,191 @@
+//! What the repository says of the app, and how it goes in waves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::chaos::draw::Draw;
+use crate::support::oracle::{Gate, Unit, Waves};
+
+pub const APP: &str = "default/pay";
+
+/// How the waves are made.
+#[derive(Clone, Debug)]
+pub enum Shape {
+    /// A Component over the rings test (c1), stage (c2) and prod (all others).
+    Rings { confirms: [bool; 2], at_once: Option<usize>, clusters: u64 },
+    /// An AppSet with canary, blue and green on two clusters.
+    Groups { confirms: bool, at_once: Option<usize> },
+}
+
+/// The repository at one commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    pub version: u64,
+    pub replicas: u64,
+    pub port: u64,
+    pub paused: bool,
+    /// A version of one group alone.
+    pub green: Option<u64>,
+    pub maintained: BTreeSet<String>,
+    /// Approvals by name.
+    pub words: BTreeMap<String, String>,
+    pub note: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub shape: Shape,
+    pub reverts: bool,
+}
+
+impl Plan {
+    pub fn of(draw: &mut Draw) -> Self {
+        let at_once = draw.of(&[None, None, Some(1)]);
+        let shape = if draw.chance(60) {
+            let confirms = [draw.chance(60), draw.chance(40)];
+            Shape::Rings { confirms, at_once, clusters: draw.within(3..5) }
+        } else {
+            Shape::Groups { confirms: draw.chance(70), at_once }
+        };
+        Self { shape, reverts: draw.chance(25) }
+    }
+
+    pub fn clusters(&self) -> Vec<String> {
+        let number = match &self.shape {
+            Shape::Rings { clusters, .. } => *clusters,
+            Shape::Groups { .. } => 2,
+        };
+        (1..=number).map(|number| format!("c{number}")).collect()
+    }
+
+    /// For the oracle.
+    pub fn waves(&self) -> Waves {
+        let gate = |name: &str, confirm: bool, most: Option<usize>| Gate { confirm, most, ..Gate::new(name) };
+        let (gates, wave_of): (Vec<Gate>, fn(&Unit) -> usize) = match &self.shape {
+            Shape::Rings { confirms, at_once, .. } => {
+                let gates = vec![
+                    gate("test", confirms[0], None),
+                    gate("stage", confirms[1], None),
+                    gate("prod", false, *at_once),
+                    Gate::new("rest"),
+                ];
+                let wave_of = |unit: &Unit| match &*unit.cluster {
+                    "c1" => 0,
+                    "c2" => 1,
+                    _ => 2,
+                };
+                (gates, wave_of)
+            }
+            Shape::Groups { confirms, at_once } => {
+                let names = ["first", "canary", "blue", "green"];
+                let gates = names.map(|name| gate(name, *confirms, *at_once)).into_iter();
+                let wave_of = |unit: &Unit| match unit.pod_set.rsplit('-').next() {
+                    Some("canary") if unit.cluster == "c1" => 0,
+                    Some("canary") => 1,
+                    Some("blue") => 2,
+                    _ => 3,
+                };
+                (gates.chain([Gate::new("rest")]).collect(), wave_of)
+            }
+        };
+        Waves { app: APP.to_owned(), gates, wave_of, reverts: self.reverts, gates_first: false }
+    }
+
+    /// The repository, file by file.
+    pub fn files(&self, said: &Said) -> BTreeMap<String, String> {
+        let head = "apiVersion: tutti.dev/v1alpha1\nkind:";
+        let mut files = BTreeMap::from([(
+            "tutti.yaml".to_owned(),
+            format!("{head} Instance\nmetadata: {{name: main}}\nspec: {{}}\n"),
+        )]);
+        for cluster in self.clusters() {
+            let state = if said.maintained.contains(&cluster) { ", state: Maintaining" } else { "" };
+            let text = format!(
+                "{head} Cluster\nmetadata: {{name: {cluster}}}\nspec: {{connection: {{kubeconfig: {{path: \
+                 {cluster}.kubeconfig}}}}{state}}}\n"
+            );
+            files.insert(format!("clusters/{cluster}.yaml"), text);
+        }
+        let on_failure = if self.reverts { "onFailure: revert, " } else { "" };
+        match &self.shape {
+            Shape::Rings { confirms, at_once, clusters } => {
+                let prod: Vec<String> = (3..=*clusters).map(|number| format!("c{number}")).collect();
+                let most = at_once.map_or(String::new(), |most| format!(", maxConcurrency: {most}"));
+                files.insert(
+                    "rings.yaml".to_owned(),
+                    format!(
+                        "{head} Rings\nmetadata: {{name: rings}}\nspec:\n  rings:\n    - {{name: test, clusters: \
+                         {{names: [c1]}}, confirm: {}}}\n    - {{name: stage, clusters: {{names: [c2]}}, confirm: \
+                         {}}}\n    - {{name: prod, clusters: {{names: [{}]}}{most}}}\n",
+                        confirms[0],
+                        confirms[1],
+                        prod.join(", ")
+                    ),
+                );
+                let strategy = on_failure.trim_end_matches(", ");
+                files.insert(
+                    "apps/pay/app.yaml".to_owned(),
+                    format!(
+                        "{head} Component\nmetadata: {{name: pay}}\nspec:\n  workloadType: Deployment\n  \
+                         developLanguage: python\n  runType: server\n  image: {}\n  replicas: {}\n  port: 8080\n  \
+                         paused: {}\n  updateStrategy: {{{strategy}}}\n",
+                        image(said.version),
+                        said.replicas,
+                        said.paused
+                    ),
+                );
+            }
+            Shape::Groups { confirms, at_once } => {
+                let most = at_once.map_or(String::new(), |most| format!("maxConcurrency: {most}, "));
+                let mut text = format!(
+                    "apiVersion: workload.dmall.com/v1beta1\nkind: AppSet\nmetadata: {{name: pay, namespace: \
+                     default}}\nspec:\n  replicas: {}\n  updateStrategy: {{{on_failure}{most}paused: {}, upgradeType: \
+                     canary|blue|green, canaryClusters: [c1], needWaitingForConfirm: {confirms}}}\n  podSpec:\n    \
+                     deployType: deployment\n    template: {{spec: {{containers: [{{name: pay, image: pay, ports: \
+                     [{{containerPort: 8080}}]}}]}}}}\n  clusterTopology:\n    clusters:\n",
+                    6 * said.replicas,
+                    said.paused
+                );
+                for cluster in self.clusters() {
+                    text += &format!("      - name: {cluster}\n        podSets:\n");
+                    for group in ["canary", "blue", "green"] {
+                        let version = said.green.filter(|_| group == "green").unwrap_or(said.version);
+                        text += &format!(
+                            "          - {{name: pay-{cluster}-{group}, replicas: {}, image: '{}'}}\n",
+                            said.replicas,
+                            image(version)
+                        );
+                    }
+                }
+                files.insert("apps/pay/app.yaml".to_owned(), text);
+            }
+        }
+        if said.port != 0 {
+            let text = format!("service: {{port: {}}}\n", said.port);
+            files.insert("apps/pay/layer/values.yaml".to_owned(), text);
+        }
+        for (name, word) in &said.words {
+            files.insert(format!("approvals/{name}.yaml"), word.clone());
+        }
+        files.insert("README.md".to_owned(), format!("Note {}.\n", said.note));
+        files
+    }
+}
+
+pub fn image(version: u64) -> String {
+    format!("registry.example.com/pay:{version}")
+}
+
+impl Said {
+    pub fn begin() -> Self {
+        Self {
+            version: 1,
+            replicas: 2,
+            port: 0,
+            paused: false,
+            green: None,
+            maintained: BTreeSet::new(),
+            words: BTreeMap::new(),
+            note: 0,
+        }
+    }
+}
