@@ -72,7 +72,7 @@ impl AppEntry {
         let is_behind = !is_kept_out && (at_head.content.is_none() || live.is_behind);
         let counts = reach == Reach::Ready && !self.app.paused;
         let Some(unit) = self.units.get_mut(id) else { return false };
-        if matches!((&unit.run, &run), (Run::Unknown, Run::Head)) {
+        if !matches!(unit.run, Run::Head) && matches!(run, Run::Head) {
             unit.revision.clone_from(&live.revision);
         }
         unit.run = run;
@@ -111,6 +111,8 @@ impl AppEntry {
         seen: Seen<'_>,
     ) -> Found {
         match &unit.run {
+            // The head came back to what it has.
+            Run::Held(_) if !live.is_behind => Found::Run(Run::Head),
             run @ (Run::Head | Run::Held(_)) => Found::Run(run.clone()),
             Run::Half(held) if live.has_all(&held.content, seen, &held.rendered) => {
                 Found::Run(Run::Held(held.clone()))
