@@ -73,7 +73,8 @@ pub async fn run(schedule: &Schedule) -> Outcome {
         let what = write.applied.as_ref().map_or("delete".to_owned(), |applied| {
             let content = applied.content.map(|content| content.short().to_string());
             let revision = applied.revision.get(..7).unwrap_or_default();
-            format!("apply {} of {revision}", content.unwrap_or_default())
+            let previous = applied.previous.get(..7).unwrap_or("-");
+            format!("apply {} of {revision}, before {previous},", content.unwrap_or_default())
         });
         log.push((*at, format!("  {what} {} on {}", write.object, write.cluster)));
     }

@@ -109,6 +109,7 @@ fn applied(request: &Request<Bytes>) -> Option<Applied> {
         revision: annotation("tutti.dev/revision").unwrap_or_default().to_owned(),
         content: annotation("tutti.dev/content").and_then(Digest::parse),
         replicas: body["spec"]["replicas"].as_u64(),
+        previous: annotation("tutti.dev/previous").unwrap_or_default().to_owned(),
     })
 }
 

@@ -69,6 +69,8 @@ pub struct Applied {
     /// `None`: the app has no waves.
     pub content: Option<Digest>,
     pub replicas: Option<u64>,
+    /// The commit that the unit ran before, as it says.
+    pub previous: String,
 }
 
 /// What an app has to wait for, as its test says it.
