@@ -71,7 +71,7 @@ pub async fn run(schedule: &Schedule) -> Outcome {
         let Event::Write(write) = event else { continue };
         writes += 1;
         let what = write.applied.as_ref().map_or("delete".to_owned(), |applied| {
-            let content = applied.content.map(|content| content.short().to_string());
+            let content = applied.content.map(|content| content.short());
             let revision = applied.revision.get(..7).unwrap_or_default();
             let previous = applied.previous.get(..7).unwrap_or("-");
             format!("apply {} of {revision}, before {previous},", content.unwrap_or_default())
