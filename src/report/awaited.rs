@@ -66,3 +66,68 @@ impl UnitReport {
 fn open(app: &AppId, through: &str) -> String {
     format!("tutti approve rollout {app} --through {through}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Digest;
+    use crate::rollout::UnitId;
+
+    fn rollout(hold: Hold, failure: Option<&str>) -> RolloutReport {
+        let unit = |cluster: &str, hold: Option<Hold>, failure: Option<&str>| UnitReport {
+            unit: UnitId::new(cluster, ""),
+            wave: "test".to_owned(),
+            is_at_head: hold.is_none(),
+            is_done: false,
+            revision: None,
+            since: None,
+            previous: None,
+            detail: "0/1 replicas updated".to_owned(),
+            hold,
+            failure: failure.map(ToOwned::to_owned),
+        };
+        let wave = WaveReport {
+            name: "test".to_owned(),
+            state: WaveState::Open,
+            units: 2,
+            done: 0,
+            begun: 1,
+            failed: 0,
+            left_out: Vec::new(),
+            waits: None,
+        };
+        RolloutReport {
+            app: AppId::new("shop", "pay"),
+            digest: Digest::of(b"v2"),
+            is_open: true,
+            waves: vec![wave],
+            confirmation: match &hold {
+                Hold::Confirmation { after, through, digest } => {
+                    Some(Confirmation { after: after.clone(), through: through.clone(), digest: *digest })
+                }
+                _ => None,
+            },
+            units: vec![unit("c1", None, failure), unit("c2", Some(hold), None)],
+            approvals_unused: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn rollout_says_what_it_waits_for() {
+        let check = |rollout: &RolloutReport, awaited: &str, command: Option<&str>| {
+            assert_eq!((rollout.awaited().as_str(), rollout.command().as_deref()), (awaited, command));
+        };
+        let digest = Digest::of(b"v2");
+        let confirmation =
+            Hold::Confirmation { after: "test".to_owned(), through: "prod".to_owned(), digest };
+        let words = confirmation.to_string();
+        check(&rollout(confirmation, None), &words, Some("tutti approve rollout shop/pay --through prod"));
+        let refused = Hold::Refused { digest };
+        let words = refused.to_string();
+        check(&rollout(refused, None), &words, Some("tutti approve rollout shop/pay --retry"));
+        let limit = || Hold::Concurrency { wave: "test".to_owned(), limit: 1 };
+        check(&rollout(limit(), None), "wave test, 0/2 done, c1: 0/1 replicas updated", None);
+        check(&rollout(limit(), Some("no image")), "stopped, c1 failed: no image", None);
+        check(&RolloutReport { is_open: false, ..rollout(limit(), None) }, "", None);
+    }
+}

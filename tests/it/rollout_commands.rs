@@ -1,5 +1,8 @@
 //! Commands about rollouts, by the real binary; `transcripts/rollout*.txt` show what they print.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
 use crate::support::lasting::LastingStage;
 use crate::support::manifests::{INSTANCE, component};
 
@@ -29,6 +32,28 @@ async fn watch_ends_when_an_image_is_missing() {
         let (output, errors, code) = stage.run("tutti rollout watch pay");
         assert_eq!((last(&errors).contains("ImagePullBackOff"), code), (true, 3), "{output}{errors}");
         assert!(output.contains("… prod  0/2  waits"), "{output}");
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn app_sets_are_shown_as_they_change() {
+    let stage = LastingStage::of_fixture("waves").await;
+    tokio::task::block_in_place(|| {
+        assert_eq!(stage.run("tutti run --once").2, 0);
+        let mut watch = stage.command("tutti get as -w").stdout(Stdio::piped()).spawn().expect("it runs");
+        let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
+        let mut until = |word: &str| {
+            let has_it = |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| line.contains(word));
+            assert!(lines.any(|line| has_it(&line)), "it ended without {word}");
+        };
+        until("NAMESPACE  NAME  DESIRED  AVAILABLE  UNAVAILABLE  VERSION  STATUS   AGE");
+        until("Running");
+        stage.run("sed -i s/v3/v4/ apps/bbcc/app.yaml && git commit -qam v4");
+        assert_eq!(stage.run("tutti run --once").2, 1);
+        until("WaitingConfirm");
+        let stopped = Command::new("kill").args(["-INT", &watch.id().to_string()]).status().expect("it runs");
+        assert!(stopped.success());
+        assert_eq!(watch.wait().expect("it ends").code(), Some(0));
     });
 }
 

@@ -331,3 +331,118 @@ fn on_its_way(target: &TargetReport, units: &[&UnitReport], rollout: Option<&Rol
         Status::Updating
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Digest, Revision};
+    use crate::rollout::{Confirmation, UnitId};
+
+    fn target(phase: Phase, created: Option<&str>, available: u32) -> TargetReport {
+        TargetReport {
+            app: AppId::new("shop", "pay"),
+            kind: "AppSet",
+            cluster: ClusterName::from("bj4"),
+            ring: None,
+            revision: Revision::from("abc"),
+            phase,
+            detail: String::new(),
+            pods: PodCount { desired: 2, available },
+            version: "v1".to_owned(),
+            pod_sets: Vec::new(),
+            created: created.map(ToOwned::to_owned),
+            plan: None,
+            differences: None,
+        }
+    }
+
+    fn unit(is_at_head: bool, has_previous: bool, hold: Option<Hold>) -> UnitReport {
+        UnitReport {
+            unit: UnitId::new("bj4", "pay-blue"),
+            wave: "blue".to_owned(),
+            is_at_head,
+            is_done: false,
+            revision: None,
+            since: None,
+            previous: has_previous.then(|| Revision::from("abc")),
+            detail: String::new(),
+            hold,
+            failure: None,
+        }
+    }
+
+    fn rollout(is_open: bool, is_asked: bool) -> RolloutReport {
+        let digest = Digest::of(b"v2");
+        let asked = Confirmation { after: "first".to_owned(), through: "blue".to_owned(), digest };
+        RolloutReport {
+            app: AppId::new("shop", "pay"),
+            digest,
+            is_open,
+            waves: Vec::new(),
+            confirmation: is_asked.then_some(asked),
+            units: Vec::new(),
+            approvals_unused: Vec::new(),
+        }
+    }
+
+    fn wave() -> Hold {
+        let unit = UnitId::new("bj4", "pay-canary");
+        Hold::Wave { wave: "canary".to_owned(), done: 0, of: 1, unit, because: "no image".into() }
+    }
+
+    #[test]
+    fn status_says_what_an_app_set_does() {
+        const THEN: Option<&str> = Some("2026-11-21T12:00:00Z");
+        let check = |phase: Phase,
+                     created,
+                     available,
+                     unit: Option<UnitReport>,
+                     of: RolloutReport,
+                     expected: Status| {
+            let units: Vec<&UnitReport> = unit.iter().collect();
+            let found = status(&target(phase, created, available), &units, Some(&of));
+            assert_eq!(found, expected, "{phase:?} {unit:?}");
+        };
+        let (open, closed, asked) =
+            (|| rollout(true, false), || rollout(false, false), || rollout(true, true));
+        check(Phase::Running, THEN, 2, None, closed(), Status::Running);
+        check(Phase::Paused, THEN, 2, None, closed(), Status::Paused);
+        check(Phase::Unreachable, THEN, 2, None, open(), Status::Unknown);
+        check(Phase::Degraded, THEN, 1, Some(unit(true, true, None)), open(), Status::Degraded);
+        check(Phase::Pending, None, 0, Some(unit(false, false, None)), open(), Status::Installing);
+        check(Phase::Progressing, THEN, 1, Some(unit(true, false, None)), open(), Status::Installing);
+        check(Phase::Progressing, THEN, 1, Some(unit(true, true, None)), open(), Status::Updating);
+        check(Phase::Progressing, THEN, 1, Some(unit(true, true, None)), closed(), Status::Scaling);
+        check(Phase::Waiting, THEN, 2, Some(unit(false, false, Some(wave()))), open(), Status::Updating);
+        check(
+            Phase::Waiting,
+            THEN,
+            2,
+            Some(unit(false, false, Some(wave()))),
+            asked(),
+            Status::WaitingConfirm,
+        );
+        let frozen = Hold::Frozen { because: "gone".into(), waits: Some(Box::new(wave())) };
+        check(
+            Phase::Waiting,
+            THEN,
+            2,
+            Some(unit(false, true, Some(frozen))),
+            asked(),
+            Status::WaitingConfirm,
+        );
+        let back = Hold::Refused { digest: Digest::of(b"v2") };
+        check(Phase::Waiting, THEN, 2, Some(unit(false, true, Some(back))), open(), Status::Degraded);
+        check(Phase::Waiting, THEN, 2, Some(unit(false, true, Some(Hold::Paused))), open(), Status::Paused);
+    }
+
+    #[test]
+    fn worst_cluster_decides_over_all() {
+        let app = AppId::new("shop", "pay");
+        let line =
+            |version, status| Line::new(&app, "pay", PodCount { desired: 2, available: 1 }, version, status);
+        let all = over_all(&app, vec![line("v3", Status::Running), line("v4/v3", Status::WaitingConfirm)]);
+        assert_eq!((all.desired, all.available, all.unavailable), (4, 2, 2));
+        assert_eq!((all.version.as_str(), all.status), ("v3/v4", Status::WaitingConfirm));
+    }
+}

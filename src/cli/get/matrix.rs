@@ -133,3 +133,87 @@ fn troubles(overview: &Overview) -> Vec<Line> {
     };
     grouped.into_iter().map(line).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ClusterName, PodCount, Revision};
+
+    /// 20 clusters in ring test, 80 in prod, the last five of which are not well.
+    fn overview() -> Overview {
+        let ring = |number: usize| Some(if number < 20 { "test" } else { "prod" }.to_owned());
+        let name = |number: usize| ClusterName::from(format!("cluster-{number:03}").as_str());
+        let cluster = |number| ClusterReport {
+            name: name(number),
+            ring: ring(number),
+            state: "Ready",
+            detail: String::new(),
+            observed: true,
+            objects: 1,
+            credential_expires: None,
+            dropped_by: None,
+        };
+        let target = |number| TargetReport {
+            app: AppId::new("shop", "web"),
+            kind: "Component",
+            cluster: name(number),
+            ring: ring(number),
+            revision: Revision::from("abc"),
+            phase: match number {
+                ..95 => Phase::Running,
+                95 => Phase::Degraded,
+                _ => Phase::Waiting,
+            },
+            detail: match number {
+                ..95 => String::new(),
+                95 => "no image".to_owned(),
+                _ => "waits for wave test".to_owned(),
+            },
+            pods: PodCount { desired: 1, available: 1 },
+            version: if number < 95 { "v2" } else { "v1" }.to_owned(),
+            pod_sets: Vec::new(),
+            created: None,
+            plan: None,
+            differences: None,
+        };
+        Overview {
+            rings: vec!["test".to_owned(), "prod".to_owned()],
+            clusters: (0..100).map(cluster).collect(),
+            targets: (0..100).map(target).collect(),
+            ..Overview::default()
+        }
+    }
+
+    fn text(overview: &Overview, width: Option<usize>) -> Vec<String> {
+        let text = |line| match line {
+            Line::Row(text) | Line::Trouble(text) => text,
+        };
+        lines(overview, width).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn many_clusters_fold_to_rings_and_troubles() {
+        let expected = [
+            "APP       TEST (20)            PROD (80)",
+            "shop/web  ✓ 20/20 Running v2  ✗ 75/80 Running v1/v2",
+            "shop/web is Waiting on cluster-096, cluster-097, cluster-098, cluster-099: waits for wave test",
+            "shop/web is Degraded on cluster-095: no image",
+        ];
+        let found = text(&overview(), Some(100));
+        let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (found, expected) = (found.iter().map(|it| squeezed(it)), expected.iter().map(|it| squeezed(it)));
+        assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn rings_too_wide_fold_to_one_column() {
+        assert_eq!(text(&overview(), Some(45))[0], "APP       CLUSTERS (100)");
+    }
+
+    #[test]
+    fn wide_shows_each_cluster() {
+        let wide = text(&overview(), None);
+        assert!(wide[0].contains("CLUSTER-000") && wide[0].contains("CLUSTER-099"), "{}", wide[0]);
+        assert!(wide.contains(&"cluster-095 shop/web: no image".to_owned()), "{wide:?}");
+    }
+}

@@ -141,3 +141,81 @@ pub fn failure(overview: &Overview, rollout: &RolloutReport) -> Option<String> {
     };
     back.or_else(|| has_failed.then(|| rollout.awaited())).or_else(stuck)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AppId, Digest};
+    use crate::rollout::UnitId;
+
+    fn wave(name: &str, state: WaveState, done: usize, units: usize) -> WaveReport {
+        WaveReport {
+            name: name.to_owned(),
+            state,
+            units,
+            done,
+            begun: done,
+            failed: 0,
+            left_out: Vec::new(),
+            waits: None,
+        }
+    }
+
+    fn unit(cluster: &str, wave: &str, hold: Option<Hold>) -> UnitReport {
+        UnitReport {
+            unit: UnitId::new(cluster, ""),
+            wave: wave.to_owned(),
+            is_at_head: hold.is_none(),
+            is_done: false,
+            revision: None,
+            since: None,
+            previous: None,
+            detail: "0/1 replicas updated".to_owned(),
+            hold,
+            failure: None,
+        }
+    }
+
+    fn rollout(waves: Vec<WaveReport>, units: Vec<UnitReport>) -> RolloutReport {
+        RolloutReport {
+            app: AppId::new("shop", "pay"),
+            digest: Digest::of(b"v2"),
+            is_open: true,
+            waves,
+            confirmation: None,
+            units,
+            approvals_unused: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn waves_at_rest_are_counted_when_many() {
+        let few = [wave("test", WaveState::Done, 1, 1), wave("prod", WaveState::Shut, 0, 2)];
+        assert_eq!(waves(&few), "✓ test 1/1, … prod 0/2");
+        let state = |number| match number {
+            ..11 => WaveState::Done,
+            11 => WaveState::Open,
+            _ => WaveState::Shut,
+        };
+        let many: Vec<WaveReport> =
+            (0..20).map(|number| wave(&format!("w{number}"), state(number), 2, 5)).collect();
+        assert_eq!(waves(&many), "✓ 11 waves, ↻ w11 2/5, … 8 waves");
+    }
+
+    #[test]
+    fn units_with_one_reason_share_a_line() {
+        let soak = Hold::Soak { wave: "test".to_owned(), until: Timestamp::UNIX_EPOCH };
+        let names = ["c1", "c2", "c3", "c4", "c5", "c6"];
+        let mut units: Vec<UnitReport> = names.map(|name| unit(name, "prod", Some(soak.clone()))).to_vec();
+        units.push(unit("c7", "prod", None));
+        let shown = lines(&rollout(vec![wave("prod", WaveState::Open, 0, 7)], units), Timestamp::UNIX_EPOCH);
+        assert_eq!(
+            shown[1..],
+            [
+                "↻ prod  0/7  open",
+                "    c1, c2, c3, c4 and 2 more: wave test is done, the next opens at 1970-01-01 00:00:00 UTC at the latest",
+                "    c7: 0/1 replicas updated",
+            ]
+        );
+    }
+}

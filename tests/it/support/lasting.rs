@@ -51,6 +51,13 @@ impl LastingStage {
     }
 
     pub fn run_with(&self, command: &str, change: impl FnOnce(&mut Command)) -> (String, String, i32) {
+        let mut program = self.command(command);
+        change(&mut program);
+        program::told(&program.output().expect("it runs"))
+    }
+
+    /// The same, to be started by the test.
+    pub fn command(&self, command: &str) -> Command {
         let mut program = if let Some(arguments) = command.strip_prefix("tutti ") {
             let mut tutti = program::tutti(self.folder.path());
             tutti.env("TUTTI_REPO", "repo").env("TUTTI_KUBECONFIGS", ".").args(arguments.split_whitespace());
@@ -67,8 +74,7 @@ impl LastingStage {
                 .env(format!("GIT_{who}_EMAIL"), "wang@example.com");
         }
         program.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
-        change(&mut program);
-        program::told(&program.output().expect("it runs"))
+        program
     }
 
     /// Without what is another in each run.
