@@ -1,10 +1,11 @@
-//! The samples of the systems before this one, on real clusters: applied, healthy; then a change that wants waves,
-//! which writes nothing.
+//! The samples of the systems before this one, on real clusters: applied, healthy; then a version that goes wave by
+//! wave, with a person's word between them.
 
 use std::fs;
 use std::path::PathBuf;
 
 use super::support::Scene;
+use super::waves::confirm_app;
 
 const APPSET: &str = include_str!("../../fixtures/seeds/appset.yaml");
 const COMPONENT: &str = include_str!("../../fixtures/seeds/component.yaml");
@@ -27,46 +28,96 @@ fn write_chart(scene: &Scene) {
     }
 }
 
+const POD_SETS: [&str; 3] = ["canary", "blue", "green"];
+
+/// The version of each podSet: canary, blue and green of the first cluster, then of the second one.
+async fn versions(scene: &Scene) -> String {
+    let mut all = Vec::new();
+    for (cluster, zone) in ["gz01b", "gz01a"].into_iter().enumerate() {
+        for pod_set in POD_SETS {
+            let path = format!("/apis/apps/v1/namespaces/default/deployments/bbcc-{zone}-{pod_set}");
+            let found = scene.cluster(cluster).get(&path).await.unwrap_or_default();
+            let image = found["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or("-");
+            all.push(image.rsplit(':').next().unwrap_or_default().to_owned());
+        }
+    }
+    all.join(" ")
+}
+
+/// A table without AGE, its columns apart by one space.
+async fn table(scene: &Scene, what: &str) -> String {
+    let ended = scene.run(&scene.arguments(&["get", what], &[])).await;
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words[..words.len().saturating_sub(1)].join(" ")
+    };
+    let table = ended.stdout.lines().take_while(|line| !line.is_empty());
+    table.map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Waits until the versions and both tables are these.
+async fn come_to(scene: &Scene, expected: &str, fleet: &str, clusters: &str) {
+    scene
+        .eventually(&format!("the podSets run {expected}"), async || {
+            let found = versions(scene).await;
+            if found == expected { Ok(()) } else { Err(found) }
+        })
+        .await;
+    for (what, rows) in [("as", fleet), ("ad", clusters)] {
+        scene
+            .eventually(&format!("`get {what}` shows {rows}"), async || {
+                let found = table(scene, what).await;
+                let rows_found = found.split_once('\n').map(|(_, rows)| rows);
+                if rows_found == Some(rows) { Ok(()) } else { Err(found) }
+            })
+            .await;
+    }
+}
+
 #[tokio::test]
-async fn the_samples_are_applied_and_a_change_that_wants_waves_is_not() {
-    let Some(scene) = Scene::new("seeds", 2).await else { return };
+async fn the_samples_are_applied_and_another_version_goes_wave_by_wave() {
+    let Some(scene) = Scene::pair("seeds").await else { return };
     scene.write_instance("poll: 1s\n  charts: {repositories: [{name: dmall, url: charts/}]}");
     for (cluster, name) in scene.clusters().iter().zip(TOPOLOGY) {
         scene.worktree.remove(&format!("clusters/{}.yaml", cluster.name()));
         scene.write_cluster(name, "test", &format!("{}/kubeconfig.yaml", cluster.name()));
     }
     write_chart(&scene);
-    scene.worktree.write("apps/bbcc/app.yaml", APPSET);
+    let all_at = |version: &str| APPSET.replace("version: v3", "version: v4").replace("version: v4", version);
+    scene.worktree.write("apps/bbcc/app.yaml", &all_at("version: v3"));
     scene.worktree.write("apps/nginx/app.yaml", COMPONENT);
     let first = scene.worktree.publish("the samples");
-    let once = async || scene.run(&scene.arguments(&["run", "--once"], &["--timeout", "120"])).await;
-    let ended = once().await;
+    let ended = scene.run(&scene.arguments(&["run", "--once"], &["--timeout", "120"])).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     let (state, text) = scene.status(&first, "deploy").await.expect("posted before the end");
     assert_eq!((state.as_str(), text.as_str()), ("success", "4/4 healthy on 2 clusters"));
-    let version = async |deployment: &str| {
-        let path = format!("/apis/apps/v1/namespaces/default/deployments/{deployment}");
-        let found = scene.cluster(0).get(&path).await.expect("the Deployment");
-        (
-            found["metadata"]["resourceVersion"].clone(),
-            found["metadata"]["generation"].clone(),
-            found["spec"]["template"]["spec"]["containers"][0]["image"].clone(),
-        )
-    };
-    let before =
-        (version("bbcc-gz01b-canary").await, version("bbcc-gz01b-blue").await, version("nginx").await);
+    assert_eq!(
+        table(&scene, "as").await,
+        "NAMESPACE NAME DESIRED AVAILABLE UNAVAILABLE VERSION STATUS\ndefault bbcc 10 10 0 v3 Running"
+    );
+    assert_eq!(
+        table(&scene, "ad").await,
+        "CLUSTER NAMESPACE NAME DESIRED AVAILABLE UNAVAILABLE VERSION STATUS
+tcc-bj4-dks-test-01 default bbcc 5 5 0 v3 Running
+tcc-bj5-dks-test-01 default bbcc 5 5 0 v3 Running"
+    );
+    let nginx =
+        scene.cluster(0).get("/apis/apps/v1/namespaces/default/deployments/nginx").await.expect("nginx");
 
-    scene.worktree.write("apps/bbcc/app.yaml", &APPSET.replacen("version: v4", "version: v5", 1));
-    let second = scene.worktree.publish("another version of one podSet");
-    let ended = once().await;
-    assert_eq!(ended.code, Some(3), "{}{}", ended.stdout, ended.stderr);
-    let refusal = "Deployment default/bbcc-gz01b-canary changes, and rollouts in waves are not built yet";
-    assert!(ended.stdout.contains("Refused"), "{}", ended.stdout);
-    let plan = scene.run(&scene.arguments(&["plan"], &[])).await;
-    assert!(plan.stdout.contains(refusal), "{}", plan.stdout);
-    let (state, text) = scene.status(&second, "deploy").await.expect("posted before the end");
-    assert_eq!(state, "failure", "{text}");
+    scene.start(&[]).await;
+    scene.worktree.write("apps/bbcc/app.yaml", &all_at("version: v4"));
+    let second = scene.worktree.publish("bbcc v4");
+    let app = "default/bbcc";
+    come_to(&scene, "v4 v3 v3 v3 v3 v3", "default bbcc 10 10 0 v3/v4 WaitingConfirm", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v3 WaitingConfirm").await;
+    assert_eq!(confirm_app(&scene, app).await, "canary");
+    come_to(&scene, "v4 v3 v3 v4 v3 v3", "default bbcc 10 10 0 v3/v4 WaitingConfirm", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm").await;
+    assert_eq!(confirm_app(&scene, app).await, "blue");
+    come_to(&scene, "v4 v4 v3 v4 v4 v3", "default bbcc 10 10 0 v3/v4 WaitingConfirm", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm").await;
+    assert_eq!(confirm_app(&scene, app).await, "green");
+    scene.succeeded(&second).await;
+    come_to(&scene, "v4 v4 v4 v4 v4 v4", "default bbcc 10 10 0 v4 Running", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v4 Running\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v4 Running").await;
+
     let after =
-        (version("bbcc-gz01b-canary").await, version("bbcc-gz01b-blue").await, version("nginx").await);
-    assert_eq!(before, after);
+        scene.cluster(0).get("/apis/apps/v1/namespaces/default/deployments/nginx").await.expect("nginx");
+    assert_eq!(nginx["metadata"]["generation"], after["metadata"]["generation"], "nobody changed nginx");
 }

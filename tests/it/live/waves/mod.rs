@@ -83,16 +83,20 @@ async fn stays(scene: &Scene, name: &str, expected: &[&str]) {
     assert_eq!(all_run(scene, name).await, expected);
 }
 
-/// What a look at the clusters says of the rollout of an app.
+/// What a look at the clusters says of the rollout of an app (`NAMESPACE/NAME`).
 async fn rollout(scene: &Scene, app: &str) -> Value {
-    let wanted = format!("{}/{app}", scene.name());
-    let ended = scene.run(&scene.arguments(&["rollout", "get", &wanted], &["-o", "json"])).await;
+    let ended = scene.run(&scene.arguments(&["rollout", "get", app], &["-o", "json"])).await;
     serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr))
 }
 
-/// Confirms what waits, and says through which wave.
+/// Confirms what waits of an app of the scene's namespace, and says through which wave.
 pub async fn confirm(scene: &Scene, app: &str) -> String {
+    confirm_app(scene, &format!("{}/{app}", scene.name())).await
+}
+
+/// The same of any app (`NAMESPACE/NAME`).
+pub async fn confirm_app(scene: &Scene, app: &str) -> String {
     let asked = scene
         .eventually("a person is asked", async || {
             let rollout = rollout(scene, app).await;
@@ -102,12 +106,11 @@ pub async fn confirm(scene: &Scene, app: &str) -> String {
         .await;
     let (digest, through) =
         (asked["digest"].as_str().expect("a digest"), asked["through"].as_str().expect("a wave"));
-    let namespace = scene.name();
     let text = format!(
         "apiVersion: tutti.dev/v1alpha1
 kind: Approval
 metadata: {{name: web}}
-spec: {{app: {namespace}/{app}, action: rollout, digest: {digest}, through: {through}}}
+spec: {{app: {app}, action: rollout, digest: {digest}, through: {through}}}
 "
     );
     scene.worktree.write(WORD, &text);
