@@ -11,6 +11,7 @@ use crate::model::{
     Revision, Rollout, Snapshot,
 };
 use crate::render::{Render, Renderer, Renders, UnitContent, UnitContents, unit_contents};
+use crate::report::version::of_workload;
 use crate::rollout::{CommitFacts, UnitId};
 use crate::schedule::assign;
 
@@ -135,9 +136,10 @@ impl AtCommit<'_> {
     fn head(&self, waves: Waves, declared: &Renderer<'_>) -> AppHead {
         let mut shared = Shared::default();
         let mut units = BTreeMap::new();
+        let versions = self.versions(&waves, self.fleet);
         for (cluster, (_, render)) in self.renders.iter() {
             let contents = render.as_ref().ok().map(|rendered| shared.contents(rendered));
-            let pin = self.app.pins.get(cluster).map(|pin| pin.version.as_str().into());
+            let pin = versions.get(cluster).cloned();
             for (pod_set, group) in self.groups(cluster) {
                 let content = contents.as_ref().and_then(|contents| contents.get(&pod_set)).cloned();
                 let wave = waves.wave_of(self.fleet, cluster, &group);
@@ -183,8 +185,24 @@ impl AtCommit<'_> {
                 units.insert(UnitId { cluster: cluster.clone(), pod_set }, content.digest);
             }
         }
+        let pins = self.versions(waves, fleet);
+        CommitFacts { waves: of_waves.iter().map(digest_of).collect(), units, pins }
+    }
+
+    /// The versions of pins, and of a cluster without one that comes before a pinned one: the version that its render has.
+    fn versions(&self, waves: &Waves, fleet: &Fleet) -> BTreeMap<ClusterName, Arc<str>> {
         let pins = self.app.pins.iter().map(|(cluster, pin)| (cluster.clone(), pin.version.as_str().into()));
-        CommitFacts { waves: of_waves.iter().map(digest_of).collect(), units, pins: pins.collect() }
+        let mut versions: BTreeMap<ClusterName, Arc<str>> = pins.collect();
+        let wave_of = |cluster: &ClusterName| waves.wave_of(fleet, cluster, "");
+        let Some(last) = versions.keys().map(wave_of).max() else { return versions };
+        for (cluster, (_, render)) in self.renders.iter().filter(|(cluster, _)| wave_of(cluster) < last) {
+            let objects = render.as_ref().into_iter().flat_map(|rendered| &*rendered.objects);
+            let version = { objects }.find_map(|object| of_workload(&object.body.fields()));
+            if let (Some(version), false) = (version, versions.contains_key(cluster)) {
+                versions.insert(cluster.clone(), version.into());
+            }
+        }
+        versions
     }
 
     fn is_as_declared(&self, rendered: &Rendered, declared: &Renderer<'_>) -> bool {

@@ -27,9 +27,15 @@ async fn pin_of_an_untested_version_waits_for_a_word() {
 
 // What test runs needs no word, whatever it does otherwise.
 #[tokio::test(start_paused = true)]
-#[ignore = "fault: of a ring without a pin it is not known which version it runs"]
 async fn pin_of_the_version_that_test_runs_goes_at_once() {
-    let scene = pinned().await;
+    let files = [
+        (RINGS, &*TEST_PROD.replace(", confirm: true", "")),
+        (PAY, &*component("v1")),
+        (PIN, "version: v1\n"),
+    ];
+    let mut waves = rings_of("default/pay");
+    waves.gates[0].confirm = false;
+    let scene = Scene::begin(&["c1", "c2", "c3"], &files, waves).await;
     let tested = scene.push_pay("v2", &component("v2")).await;
     scene.converged(&tested).await;
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
