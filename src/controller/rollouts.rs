@@ -55,13 +55,6 @@ impl World {
         decision.is_open |= is_unread && before.as_ref().is_none_or(|before| before.is_open);
         let wants = entry.carry_out(&mut decision, now);
         let changed = changed_clusters(before.as_ref(), &decision);
-        let said = |unit: &UnitId| before.as_ref().and_then(|before| before.units.get(unit));
-        let news: BTreeSet<ClusterName> = decision
-            .units
-            .iter()
-            .filter(|(unit, verdict)| said(unit) != Some(verdict))
-            .map(|(unit, _)| unit.cluster.clone())
-            .collect();
         let retry = entry.retry_at.filter(|at| *at > now);
         if entry.retry_at.take_if(|at| *at <= now).is_some() {
             entry.unseen.extend(entry.units.keys().cloned());

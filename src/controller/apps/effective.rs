@@ -110,9 +110,13 @@ impl AppEntry {
 
 /// The number of pods below which an object does not fall while the rollout is open.
 fn floor(unit: &UnitEntry, object: &RenderedObject, seen: &Observation) -> Option<Scale> {
-    if let Some(known) = unit.scales.get(&object.id) {
-        return Some(known.clone());
+    let replicas = seen.objects.get(&object.id).and_then(|live| live.ownership.replicas);
+    let live = replicas
+        .filter(|replicas| replicas.owner == Scaler::Applied)
+        .map(|replicas| Scale::of_replicas(replicas.count));
+    // What was rendered last may never have come to a cluster that was away.
+    match (unit.scales.get(&object.id), live) {
+        (Some(known), Some(live)) => Some(known.at_least(&live)),
+        (known, live) => known.cloned().or(live),
     }
-    let replicas = seen.objects.get(&object.id)?.ownership.replicas?;
-    (replicas.owner == Scaler::Applied).then(|| Scale::of_replicas(replicas.count))
 }
