@@ -128,24 +128,32 @@ impl Story {
         recent.any(|(_, event)| matches!(event, Event::Disturbed))
     }
 
-    /// Clusters that do not answer; then those with them that did not a moment ago.
-    pub fn down(&self, until: usize) -> [BTreeSet<&str>; 2] {
+    /// Clusters that have not answered for a while; all that do not; those with them that did not a moment ago. Which of these the
+    /// controller knows of is a matter of its pauses.
+    pub fn down(&self, until: usize) -> [BTreeSet<&str>; 3] {
         let now = self.events.get(until).map_or(Duration::ZERO, |(at, _)| *at);
-        let mut down: BTreeMap<&str, Option<Duration>> = BTreeMap::new();
+        let mut down: BTreeMap<&str, (Duration, Option<Duration>)> = BTreeMap::new();
         for (at, event) in &self.events[..until] {
             match event {
-                Event::Down(cluster) => _ = down.insert(cluster, None),
+                Event::Down(cluster) => {
+                    let since = down.get(&**cluster).filter(|(_, up)| up.is_none()).map_or(*at, |it| it.0);
+                    down.insert(cluster, (since, None));
+                }
                 Event::Up(cluster) => {
-                    down.entry(cluster).and_modify(|up| *up = up.or(Some(*at)));
+                    down.entry(cluster).and_modify(|(_, up)| *up = up.or(Some(*at)));
                 }
                 _ => {}
             }
         }
-        let those = |is_down: &dyn Fn(Option<Duration>) -> bool| {
-            let found = down.iter().filter(|(_, up)| is_down(**up));
+        let those = |is_down: &dyn Fn(Duration, Option<Duration>) -> bool| {
+            let found = down.iter().filter(|(_, (since, up))| is_down(*since, *up));
             found.map(|(cluster, _)| *cluster).collect()
         };
-        [those(&|up| up.is_none()), those(&|up| up.is_none_or(|up| now < up + NOTICED))]
+        [
+            those(&|since, up| up.is_none() && since + NOTICED < now),
+            those(&|_, up| up.is_none()),
+            those(&|_, up| up.is_none_or(|up| now < up + NOTICED)),
+        ]
     }
 }
 
