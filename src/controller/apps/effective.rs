@@ -40,8 +40,9 @@ impl AppEntry {
                 Run::Head | Run::Unknown => unit.revision.clone().unwrap_or_else(|| head.revision.clone()),
             };
             units.insert(Arc::clone(&id.pod_set), UnitRender { revision, mark: unit.mark.clone() });
+            let is_behind = self.facts.get(id).is_some_and(|facts| facts.is_behind);
             for object in of_unit {
-                let said = floor(unit, &object, seen).filter(|_| is_open);
+                let said = floor(unit, is_behind, &object, seen).filter(|_| is_open);
                 let object = match said.map(|said| object.scale().at_least(&said)) {
                     Some(scale) => object.scaled(&scale),
                     None => object,
@@ -109,14 +110,15 @@ impl AppEntry {
 }
 
 /// The number of pods below which an object does not fall while the rollout is open.
-fn floor(unit: &UnitEntry, object: &RenderedObject, seen: &Observation) -> Option<Scale> {
+fn floor(unit: &UnitEntry, is_behind: bool, object: &RenderedObject, seen: &Observation) -> Option<Scale> {
     let replicas = seen.objects.get(&object.id).and_then(|live| live.ownership.replicas);
     let live = replicas
         .filter(|replicas| replicas.owner == Scaler::Applied)
         .map(|replicas| Scale::of_replicas(replicas.count));
-    // What was rendered last may never have come to a cluster that was away.
     match (unit.scales.get(&object.id), live) {
-        (Some(known), Some(live)) => Some(known.at_least(&live)),
+        // What was rendered last may never have come to a cluster that was away. Numbers of a unit that is not behind fall at the end
+        // of the rollout: what is on its way there opens it no more.
+        (Some(known), Some(live)) if is_behind => Some(known.at_least(&live)),
         (known, live) => known.cloned().or(live),
     }
 }
