@@ -68,7 +68,7 @@ impl AppEntry {
         let is_kept_out = !live.is_any_ours
             && seen.target.settings.taint.is_some()
             && seen.target.head.as_ref().is_ok_and(|head| !seen.cluster.holds_any_of(head));
-        let condition = if is_kept_out { Condition::Done } else { condition(id, &at_head, seen) };
+        let condition = if is_kept_out { Condition::Done } else { condition(id, &at_head, &run, seen) };
         let is_behind = !is_kept_out && (at_head.content.is_none() || live.is_behind);
         let counts = reach == Reach::Ready && !self.app.paused;
         let Some(unit) = self.units.get_mut(id) else { return false };
@@ -358,7 +358,7 @@ fn is_not_due(plan: Option<&Plan>, object: &ObjectId) -> bool {
 }
 
 /// How a unit does with what it has.
-fn condition(id: &UnitId, at_head: &HeadUnit, seen: Seen<'_>) -> Condition {
+fn condition(id: &UnitId, at_head: &HeadUnit, run: &Run, seen: Seen<'_>) -> Condition {
     let Seen { target, cluster, .. } = seen;
     if at_head.content.is_none() {
         let mistake = target.head.as_ref().err().and_then(|mistakes| mistakes.first());
@@ -367,7 +367,9 @@ fn condition(id: &UnitId, at_head: &HeadUnit, seen: Seen<'_>) -> Condition {
         );
     }
     let Ok(rendered) = &target.render else { return Condition::Progressing("not rendered yet".into()) };
-    if target.plan.is_none() && target.failure.is_none() {
+    // What was there before this process is judged as it is: nothing of ours is on its way to it.
+    let is_found = matches!(run, Run::Held(held) if held.is_found);
+    if target.plan.is_none() && target.failure.is_none() && !is_found {
         return Condition::Progressing("applying".into());
     }
     if let Some(failure) = &target.failure {
