@@ -1,6 +1,7 @@
 //! The way back: what takes a version away again.
 
 use super::scene::{PAY, Sets, WORD, a_while, component, fleet_r, fleet_s, unit};
+use crate::support::live::text;
 
 // Row 2.
 #[tokio::test(start_paused = true)]
@@ -65,5 +66,28 @@ async fn previous_version_comes_back_at_once_everywhere() {
         scene.converged(&revision).await;
         assert_eq!(scene.versions().await, [version; 3]);
     }
+    scene.ends_at_head();
+}
+
+// A process that starts with a change of a wave that is open knows what there was before it.
+#[tokio::test(start_paused = true)]
+async fn change_that_comes_with_a_restart_keeps_the_version_before() {
+    let mut scene = fleet_r().await;
+    let first = scene.head();
+    for version in ["v2", "v3", "v4"] {
+        scene.kill().await;
+        scene.commit(version, &[(PAY, Some(&component(version)))]);
+        scene.start().await;
+        scene.until_asked("prod").await;
+        assert_eq!(scene.versions().await, [version, "v1", "v1"]);
+        let test = scene.deployment("c1", "pay").await;
+        let previous = text(&test, "/metadata/annotations/tutti.dev~1previous");
+        assert!(!previous.is_empty(), "{version}: {test:#}");
+        if version == "v2" {
+            assert!(previous.contains(&first.to_string()), "{previous}");
+        }
+    }
+    scene.confirm("prod").await;
+    scene.until_over().await;
     scene.ends_at_head();
 }
