@@ -57,6 +57,13 @@ pub struct Wish {
     pub worktree: bool,
 }
 
+impl Wish {
+    /// Looks on, and writes nothing.
+    pub const fn look(until: Until) -> Self {
+        Self { until, mode: Some(Mode::Observe), foresee: false, serve: None, worktree: false }
+    }
+}
+
 /// Where to listen.
 #[derive(Clone, Debug)]
 pub struct Doors {
@@ -197,7 +204,7 @@ pub async fn look_for(
     worktree: bool,
     foresee: bool,
 ) -> anyhow::Result<(Ending, Arc<Overview>)> {
-    let wish = Wish { until, mode: Some(Mode::Observe), foresee, serve: None, worktree };
+    let wish = Wish { foresee, worktree, ..Wish::look(until) };
     let session = Session::start(process, wish).await?;
     let (ways, stop, mut read) = (process.ways.clone(), session.stop.clone(), session.overview.clone());
     let slip = tokio::spawn(async move {

@@ -235,7 +235,7 @@ pub fn approvals_of(
         let at = snapshot.history.newest(file).or_else(|| snapshot.history.commits.is_empty().then_some(0));
         Some(Approved { digest: approval.digest, through, at })
     };
-    fleet.rollout_approvals.iter().filter(|approval| approval.app == *app).filter_map(approved).collect()
+    fleet.rollout_approvals.get(app).into_iter().flatten().filter_map(approved).collect()
 }
 
 /// The clusters on which a unit gets another render.

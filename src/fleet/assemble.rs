@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::checks::{CHECKS, Facts, comes_of_kustomize};
 use super::{Broken, Fleet, health_rules, pins, projects, registry, routes};
 use crate::manifest::Manifests;
-use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
+use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, RolloutApproval, Scope, Snapshot};
 
 /// Puts the manifests together, runs every check, and takes out the apps with errors.
 pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
@@ -45,6 +45,10 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
         pins::attach(app, &of_folders, &ring_of);
     }
     let (apps, broken) = part(manifests.apps, &diagnostics);
+    let mut rollout_approvals: BTreeMap<AppId, Vec<RolloutApproval>> = BTreeMap::new();
+    for approval in manifests.rollout_approvals {
+        rollout_approvals.entry(approval.app.clone()).or_default().push(approval);
+    }
     Fleet {
         instance: manifests.instance.unwrap_or_default(),
         clusters,
@@ -53,7 +57,7 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
         apps,
         broken,
         approvals: manifests.approvals,
-        rollout_approvals: manifests.rollout_approvals,
+        rollout_approvals,
         health: Arc::new(health),
         diagnostics,
         ring_of,

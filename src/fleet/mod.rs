@@ -78,7 +78,8 @@ pub struct Fleet {
     pub broken: BTreeMap<AppId, Broken>,
     /// Of objects that are no longer rendered.
     pub approvals: Vec<Approval>,
-    pub rollout_approvals: Vec<RolloutApproval>,
+    /// By the app whose waves they open.
+    pub rollout_approvals: BTreeMap<AppId, Vec<RolloutApproval>>,
     /// How the health of objects is judged.
     pub health: Arc<health::Rules>,
     /// Of reading and of the checks here, by place.
@@ -204,7 +205,7 @@ impl Fleet {
             apps: BTreeMap::from([(app.id.clone(), app)]),
             broken: BTreeMap::new(),
             approvals: Vec::new(),
-            rollout_approvals: Vec::new(),
+            rollout_approvals: BTreeMap::new(),
             health: Arc::clone(&self.health),
             diagnostics: Vec::new(),
             projects: BTreeMap::new(),

@@ -282,6 +282,11 @@ pub struct Overview {
 }
 
 impl Overview {
+    /// What the revision wants was rendered, and every cluster was read.
+    pub fn is_known(&self) -> bool {
+        self.is_rendered && self.clusters.iter().all(|cluster| cluster.observed)
+    }
+
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }

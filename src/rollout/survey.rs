@@ -101,16 +101,16 @@ impl<'a> Survey<'a> {
     fn note(&mut self, input: &Input<'_>, id: &'a UnitId, facts: &UnitFacts) {
         self.is_other_there |= matches!(facts.basis, Basis::Other(_) | Basis::Half);
         match facts.reach {
-            Reach::Unread => self.unread = self.unread.or(Some(id)),
+            Reach::Unread => {
+                self.unread = self.unread.or(Some(id));
+                return;
+            }
             Reach::LeftOut(_) => {
                 self.left_out = self.left_out.or(Some(id));
                 return;
             }
             Reach::Ready if facts.basis == Basis::Loading => self.unread = self.unread.or(Some(id)),
             Reach::Ready => {}
-        }
-        if facts.reach == Reach::Unread {
-            return;
         }
         // What has begun and lacks an object is put back; that alone opens nothing.
         if facts.is_behind && !facts.has_begun() {

@@ -4,6 +4,7 @@ mod rollout;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -17,6 +18,7 @@ use super::{files, session};
 use crate::controller::{Ending, Until};
 use crate::manifest;
 use crate::model::Approval;
+use crate::report::Overview;
 use crate::report::words::count;
 
 #[derive(Args, Debug)]
@@ -27,6 +29,13 @@ pub struct ApproveArgs {
     /// The digest that the plan, the status or `tutti get` showed; its beginning is enough
     #[arg(value_parser = beginning, required = true)]
     digest: Option<String>,
+    #[command(flatten)]
+    file: FileArgs,
+}
+
+/// What is looked at before a file is written, and what becomes of that.
+#[derive(Args, Debug)]
+struct FileArgs {
     #[command(flatten)]
     process: ProcessArgs,
     /// Commit the file, and only it
@@ -48,14 +57,7 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
         return rollout::run(*args).await;
     }
     let digest = args.digest.unwrap_or_default();
-    let process = args.process.resolve(Some(".")).await?;
-    let root = checkout(&process)?;
-    // An approval is void when it is for something else than what is there now: so look now.
-    let until = Until::Planned { timeout: args.timeout };
-    let (ending, overview) = session::look(&process, until, false).await?;
-    if matches!(ending, Ending::Stopped) {
-        return Ok(Exit::Interrupted);
-    }
+    let Some((root, overview)) = args.file.look().await? else { return Ok(Exit::Interrupted) };
     let fits = |approval: &&Approval| approval.digest().to_string().starts_with(&digest);
     let approvals = || overview.approvals_wanted.iter().chain(&overview.approvals_early);
     let fitting: Vec<&Approval> = approvals().filter(fits).collect();
@@ -78,7 +80,7 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
     };
     let path = write(&root, approval)?;
     say!("{}: approves {} of {}", path.display(), count(approval.objects.len(), "delete"), approval.app);
-    if args.commit {
+    if args.file.commit {
         let message = format!("Approve {} of {}", count(approval.objects.len(), "delete"), approval.app);
         commit(&root, &path, &message)?;
         say!("committed; push it to let them run");
@@ -86,6 +88,17 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
         say!("commit and push it to let them run");
     }
     Ok(Exit::Ok)
+}
+
+impl FileArgs {
+    /// The folder of the manifests, and what is there now: an approval for something else is void. `None`: a signal ended it.
+    async fn look(&self) -> anyhow::Result<Option<(PathBuf, Arc<Overview>)>> {
+        let process = self.process.resolve(Some(".")).await?;
+        let root = checkout(&process)?;
+        let until = Until::Planned { timeout: self.timeout };
+        let (ending, overview) = session::look(&process, until, false).await?;
+        Ok((!matches!(ending, Ending::Stopped)).then_some((root, overview)))
+    }
 }
 
 /// The folder of the manifests, where files can be written.

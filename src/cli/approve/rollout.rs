@@ -1,18 +1,13 @@
 //! `tutti approve rollout APP`: a person lets the next waves open.
 
-use std::time::Duration;
-
 use anyhow::bail;
 use clap::Args;
 
 use super::super::exit::Exit;
+use super::super::files;
 use super::super::output::{say, tell};
-use super::super::process::ProcessArgs;
 use super::super::rollout::rollout_named;
-use super::super::timeout::timeout;
-use super::super::{files, session};
-use super::{checkout, commit};
-use crate::controller::{Ending, Until};
+use super::{FileArgs, commit};
 use crate::manifest;
 use crate::manifest::read::nearest;
 use crate::model::{RolloutAction, RolloutApproval};
@@ -29,24 +24,11 @@ pub struct RolloutArgs {
     #[arg(long)]
     retry: bool,
     #[command(flatten)]
-    process: ProcessArgs,
-    /// Commit the file, and only it
-    #[arg(long)]
-    commit: bool,
-    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
-    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
-    timeout: Duration,
+    file: FileArgs,
 }
 
 pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
-    let process = args.process.resolve(Some(".")).await?;
-    let root = checkout(&process)?;
-    // The version at the head is approved, and what waits is known only now.
-    let until = Until::Planned { timeout: args.timeout };
-    let (ending, overview) = session::look(&process, until, false).await?;
-    if matches!(ending, Ending::Stopped) {
-        return Ok(Exit::Interrupted);
-    }
+    let Some((root, overview)) = args.file.look().await? else { return Ok(Exit::Interrupted) };
     let rollout = rollout_named(&overview, &args.app)?;
     for name in &rollout.approvals_unused {
         tell!(
@@ -69,7 +51,7 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
         RolloutAction::Retry => format!("another try of {}", rollout.app),
     };
     say!("{}: approves {what}, version {}", path.display(), approval.digest.short());
-    if args.commit {
+    if args.file.commit {
         commit(&root, &path, &format!("Approve {what}"))?;
         say!("committed; push it to go on");
     } else {

@@ -13,7 +13,7 @@ use super::super::process::Process;
 use super::super::session::{self, Session, Unreadable, Wish};
 use super::write_approvals;
 use crate::controller::{Ending, Until};
-use crate::model::{AppId, ClusterName, Mode, PodCount};
+use crate::model::{AppId, ClusterName, PodCount};
 use crate::report::{Overview, Phase, PodSetReport, RolloutReport, TargetReport, UnitReport, version};
 use crate::rollout::Hold;
 
@@ -101,20 +101,13 @@ pub async fn once(process: &Process, shown: Shown, timeout: Duration) -> anyhow:
 
 /// Shows them again whenever they look otherwise, until a signal.
 pub async fn watch(process: &Process, shown: Shown) -> anyhow::Result<Exit> {
-    let wish = Wish {
-        until: Until::Stopped,
-        mode: Some(Mode::Observe),
-        foresee: false,
-        serve: None,
-        worktree: false,
-    };
-    let session = Session::start(process, wish).await?;
+    let session = Session::start(process, Wish::look(Until::Stopped)).await?;
     let mut seen = session.overview.clone();
     let showing = tokio::spawn(async move {
         let mut before = String::new();
         while seen.changed().await.is_ok() {
             let now = Arc::clone(&seen.borrow_and_update());
-            if !now.is_rendered || !now.clusters.iter().all(|cluster| cluster.observed) {
+            if !now.is_known() {
                 continue;
             }
             // Ages change all the time.

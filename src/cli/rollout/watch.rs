@@ -15,7 +15,6 @@ use super::super::timeout::timeout;
 use super::super::width::say_wrapped;
 use super::{rollout_named, shown};
 use crate::controller::{Ending, Until};
-use crate::model::Mode;
 use crate::report::{Overview, RolloutReport};
 use crate::rollout::{Confirmation, Hold, WaveState};
 
@@ -38,14 +37,7 @@ enum End {
 
 pub async fn run(args: WatchArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let wish = Wish {
-        until: Until::Stopped,
-        mode: Some(Mode::Observe),
-        foresee: false,
-        serve: None,
-        worktree: false,
-    };
-    let session = Session::start(&process, wish).await?;
+    let session = Session::start(&process, Wish::look(Until::Stopped)).await?;
     let (seen, stop, name) = (session.overview.clone(), session.stop.clone(), args.app.clone());
     let following = tokio::spawn(async move {
         let followed = match args.timeout {
@@ -88,7 +80,7 @@ async fn follow(mut seen: watch::Receiver<Arc<Overview>>, name: &str) -> anyhow:
     let mut before = Seen::default();
     while seen.changed().await.is_ok() {
         let now = Arc::clone(&seen.borrow_and_update());
-        if !is_known(&now) {
+        if !now.is_known() {
             continue;
         }
         let rollout = rollout_named(&now, name)?;
@@ -115,10 +107,6 @@ async fn follow(mut seen: watch::Receiver<Arc<Overview>>, name: &str) -> anyhow:
 }
 
 /// Before every cluster was read, a rollout looks as if it had just begun.
-fn is_known(now: &Overview) -> bool {
-    now.is_rendered && now.clusters.iter().all(|cluster| cluster.observed)
-}
-
 fn end(overview: &Overview, rollout: &RolloutReport) -> Option<End> {
     if !rollout.is_open {
         return Some(End::Done);

@@ -1,11 +1,11 @@
 //! The render that a held unit keeps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{AppEntry, AppHead, AtCommit, HeadUnit, Held, PastCommit, Run, UnitEntry};
+use super::{AppEntry, AppHead, AtCommit, HeadUnit, Held, PastCommit, Run, Seen, UnitEntry};
 use crate::fleet::{Fleet, Waves};
 use crate::manifest;
 use crate::model::{App, AppId, Capabilities, ClusterName, Digest, Rendered, RenderedObject, Revision};
@@ -27,9 +27,20 @@ pub struct PastApp {
 
 impl PastApp {
     /// The cluster is not what it was rendered for.
-    pub fn is_outdated(&self, cluster: &ClusterName, now: Option<&Arc<Capabilities>>) -> bool {
+    fn is_outdated(&self, cluster: &ClusterName, now: Option<&Arc<Capabilities>>) -> bool {
         let Some(now) = now else { return false };
         self.discovered.get(cluster).is_none_or(|then| !Arc::ptr_eq(then, now) && then != now)
+    }
+}
+
+impl PastCommit {
+    /// It is read again for a unit.
+    pub fn is_outdated(&self, id: &UnitId, seen: Seen<'_>) -> bool {
+        match self {
+            Self::Loading => false,
+            Self::Known(past) => past.is_outdated(&id.cluster, seen.cluster.facts.as_ref()),
+            Self::Unknown { until } => *until <= seen.now,
+        }
     }
 }
 
@@ -73,15 +84,10 @@ impl AppEntry {
 
     /// Only commits that units name are needed again.
     fn forget_commits(&mut self) {
-        let (units, facts) = (&self.units, &self.facts);
-        self.commits.retain(|revision, _| {
-            let mut runs = facts.values().filter_map(|facts| facts.revision.as_ref());
-            runs.any(|it| it == revision)
-                || units.values().any(|unit| {
-                    let previous = unit.mark.previous.as_ref().map(|it| &it.revision);
-                    previous == Some(revision)
-                })
-        });
+        let runs = self.facts.values().filter_map(|facts| facts.revision.as_ref());
+        let previous = self.units.values().filter_map(|unit| Some(&unit.mark.previous.as_ref()?.revision));
+        let named: BTreeSet<&Revision> = runs.chain(previous).collect();
+        self.commits.retain(|revision, _| named.contains(revision));
     }
 
     pub fn past(&self, revision: &Revision) -> Option<&Arc<PastApp>> {

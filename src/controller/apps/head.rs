@@ -51,9 +51,7 @@ type Plain = (Arc<BTreeMap<ClusterName, Render>>, Waves, Rollout);
 
 impl AppHead {
     pub fn units_on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&UnitId, &HeadUnit)> {
-        let first = UnitId { cluster: cluster.clone(), pod_set: Arc::default() };
-        let cluster = cluster.clone();
-        self.units.range(first..).take_while(move |(id, _)| id.cluster == cluster)
+        super::units_on(&self.units, cluster)
     }
 
     /// The unit that the head gives an object to.

@@ -330,8 +330,7 @@ impl AppEntry {
 
     /// The units on a cluster.
     pub fn units_on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&UnitId, &UnitEntry)> {
-        let cluster = cluster.clone();
-        self.units.range(first_on(&cluster)..).take_while(move |(id, _)| id.cluster == cluster)
+        units_on(&self.units, cluster)
     }
 
     /// The older the commit, the larger. One that is not known is older than all.
@@ -378,7 +377,11 @@ fn head_digest(unit: &HeadUnit) -> Digest {
     unit.content.as_ref().map_or_else(|| Digest::of(b""), |content| content.digest)
 }
 
-/// Before all units on a cluster.
-fn first_on(cluster: &ClusterName) -> UnitId {
-    UnitId { cluster: cluster.clone(), pod_set: Arc::default() }
+/// Those on a cluster.
+fn units_on<'u, T>(
+    units: &'u BTreeMap<UnitId, T>,
+    cluster: &ClusterName,
+) -> impl Iterator<Item = (&'u UnitId, &'u T)> + use<'u, T> {
+    let (first, cluster) = (UnitId { cluster: cluster.clone(), pod_set: Arc::default() }, cluster.clone());
+    units.range(first..).take_while(move |(id, _)| id.cluster == cluster)
 }

@@ -181,14 +181,10 @@ impl AppEntry {
 
     /// A unit as a commit has it, as the cluster is now.
     fn at(&self, id: &UnitId, revision: &Revision, seen: Seen<'_>) -> Result<Held, Found> {
-        match self.commits.get(revision) {
+        match self.commits.get(revision).filter(|commit| !commit.is_outdated(id, seen)) {
             None | Some(PastCommit::Loading) => Err(Found::Read(revision.clone())),
-            Some(PastCommit::Unknown { until }) if *until <= seen.now => Err(Found::Read(revision.clone())),
             Some(PastCommit::Unknown { .. }) => {
                 Err(Found::Lost(format!("commit {} cannot be read or rendered", revision.short()).into()))
-            }
-            Some(PastCommit::Known(past)) if past.is_outdated(&id.cluster, seen.cluster.facts.as_ref()) => {
-                Err(Found::Read(revision.clone()))
             }
             Some(PastCommit::Known(_)) => self.held_at(id, revision).ok_or_else(|| {
                 Found::Lost(format!("commit {} does not have it here", revision.short()).into())
@@ -198,12 +194,7 @@ impl AppEntry {
 
     /// It is read again.
     fn forget_outdated(&mut self, revision: &Revision, id: &UnitId, seen: Seen<'_>) {
-        let is_outdated = match self.commits.get(revision) {
-            Some(PastCommit::Known(past)) => past.is_outdated(&id.cluster, seen.cluster.facts.as_ref()),
-            Some(PastCommit::Unknown { until }) => *until <= seen.now,
-            None | Some(PastCommit::Loading) => false,
-        };
-        if is_outdated {
+        if self.commits.get(revision).is_some_and(|commit| commit.is_outdated(id, seen)) {
             self.commits.remove(revision);
         }
     }

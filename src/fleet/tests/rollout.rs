@@ -191,7 +191,7 @@ fn rings_are_waves_of_plain_apps() {
     let web = component("web", "");
     let mut files = vec![("rings.yaml", rings.as_str()), ("web.yaml", &web), ("go.yaml", &approval)];
     check(&files, &[]);
-    assert_eq!(fleet(&files).rollout_approvals.len(), 1);
+    assert_eq!(fleet(&files).rollout_approvals.values().flatten().count(), 1);
     let together = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {defaults: {rollout: together}}\n";
     files.push(("tutti.yaml", together));
     check(&files, &[("E2108", "has no waves")]);

@@ -63,7 +63,7 @@ impl Commit {
             let all: Vec<String> = digests.iter().map(Digest::to_string).collect();
             apps.entry(app).or_default().digest = Digest::of_json(&json!(all)).to_string();
         }
-        let words = fleet.rollout_approvals.iter().map(|approval| Word {
+        let words = fleet.rollout_approvals.values().flatten().map(|approval| Word {
             app: approval.app.to_string(),
             digest: approval.digest.to_string(),
             through: match &approval.action {
