@@ -334,7 +334,7 @@ impl AppEntry {
         if !is_empty && previous.is_none_or(|previous| previous.content != held.content.digest) {
             return Err(Missing::Gone(format!("commit {} renders something else by now", revision.short())));
         }
-        let refusal = self.refusal.as_ref().filter(|_| matches!(unit.run, Run::Head));
+        let refusal = self.refusal.as_ref().filter(|_| matches!(unit.run, Run::Head { .. }));
         let refused = refusal.map(|it| Refused { digest: it.digest, head: it.head.clone() });
         let mark = UnitMark { since: Some(unit.begins(now)), previous: previous.cloned(), refused };
         if let Some(unit) = self.units.get_mut(id) {
@@ -350,7 +350,7 @@ impl AppEntry {
     fn without(&self, id: &UnitId, because: String) -> (Choice, Option<Hold>) {
         let because = because.into();
         match self.units.get(id).map(|unit| &unit.run) {
-            Some(Run::Head) => (Choice::Head, Some(Hold::RevertFailed { because })),
+            Some(Run::Head { .. }) => (Choice::Head, Some(Hold::RevertFailed { because })),
             Some(Run::Half(_)) => (Choice::Frozen, Some(Hold::Frozen { because, waits: None })),
             _ => (Choice::Nothing, None),
         }
@@ -373,7 +373,7 @@ impl UnitEntry {
     /// It has the head's render from now on.
     /// Whether it had not before.
     fn take_head(&mut self, facts: &UnitFacts, now: Timestamp) -> bool {
-        if matches!(self.run, Run::Head) {
+        if matches!(self.run, Run::Head { .. }) {
             return false;
         }
         self.revision = if facts.is_behind { None } else { facts.revision.clone() };
@@ -388,7 +388,7 @@ impl UnitEntry {
             self.mark = UnitMark { since: Some(self.begins(now)), previous: ran, refused: None };
             self.timers.reset();
         }
-        self.run = Run::Head;
+        self.run = Run::Head { was_whole: !facts.is_behind };
         true
     }
 }

@@ -4,7 +4,7 @@
 //! it changed last. The head always has a status in every context, so that a context that a branch
 //! protection asks for is never missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ClusterReport, DeletionReport, Overview, Phase, TargetReport, words};
 use crate::forge::{CommitStatus, State, shortened};
@@ -166,7 +166,7 @@ impl<'a> Told<'a> {
         let worst = self.targets.iter().copied().rev().max_by_key(|target| target.phase);
         match worst {
             Some(worst) if worst.phase.is_failure() => (State::Failure, words::failed(healthy, total, worst)),
-            _ if !self.waiting.is_empty() => (State::Pending, self.waiting()),
+            _ if !self.digests().is_empty() => (State::Pending, self.waiting()),
             Some(worst) if worst.phase == Phase::OutOfSync && self.overview.mode == Mode::Observe => {
                 let steps = self
                     .targets
@@ -179,6 +179,8 @@ impl<'a> Told<'a> {
             Some(worst) if !worst.phase.is_done() => {
                 (State::Pending, words::under_way(healthy, total, worst))
             }
+            // Nobody has to act on these: what the apps wait for comes first.
+            _ if !self.waiting.is_empty() => (State::Pending, self.waiting()),
             _ if !self.deletes.is_empty() && self.overview.mode == Mode::Enforce => {
                 (State::Pending, words::deletes_pending(self.deletes.len()))
             }
@@ -203,12 +205,14 @@ impl<'a> Told<'a> {
     }
 
     fn waiting(&self) -> String {
-        let mut digests: Vec<&str> = self.waiting.iter().filter_map(|it| it.approval.as_deref()).collect();
-        digests.sort_unstable();
-        digests.dedup();
+        let digests = self.digests();
         match (digests.is_empty(), self.waiting.first()) {
             (true, Some(first)) => words::deletes_held(self.waiting.len(), &first.reason),
             _ => words::deletes_wait(self.waiting.len(), &digests),
         }
+    }
+    /// What a person has to approve, each once.
+    fn digests(&self) -> BTreeSet<&'a str> {
+        self.waiting.iter().filter_map(|it| it.approval.as_deref()).collect()
     }
 }

@@ -1,5 +1,7 @@
 //! Everything that commit statuses say. Present tense, numbers first, cause last.
 
+use std::collections::BTreeSet;
+
 use super::TargetReport;
 use crate::forge::LONGEST_DESCRIPTION;
 use crate::model::{ClusterName, Diagnostic, Revision};
@@ -53,7 +55,8 @@ pub fn deletes_held(objects: usize, reason: &str) -> String {
     format!("{} wait: {reason}", count(objects, "delete"))
 }
 
-pub fn deletes_wait(objects: usize, digests: &[&str]) -> String {
+pub fn deletes_wait(objects: usize, digests: &BTreeSet<&str>) -> String {
+    let digests: Vec<&str> = digests.iter().copied().collect();
     format!("{} wait: tutti approve {}", count(objects, "delete"), digests.join(", "))
 }
 

@@ -151,8 +151,11 @@ fn prepare(folder: &Path, programs: &Programs) -> Result<String, Error> {
     let token = ["admin", "user", "generate-access-token", "--username", USER, "--token-name", "live"];
     let token = [&token[..], &["--scopes", "all", "--raw"]].concat();
     let output = gitea("gitea admin user generate-access-token", folder, programs, &token).run()?;
-    // Warnings precede it.
-    Ok(output.lines().last().unwrap_or_default().trim().to_owned())
+    let is_token = |line: &&str| line.len() == 40 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // Warnings stand around it.
+    let token = output.lines().map(str::trim).find(is_token).map(str::to_owned);
+    let command = "gitea admin user generate-access-token".to_owned();
+    token.ok_or_else(|| Error::Command { command, output: format!("no token in {output:?}") })
 }
 
 fn gitea(name: &str, folder: &Path, programs: &Programs, arguments: &[&str]) -> Process {

@@ -11,7 +11,7 @@ use crate::manifest;
 use crate::model::{App, AppId, Capabilities, ClusterName, Digest, Rendered, RenderedObject, Revision};
 use crate::reconcile::History;
 use crate::render::{Defined, Discovered, Memory, Render, Renderer, UnitContent, is_content, is_run};
-use crate::rollout::{Approved, CommitFacts, UnitFacts, UnitId};
+use crate::rollout::{Approved, CommitFacts, UnitId};
 
 /// An app at an earlier commit.
 #[derive(Debug)]
@@ -70,8 +70,12 @@ impl AppEntry {
         for (id, unit) in &head.units {
             let mut entry = before.remove(id).unwrap_or_default();
             let is_same = old.units.get(id).is_some_and(|known| digest(known) == digest(unit));
-            if matches!(entry.run, Run::Head) && !is_same {
-                entry.keep(head, id, render(&id.cluster), self.facts.get(id));
+            if let Run::Head { was_whole } = entry.run
+                && !is_same
+            {
+                let facts = self.facts.get(id);
+                let is_whole = was_whole || facts.is_none_or(|facts| !facts.is_behind);
+                entry.keep(head, id, render(&id.cluster), is_whole);
             }
             self.units.insert(id.clone(), entry);
         }
@@ -117,14 +121,7 @@ fn digest(unit: &HeadUnit) -> Option<Digest> {
 
 impl UnitEntry {
     /// What the unit has from now on is what its target has now.
-    fn keep(
-        &mut self,
-        head: &AppHead,
-        id: &UnitId,
-        render: Option<Arc<Rendered>>,
-        facts: Option<&UnitFacts>,
-    ) {
-        let is_whole = facts.is_none_or(|facts| !facts.is_behind);
+    fn keep(&mut self, head: &AppHead, id: &UnitId, render: Option<Arc<Rendered>>, is_whole: bool) {
         let held = render.and_then(|rendered| {
             let content = content_of(&rendered, head, id);
             let revision = rendered.revision_of(&id.pod_set).clone();

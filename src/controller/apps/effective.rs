@@ -37,7 +37,9 @@ impl AppEntry {
             let revision = match &unit.run {
                 Run::Held(held) | Run::Half(held) => held.revision.clone(),
                 // The commit that its content came with: what is written again is no newer for that.
-                Run::Head | Run::Unknown => unit.revision.clone().unwrap_or_else(|| head.revision.clone()),
+                Run::Head { .. } | Run::Unknown => {
+                    unit.revision.clone().unwrap_or_else(|| head.revision.clone())
+                }
             };
             units.insert(Arc::clone(&id.pod_set), UnitRender { revision, mark: unit.mark.clone() });
             let is_behind = self.facts.get(id).is_some_and(|facts| facts.is_behind);
@@ -84,7 +86,7 @@ impl AppEntry {
             // It is looked at as what it may become.
             (None | Some(Choice::Undecided), _) => of_head().cloned().collect(),
             (Some(Choice::Frozen | Choice::Nothing), _) => Vec::new(),
-            (_, Run::Head | Run::Unknown) => of_head().cloned().collect(),
+            (_, Run::Head { .. } | Run::Unknown) => of_head().cloned().collect(),
             (_, Run::Held(held) | Run::Half(held)) => self.held(id, held, head, seen),
         }
     }

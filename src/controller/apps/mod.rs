@@ -134,8 +134,8 @@ impl Default for UnitEntry {
 pub enum Run {
     /// To be found out from its objects.
     Unknown,
-    /// The head's.
-    Head,
+    /// The head's. `was_whole`: all of it was there once. What is missing since, somebody took away.
+    Head { was_whole: bool },
     /// That of an earlier commit.
     Held(Held),
     /// That of an earlier head, which did not come to be there whole before another head came.

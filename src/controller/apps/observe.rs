@@ -50,7 +50,10 @@ impl AppEntry {
             Reach::Unread | Reach::LeftOut(_) => Found::Run(unit.run.clone()),
         };
         let (run, basis, revision) = match found {
-            Found::Run(Run::Head) => (Run::Head, Basis::Head, live.revision.clone()),
+            Found::Run(Run::Head { was_whole }) => {
+                let was_whole = was_whole || !live.is_behind;
+                (Run::Head { was_whole }, Basis::Head, live.revision.clone())
+            }
             Found::Run(Run::Held(held)) => {
                 let (content, revision) = (held.content.digest, held.revision.clone());
                 (Run::Held(held), Basis::Other(content), Some(revision))
@@ -72,7 +75,7 @@ impl AppEntry {
         let is_behind = !is_kept_out && (at_head.content.is_none() || live.is_behind);
         let counts = reach == Reach::Ready && !self.app.paused;
         let Some(unit) = self.units.get_mut(id) else { return false };
-        if !matches!(unit.run, Run::Head) && matches!(run, Run::Head) {
+        if !matches!(unit.run, Run::Head { .. }) && matches!(run, Run::Head { .. }) {
             unit.revision.clone_from(&live.revision);
         }
         unit.run = run;
@@ -112,8 +115,8 @@ impl AppEntry {
     ) -> Found {
         match &unit.run {
             // The head came back to what it has.
-            Run::Held(_) if !live.is_behind => Found::Run(Run::Head),
-            run @ (Run::Head | Run::Held(_)) => Found::Run(run.clone()),
+            Run::Held(_) if !live.is_behind => Found::Run(Run::Head { was_whole: true }),
+            run @ (Run::Head { .. } | Run::Held(_)) => Found::Run(run.clone()),
             Run::Half(held) if live.has_all(&held.content, seen, &held.rendered) => {
                 Found::Run(Run::Held(held.clone()))
             }
@@ -138,12 +141,12 @@ impl AppEntry {
             return match live.is_any {
                 true => Found::Lost("what is there is not of this app".into()),
                 // Where the head has nothing for it, there is nothing to find.
-                false if head.objects.is_empty() => Found::Run(Run::Head),
+                false if head.objects.is_empty() => Found::Run(Run::Head { was_whole: true }),
                 false => Found::Empty,
             };
         }
         if !live.is_behind {
-            return Found::Run(Run::Head);
+            return Found::Run(Run::Head { was_whole: true });
         }
         let Some(mut revision) = live.revision.clone() else {
             return Found::Lost("its objects do not say which commit they are of".into());
@@ -162,7 +165,7 @@ impl AppEntry {
         };
         if held.content.digest == head.digest {
             // It was begun, and is not there whole yet.
-            return Found::Run(Run::Head);
+            return Found::Run(Run::Head { was_whole: false });
         }
         if live.has_nothing_but(&[&held], seen) {
             return Found::Run(Run::Held(held));
@@ -214,7 +217,7 @@ fn reach(at_head: &HeadUnit, unit: &UnitEntry, seen: Seen<'_>) -> Reach {
     let Ok(head) = &seen.target.head else { return Reach::Ready };
     let baseline = match &unit.run {
         Run::Held(held) | Run::Half(held) => Some(&held.rendered),
-        Run::Head | Run::Unknown => None,
+        Run::Head { .. } | Run::Unknown => None,
     };
     let objects = baseline.into_iter().chain([head]).flat_map(|rendered| rendered.objects.iter());
     if !cluster.has_listed(objects.map(|object| &object.kind)) || seen.target.stale || cluster.facts.is_none()
@@ -263,7 +266,7 @@ impl LiveUnit {
         };
         let baseline = match &unit.run {
             Run::Held(held) | Run::Half(held) => Some(held),
-            Run::Head | Run::Unknown => None,
+            Run::Head { .. } | Run::Unknown => None,
         };
         let observation = seen.observation();
         for (object, expected) in at_head.content.iter().flat_map(|content| &content.objects) {

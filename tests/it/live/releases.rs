@@ -17,7 +17,7 @@ fn app(values: &str) -> String {
     )
 }
 
-fn write_chart(scene: &Scene) {
+pub fn write_chart(scene: &Scene) {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/charts/release");
     for folder in ["", "templates/"] {
         for entry in fs::read_dir(root.join(folder)).expect("a folder") {

@@ -1,6 +1,7 @@
 //! Rollouts in waves on real servers: what runs where, what waits, and what the commit says.
 
 mod app_set;
+mod clusters;
 
 use serde_json::Value;
 
@@ -178,7 +179,7 @@ async fn failed_version_is_taken_back_and_does_not_begin_again() {
 
 #[tokio::test]
 async fn soak_and_scale_and_second_commit_in_mid_rollout() {
-    let Some(scene) = scene("waves-soak", ", soak: 15s").await else { return };
+    let Some(scene) = scene("waves-soak", ", soak: 20s").await else { return };
     scene.worktree.write(APP, &component(scene.name(), "1.0", "  replicas: 1\n"));
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
@@ -191,10 +192,44 @@ async fn soak_and_scale_and_second_commit_in_mid_rollout() {
     // A second commit in mid-rollout takes over where the first one is.
     scene.worktree.write(APP, &component(scene.name(), "1.2", "  replicas: 2\n"));
     let third = scene.worktree.publish("web 1.2");
-    come_to(&scene, "web", &["1.2 x2", "1.2 x2", "1.0 x2", "1.0 x2"]).await;
-    scene.told(&second, "deploy/prod", "skipped", &["superseded"]).await;
+    let commits = [&*second, &*third];
+    table_is(
+        &scene,
+        &commits,
+        &[
+            "1.2 x2, success, success",
+            "1.2 x2, success, success",
+            "1.0 x2, skipped, pending",
+            "1.0 x2, skipped, pending",
+        ],
+    )
+    .await;
+    let (_, text) = scene.status(&second, "deploy/prod").await.expect("a status");
+    assert!(text.contains("superseded"), "{text}");
     scene.succeeded(&third).await;
-    come_to(&scene, "web", &["1.2 x2", "1.2 x2", "1.2 x2", "1.2 x2"]).await;
+    let over = ["1.2 x2, success, success", "1.2 x2, skipped, success"];
+    table_is(&scene, &commits, &[over[0], over[0], over[1], over[1]]).await;
+}
+
+/// What each cluster runs, and what each commit says of the ring of that cluster.
+async fn table_is(scene: &Scene, commits: &[&str], expected: &[&str]) {
+    let row = async |cluster: usize| {
+        let mut cells = vec![runs(scene, cluster, "web").await];
+        let context = scene.contexts()[cluster / 2];
+        for commit in commits {
+            cells.push(scene.status(commit, context).await.map_or("-".to_owned(), |(state, _)| state));
+        }
+        cells.join(", ")
+    };
+    scene
+        .eventually(&format!("the clusters are as in {expected:?}"), async || {
+            let mut found = Vec::new();
+            for cluster in 0..scene.clusters().len() {
+                found.push(row(cluster).await);
+            }
+            if found == expected { Ok(()) } else { Err(format!("{found:?}")) }
+        })
+        .await;
 }
 
 #[tokio::test]

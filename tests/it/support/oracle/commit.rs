@@ -37,6 +37,8 @@ pub struct Word {
     pub digest: String,
     /// The last wave that may open; `None`: a refused version starts again.
     pub through: Option<String>,
+    /// Its file: written anew, it is another word.
+    pub text: String,
 }
 
 impl Commit {
@@ -70,6 +72,12 @@ impl Commit {
                 RolloutAction::Open { through } => Some(through.clone()),
                 RolloutAction::Retry => None,
             },
+            text: approval
+                .location
+                .as_ref()
+                .and_then(|it| snapshot.text(&it.file))
+                .unwrap_or_default()
+                .to_owned(),
         });
         let maintained = fleet.clusters.values().filter(|cluster| cluster.state == ClusterState::Maintaining);
         Self {

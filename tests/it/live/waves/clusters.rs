@@ -1,0 +1,122 @@
+//! Clusters that come or are empty while a rollout waits, and a chart whose hooks belong to its podSets.
+
+use serde_json::json;
+
+use super::super::releases::write_chart;
+use super::super::support::Scene;
+use super::{APP, come_to, component, confirm, scene};
+use crate::support::live::text;
+
+/// A cluster that is new in mid-rollout waits empty, as the commit that its wave runs does not know it; one that was
+/// rebuilt (row 14) has what its wave runs.
+#[tokio::test]
+async fn new_and_rebuilt_clusters_have_what_their_wave_runs() {
+    let Some(scene) = scene("waves-new", ", confirm: true").await else { return };
+    let last = scene.cluster(3).name().to_owned();
+    let file = format!("clusters/{last}.yaml");
+    scene.worktree.remove(&file);
+    scene.worktree.write(APP, &component(scene.name(), "1.0", ""));
+    scene.worktree.publish("first");
+    scene.start(&[]).await;
+    come_to(&scene, "web", &["1.0 x2", "1.0 x2", "1.0 x2", "-"]).await;
+    scene.worktree.write(APP, &component(scene.name(), "1.1", ""));
+    scene.worktree.publish("web 1.1");
+    come_to(&scene, "web", &["1.1 x2", "1.1 x2", "1.0 x2", "-"]).await;
+    scene.write_cluster(&last, "prod", &format!("{last}/kubeconfig.yaml"));
+    let with_it = scene.worktree.publish("another cluster");
+    scene.told(&with_it, "deploy/prod", "pending", &["wave prod waits for confirmation"]).await;
+    let held = ["1.1 x2", "1.1 x2", "1.0 x2", "-"];
+    come_to(&scene, "web", &held).await;
+
+    scene.kill();
+    let all = ["delete", "deployments,services,configmaps", "--all", "-n", scene.name()];
+    scene.cluster(2).kubectl(&all).await.expect("emptied");
+    scene.start(&[]).await;
+    come_to(&scene, "web", &held).await;
+    assert_eq!(confirm(&scene, "web").await, "prod");
+    come_to(&scene, "web", &["1.1 x2", "1.1 x2", "1.1 x2", "1.1 x2"]).await;
+}
+
+/// Row 15, with a kill and without: the sole object of a held unit is made again as it was.
+#[tokio::test]
+async fn sole_object_of_a_held_unit_is_made_again() {
+    let Some(scene) = scene("waves-sole", ", confirm: true").await else { return };
+    let lone = |version: &str| {
+        component(scene.name(), version, "")
+            .replace("runType: server", "runType: worker")
+            .replace("  port: 8080\n", "")
+    };
+    scene.worktree.write(APP, &lone("1.0"));
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    scene.worktree.write(APP, &lone("1.1"));
+    scene.worktree.publish("web 1.1");
+    let held = ["1.1 x1", "1.1 x1", "1.0 x1", "1.0 x1"];
+    come_to(&scene, "web", &held).await;
+    let delete = ["delete", "deployments", "web", "-n", scene.name()];
+    scene.cluster(2).kubectl(&delete).await.expect("deleted");
+    come_to(&scene, "web", &held).await;
+    scene.kill();
+    scene.cluster(3).kubectl(&delete).await.expect("deleted");
+    scene.start(&[]).await;
+    come_to(&scene, "web", &held).await;
+}
+
+fn with_chart(scene: &Scene, colour: &str) -> String {
+    let pod_set = |name: &str| json!({"name": name, "rawValues": {"colour": colour}});
+    json!({
+        "apiVersion": "tutti.dev/v1alpha1", "kind": "AppSet",
+        "metadata": {"name": "shop", "namespace": scene.name()},
+        "spec": {
+            "podSpec": {
+                "deployType": "Helm",
+                "chart": {"chartUrl": {"url": "charts/release", "chartVersion": "1.0.0"}},
+            },
+            "updateStrategy": {"upgradeType": "canary|blue", "needWaitingForConfirm": true},
+            "clusterTopology": {"clusters": [{
+                "name": scene.cluster(0).name(), "podSets": [pod_set("shop-canary"), pod_set("shop-blue")],
+            }]},
+        },
+    })
+    .to_string()
+}
+
+/// The Jobs of a hook: those that have ended go after a while.
+async fn jobs(scene: &Scene, hook: &str) -> Vec<String> {
+    let path = format!("/apis/batch/v1/namespaces/{}/jobs", scene.name());
+    let jobs = scene.cluster(0).get(&path).await.expect("a list");
+    let jobs = jobs["items"].as_array().expect("items").iter();
+    let mine = jobs.filter(|job| text(job, "/metadata/name").starts_with(hook));
+    mine.map(|job| text(job, "/metadata/uid")).collect()
+}
+
+async fn until_run(scene: &Scene, hook: &str, before: &[String]) {
+    scene
+        .eventually(&format!("{hook} runs"), async || {
+            let found = jobs(scene, hook).await;
+            if found.iter().any(|uid| !before.contains(uid)) { Ok(()) } else { Err(format!("{found:?}")) }
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn hooks_of_a_chart_run_when_their_pod_set_changes() {
+    let Some(scene) = Scene::new("waves-hooks", 1).await else { return };
+    write_chart(&scene);
+    scene.worktree.write(APP, &with_chart(&scene, "red"));
+    let first = scene.worktree.publish("red");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    let canary = jobs(&scene, "shop-canary-migrate").await;
+    let blue = jobs(&scene, "shop-blue-migrate").await;
+    scene.worktree.write(APP, &with_chart(&scene, "green"));
+    let second = scene.worktree.publish("green");
+    until_run(&scene, "shop-canary-migrate", &canary).await;
+    scene.told(&second, "deploy", "pending", &["wave blue waits for confirmation"]).await;
+    let held = jobs(&scene, "shop-blue-migrate").await;
+    assert!(held.iter().all(|uid| blue.contains(uid)), "{held:?} after {blue:?}");
+    assert_eq!(confirm(&scene, "shop").await, "blue");
+    until_run(&scene, "shop-blue-migrate", &blue).await;
+    scene.succeeded(&second).await;
+}
