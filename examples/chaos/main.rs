@@ -98,8 +98,7 @@ fn rollouts(seed: u64, schedules: u64, threads: usize, log: bool) -> ExitCode {
         if log || !outcome.violations.is_empty() {
             let violations: Vec<String> =
                 outcome.violations.iter().map(|words| format!("seed {seed}: {words}")).collect();
-            let lines = if log { outcome.log.join("\n") } else { String::new() };
-            println!("{}\n{lines}", violations.join("\n"));
+            println!("{}\n{}", outcome.log.join("\n"), violations.join("\n"));
         }
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         if done.is_multiple_of(PROGRESS) {

@@ -84,6 +84,12 @@ impl RenderedObject {
         fields.pointer("/metadata/annotations")?.get(name)?.as_str().map(str::to_owned)
     }
 
+    /// It makes pods, by itself or on a schedule.
+    pub fn makes_pods(&self) -> bool {
+        let templates = ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec"];
+        templates.iter().any(|pointer| self.body.field(pointer).is_some())
+    }
+
     /// Nothing of its values may be told.
     pub fn holds_secrets(&self) -> bool {
         self.sealed.is_some() || is_secret(&self.kind.kind)

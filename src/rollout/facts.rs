@@ -61,7 +61,7 @@ pub enum Basis {
     Loading,
     /// Nobody knows any more: why.
     Unknown(Arc<str>),
-    /// None of its objects is there, anybody's.
+    /// None of its objects is there, anybody's; or none that makes pods.
     Empty,
 }
 

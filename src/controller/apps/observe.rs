@@ -30,7 +30,7 @@ impl Seen<'_> {
 /// What a look at a unit found that it has.
 enum Found {
     Run(Run),
-    /// Nothing of it is there, anybody's.
+    /// Nothing of it is there, anybody's; or nothing that makes pods.
     Empty,
     /// This commit has to be read first.
     Read(Revision),
@@ -168,7 +168,8 @@ impl AppEntry {
             return Found::Run(Run::Head { was_whole: false });
         }
         if live.has_nothing_but(&[&held], seen) {
-            return Found::Run(Run::Held(held));
+            // What does not change from version to version does not say which version ran.
+            return if live.lacks_pods(&held, seen) { Found::Empty } else { Found::Run(Run::Held(held)) };
         }
         // Parts of two commits: of this one, and of the one before it.
         let mark = if live.mark.since >= unit.mark.since { &live.mark } else { &unit.mark };
@@ -320,6 +321,13 @@ impl LiveUnit {
             let ours = self.ours(object, seen);
             ours.is_some_and(|ours| content(ours, object, seen, Some(rendered)) == Some(*expected))
         })
+    }
+
+    /// Nothing is there of what makes pods in a commit.
+    fn lacks_pods(&self, held: &Held, seen: Seen<'_>) -> bool {
+        let of_unit = held.content.objects.iter().filter_map(|(id, _)| held.rendered.object(id));
+        let mut workloads = of_unit.filter(|object| object.makes_pods()).peekable();
+        workloads.peek().is_some() && workloads.all(|object| self.ours(&object.id, seen).is_none())
     }
 
     /// Each object that is there is as one of these has it.

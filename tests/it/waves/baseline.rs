@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use tutti::report::Phase;
+use tutti::report::{Overview, Phase};
 
-use super::scene::{PAY, RINGS, Scene, TEST_PROD, a_while, component, fleet_r, held, rings_of, unit};
+use super::scene::{
+    PAY, RINGS, Scene, TEST_PROD, a_while, component, component_with, fleet_r, held, rings_of, unit,
+};
 use crate::support::live;
 
 // Row 14.
@@ -98,6 +100,34 @@ async fn sole_object_is_made_again_after_a_kill() {
         scene.until_asked("prod").await;
         a_while().await;
         assert_eq!(scene.versions().await, ["v2", "v1", "v1"], "{gone:?}");
+        scene.confirm("prod").await;
+        scene.until_over().await;
+        scene.ends_at_head();
+    }
+}
+
+// The Service is the same in all versions: it does not say which of them ran.
+#[tokio::test(start_paused = true)]
+async fn workload_deleted_while_paused_is_made_again_at_its_version() {
+    for is_restarted in [false, true] {
+        let mut scene = fleet_r().await;
+        scene.push_pay("v2", &component("v2")).await;
+        scene.confirm("prod").await;
+        scene.until_over().await;
+        let paused = scene.push_pay("paused", &component_with("v2", "paused: true")).await;
+        let is_read = |now: &Overview| now.revision.as_ref() == Some(&paused);
+        scene.until("the pause is read", is_read).await;
+        live::delete(scene.cluster("c2"), "Deployment", "pay").await;
+        a_while().await;
+        assert!(live::get(scene.cluster("c2"), "Deployment", "default", "pay").await.is_none());
+        if is_restarted {
+            scene.restart().await;
+            scene.until("the pause is read", is_read).await;
+        }
+        scene.push_pay("v3", &component("v3")).await;
+        scene.until_asked("prod").await;
+        a_while().await;
+        assert_eq!(scene.versions().await, ["v3", "v2", "v2"], "{is_restarted}");
         scene.confirm("prod").await;
         scene.until_over().await;
         scene.ends_at_head();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tutti::model::{Digest, ObjectId};
 
 use super::commit::{AppAt, Commit};
-use super::story::{Applied, Content, Event, Story, Unit, Waves, Write};
+use super::story::{Applied, Content, Event, MOMENT, Story, Unit, Waves, Write};
 use super::world::{Seen, World};
 
 /// What writes of one app must not have happened.
@@ -50,6 +50,8 @@ struct Run {
     content: Content,
     /// What it had before, when it was done with it.
     previous: Option<Content>,
+    /// When it began with what it has.
+    written: Duration,
 }
 
 /// A write, seen from one head.
@@ -58,6 +60,7 @@ struct Case<'a> {
     head: &'a Commit,
     app: &'a AppAt,
     write: &'a Write,
+    at: Duration,
     down: BTreeSet<&'a str>,
     /// Something went wrong a moment ago, and nobody can know it yet.
     is_disturbed: bool,
@@ -90,7 +93,8 @@ impl Judge<'_> {
         write: &'c Write,
         down: BTreeSet<&'c str>,
     ) -> Case<'c> {
-        Case { judge: self, head, app, write, down, is_disturbed: self.story.is_disturbed(number) }
+        let (at, _) = self.story.events[number];
+        Case { judge: self, head, app, write, at, down, is_disturbed: self.story.is_disturbed(number) }
     }
 
     fn say(&mut self, at: Duration, write: &Write, why: &str) {
@@ -128,7 +132,7 @@ impl Judge<'_> {
         }
         match verdicts.pop() {
             Some(Ok(Permitted::Nothing)) => {}
-            Some(Ok(Permitted::Begins(unit, content))) => self.begin(write, &unit, content),
+            Some(Ok(Permitted::Begins(unit, content))) => self.begin(at, write, &unit, content),
             Some(Err(last)) => {
                 let why = match verdicts.into_iter().next() {
                     Some(Err(first)) => first,
@@ -140,12 +144,12 @@ impl Judge<'_> {
         }
     }
 
-    fn begin(&mut self, write: &Write, unit: &Unit, content: Content) {
+    fn begin(&mut self, at: Duration, write: &Write, unit: &Unit, content: Content) {
         let run = self.units.entry(unit.clone()).or_default();
         if !run.content.is_empty() && is_done(&write.world, &unit.cluster, &run.content) {
             run.previous = Some(std::mem::take(&mut run.content));
         }
-        run.content = content;
+        (run.content, run.written) = (content, at);
     }
 
     /// Two tasks of one target write at once.
@@ -200,6 +204,10 @@ fn unit_of<'a>(app: &'a AppAt, cluster: &str, object: &ObjectId) -> Option<&'a U
 
 fn at<'a>(world: &'a World, cluster: &str, object: &ObjectId) -> Option<&'a Seen> {
     world.get(&(cluster.to_owned(), object.clone()))
+}
+
+fn is_workload(object: &ObjectId) -> bool {
+    &*object.group == "apps"
 }
 
 fn is_whole(world: &World, cluster: &str, content: &Content) -> bool {
@@ -319,7 +327,9 @@ impl Case<'_> {
     fn of_other(&self, unit: &Unit, content: Digest, run: &Run) -> Result<Permitted, String> {
         let object = &self.write.object;
         let has = |other: &Content| other.get(object) == Some(&content);
-        let is_half = || !is_whole(self.world(), &unit.cluster, &run.content);
+        // What was written a moment ago is not known yet to be there.
+        let is_half =
+            || self.at < run.written + MOMENT || !is_whole(self.world(), &unit.cluster, &run.content);
         if let Some(previous) = run.previous.as_ref().filter(|previous| has(previous))
             && (self.judge.waves.reverts || is_half())
         {
@@ -335,12 +345,15 @@ impl Case<'_> {
         Err(format!("{unit} gets content that is neither the head's nor what it ran"))
     }
 
-    /// None of its objects is there.
+    /// None of its objects is there; or no workload, where it has one.
     fn is_empty(&self, unit: &Unit) -> bool {
         let run = self.run(unit);
-        let mut objects =
-            self.app.units.get(unit).into_iter().flat_map(Content::keys).chain(run.content.keys());
-        !objects.any(|object| at(self.world(), &unit.cluster, object).is_some())
+        let of_head = self.app.units.get(unit).into_iter().flat_map(Content::keys);
+        let objects: Vec<&ObjectId> = of_head.chain(run.content.keys()).collect();
+        let is_there = |object: &&&ObjectId| at(self.world(), &unit.cluster, object).is_some();
+        let has_workloads = objects.iter().any(|object| is_workload(object));
+        let mut there = objects.iter().filter(is_there);
+        !there.any(|object| is_workload(object) || !has_workloads)
     }
 
     /// What an empty unit may have: content of commits that held units of its wave or a later one run, or that any unit ran before.

@@ -158,7 +158,7 @@ impl Story {
 }
 
 /// From what happens until it is known.
-const MOMENT: Duration = Duration::from_secs(1);
+pub const MOMENT: Duration = Duration::from_secs(1);
 
 /// The longest pause after which an offline cluster is asked again.
 const NOTICED: Duration = Duration::from_secs(90);
