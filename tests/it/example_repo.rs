@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tutti::fleet::{Fleet, assemble};
 use tutti::model::{Diagnostic, NoCharts, Rendered, Snapshot};
-use tutti::render::render;
+use tutti::render::{render, unit_contents};
 use tutti::{manifest, schedule};
 
 fn root() -> PathBuf {
@@ -99,6 +99,51 @@ fn renders_to_the_golden_files() {
         let difference = similar::TextDiff::from_lines(&expected[name], text).unified_diff().to_string();
         assert!(difference.is_empty(), "{name} differs (UPDATE_GOLDEN=1 writes it anew):\n{difference}");
     }
+}
+
+/// What each unit is without its numbers of pods: another content is a rollout.
+fn contents() -> BTreeMap<String, String> {
+    let snapshot = snapshot();
+    let mut contents = BTreeMap::new();
+    for rendered in &all(&fleet(&snapshot), &snapshot) {
+        for (pod_set, content) in unit_contents(rendered) {
+            let pod_set = if pod_set.is_empty() { "-" } else { &*pod_set };
+            let unit = format!("{} {} {pod_set}", rendered.cluster, rendered.app);
+            contents.insert(unit, content.digest.to_string());
+        }
+    }
+    contents
+}
+
+/// Who upgrades tutti must know which of their apps begin a rollout by that alone.
+#[test]
+fn changed_templates_are_told_in_the_changelog() {
+    let path = root().join("tests/golden-release.txt");
+    let now = contents();
+    if std::env::var_os("UPDATE_RELEASE").is_some() {
+        let lines: Vec<String> = now.iter().map(|(unit, digest)| format!("{unit} {digest}\n")).collect();
+        fs::write(path, lines.concat()).unwrap();
+        return;
+    }
+    let released = fs::read_to_string(path).unwrap();
+    let released = released.lines().map(|line| line.rsplit_once(' ').unwrap());
+    let changed: Vec<&str> = released
+        .filter(|(unit, digest)| now.get(*unit).is_none_or(|now| now != digest))
+        .map(|it| it.0)
+        .collect();
+    let changelog = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let unreleased = changelog.split("\n## ").nth(1).unwrap();
+    assert!(
+        unreleased.starts_with("Unreleased\n"),
+        "the first part of CHANGELOG.md is of what is not released"
+    );
+    let told = unreleased.split("\n### ").find_map(|part| part.strip_prefix("Starts rollouts\n"));
+    assert_eq!(
+        told.is_some_and(|told| !told.trim().is_empty()),
+        !changed.is_empty(),
+        "CHANGELOG.md has a part `### Starts rollouts`, which names the templates that changed since the last release, if and \
+         only if the content of these units is another: {changed:?}. The commit of a release runs this with UPDATE_RELEASE=1"
+    );
 }
 
 #[test]
