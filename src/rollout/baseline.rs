@@ -2,7 +2,7 @@
 
 use super::history::{History, newest};
 use super::survey::{Survey, Unit};
-use super::{Basis, Choice, Commit, UnitId};
+use super::{Basis, Choice, Commit, Condition, UnitId};
 use crate::model::Revision;
 
 pub(super) struct Baselines<'a> {
@@ -10,7 +10,7 @@ pub(super) struct Baselines<'a> {
     held: Vec<Option<&'a Revision>>,
     /// For each wave: whether the head was let through to it or to a later wave.
     is_let_through: Vec<bool>,
-    /// The newest commit that any unit ran before, or still runs.
+    /// The newest commit that any unit was done with: that it ran before, or still runs.
     previous: Option<&'a Revision>,
 }
 
@@ -39,7 +39,8 @@ impl<'a> Baselines<'a> {
         }
         let ran = |unit: &Unit<'a>| {
             let previous = unit.facts.mark.previous.as_ref().map(|previous| &previous.revision);
-            [previous, runs_other(unit)].into_iter().flatten()
+            let held = runs_other(unit).filter(|_| unit.facts.condition == Condition::Done);
+            [previous, held].into_iter().flatten()
         };
         let previous = newest(history, survey.waves.iter().flat_map(|wave| &wave.units).flat_map(ran));
         Self { held, is_let_through, previous }

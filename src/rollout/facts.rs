@@ -11,6 +11,7 @@ use crate::model::{ClusterName, Digest, Revision, UnitMark};
 
 /// A unit of an app: a podSet on a cluster, or the app on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct UnitId {
     pub cluster: ClusterName,
     /// The podSet; empty where the app is one unit.

@@ -163,13 +163,17 @@ impl AppEntry {
                 _ => break held,
             }
         };
+        let has_nothing_else = live.has_nothing_but(&[&held], seen);
+        if has_nothing_else && live.lacks_pods(&held, seen) {
+            // What does not change from version to version does not say which version ran.
+            return Found::Empty;
+        }
         if held.content.digest == head.digest {
             // It was begun, and is not there whole yet.
             return Found::Run(Run::Head { was_whole: false });
         }
-        if live.has_nothing_but(&[&held], seen) {
-            // What does not change from version to version does not say which version ran.
-            return if live.lacks_pods(&held, seen) { Found::Empty } else { Found::Run(Run::Held(held)) };
+        if has_nothing_else {
+            return Found::Run(Run::Held(held));
         }
         // Parts of two commits: of this one, and of the one before it.
         let mark = if live.mark.since >= unit.mark.since { &live.mark } else { &unit.mark };

@@ -50,6 +50,8 @@ struct Run {
     content: Content,
     /// What it had before, when it was done with it.
     previous: Option<Content>,
+    /// What it had before, done with it or not.
+    before: Content,
     /// When it began with what it has.
     written: Duration,
 }
@@ -147,9 +149,10 @@ impl Judge<'_> {
     fn begin(&mut self, at: Duration, write: &Write, unit: &Unit, content: Content) {
         let run = self.units.entry(unit.clone()).or_default();
         if !run.content.is_empty() && is_done(&write.world, &unit.cluster, &run.content) {
-            run.previous = Some(std::mem::take(&mut run.content));
+            run.previous = Some(run.content.clone());
         }
-        (run.content, run.written) = (content, at);
+        run.before = std::mem::replace(&mut run.content, content);
+        run.written = at;
     }
 
     /// Two tasks of one target write at once.
@@ -328,8 +331,11 @@ impl Case<'_> {
         let object = &self.write.object;
         let has = |other: &Content| other.get(object) == Some(&content);
         // What was written a moment ago is not known yet to be there.
-        let is_half =
-            || self.at < run.written + MOMENT || !is_whole(self.world(), &unit.cluster, &run.content);
+        let is_new = self.at < run.written + MOMENT;
+        let is_half = || is_new || !is_whole(self.world(), &unit.cluster, &run.content);
+        if is_new && has(&run.before) {
+            return Ok(Permitted::Begins(unit.clone(), run.before.clone()));
+        }
         if let Some(previous) = run.previous.as_ref().filter(|previous| has(previous))
             && (self.judge.waves.reverts || is_half())
         {
