@@ -10,8 +10,9 @@ pub(super) struct Baselines<'a> {
     held: Vec<Option<&'a Revision>>,
     /// For each wave: whether the head was let through to it or to a later wave.
     is_let_through: Vec<bool>,
-    /// The newest commit that any unit was done with: that it ran before, or still runs.
-    previous: Option<&'a Revision>,
+    /// For each wave: the newest commit that units of it or of a later wave were done with before; else those of the nearest earlier
+    /// wave. Where no unit was done with any: the newest that one still runs.
+    previous: Vec<Option<&'a Revision>>,
 }
 
 impl<'a> Baselines<'a> {
@@ -21,34 +22,36 @@ impl<'a> Baselines<'a> {
         // Positions of the newest commits that units of all earlier waves were applied from.
         let mut before = Vec::with_capacity(count);
         let mut passed: Option<usize> = None;
+        // The newest commit that units of the nearest earlier wave were done with.
+        let mut done_before = Vec::with_capacity(count);
+        let mut done = None;
         for wave in &survey.waves {
             before.push(passed);
             passed = [passed, wave.newest].into_iter().flatten().min();
+            done_before.push(done);
+            done = newest(history, wave.units.iter().filter_map(was_done_with)).or(done);
         }
-        let (mut held_later, mut begun_later) = (None, None);
+        let of_any = newest(history, survey.waves.iter().flat_map(|wave| &wave.units).filter_map(runs_other));
+        let mut previous = vec![None; count];
+        let (mut held_later, mut begun_later, mut done_later) = (None, None, None);
         for (number, wave) in survey.waves.iter().enumerate().rev() {
-            let of_wave = wave.units.iter().filter_map(|unit| runs_other(unit));
-            held_later = newest(history, of_wave.chain(held_later));
+            held_later = newest(history, wave.units.iter().filter_map(runs_other).chain(held_later));
+            done_later = newest(history, wave.units.iter().filter_map(was_done_with).chain(done_later));
             let begun = wave.units.iter().filter(|unit| unit.facts.is_ready() && unit.facts.has_begun());
             let begun = begun.filter_map(|unit| history.position(unit.facts.revision.as_ref()?));
             begun_later = begun.chain(begun_later).min();
             held[number] = held_later;
+            previous[number] = done_later.or(done_before[number]).or(of_any);
             // Like an Approval: a unit that took the head's content before the earlier waves did so says nothing.
             is_let_through[number] =
                 begun_later.is_some_and(|begun| before[number].is_none_or(|before| begun <= before));
         }
-        let ran = |unit: &Unit<'a>| {
-            let previous = unit.facts.mark.previous.as_ref().map(|previous| &previous.revision);
-            let held = runs_other(unit).filter(|_| unit.facts.condition == Condition::Done);
-            [previous, held].into_iter().flatten()
-        };
-        let previous = newest(history, survey.waves.iter().flat_map(|wave| &wave.units).flat_map(ran));
         Self { held, is_let_through, previous }
     }
 
     /// The commit of which an empty unit of a wave would have the content.
     pub fn ran(&self, wave: usize) -> Option<&'a Revision> {
-        self.held[wave].or(self.previous)
+        self.held[wave].or(self.previous[wave])
     }
 
     /// What an empty unit of a wave has: a commit; or the head, where that was let through already (`Some(None)`).
@@ -59,7 +62,7 @@ impl<'a> Baselines<'a> {
         if may_be_head && self.is_let_through[wave] {
             return Some(None);
         }
-        self.previous.map(Some)
+        self.previous[wave].map(Some)
     }
 
     /// A unit that the commit lacks waits empty.
@@ -72,9 +75,16 @@ impl<'a> Baselines<'a> {
     }
 }
 
+/// What it runs that is not the head's.
 fn runs_other<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
     match unit.facts.basis {
         Basis::Other(_) => unit.facts.revision.as_ref(),
         _ => None,
     }
+}
+
+/// The last commit that it was done with before the head.
+fn was_done_with<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
+    let held = runs_other(unit).filter(|_| unit.facts.condition == Condition::Done);
+    held.or_else(|| unit.facts.mark.previous.as_ref().map(|previous| &previous.revision))
 }

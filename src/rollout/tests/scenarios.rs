@@ -243,6 +243,19 @@ fn earlier_app_holds_units_on_its_cluster() {
 }
 
 #[test]
+fn empty_unit_gets_what_another_one_was_done_with() {
+    let mut fleet = rings().installed();
+    fleet.slow("v2").push(&[("*", "v2")]).step_until("c1=v2 c2=v1 c3=v1");
+    let hold = Hold::After { app: crate::model::AppId::new("shop", "b"), because: "held".into() };
+    fleet.units.get_mut(&super::fleet::unit_id("c1")).expect("c1").after = Some(hold);
+    fleet.push(&[("*", "v3")]).rebuild("c2").rebuild("c3");
+    fleet.has("c1=v2 c2=v1 c3=v1");
+    fleet.bad.clear();
+    fleet.settle().rebuild("c2").rebuild("c3");
+    fleet.has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
 fn wave_in_maintenance_waits_until_later_has_begun() {
     let mut fleet = rings().installed();
     fleet.lose("c1").push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1");

@@ -238,7 +238,8 @@ impl Walk {
         for round in 0..30 {
             for fleet in [&mut same, &mut other] {
                 fleet.step();
-                fleet.pass(3);
+                // Long enough for all soaks, also after steps back of the clock.
+                fleet.pass(8);
                 // How long a unit was not done before, only this process knows.
                 let mut failures = fleet.decision().units.values().filter_map(|it| it.failure.as_deref());
                 if failures.any(|failure| failure.starts_with("not done for")) {
