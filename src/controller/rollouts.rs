@@ -11,7 +11,8 @@ use super::event::Event;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
 use crate::model::{
-    AppId, ClusterName, Previous, Refused, Revision, RolloutAction, RolloutApproval, Snapshot, UnitMark,
+    AppId, Capabilities, ClusterName, Previous, Refused, Revision, RolloutAction, RolloutApproval, Snapshot,
+    UnitMark,
 };
 use crate::report::Phase;
 use crate::rollout::{
@@ -42,24 +43,27 @@ impl World {
 
     /// `is_due`: something else than its units calls for a decision.
     fn advance_rollout(&mut self, id: &AppId, touched: &BTreeSet<ClusterName>, is_due: bool, now: Timestamp) {
+        if let Some(entry) = self.apps.get_mut(id) {
+            entry.read_again(now);
+        }
         let is_other = self.observe_units(id, touched, now);
-        let Some(entry) =
-            self.apps.get_mut(id).filter(|entry| is_other || entry.decision.is_none() || is_due)
+        let Self { apps, clusters, .. } = self;
+        let Some(entry) = apps.get_mut(id).filter(|entry| is_other || entry.decision.is_none() || is_due)
         else {
             return;
         };
+        let known = |cluster: &ClusterName| clusters.get(cluster).and_then(|it| it.facts.clone());
         let before = entry.decision.take();
         let mut decision = entry.decide(now);
         // What is not known for a moment neither opens nor closes a rollout.
-        let is_unread = entry.facts.values().any(|facts| facts.reach == Reach::Unread);
-        decision.is_open |= is_unread && before.as_ref().is_none_or(|before| before.is_open);
-        let wants = entry.carry_out(&mut decision, now);
+        let mut unread = entry.facts.values().filter(|facts| facts.reach == Reach::Unread).peekable();
+        let was_open = before.as_ref().is_none_or(|before| before.is_open);
+        // Of a unit of which it is not known what it runs, nobody knows whether it is behind.
+        decision.is_open |=
+            unread.peek().is_some() && was_open || unread.any(|facts| facts.basis == Basis::Loading);
+        let wants = entry.carry_out(&mut decision, &known, now);
         let changed = changed_clusters(before.as_ref(), &decision);
-        let retry = entry.retry_at.filter(|at| *at > now);
-        if entry.retry_at.take_if(|at| *at <= now).is_some() {
-            entry.unseen.extend(entry.units.keys().cloned());
-        }
-        let deadline = [decision.deadline, retry].into_iter().flatten().min();
+        let deadline = [decision.deadline, entry.retry_at].into_iter().flatten().min();
         let said = |unit: &UnitId| before.as_ref().and_then(|before| before.units.get(unit));
         let news: BTreeSet<ClusterName> = decision
             .units
@@ -182,7 +186,7 @@ impl World {
             None => {
                 let until = now.saturating_add(READ_AGAIN).unwrap_or(now);
                 entry.commits.insert(revision.clone(), PastCommit::Unknown { until });
-                entry.retry_at = Some(until);
+                entry.retry_at = [entry.retry_at, Some(until)].into_iter().flatten().min();
             }
         }
         // What a unit runs may be known by it.
@@ -249,6 +253,21 @@ fn changed_clusters(before: Option<&Decision>, now: &Decision) -> BTreeSet<Clust
 }
 
 impl AppEntry {
+    /// Commits that could not be read are read again when their time has come.
+    fn read_again(&mut self, now: Timestamp) {
+        if self.retry_at.take_if(|at| *at <= now).is_none() {
+            return;
+        }
+        let is_over = |commit: &PastCommit| matches!(commit, PastCommit::Unknown { until } if *until <= now);
+        self.commits.retain(|_, commit| !is_over(commit));
+        let waits = self.commits.values().filter_map(|commit| match commit {
+            PastCommit::Unknown { until } => Some(*until),
+            PastCommit::Loading | PastCommit::Known(_) => None,
+        });
+        self.retry_at = waits.min();
+        self.unseen.extend(self.units.keys().cloned());
+    }
+
     fn decide(&self, now: Timestamp) -> Decision {
         let head_revision = self.revision.clone().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
         let commit = |revision: &Revision| match self.commits.get(revision) {
@@ -279,7 +298,13 @@ impl AppEntry {
     }
 
     /// Gives each unit what was decided. What cannot be given is said in the decision; the answer names commits that have to be read.
-    fn carry_out(&mut self, decision: &mut Decision, now: Timestamp) -> BTreeSet<Revision> {
+    /// `known`: what clusters say of themselves.
+    fn carry_out(
+        &mut self,
+        decision: &mut Decision,
+        known: &dyn Fn(&ClusterName) -> Option<Arc<Capabilities>>,
+        now: Timestamp,
+    ) -> BTreeSet<Revision> {
         let mut wants = std::mem::take(&mut decision.wants);
         self.refusal.clone_from(&decision.refusal);
         let ids: Vec<UnitId> = decision.units.keys().cloned().collect();
@@ -291,22 +316,21 @@ impl AppEntry {
             }
             match verdict.choice.clone() {
                 Choice::Head => {
+                    let head = self.head.revision_on(&id.cluster);
                     if let (Some(unit), Some(facts)) = (self.units.get_mut(&id), self.facts.get(&id))
-                        && unit.take_head(facts, now)
+                        && unit.take_head(facts, head, now)
                     {
                         self.unseen.insert(id.clone());
                     }
                 }
-                Choice::At(revision) => match self.take_back(&id, &revision, now) {
+                Choice::At(revision) => match self.take_back(&id, &revision, known(&id.cluster), now) {
                     Ok(()) => {}
                     Err(Missing::NotRead) => {
                         wants.insert(revision);
                         verdict.choice = Choice::Undecided;
                     }
                     Err(Missing::Gone(because)) => {
-                        let (choice, hold) = self.without(&id, because);
-                        verdict.choice = choice;
-                        verdict.hold = hold.or_else(|| verdict.hold.take());
+                        (verdict.choice, verdict.hold) = self.without(&id, because, verdict.hold.take());
                     }
                 },
                 Choice::Stay | Choice::Frozen | Choice::Nothing | Choice::Undecided => {}
@@ -316,8 +340,18 @@ impl AppEntry {
     }
 
     /// A unit gets the render of an earlier commit.
-    fn take_back(&mut self, id: &UnitId, revision: &Revision, now: Timestamp) -> Result<(), Missing> {
+    fn take_back(
+        &mut self,
+        id: &UnitId,
+        revision: &Revision,
+        known: Option<Arc<Capabilities>>,
+        now: Timestamp,
+    ) -> Result<(), Missing> {
         match self.commits.get(revision) {
+            Some(PastCommit::Known(past)) if past.is_outdated(&id.cluster, known.as_ref()) => {
+                self.commits.remove(revision);
+                return Err(Missing::NotRead);
+            }
             Some(PastCommit::Known(_)) => {}
             None | Some(PastCommit::Loading) => return Err(Missing::NotRead),
             Some(PastCommit::Unknown { .. }) => {
@@ -347,12 +381,12 @@ impl AppEntry {
     }
 
     /// What a unit has instead of a commit that cannot be had.
-    fn without(&self, id: &UnitId, because: String) -> (Choice, Option<Hold>) {
+    fn without(&self, id: &UnitId, because: String, hold: Option<Hold>) -> (Choice, Option<Hold>) {
         let because = because.into();
         match self.units.get(id).map(|unit| &unit.run) {
             Some(Run::Head { .. }) => (Choice::Head, Some(Hold::RevertFailed { because })),
-            Some(Run::Half(_)) => (Choice::Frozen, Some(Hold::Frozen { because, waits: None })),
-            _ => (Choice::Nothing, None),
+            Some(Run::Half(_)) => (Choice::Frozen, Some(Hold::Frozen { because, waits: hold.map(Box::new) })),
+            _ => (Choice::Nothing, hold),
         }
     }
 }
@@ -370,13 +404,12 @@ impl UnitEntry {
         Timestamp::from_second(now.as_second().max(next.unwrap_or(i64::MIN))).unwrap_or(now)
     }
 
-    /// It has the head's render from now on.
-    /// Whether it had not before.
-    fn take_head(&mut self, facts: &UnitFacts, now: Timestamp) -> bool {
+    /// It has the head's render from now on. Whether it had not before.
+    fn take_head(&mut self, facts: &UnitFacts, head: Option<&Revision>, now: Timestamp) -> bool {
         if matches!(self.run, Run::Head { .. }) {
             return false;
         }
-        self.revision = if facts.is_behind { None } else { facts.revision.clone() };
+        self.revision = if facts.is_behind { head.cloned() } else { facts.revision.clone() };
         if facts.is_behind {
             let ran = match &self.run {
                 Run::Held(held) if facts.condition == Condition::Done => {

@@ -129,6 +129,8 @@ impl Context<'_> {
             let limit = share.map_or(usize::MAX, |share| share.of(wave.units.len()));
             // Of a cluster that was not read, nobody knows whether its unit changes: the limit holds all the same.
             let is_changing = |unit: &&Unit<'_>| match unit.facts.reach {
+                // So many may fail: they keep no others back.
+                Reach::Ready if unit.failure.is_some() => self.survey.exceeds(number, wave.failed.len()),
                 Reach::Ready => unit.facts.has_begun() && !unit.is_done(),
                 Reach::Unread => true,
                 Reach::LeftOut(_) => false,
@@ -173,6 +175,9 @@ impl Context<'_> {
         }
         if facts.basis == Basis::Loading {
             return of(Choice::Undecided, Some(Hold::Unread));
+        }
+        if let Some(because) = &facts.mistake {
+            return self.stay(unit, Some(Hold::NotRendered { because: Arc::clone(because) }));
         }
         let taken_back =
             self.refusal.filter(|refusal| refusal::is_taken_back(refusal, self.input, unit, self.history));
@@ -253,11 +258,7 @@ impl Context<'_> {
             return of(choice, Some(hold));
         }
         // A first installation: no other version is anywhere.
-        let is_held = self.input.policy.gate_first || is_refused(&hold) || self.survey.left_out.is_some();
+        let is_held = self.input.policy.gate_first || is_stopped || self.survey.left_out.is_some();
         if is_held { of(Choice::Nothing, Some(hold)) } else { of(Choice::Head, None) }
     }
-}
-
-fn is_refused(hold: &Hold) -> bool {
-    matches!(hold, Hold::Refused { .. })
 }

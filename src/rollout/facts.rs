@@ -115,6 +115,8 @@ pub struct UnitFacts {
     pub timers: Timers,
     /// What another app holds back.
     pub after: Option<Hold>,
+    /// The head cannot be rendered for it: why.
+    pub mistake: Option<Arc<str>>,
     /// The version that its pin says at the head.
     pub pin: Option<Arc<str>>,
 }

@@ -110,7 +110,9 @@ impl<'a> Gates<'a> {
     fn failed(&self, wave: usize, runs: &Runs) -> impl Iterator<Item = usize> {
         let of_wave = &self.survey.waves[wave];
         let is_of_change = |number: &usize| {
-            runs.revision.is_none() || self.history.differs(of_wave.units[*number].id, &runs.commit)
+            let unit = &of_wave.units[*number];
+            let took_since = |since| self.history.took_since(unit.id, unit.facts, since, &runs.commit);
+            runs.revision.as_ref().is_none_or(took_since)
         };
         of_wave.failed.iter().copied().filter(is_of_change)
     }
@@ -167,12 +169,12 @@ impl<'a> Gates<'a> {
 
     /// The last wave of which a unit changed since a commit.
     fn last_begun(&self, runs: &Runs) -> Option<usize> {
-        let Commit::Known(commit) = &runs.commit else { return None };
+        let (Commit::Known(commit), Some(since)) = (&runs.commit, &runs.revision) else { return None };
         let is_changed = |wave: &usize| commit.waves.get(*wave) != self.input.head.waves.get(*wave);
         (0..self.survey.waves.len()).rev().filter(is_changed).find(|wave| {
             self.survey.waves[*wave].units.iter().any(|unit| {
-                let has_it = unit.facts.has_begun() && !unit.facts.is_left_out();
-                has_it && self.history.differs(unit.id, &runs.commit)
+                let took_since = || self.history.took_since(unit.id, unit.facts, since, &runs.commit);
+                !unit.facts.is_left_out() && took_since()
             })
         })
     }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Commit, Input, UnitId};
+use super::{Commit, Input, UnitFacts, UnitId};
 use crate::model::Revision;
 
 pub(super) struct History<'a> {
@@ -54,6 +54,16 @@ impl<'a> History<'a> {
             Commit::Known(commit) => commit.units.get(id) != self.input.head.units.get(id),
             Commit::Loading | Commit::Unknown => true,
         }
+    }
+
+    /// Whether a unit took other content than a commit gives it, after that commit. What it had before, it did not take since.
+    pub fn took_since(&self, id: &UnitId, facts: &UnitFacts, since: &Revision, commit: &Commit) -> bool {
+        let is_newer =
+            || match (facts.revision.as_ref().and_then(|it| self.position(it)), self.position(since)) {
+                (Some(taken), Some(since)) => taken < since,
+                _ => true,
+            };
+        facts.has_begun() && self.differs(id, commit) && (facts.is_behind || is_newer())
     }
 
     pub fn into_wanted(self) -> BTreeSet<Revision> {

@@ -22,6 +22,11 @@ pub enum Hold {
     },
     /// What the cluster holds, or what the unit runs, is not known yet.
     Unread,
+    /// The head cannot be rendered for it.
+    NotRendered {
+        #[serde(serialize_with = "as_text")]
+        because: Arc<str>,
+    },
     /// Not all clusters of the app were read: the version may have failed there, or this is a first installation.
     ClusterUnread { cluster: UnitId },
     /// An earlier wave is not done.
@@ -103,7 +108,7 @@ impl Hold {
 
     /// The version will not come unless somebody changes something.
     pub fn is_failure(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::RevertFailed { .. })
+        matches!(self.gate(), Self::Refused { .. } | Self::RevertFailed { .. } | Self::NotRendered { .. })
     }
 
     /// When it ends by itself.
@@ -120,6 +125,7 @@ impl fmt::Display for Hold {
         match self {
             Self::Paused => f.write_str("the app is paused"),
             Self::LeftOut { because } => write!(f, "left out: {because}"),
+            Self::NotRendered { because } => write!(f, "the new version cannot be rendered here: {because}"),
             Self::Unread => f.write_str("not known yet what runs here"),
             Self::ClusterUnread { cluster } => write!(f, "waits until {} was read", cluster.cluster),
             Self::Wave { wave, done, of, unit, because } => {

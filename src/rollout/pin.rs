@@ -44,7 +44,8 @@ impl Gates<'_> {
         }
         let before = (0..wave).rev().find(|wave| !self.survey.waves[*wave].is_empty())?;
         let digest = *self.input.head.waves.get(wave)?;
-        if self.is_confirmed(wave, digest, None) {
+        let since = runs.revision.as_ref().and_then(|revision| self.history.position(revision));
+        if self.is_confirmed(wave, digest, since) {
             return None;
         }
         let ring = &self.survey.waves[before];

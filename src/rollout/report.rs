@@ -14,7 +14,7 @@ pub(super) fn reports(survey: &Survey<'_>, verdicts: &BTreeMap<UnitId, Verdict>)
 fn report(wave: &WaveUnits<'_>, verdicts: &BTreeMap<UnitId, Verdict>) -> WaveReport {
     let verdict = |id: &UnitId| verdicts.get(id);
     let takes = |id: &UnitId| verdict(id).is_some_and(|verdict| verdict.choice == Choice::Head);
-    let done = wave.units.iter().filter(|unit| unit.facts.is_done()).count();
+    let done = wave.units.iter().filter(|unit| unit.is_done()).count();
     let left_out = wave.units.iter().filter(|unit| unit.facts.is_left_out());
     let state = if done == wave.units.len() {
         WaveState::Done

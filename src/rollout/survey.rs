@@ -139,7 +139,7 @@ impl<'a> Survey<'a> {
         // It took its content a moment ago, or in the rollout that is open: not weeks ago.
         let is_recent = facts.counts_until(input.policy.deadline).is_some_and(|until| input.now < until);
         let is_of_rollout = |held: &Revision| match history.commit(held) {
-            Commit::Known(commit) => commit.units.get(id) != input.head.units.get(id),
+            commit @ Commit::Known(_) => history.took_since(id, facts, held, &commit),
             Commit::Loading | Commit::Unknown => false,
         };
         if facts.condition == Condition::Done || !is_recent && !self.held.iter().any(is_of_rollout) {

@@ -297,7 +297,10 @@ fn of_hold(hold: &Hold, rollout: Option<&RolloutReport>) -> Option<Status> {
         // What it waits for waits for a person.
         Hold::Wave { .. } if is_asked => Some(Status::WaitingConfirm),
         Hold::Paused => Some(Status::Paused),
-        Hold::Stopped { .. } | Hold::Refused { .. } | Hold::RevertFailed { .. } => Some(Status::Degraded),
+        Hold::Stopped { .. }
+        | Hold::Refused { .. }
+        | Hold::RevertFailed { .. }
+        | Hold::NotRendered { .. } => Some(Status::Degraded),
         Hold::LeftOut { .. } | Hold::Unread | Hold::ClusterUnread { .. } | Hold::Frozen { .. } => {
             Some(Status::Unknown)
         }

@@ -27,7 +27,7 @@ pub struct PastApp {
 
 impl PastApp {
     /// The cluster is not what it was rendered for.
-    fn is_outdated(&self, cluster: &ClusterName, now: Option<&Arc<Capabilities>>) -> bool {
+    pub fn is_outdated(&self, cluster: &ClusterName, now: Option<&Arc<Capabilities>>) -> bool {
         let Some(now) = now else { return false };
         self.discovered.get(cluster).is_none_or(|then| !Arc::ptr_eq(then, now) && then != now)
     }
@@ -63,7 +63,9 @@ impl AppEntry {
         }
         let mut before = std::mem::take(&mut self.units);
         let old = std::mem::replace(&mut self.head, Arc::clone(head));
-        if old.waves != head.waves {
+        let is_in_other_wave =
+            |(id, unit): (&UnitId, &HeadUnit)| head.units.get(id).is_some_and(|now| now.wave != unit.wave);
+        if old.waves != head.waves || old.units.iter().any(is_in_other_wave) {
             // What is known of commits is by the positions of waves.
             self.commits.clear();
         }

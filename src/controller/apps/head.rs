@@ -54,6 +54,12 @@ impl AppHead {
         super::units_on(&self.units, cluster)
     }
 
+    /// The commit that what is rendered for a cluster came with.
+    pub fn revision_on(&self, cluster: &ClusterName) -> Option<&Revision> {
+        let (_, render) = self.renders.get(cluster)?;
+        render.as_ref().ok().map(|rendered| &rendered.revision)
+    }
+
     /// The unit that the head gives an object to.
     pub fn owner_of(&self, cluster: &ClusterName, object: &ObjectId) -> Option<&UnitId> {
         let has =

@@ -338,6 +338,11 @@ impl AppEntry {
         self.positions.get(revision).copied().unwrap_or(usize::MAX)
     }
 
+    /// It is in the history that is known.
+    pub fn is_known(&self, revision: &Revision) -> bool {
+        self.positions.contains_key(revision)
+    }
+
     /// A commit is being read that the decision depends on.
     pub fn is_reading(&self) -> bool {
         self.commits.values().any(|commit| matches!(commit, PastCommit::Loading))
@@ -368,6 +373,7 @@ fn unread(unit: &HeadUnit) -> UnitFacts {
         mark: UnitMark::default(),
         timers: Timers::default(),
         after: None,
+        mistake: None,
         pin: unit.pin.clone(),
     }
 }

@@ -8,9 +8,11 @@ use super::{AppEntry, HeadUnit, Held, PastCommit, Run, UnitEntry, head_digest};
 use crate::controller::claims::is_idle_claim;
 use crate::controller::cluster_entry::{ClusterEntry, Reach as ClusterReach};
 use crate::controller::target::TargetEntry;
-use crate::model::{ClusterState, Digest, Live, ObjectId, Observation, Rendered, Revision, Status, UnitMark};
+use crate::model::{
+    ClusterState, Digest, Live, ObjectId, Observation, Rendered, RenderedObject, Revision, Status, UnitMark,
+};
 use crate::plan::{Action, Plan};
-use crate::render::UnitContent;
+use crate::render::{UnitContent, is_run};
 use crate::rollout::{Basis, Condition, Reach, UnitFacts, UnitId};
 
 /// A target, and what its cluster shows.
@@ -44,11 +46,15 @@ impl AppEntry {
         let Some(at_head) = self.head.units.get(id).cloned() else { return false };
         let Some(unit) = self.units.get(id) else { return false };
         let reach = reach(&at_head, unit, seen);
-        let live = LiveUnit::of(self, id, &at_head, unit, seen);
+        let mut live = LiveUnit::of(self, id, &at_head, &unit.run, seen);
         let found = match reach {
             Reach::Ready => self.find(id, unit, &at_head, &live, seen),
             Reach::Unread | Reach::LeftOut(_) => Found::Run(unit.run.clone()),
         };
+        if let (Run::Unknown, Found::Run(run)) = (&unit.run, &found) {
+            // Objects that the head does not have say something of it too.
+            live = LiveUnit::of(self, id, &at_head, run, seen);
+        }
         let (run, basis, revision) = match found {
             Found::Run(Run::Head { was_whole }) => {
                 let was_whole = was_whole || !live.is_behind;
@@ -72,7 +78,7 @@ impl AppEntry {
             && seen.target.settings.taint.is_some()
             && seen.target.head.as_ref().is_ok_and(|head| !seen.cluster.holds_any_of(head));
         let condition = if is_kept_out { Condition::Done } else { condition(id, &at_head, &run, seen) };
-        let is_behind = !is_kept_out && (at_head.content.is_none() || live.is_behind);
+        let is_behind = !is_kept_out && live.is_behind;
         let counts = reach == Reach::Ready && !self.app.paused;
         let Some(unit) = self.units.get_mut(id) else { return false };
         if !matches!(unit.run, Run::Head { .. }) && matches!(run, Run::Head { .. }) {
@@ -96,6 +102,7 @@ impl AppEntry {
             mark: unit.mark.clone(),
             timers: unit.timers,
             after: before.and_then(|before| before.after.clone()),
+            mistake: at_head.content.is_none().then(|| mistake(seen.target)),
             pin: at_head.pin,
         };
         unit.timers.observe(facts.is_well(), counts, seen.now);
@@ -142,7 +149,7 @@ impl AppEntry {
                 true => Found::Lost("what is there is not of this app".into()),
                 // Where the head has nothing for it, there is nothing to find.
                 false if head.objects.is_empty() => Found::Run(Run::Head { was_whole: true }),
-                false => Found::Empty,
+                false => self.find_by_strays(id, live, seen),
             };
         }
         if !live.is_behind {
@@ -187,6 +194,25 @@ impl AppEntry {
         }
     }
 
+    /// By objects of the app that the head does not have: it may have given all of them other names.
+    fn find_by_strays(&self, id: &UnitId, live: &LiveUnit, seen: Seen<'_>) -> Found {
+        let strays = seen.cluster.strays.iter();
+        let mut revisions: Vec<Revision> =
+            strays.filter_map(|stray| live.revision_of(stray, seen)).filter(|it| self.is_known(it)).collect();
+        revisions.sort_by_key(|revision| self.position(revision));
+        revisions.dedup();
+        for revision in revisions {
+            match self.at(id, &revision, seen) {
+                Ok(held) if live.has_any(&held, seen) && live.has_nothing_but(&[&held], seen) => {
+                    return Found::Run(Run::Held(held));
+                }
+                Err(Found::Read(revision)) => return Found::Read(revision),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Found::Empty
+    }
+
     /// A unit as a commit has it, as the cluster is now.
     fn at(&self, id: &UnitId, revision: &Revision, seen: Seen<'_>) -> Result<Held, Found> {
         match self.commits.get(revision).filter(|commit| !commit.is_outdated(id, seen)) {
@@ -219,15 +245,20 @@ fn reach(at_head: &HeadUnit, unit: &UnitEntry, seen: Seen<'_>) -> Reach {
         ClusterReach::Connecting => return Reach::Unread,
         ClusterReach::Ready => {}
     }
+    if seen.target.stale || cluster.facts.is_none() {
+        return Reach::Unread;
+    }
     let Ok(head) = &seen.target.head else { return Reach::Ready };
     let baseline = match &unit.run {
         Run::Held(held) | Run::Half(held) => Some(&held.rendered),
         Run::Head { .. } | Run::Unknown => None,
     };
     let objects = baseline.into_iter().chain([head]).flat_map(|rendered| rendered.objects.iter());
-    if !cluster.has_listed(objects.map(|object| &object.kind)) || seen.target.stale || cluster.facts.is_none()
-    {
+    if !cluster.has_listed(objects.map(|object| &object.kind)) {
         return Reach::Unread;
+    }
+    if matches!(unit.run, Run::Head { .. } | Run::Held(_)) {
+        return Reach::Ready;
     }
     let Some(content) = &at_head.content else { return Reach::Ready };
     // Where nothing of ours is, somebody else's may be: that is looked up by name.
@@ -260,16 +291,17 @@ struct LiveUnit {
 }
 
 impl LiveUnit {
-    fn of(app: &AppEntry, id: &UnitId, at_head: &HeadUnit, unit: &UnitEntry, seen: Seen<'_>) -> Self {
+    fn of(app: &AppEntry, id: &UnitId, at_head: &HeadUnit, run: &Run, seen: Seen<'_>) -> Self {
         let mut live = Self {
             is_any: false,
             is_any_ours: false,
-            is_behind: false,
+            // What cannot be rendered is nowhere.
+            is_behind: at_head.content.is_none(),
             revision: None,
             mark: UnitMark::default(),
             app: app.app.id.to_string(),
         };
-        let baseline = match &unit.run {
+        let baseline = match run {
             Run::Held(held) | Run::Half(held) => Some(held),
             Run::Head { .. } | Run::Unknown => None,
         };
@@ -327,6 +359,11 @@ impl LiveUnit {
         })
     }
 
+    /// An object of this content is there, whatever it is.
+    fn has_any(&self, held: &Held, seen: Seen<'_>) -> bool {
+        held.content.objects.iter().any(|(object, _)| self.ours(object, seen).is_some())
+    }
+
     /// Nothing is there of what makes pods in a commit.
     fn lacks_pods(&self, held: &Held, seen: Seen<'_>) -> bool {
         let of_unit = held.content.objects.iter().filter_map(|(id, _)| held.rendered.object(id));
@@ -363,19 +400,33 @@ fn is_not_due(plan: Option<&Plan>, object: &ObjectId) -> bool {
     plan.is_some_and(|plan| plan.steps.iter().any(|step| step.object == *object && step.is_hook_not_due()))
 }
 
+/// Why the head cannot be rendered for a target.
+fn mistake(target: &TargetEntry) -> Arc<str> {
+    let first = target.head.as_ref().err().and_then(|mistakes| mistakes.first());
+    first.map_or_else(|| "cannot be rendered".into(), |it| it.to_string().into())
+}
+
 /// How a unit does with what it has.
 fn condition(id: &UnitId, at_head: &HeadUnit, run: &Run, seen: Seen<'_>) -> Condition {
     let Seen { target, cluster, .. } = seen;
     if at_head.content.is_none() {
-        let mistake = target.head.as_ref().err().and_then(|mistakes| mistakes.first());
-        return Condition::Failed(
-            mistake.map_or_else(|| "cannot be rendered".into(), |it| it.to_string().into()),
-        );
+        return Condition::Failed(mistake(target));
     }
     let Ok(rendered) = &target.render else { return Condition::Progressing("not rendered yet".into()) };
-    // What was there before this process is judged as it is: nothing of ours is on its way to it.
+    let of_unit = || {
+        rendered.objects.iter().filter(|object| rendered.unit_of(object) == &*id.pod_set && !is_run(object))
+    };
+    // A new head is not in the render yet that the target has, as with another number of pods.
+    let head = target.head.as_ref().ok().filter(|_| matches!(run, Run::Head { .. }));
+    let is_applied = |object: &RenderedObject| {
+        let wanted = head.and_then(|head| head.object(&object.id)).unwrap_or(object);
+        let live = cluster.observation.objects.get(&object.id);
+        live.is_some_and(|live| live.hash == Some(wanted.hash))
+    };
+    // What was there before this process is judged as it is, and so is what was there before the last plan was dropped: nothing is
+    // on its way to it.
     let is_found = matches!(run, Run::Held(held) if held.is_found);
-    if target.plan.is_none() && target.failure.is_none() && !is_found {
+    if target.plan.is_none() && target.failure.is_none() && !is_found && !of_unit().all(is_applied) {
         return Condition::Progressing("applying".into());
     }
     if let Some(failure) = &target.failure {

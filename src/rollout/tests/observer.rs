@@ -92,6 +92,7 @@ impl Simulator {
             timers: unit.timers,
             after: unit.after.clone(),
             pin,
+            mistake: None,
         };
         unit.timers.observe(facts.is_well(), counts, now);
         facts.timers = unit.timers;

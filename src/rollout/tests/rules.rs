@@ -60,12 +60,12 @@ impl Rules {
                 .all(|it| it.reach != Reach::Unread && (it.is_left_out() || it.basis != Basis::Loading)),
             "{id} begins before all is read"
         );
-        let base = match facts.basis {
-            Basis::Other(_) => facts.revision.as_ref().map(number).filter(|it| !fleet.commits[*it].is_lost),
+        let commit = match facts.basis {
+            Basis::Other(_) => facts.revision.as_ref().map(number),
             _ => None,
         };
-        let base = base.map(|commit| fleet.facts_at(commit));
-        let since = Since { fleet, units, base, head: fleet.facts_at(fleet.head()) };
+        let base = commit.filter(|it| !fleet.commits[*it].is_lost).map(|commit| fleet.facts_at(commit));
+        let since = Since { fleet, units, commit, base, head: fleet.facts_at(fleet.head()) };
         let failed = since.failed();
         let gates = match &failed {
             Some(failed) => Err(format!("{failed} fails")),
@@ -103,6 +103,7 @@ fn check_limits(fleet: &Simulator, units: &Units, decision: &Decision) {
 struct Since<'a> {
     fleet: &'a Simulator,
     units: &'a Units,
+    commit: Option<usize>,
     base: Option<Arc<CommitFacts>>,
     head: Arc<CommitFacts>,
 }
@@ -110,6 +111,15 @@ struct Since<'a> {
 impl Since<'_> {
     fn is_changed(&self, id: &UnitId) -> bool {
         self.base.as_ref().is_none_or(|base| base.units.get(id) != self.head.units.get(id))
+    }
+
+    /// What it had before that commit, it did not take since.
+    fn took_since(&self, id: &UnitId, facts: &UnitFacts) -> bool {
+        let is_newer = || match (facts.revision.as_ref().map(number), self.commit) {
+            (Some(taken), Some(since)) => taken > since,
+            _ => true,
+        };
+        self.is_changed(id) && facts.has_begun() && (facts.is_behind || is_newer())
     }
 
     fn of_wave(&self, wave: usize) -> impl Iterator<Item = (&UnitId, &UnitFacts)> {
@@ -120,7 +130,12 @@ impl Since<'_> {
     fn failed(&self) -> Option<&UnitId> {
         let fails = |facts: &UnitFacts| matches!(facts.condition, Condition::Failed(_)) && facts.has_begun();
         let mut failed = self.units.iter().filter(|(_, facts)| facts.is_ready() && fails(facts));
-        failed.find(|(id, _)| self.is_changed(id)).map(|(id, _)| id)
+        // What an empty unit finds counts while the rollout of that other unit may still fail.
+        let counts = |facts: &UnitFacts| {
+            let until = facts.counts_until(self.fleet.policy.deadline);
+            self.base.is_some() || until.is_some_and(|until| self.fleet.now < until)
+        };
+        failed.find(|(id, facts)| self.took_since(id, facts) && counts(facts)).map(|(id, _)| id)
     }
 
     /// Each earlier wave that changes is done, and what stands after it has passed.
@@ -162,9 +177,10 @@ impl Since<'_> {
 
     fn has_begun_after(&self, wave: usize) -> bool {
         self.base.is_some()
-            && self.units.iter().any(|(id, facts)| {
-                facts.wave > wave && facts.has_begun() && !facts.is_left_out() && self.is_changed(id)
-            })
+            && self
+                .units
+                .iter()
+                .any(|(id, facts)| facts.wave > wave && !facts.is_left_out() && self.took_since(id, facts))
     }
 
     /// Nothing of an empty unit's wave or of a later one runs something else, and either the head is there, or nothing else

@@ -255,6 +255,39 @@ fn empty_unit_gets_what_another_one_was_done_with() {
     fleet.has("c1=v2 c2=v2 c3=v2");
 }
 
+/// rings() with a ring between test and prod, and no confirmation.
+fn three_rings() -> super::simulator::Simulator {
+    let names = ["test", "stage", "prod", "rest"];
+    let waves = names.map(|name| super::fleet::wave(name, false)).into();
+    let mut fleet = super::simulator::Simulator::new(waves);
+    fleet.add("c1", 0).add("c2", 1).add("c3", 2);
+    fleet
+}
+
+#[test]
+fn version_that_was_there_before_has_not_begun_since() {
+    let mut fleet = three_rings().installed();
+    fleet.waves[0].limits.soak = Some(std::time::Duration::from_secs(300));
+    fleet.waves[1].limits.confirm = true;
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1").pass(301).has("c1=v2 c2=v2 c3=v1");
+    // Prod keeps what it has, and that is no later wave that has begun: the soak of test counts.
+    fleet.push(&[("c1", "v3"), ("c2", "v3"), ("c3", "v1")]).has("c1=v3 c2=v2 c3=v1");
+    fleet.waits("c2", "wave test is done, the next opens at ");
+    // Nor does it stop the others when it gets unwell.
+    fleet.health("c3", Health::Failed).pass(301).has("c1=v3 c2=v3 c3=v1");
+}
+
+#[test]
+fn tolerated_failures_keep_no_unit_back() {
+    let mut fleet = rings().installed();
+    fleet.waves[0].limits.confirm = false;
+    fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+    fleet.waves[1].limits.max_failures = 1;
+    fleet.push(&[("*", "v2")]).step_until("c1=v2 c2=v2 c3=v1");
+    fleet.health("c2", Health::Failed);
+    fleet.has("c1=v2 c2=v2 c3=v2");
+}
+
 #[test]
 fn wave_in_maintenance_waits_until_later_has_begun() {
     let mut fleet = rings().installed();

@@ -121,6 +121,7 @@ fn all_holds() -> Vec<Hold> {
         Hold::Paused,
         Hold::LeftOut { because: because.clone() },
         Hold::Unread,
+        Hold::NotRendered { because: because.clone() },
         Hold::ClusterUnread { cluster: unit.clone() },
         Hold::Wave { wave: wave.clone(), done: 1, of: 2, unit: unit.clone(), because: because.clone() },
         Hold::WaveLeftOut { wave: wave.clone(), because: because.clone() },
@@ -138,6 +139,7 @@ fn all_holds() -> Vec<Hold> {
         Hold::Paused
         | Hold::LeftOut { .. }
         | Hold::Unread
+        | Hold::NotRendered { .. }
         | Hold::ClusterUnread { .. }
         | Hold::Wave { .. }
         | Hold::WaveLeftOut { .. }

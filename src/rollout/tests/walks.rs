@@ -8,7 +8,7 @@ use super::fleet::{groups, rings};
 use super::rules::Rules;
 use super::simulator::{Content, Health, Simulator};
 use crate::model::{Digest, OnFailure, Share};
-use crate::rollout::{Basis, Reach, UnitId};
+use crate::rollout::{Basis, Choice, Reach, UnitId};
 
 /// Splitmix64: the same walk for the same seed.
 pub struct Random(u64);
@@ -227,6 +227,13 @@ impl Walk {
             return;
         }
         if is_left_out && facts.values().any(|facts| facts.is_left_out() && facts.mark.refused.is_some()) {
+            return;
+        }
+        // Half on its way back, and let start again meanwhile: another process goes on from there.
+        let goes_back = self.fleet.last.as_ref().is_some_and(|decision| {
+            decision.units.values().any(|verdict| matches!(verdict.choice, Choice::At(_)))
+        });
+        if goes_back {
             return;
         }
         let (mut same, mut other) = (self.fleet.clone(), self.fleet.clone());
