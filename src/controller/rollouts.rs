@@ -288,6 +288,7 @@ impl AppEntry {
             digest: self.head.digest,
             head: &self.head.facts,
             head_revision: &head_revision,
+            may_lack_clusters: self.may_lack_clusters,
             units: &self.facts,
             approvals: &self.approvals,
             refusal: self.refusal.as_ref(),

@@ -95,6 +95,12 @@ impl Fleet {
         !self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
+    /// A cluster with a mistake is left out, and a file that nobody understands may be of one: some may be missing here.
+    pub fn may_lack_clusters(&self) -> bool {
+        let hides = |it: &Diagnostic| matches!(it.scope, Scope::Cluster(_) | Scope::File(_));
+        self.diagnostics.iter().any(|it| it.is_error() && hides(it))
+    }
+
     /// The instance itself is understood; if not, nothing is applied anywhere.
     pub fn is_usable(&self) -> bool {
         !self.errors_of(&Scope::Instance)

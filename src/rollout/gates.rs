@@ -103,7 +103,8 @@ impl<'a> Gates<'a> {
             Commit::Known(commit) => commit.waves.get(*wave) != self.input.head.waves.get(*wave),
             Commit::Loading | Commit::Unknown => true,
         };
-        (0..wave).filter(|wave| !self.survey.waves[*wave].is_empty()).filter(is_asked).collect()
+        let has_units = |wave: &usize| !self.survey.waves[*wave].is_empty() || self.input.may_lack_clusters;
+        (0..wave).filter(has_units).filter(is_asked).collect()
     }
 
     /// Units of a wave that fail, and that changed since a commit.
@@ -135,8 +136,12 @@ impl<'a> Gates<'a> {
         let of_wave = &self.survey.waves[wave];
         let name = || of_wave.name.to_owned();
         if of_wave.taking_part == 0 {
-            let Reach::LeftOut(because) = &of_wave.units.first()?.facts.reach else { return None };
-            let hold = Hold::WaveLeftOut { wave: name(), because: Arc::clone(because) };
+            let because = match of_wave.units.first().map(|unit| &unit.facts.reach) {
+                Some(Reach::LeftOut(because)) => Arc::clone(because),
+                Some(_) => return None,
+                None => "a mistake in the repository may hide its clusters".into(),
+            };
+            let hold = Hold::WaveLeftOut { wave: name(), because };
             return (!self.has_begun_after(wave, runs)).then_some(hold);
         }
         let mut first = of_wave.first_undone?;

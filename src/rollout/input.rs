@@ -67,6 +67,8 @@ pub struct Input<'a> {
     pub digest: Digest,
     pub head: &'a CommitFacts,
     pub head_revision: &'a Revision,
+    /// A mistake may hide clusters: a wave without units may have some.
+    pub may_lack_clusters: bool,
     pub units: &'a BTreeMap<UnitId, UnitFacts>,
     pub approvals: &'a [Approved],
     /// What this process decided to take back, whatever the objects say by now.

@@ -43,6 +43,8 @@ pub struct Heads {
     pub apps: BTreeMap<AppId, Arc<AppHead>>,
     /// Apps that are in no waves, and by what that is known.
     plain: BTreeMap<AppId, Plain>,
+    /// Clusters may be missing: a wave without units may have some.
+    pub may_lack_clusters: bool,
     /// The position of each commit in history, the head is 0. Empty where no app has waves.
     pub positions: Arc<HashMap<Revision, usize>>,
 }
@@ -79,6 +81,7 @@ impl Heads {
     ) -> Self {
         let (mut apps, mut plain) = (BTreeMap::new(), BTreeMap::new());
         let mut declared = None;
+        let may_lack_clusters = fleet.may_lack_clusters();
         for (id, renders_of_app) in &renders.apps {
             let Some(app) = fleet.apps.get(id).filter(|app| !app.unmanaged) else { continue };
             let waves = Waves::of(fleet, app);
@@ -89,7 +92,13 @@ impl Heads {
             let was_plain = before.plain.get(id).is_some_and(|(renders, known, rollout)| {
                 Arc::ptr_eq(renders, renders_of_app) && *known == waves && *rollout == app.rollout
             });
-            if was_plain || !at.is_in_waves(&waves) {
+            // With a cluster, a wave may be missing. Another process does not know whether the app was in waves.
+            let was_in_waves = || match before.revision {
+                Some(_) => before.apps.contains_key(id),
+                None => waves.list().len() > 1,
+            };
+            let stays_in_waves = may_lack_clusters && was_in_waves();
+            if !stays_in_waves && (was_plain || !at.is_in_waves(&waves)) {
                 plain.insert(id.clone(), (Arc::clone(renders_of_app), waves, app.rollout.clone()));
                 continue;
             }
@@ -107,7 +116,8 @@ impl Heads {
         } else {
             snapshot.history.commits.iter().enumerate().map(number).collect()
         };
-        Self { revision: Some(renders.revision.clone()), apps, plain, positions: Arc::new(positions) }
+        let (revision, positions) = (Some(renders.revision.clone()), Arc::new(positions));
+        Self { revision, apps, plain, may_lack_clusters, positions }
     }
 }
 
@@ -181,6 +191,8 @@ impl AtCommit<'_> {
                 }
             };
             let contents = shared.contents(rendered);
+            // A cluster that the head does not have was in the wave of its own commit.
+            let fleet = if fleet.clusters.contains_key(cluster) { fleet } else { self.fleet };
             for (pod_set, group) in self.groups(cluster) {
                 let Some(content) = contents.get(&pod_set) else { continue };
                 if let Some(wave) = of_waves.get_mut(waves.wave_of(fleet, cluster, &group)) {

@@ -72,6 +72,8 @@ impl Clock {
 pub struct AppEntry {
     pub app: Arc<App>,
     pub head: Arc<AppHead>,
+    /// A mistake may hide clusters of it.
+    pub may_lack_clusters: bool,
     /// The head of the repository.
     pub revision: Option<Revision>,
     pub units: BTreeMap<UnitId, UnitEntry>,
@@ -294,6 +296,11 @@ impl Apps {
             if let Some(entry) = self.entries.get_mut(id) {
                 entry.positions = Arc::clone(&heads.positions);
                 entry.revision.clone_from(&heads.revision);
+                if entry.may_lack_clusters != heads.may_lack_clusters {
+                    entry.may_lack_clusters = heads.may_lack_clusters;
+                    entry.decision = None;
+                    self.due.insert(id.clone());
+                }
             }
         }
         self.heads = heads;
@@ -308,6 +315,7 @@ impl AppEntry {
         Self {
             app,
             head,
+            may_lack_clusters: false,
             revision: None,
             facts: BTreeMap::new(),
             unseen: BTreeSet::new(),

@@ -278,6 +278,26 @@ fn version_that_was_there_before_has_not_begun_since() {
 }
 
 #[test]
+fn wave_that_a_mistake_hides_is_waited_for() {
+    let mut fleet = rings().installed();
+    let hidden = fleet.units.remove(&super::fleet::unit_id("c1")).expect("c1");
+    fleet.may_lack_clusters = true;
+    fleet.push(&[("*", "v2")]).has("c2=v1 c3=v1");
+    fleet.waits(
+        "c2",
+        "every cluster of wave test is left out: a mistake in the repository may hide its clusters",
+    );
+    fleet.units.insert(super::fleet::unit_id("c1"), hidden);
+    fleet.may_lack_clusters = false;
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+
+    // Gone from Git without a mistake: no unit.
+    let mut fleet = rings().installed();
+    fleet.units.remove(&super::fleet::unit_id("c1"));
+    fleet.push(&[("c1", ""), ("*", "v2")]).has("c2=v2 c3=v2");
+}
+
+#[test]
 fn tolerated_failures_keep_no_unit_back() {
     let mut fleet = rings().installed();
     fleet.waves[0].limits.confirm = false;

@@ -78,6 +78,7 @@ pub struct Simulator {
     pub loaded: BTreeSet<usize>,
     /// Both objects of a unit are written at once.
     pub writes_whole: bool,
+    pub may_lack_clusters: bool,
     pub last: Option<Decision>,
     /// How often the closures of an input were called.
     pub questions: Cell<usize>,
@@ -228,6 +229,7 @@ impl Simulator {
             |approved: &Approved| Approved { at: approved.at.map(|at| self.head() - at), ..approved.clone() };
         let approvals: Vec<Approved> = self.approvals.iter().map(age).collect();
         decide(&Input {
+            may_lack_clusters: self.may_lack_clusters,
             waves: &self.waves,
             policy: self.policy,
             digest: self.digest(),
@@ -357,6 +359,7 @@ impl Simulator {
             refusal: None,
             loaded: BTreeSet::new(),
             writes_whole: true,
+            may_lack_clusters: false,
             last: None,
             questions: Cell::new(0),
             facts: RefCell::default(),

@@ -172,3 +172,28 @@ async fn maintenance_of_a_passed_wave_holds_nothing() {
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
     scene.ends_at_head();
 }
+
+#[tokio::test(start_paused = true)]
+async fn wave_with_a_mistake_in_its_cluster_file_is_waited_for() {
+    for is_restarted in [false, true] {
+        let mut scene = fleet_r().await;
+        let file = "clusters/c1.yaml";
+        let good = scene.fleet.repository.texts(&scene.head())[file].clone();
+        let bad = good.replace("spec:", "spec: {state: Broken}\nstatus:");
+        scene.push("A mistake", &[(file, Some(&bad))]).await;
+        if is_restarted {
+            scene.restart().await;
+        }
+        let v2 = scene.push_pay("v2", &component("v2")).await;
+        scene.until("v2 is read", |now| now.revision.as_ref() == Some(&v2)).await;
+        a_while().await;
+        assert_eq!(scene.versions().await, ["v1", "v1", "v1"], "{is_restarted}");
+        assert!(held(&scene.now(), "c2", "").contains("a mistake in the repository may hide its clusters"));
+        scene.push("Mended", &[(file, Some(&good))]).await;
+        scene.until_asked("prod").await;
+        assert_eq!(scene.versions().await, ["v2", "v1", "v1"], "{is_restarted}");
+        scene.confirm("prod").await;
+        scene.until_over().await;
+        scene.ends_at_head();
+    }
+}
