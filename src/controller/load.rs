@@ -206,7 +206,7 @@ pub struct Rendering {
     pub discovered: Discovered,
     pub memory: Arc<Mutex<Memory>>,
     /// Apps in waves as they were rendered last.
-    pub heads: Heads,
+    pub heads: Arc<Heads>,
 }
 
 /// Renders on a blocking thread and reports to the queue.

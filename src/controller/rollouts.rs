@@ -24,13 +24,13 @@ impl World {
     pub(super) fn take_heads(&mut self, fleet: &Fleet, heads: Heads) {
         let Self { apps, targets, snapshot, .. } = self;
         let Some(snapshot) = snapshot else { return };
-        let all = heads.apps.clone();
+        let heads = Arc::new(heads);
         let of_app = |id: &AppId| {
-            let (app, head) = (fleet.apps.get(id)?, all.get(id)?);
+            let (app, head) = (fleet.apps.get(id)?, heads.apps.get(id)?);
             Some((Arc::clone(app), approvals_of(fleet, snapshot, id, &head.waves)))
         };
         let render = |target: &Target| targets.get(target)?.render.as_ref().ok().cloned();
-        apps.take_heads(heads, of_app, &render);
+        apps.take_heads(Arc::clone(&heads), of_app, &render);
     }
 
     /// Decides about each app in waves that something happened to.

@@ -336,7 +336,7 @@ impl World {
             charts: Arc::clone(&self.settings.charts),
             discovered: self.clusters.iter().filter_map(known).collect(),
             memory: Arc::clone(&self.memory),
-            heads: self.apps.heads.clone(),
+            heads: Arc::clone(&self.apps.heads),
         };
         load::render_in_background(rendering, self.events.clone());
     }

@@ -162,14 +162,15 @@ pub fn content_of(rendered: &Rendered, head: &AppHead, unit: &UnitId) -> UnitCon
 /// `defined`: the kinds that other apps define at the head.
 pub async fn read_past(
     history: &History,
-    reading: &Mutex<manifest::Memory>,
+    reading: &Arc<Mutex<manifest::Memory>>,
     head_fleet: &Arc<Fleet>,
     head: &Arc<AppHead>,
     app: &AppId,
     revision: &Revision,
     (discovered, defined): (Discovered, Defined),
 ) -> Option<PastApp> {
-    let memory = reading.lock().clone();
+    let reading = Arc::clone(reading);
+    let memory = tokio::task::spawn_blocking(move || reading.lock().clone()).await.ok()?;
     let (snapshot, fleet) = history.app_at(revision, app, memory).await?;
     let (charts, head_fleet, head) = (Arc::clone(history.charts()), Arc::clone(head_fleet), Arc::clone(head));
     let id = app.clone();

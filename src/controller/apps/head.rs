@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::fleet::{Fleet, Target, Waves};
 use crate::model::{
-    App, AppId, Capabilities, Charts, ClusterName, Digest, KindsByName, ObjectId, OnFailure, Rendered,
-    Revision, Rollout, Snapshot,
+    App, AppId, Capabilities, Charts, ClusterName, Digest, History, KindsByName, ObjectId, OnFailure,
+    Rendered, Revision, Rollout, Snapshot,
 };
 use crate::render::{Render, Renderer, Renders, UnitContent, UnitContents, unit_contents};
 use crate::report::version::of_workload;
@@ -37,7 +37,7 @@ pub struct HeadUnit {
 }
 
 /// All apps in waves at the head.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Heads {
     pub revision: Option<Revision>,
     pub apps: BTreeMap<AppId, Arc<AppHead>>,
@@ -47,6 +47,8 @@ pub struct Heads {
     pub may_lack_clusters: bool,
     /// The position of each commit in history, the head is 0. Empty where no app has waves.
     pub positions: Arc<HashMap<Revision, usize>>,
+    /// What the positions were made from.
+    history: Arc<History>,
 }
 
 type Plain = (Arc<BTreeMap<ClusterName, Render>>, Waves, Rollout);
@@ -111,13 +113,15 @@ impl Heads {
             apps.insert(id.clone(), head);
         }
         let number = |(number, revision): (usize, &Revision)| (revision.clone(), number);
+        let history = Arc::clone(&snapshot.history);
         let positions = if apps.is_empty() {
-            HashMap::new()
+            Arc::default()
+        } else if Arc::ptr_eq(&history, &before.history) && !before.positions.is_empty() {
+            Arc::clone(&before.positions)
         } else {
-            snapshot.history.commits.iter().enumerate().map(number).collect()
+            Arc::new(history.commits.iter().enumerate().map(number).collect())
         };
-        let (revision, positions) = (Some(renders.revision.clone()), Arc::new(positions));
-        Self { revision, apps, plain, may_lack_clusters, positions }
+        Self { revision: Some(renders.revision.clone()), apps, plain, may_lack_clusters, positions, history }
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Apps {
     deadlines: BTreeSet<(Timestamp, AppId)>,
     /// By the app that comes before them.
     followers: BTreeMap<AppId, BTreeSet<AppId>>,
-    pub heads: Heads,
+    pub heads: Arc<Heads>,
     /// So many earlier commits are read side by side.
     reading: Arc<Semaphore>,
     clock: Clock,
@@ -163,7 +163,7 @@ impl Apps {
             due: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             followers: BTreeMap::new(),
-            heads: Heads::default(),
+            heads: Arc::default(),
             reading: Arc::new(Semaphore::new(READERS)),
             clock: Clock::starting_now(),
         }
@@ -260,7 +260,7 @@ impl Apps {
     /// `render`: what a target has now.
     pub fn take_heads(
         &mut self,
-        heads: Heads,
+        heads: Arc<Heads>,
         mut app: impl FnMut(&AppId) -> Option<(Arc<App>, Vec<Approved>)>,
         render: &dyn Fn(&Target) -> Option<Arc<Rendered>>,
     ) {

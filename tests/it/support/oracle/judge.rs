@@ -362,12 +362,14 @@ impl Case<'_> {
         !there.any(|object| is_workload(object) || !has_workloads)
     }
 
-    /// What an empty unit may have: content of commits that held units of its wave or a later one run, or that any unit ran before.
+    /// What an empty unit may have: content of commits that held units of its wave or a later one run, that units of earlier waves
+    /// are done with, or that any unit ran before.
     fn substitutes(&self, unit: &Unit) -> Vec<Content> {
         let mut commits: BTreeSet<&str> = BTreeSet::new();
         for (other, content) in &self.app.units {
             let is_held = self.is_behind(other, content) && !self.is_empty(other);
-            if is_held && self.wave_of(other) >= self.wave_of(unit) {
+            let is_done = || is_done(self.world(), &other.cluster, &self.run(other).content);
+            if is_held && (self.wave_of(other) >= self.wave_of(unit) || is_done()) {
                 commits.extend(self.revision_of(other));
             }
         }
