@@ -10,6 +10,7 @@ use super::keys::KeyArgs;
 use super::output::{self, Format, say};
 use super::{diagnostics, repository};
 use crate::chart::{Recorder, Remark};
+use crate::controller::approvals_of_other_versions;
 use crate::manifest::codes::NOT_A_MANIFEST;
 use crate::model::{Diagnostic, Location, Scope, Severity};
 use crate::render::codes;
@@ -52,9 +53,16 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let rendered = || renders.results().flatten().map(Arc::as_ref);
     let of_claims = objects_in_two_apps(&fleet, &snapshot, rendered());
     let of_waves = shared_by_waves(&fleet, rendered());
+    let of_approvals = approvals_of_other_versions(&fleet, &snapshot, &charts, &renders);
     let of_names = charts_of_no_app(&fleet, &snapshot, &charts);
-    let found =
-        fleet.diagnostics.iter().chain(of_renders).chain(&of_claims).chain(&of_waves).chain(&of_names);
+    let found = fleet
+        .diagnostics
+        .iter()
+        .chain(of_renders)
+        .chain(&of_claims)
+        .chain(&of_waves)
+        .chain(&of_approvals)
+        .chain(&of_names);
     let mut mistakes = merged(found, |app| renders.of_app(app).count());
     if snapshot.keys.is_empty() {
         mistakes.iter_mut().for_each(unopened);

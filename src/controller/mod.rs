@@ -53,6 +53,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use apps::approvals_of_other_versions;
 pub use event::LoadError;
 pub use load::Origin;
 pub use registry::registered;

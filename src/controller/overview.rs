@@ -70,9 +70,7 @@ impl World {
     fn rollout_report(&self, id: &AppId, entry: &AppEntry) -> RolloutReport {
         let decision = entry.decision.as_ref();
         let of_app = self.fleet.iter().filter_map(|fleet| fleet.rollout_approvals.get(id)).flatten();
-        let is_unused = |approval: &&RolloutApproval| {
-            approval.digest != entry.head.digest && !entry.head.facts.waves.contains(&approval.digest)
-        };
+        let is_unused = |approval: &&RolloutApproval| !entry.head.has_version(&approval.digest);
         RolloutReport {
             app: id.clone(),
             digest: entry.head.digest,

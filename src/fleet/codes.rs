@@ -65,6 +65,8 @@ pub const AFTER_CYCLE: &str = "E2106";
 pub const AFTER_NOBODY: &str = "E2107";
 /// An approval of a rollout of which there is no app, or no wave.
 pub const NO_SUCH_ROLLOUT: &str = "E2108";
+/// An approval of another version of its app than the one in Git.
+pub const OTHER_VERSION: &str = "E2109";
 /// The registry of clusters in the home cluster could not be read.
 pub const REGISTRY_UNREAD: &str = "E2091";
 /// A ConfigMap of that registry without a kubeconfig.

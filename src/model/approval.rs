@@ -75,4 +75,14 @@ pub struct RolloutApproval {
     pub digest: Digest,
     #[serde(skip)]
     pub location: Option<Location>,
+    #[serde(skip)]
+    pub places: RolloutApprovalPlaces,
+}
+
+/// Where the fields of an Approval stand that was read from a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RolloutApprovalPlaces {
+    pub app: Option<Location>,
+    pub digest: Option<Location>,
+    pub through: Option<Location>,
 }

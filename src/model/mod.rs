@@ -45,7 +45,9 @@ pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
     WorkloadKind,
 };
-pub use approval::{Approval, ApprovedAction, ApprovedObject, RolloutAction, RolloutApproval};
+pub use approval::{
+    Approval, ApprovedAction, ApprovedObject, RolloutAction, RolloutApproval, RolloutApprovalPlaces,
+};
 pub use body::Body;
 pub use capabilities::{Capabilities, KindFacts, KindsByName, KubeVersion, Questions};
 pub use chart::{

@@ -47,6 +47,9 @@ pub enum WaveOrder {
 pub struct GroupOrder {
     /// Groups that are not named come last, together.
     pub groups: Vec<RolloutGroup>,
+    /// Where each of them is named.
+    #[serde(skip)]
+    pub places: Vec<Location>,
     /// Whose canary podSets are the wave `first`; empty: all canary podSets.
     pub canary_clusters: Vec<ClusterName>,
     /// Somebody confirms after every wave but the last that changes.

@@ -10,7 +10,7 @@ use super::super::rollout::rollout_named;
 use super::{FileArgs, commit};
 use crate::manifest;
 use crate::manifest::read::nearest;
-use crate::model::{RolloutAction, RolloutApproval};
+use crate::model::{RolloutAction, RolloutApproval, RolloutApprovalPlaces};
 use crate::report::RolloutReport;
 
 #[derive(Args, Debug)]
@@ -104,5 +104,6 @@ fn approval(rollout: &RolloutReport, purpose: &str, action: RolloutAction) -> Ro
         digest: asked.map_or(rollout.digest, |asked| asked.digest),
         action,
         location: None,
+        places: RolloutApprovalPlaces::default(),
     }
 }

@@ -135,7 +135,7 @@ pub struct AtCommit<'a> {
 
 impl AtCommit<'_> {
     /// Something may have to wait for something else. What is of one wave, all of it at once, needs no decision.
-    fn is_in_waves(&self, waves: &Waves) -> bool {
+    pub(super) fn is_in_waves(&self, waves: &Waves) -> bool {
         let rollout = &self.app.rollout;
         if !rollout.after.is_empty() || rollout.on_failure == OnFailure::Revert {
             return true;
@@ -151,7 +151,7 @@ impl AtCommit<'_> {
         is_limited || used.any(|wave| wave != first)
     }
 
-    fn head(&self, waves: Waves, declared: &Renderer<'_>) -> AppHead {
+    pub(super) fn head(&self, waves: Waves, declared: &Renderer<'_>) -> AppHead {
         let mut shared = Shared::default();
         let mut units = BTreeMap::new();
         let versions = self.versions(&waves, self.fleet);

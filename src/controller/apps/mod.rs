@@ -3,6 +3,7 @@
 //! An app without waves is not here, and costs nothing. What is kept of the others is a cache: the head and the baselines come from
 //! Git, what a unit runs from its objects and their annotations; only timers and what was decided a moment ago are of this process.
 
+mod approvals;
 mod baseline;
 mod effective;
 mod head;
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+pub use approvals::approvals_of_other_versions;
 pub use baseline::{PastApp, read_past};
 pub use head::{AppHead, AtCommit, HeadUnit, Heads};
 pub use observe::Seen;

@@ -55,6 +55,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a pin fits an app and a ring", pins::fit),
     ("a canary cluster is one of the app", canary::clusters_fit),
     ("a wave selects what no other does", waves::fit),
+    ("a group of upgradeType selects a podSet", waves::groups_select),
     ("an app that another waits for exists", after::exist),
     ("no app waits for itself", after::no_cycles),
     ("a rollout that is approved exists", rollout_approvals::fit),

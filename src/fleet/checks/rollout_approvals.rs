@@ -1,11 +1,11 @@
 //! Approvals of rollouts: of an app that is there, and of one of its waves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Facts;
 use crate::fleet::{Waves, codes};
-use crate::manifest::read::suggest;
-use crate::model::{App, AppId, Diagnostic, RolloutAction, RolloutApproval, Scope};
+use crate::manifest::read::{nearest, suggest};
+use crate::model::{App, AppId, Diagnostic, Location, RolloutAction, RolloutApproval, Scope};
 
 /// Whether one fits the version that is rolled out shows only where that is known.
 pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
@@ -18,35 +18,46 @@ pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let check = |approval: &RolloutApproval| match apps.get(&approval.app) {
         Some(app) => no_such_wave(approval, app, facts),
         None if named.contains(&approval.app) => None,
-        None => no_such_app(approval),
+        None => no_such_app(approval, &named),
     };
     approvals.iter().filter_map(check).collect()
 }
 
-fn no_such_app(approval: &RolloutApproval) -> Option<Diagnostic> {
+fn no_such_app(approval: &RolloutApproval, named: &BTreeSet<&AppId>) -> Option<Diagnostic> {
     let message = format!("Approval {} is of {}, which does not exist", approval.name, approval.app);
-    warning(approval, message, "delete the file, or write namespace/name of the app".to_owned())
+    let names: Vec<String> = named.iter().map(ToString::to_string).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let help = match nearest(&approval.app.to_string(), &names) {
+        Some(name) => format!("did you mean `{name}`? Else delete the file"),
+        None => "delete the file, or write namespace/name of the app".to_owned(),
+    };
+    warning(approval, approval.places.app.as_ref(), message, help)
 }
 
 fn no_such_wave(approval: &RolloutApproval, app: &App, facts: &Facts<'_>) -> Option<Diagnostic> {
     let RolloutAction::Open { through } = &approval.action else { return None };
-    let (name, title) = (&approval.name, app.title());
+    let (name, title, through_place) = (&approval.name, app.title(), approval.places.through.as_ref());
     let defaults = facts.manifests.instance.as_ref().map(|instance| instance.defaults.rollout);
     let waves = Waves::from_parts(app, facts.rings, defaults.unwrap_or_default());
     if waves.is_one() {
         let message = format!("Approval {name} opens wave {through}, and {title} has no waves");
-        return warning(approval, message, "delete the file: nothing waits for it".to_owned());
+        return warning(approval, through_place, message, "delete the file: nothing waits for it".to_owned());
     }
     let waves: Vec<&str> = waves.list().iter().map(|wave| wave.name.as_str()).collect();
     if waves.contains(&through.as_str()) {
         return None;
     }
     let message = format!("Approval {name} opens wave {through}, which {title} does not have");
-    warning(approval, message, suggest(through, &waves, &waves))
+    warning(approval, through_place, message, suggest(through, &waves, &waves))
 }
 
-fn warning(approval: &RolloutApproval, message: String, help: String) -> Option<Diagnostic> {
-    let location = approval.location.as_ref()?;
+fn warning(
+    approval: &RolloutApproval,
+    place: Option<&Location>,
+    message: String,
+    help: String,
+) -> Option<Diagnostic> {
+    let location = place.or(approval.location.as_ref())?;
     let warning = Diagnostic::warning(codes::NO_SUCH_ROLLOUT, message, Scope::File(location.file.clone()));
     Some(warning.at(location.clone()).help(help))
 }

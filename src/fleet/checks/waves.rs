@@ -7,7 +7,10 @@ use super::Facts;
 use super::placement::missing;
 use crate::fleet::{codes, placement};
 use crate::manifest::read::suggest;
-use crate::model::{App, AppSpec, Cluster, ClusterName, Diagnostic, Scope, Selector, WaveOrder, WaveRule};
+use crate::model::{
+    App, AppSpec, Cluster, ClusterName, Diagnostic, Location, RolloutGroup, Scope, Selector, WaveOrder,
+    WaveRule,
+};
 
 /// The group of what is no podSet of an AppSet.
 const DEFAULT_GROUP: &str = "default";
@@ -30,6 +33,43 @@ pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
         found.append(&mut overlaps(&scene));
     }
     found
+}
+
+/// Each group that `upgradeType` names is one of a podSet: what waits behind a slip goes with the rest, after all.
+pub fn groups_select(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for app in &facts.manifests.apps {
+        let WaveOrder::Groups(order) = &app.rollout.order else { continue };
+        let groups: BTreeSet<&str> = groups(app).into_iter().collect();
+        // An app without podSets is told for that.
+        if groups.is_empty() {
+            continue;
+        }
+        let is_empty = |(group, _): &(&RolloutGroup, &Location)| {
+            // That a canary cluster of the app has no canary podSet is told as an error.
+            let is_told = **group == RolloutGroup::Canary && runs_on_any(app, &order.canary_clusters);
+            !groups.contains(group.as_str()) && !is_told
+        };
+        let empty = order.groups.iter().zip(&order.places).filter(is_empty);
+        found.extend(empty.map(|(group, place)| {
+            let names = groups.iter().copied().collect::<Vec<_>>().join(", ");
+            let message =
+                format!("wave {} of {} selects nothing: no podSet is of that group", group.as_str(), app.title());
+            let help = format!(
+                "its podSets are of: {names}. Write one of these, remove the group, or end the name of a podSet in -{}",
+                group.as_str()
+            );
+            Diagnostic::warning(codes::EMPTY_WAVE, message, Scope::App(app.id.clone())).at(place.clone()).help(help)
+        }));
+    }
+    found
+}
+
+fn runs_on_any(app: &App, clusters: &[ClusterName]) -> bool {
+    match &app.spec {
+        AppSpec::AppSet(app_set) => app_set.clusters.iter().any(|used| clusters.contains(&used.name)),
+        _ => false,
+    }
 }
 
 struct Known<'a> {

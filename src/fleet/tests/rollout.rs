@@ -67,6 +67,18 @@ fn waves_select_a_part_of_the_app() {
 }
 
 #[test]
+fn group_of_upgrade_type_selects_a_pod_set() {
+    check_app(&paid("{upgradeType: canary|blue}"), &[]);
+    let empty = "warning[E2103]: wave green of AppSet default/pay selects nothing: no podSet is of that group \
+                 at apps/a/app.yaml:5";
+    check_app(&paid("{upgradeType: canary|blue|green}"), &[("E2103", empty)]);
+    check_app(&paid("{upgradeType: [canary, blue, green]}"), &[("E2103", empty)]);
+    let fleet = fleet(&[("a.yaml", &paid("{upgradeType: green}"))]);
+    let help = "its podSets are of: blue, canary. Write one of these, remove the group, or end the name of a podSet in -green";
+    assert_eq!(fleet.diagnostics[0].help.as_deref(), Some(help));
+}
+
+#[test]
 fn unknown_group_has_the_nearest_name() {
     let fleet = fleet(&[("a.yaml", &paid("{waves: [{name: one, groups: [canari]}]}"))]);
     let help = fleet.diagnostics[0].help.as_deref();
@@ -175,12 +187,31 @@ fn approved_rollout_has_an_app_and_a_wave() {
     let no_wave = "warning[E2108]: Approval go opens wave green, which AppSet default/pay does not have";
     check_approval(&groups, "default/pay", "rollout, through: green", &[("E2108", no_wave)]);
     check_approval(&groups, "default/pay", "retry", &[]);
-    let no_app = "Approval go is of default/pya, which does not exist";
+    let no_app = "Approval go is of default/pya, which does not exist at apps/a/go.yaml:4";
     check_approval(&groups, "default/pya", "retry", &[("E2108", no_app)]);
     let named = component("web", ", updateStrategy: {waves: [{name: one}]}");
     check_approval(&named, "default/web", "rollout, through: one", &[]);
     let plain = component("web", "");
     check_approval(&plain, "default/web", "rollout, through: one", &[("E2108", "has no waves")]);
+}
+
+#[test]
+fn approval_of_no_rollout_marks_the_field() {
+    let groups = paid("{upgradeType: canary|blue}");
+    let found = |approved: &str, action: &str| {
+        let approval = approval(approved, action);
+        let fleet = fleet(&[("apps/a/app.yaml", &groups), ("apps/a/go.yaml", &approval)]);
+        let mistake = fleet.diagnostics.into_iter().next().expect("a mistake");
+        let start = mistake.location.expect("a place").start;
+        let line = approval.lines().nth(start.line as usize - 1).unwrap_or_default();
+        (line[start.column as usize - 1..].to_owned(), mistake.help.unwrap_or_default())
+    };
+    let (marked, help) = found("default/pya", "retry");
+    assert!(marked.starts_with("default/pya"), "{marked}");
+    assert_eq!(help, "did you mean `default/pay`? Else delete the file");
+    let (marked, help) = found("default/pay", "rollout, through: geen");
+    assert!(marked.starts_with("geen"), "{marked}");
+    assert!(help.contains("valid: blue, canary, first, rest"), "{help}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::super::yaml::Node;
 use super::{envelope, spec_fields};
 use crate::model::{
     AppId, Approval, ApprovedAction, ApprovedObject, ClusterName, Digest, ObjectId, RolloutAction,
-    RolloutApproval,
+    RolloutApproval, RolloutApprovalPlaces,
 };
 
 /// What an Approval is about.
@@ -36,17 +36,22 @@ const ACTIONS: &[(&str, Action)] = &[
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
     let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
-    let app = fields.required("app", reading).and_then(|app| read_app(&app, reading));
+    let app = fields.required("app", reading);
+    let app_place = app.as_ref().map(|app| reading.location(app.node));
+    let mut places = RolloutApprovalPlaces { app: app_place, ..RolloutApprovalPlaces::default() };
+    let app = app.and_then(|app| read_app(&app, reading));
     let action = fields.required("action", reading);
     let action = action.and_then(|action| reading.choice(&action, ACTIONS, &[], false));
     let what = match action {
         Some(Action::Rollout | Action::Retry) => {
             let digest = fields.required("digest", reading);
-            let digest = digest.and_then(|digest| read_digest(&digest, reading));
+            places.digest = digest.as_ref().map(|digest| reading.location(digest.node));
+            let digest = digest.and_then(|digest| read_digest(&digest, &rollout_help(app.as_ref()), reading));
             let action = if action == Some(Action::Retry) {
                 Some(RolloutAction::Retry)
             } else {
                 let through = fields.required("through", reading);
+                places.through = through.as_ref().map(|through| reading.location(through.node));
                 let through = through.and_then(|through| reading.name(&through, NameRule::Label));
                 through.map(|through| RolloutAction::Open { through })
             };
@@ -56,7 +61,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
         Some(Action::Orphan) => Some(What::Objects(ApprovedAction::Orphan, Digest::of(&[]), Vec::new())),
         Some(Action::Delete) => {
             let rendered = fields.required("rendered", reading);
-            let rendered = rendered.and_then(|rendered| read_digest(&rendered, reading));
+            let rendered = rendered.and_then(|rendered| read_digest(&rendered, DELETE_HELP, reading));
             let objects = fields.required("objects", reading);
             let objects = objects.and_then(|objects| read_objects(&objects, reading));
             let parts = rendered.zip(objects);
@@ -65,7 +70,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
         None => {
             // Which of them it must have depends on the action.
             for name in ["rendered", "digest"] {
-                fields.optional(name, reading).and_then(|digest| read_digest(&digest, reading));
+                fields.optional(name, reading).and_then(|digest| read_digest(&digest, DELETE_HELP, reading));
             }
             fields.optional("objects", reading).and_then(|objects| read_objects(&objects, reading));
             fields.optional("through", reading).and_then(|through| reading.name(&through, NameRule::Label));
@@ -81,7 +86,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
             Read::Objects(Approval { name, app, action, rendered, objects, location })
         }
         What::Rollout(action, digest) => {
-            Read::Rollout(RolloutApproval { name, app, action, digest, location })
+            Read::Rollout(RolloutApproval { name, app, action, digest, location, places })
         }
     })
 }
@@ -110,15 +115,19 @@ fn read_app(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<AppId> {
     app
 }
 
-fn read_digest(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Digest> {
+/// Nobody types a digest: the plan prints its beginning, and a command writes the file.
+const DELETE_HELP: &str = "64 hexadecimal digits: let `tutti approve DIGEST` write the file";
+
+fn rollout_help(app: Option<&AppId>) -> String {
+    let app = app.map_or_else(|| "APP".to_owned(), AppId::to_string);
+    format!("64 hexadecimal digits: let `tutti approve rollout {app}` write the file")
+}
+
+fn read_digest(value: &Value<'_>, help: &str, reading: &mut Reading<'_>) -> Option<Digest> {
     let text = reading.text(value)?;
     let digest = Digest::parse(&text);
     if digest.is_none() {
-        reading.bad_value(
-            value,
-            format!("{text:?} is not a digest"),
-            "64 hexadecimal digits, as the plan prints them",
-        );
+        reading.bad_value(value, format!("{text:?} is not a digest"), help);
     }
     digest
 }

@@ -6,7 +6,7 @@ use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value, suggest};
 use super::wave;
 use crate::model::{
-    After, AppId, ClusterName, GroupOrder, OnFailure, Rollout, RolloutGroup, WaveLimits, WaveOrder,
+    After, AppId, ClusterName, GroupOrder, Location, OnFailure, Rollout, RolloutGroup, WaveLimits, WaveOrder,
 };
 
 /// What the waves of an app are made of.
@@ -100,8 +100,10 @@ fn read_groups<'v>(
         }
     }
     let confirm = confirm.and_then(|it| reading.boolean(&it)).unwrap_or(false);
+    let (groups, places) = groups.map(|groups| read_order(&groups, reading)).unwrap_or_default();
     let order = GroupOrder {
-        groups: groups.map(|groups| read_order(&groups, reading)).unwrap_or_default(),
+        groups,
+        places,
         canary_clusters: strategy
             .canary_clusters
             .as_ref()
@@ -147,8 +149,9 @@ fn read_limits(
 }
 
 /// `canary|blue|green`, or a list.
-fn read_order(value: &Value<'_>, reading: &mut Reading<'_>) -> Vec<RolloutGroup> {
+fn read_order(value: &Value<'_>, reading: &mut Reading<'_>) -> (Vec<RolloutGroup>, Vec<Location>) {
     let mut found: Vec<RolloutGroup> = Vec::new();
+    let mut places = Vec::new();
     let mut take = |text: &str, place: &Value<'_>, reading: &mut Reading<'_>| {
         let word = text.trim();
         let known = GROUPS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
@@ -167,6 +170,7 @@ fn read_order(value: &Value<'_>, reading: &mut Reading<'_>) -> Vec<RolloutGroup>
             noted.help("each group is one wave: name it once");
         }
         found.push(*group);
+        places.push(reading.location(place.node));
     };
     if value.node.as_seq().is_some() {
         for item in reading.list(value).unwrap_or_default() {
@@ -177,7 +181,7 @@ fn read_order(value: &Value<'_>, reading: &mut Reading<'_>) -> Vec<RolloutGroup>
     } else if let Some(text) = reading.text(value) {
         text.split('|').for_each(|part| take(part, value, reading));
     }
-    found
+    (found, places)
 }
 
 /// Which of them there are shows beside the other manifests.

@@ -6,7 +6,7 @@ use super::{COMPONENT, check_mistakes, clean, read_texts};
 use crate::manifest::rollout_approval_to_yaml;
 use crate::model::{
     App, AppId, ClusterName, DefaultRollout, Digest, GroupOrder, OnFailure, Rollout, RolloutAction,
-    RolloutApproval, RolloutGroup, Selector, Share, WaveLimits, WaveOrder,
+    RolloutApproval, RolloutApprovalPlaces, RolloutGroup, Selector, Share, WaveLimits, WaveOrder,
 };
 
 fn app_set(strategy: &str) -> String {
@@ -275,6 +275,7 @@ fn rollout_approvals_are_written_and_read_back() {
             action,
             digest: Digest::of(b"v4"),
             location: None,
+            places: RolloutApprovalPlaces::default(),
         };
         // Beside the app, too.
         for path in ["approvals/pay.yaml", "apps/pay/pay-v4.yaml"] {
@@ -282,7 +283,10 @@ fn rollout_approvals_are_written_and_read_back() {
             assert_eq!((read.diagnostics.len(), read.approvals.len()), (0, 0), "{read:?}");
             let read = read.rollout_approvals.remove(0);
             assert_eq!(read.location.as_ref().unwrap().file, path);
-            assert_eq!(RolloutApproval { location: None, ..read }, approval);
+            assert_eq!(
+                RolloutApproval { location: None, places: RolloutApprovalPlaces::default(), ..read },
+                approval
+            );
         }
     }
 }
@@ -317,4 +321,8 @@ fn rollout_approval_mistakes() {
         );
         check_mistakes(&text, expected);
     }
+    let short = "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {name: a}\nspec: {app: shop/pay, action: retry, \
+                 digest: 91c2}\n";
+    let help = "64 hexadecimal digits: let `tutti approve rollout shop/pay` write the file";
+    assert_eq!(read_texts(&[("x.yaml", short)]).diagnostics[0].help.as_deref(), Some(help));
 }

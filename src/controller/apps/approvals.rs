@@ -1,0 +1,59 @@
+//! Approvals of rollouts that are for another version than the head's: they do nothing.
+
+use super::{AppHead, AtCommit};
+use crate::fleet::{Fleet, Waves, codes};
+use crate::model::{Charts, Diagnostic, Digest, RolloutAction, RolloutApproval, Scope, Snapshot};
+use crate::render::{Renderer, Renders};
+
+/// Of all apps in waves. An app that does not render everywhere has no digest that anybody knows.
+pub fn approvals_of_other_versions(
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+    charts: &dyn Charts,
+    renders: &Renders,
+) -> Vec<Diagnostic> {
+    let declared = Renderer::new(fleet, snapshot, charts).defining(renders.defined().clone());
+    let mut found = Vec::new();
+    for (id, approvals) in &fleet.rollout_approvals {
+        let (Some(app), Some(renders)) = (fleet.apps.get(id), renders.apps.get(id)) else { continue };
+        let is_whole = renders.values().all(|(_, render)| render.is_ok());
+        let (at, waves) = (AtCommit { fleet, app, renders }, Waves::of(fleet, app));
+        if app.unmanaged || !is_whole || !at.is_in_waves(&waves) {
+            continue;
+        }
+        // That a wave is not there is told elsewhere.
+        let is_of_a_wave = |approval: &&RolloutApproval| match &approval.action {
+            RolloutAction::Open { through } => waves.position(through).is_some(),
+            RolloutAction::Retry => true,
+        };
+        let approvals: Vec<&RolloutApproval> = approvals.iter().filter(is_of_a_wave).collect();
+        let head = at.head(waves, &declared);
+        let others = approvals.into_iter().filter(|approval| !head.has_version(&approval.digest));
+        found.extend(others.map(|approval| warning(approval, &head)));
+    }
+    found
+}
+
+impl AppHead {
+    /// The digest is of the app, or of one ring whose pin moves alone.
+    pub fn has_version(&self, digest: &Digest) -> bool {
+        self.digest == *digest || self.facts.waves.contains(digest)
+    }
+}
+
+fn warning(approval: &RolloutApproval, head: &AppHead) -> Diagnostic {
+    let RolloutApproval { name, app, digest, places, location, .. } = approval;
+    let message = format!(
+        "Approval {name} is for version {} of {app}, which is {} now: it does nothing",
+        digest.short(),
+        head.digest.short()
+    );
+    let retry = if approval.action == RolloutAction::Retry { " --retry" } else { "" };
+    let help = format!("delete the file, or let `tutti approve rollout {app}{retry}` write it anew");
+    let scope = location.as_ref().map_or(Scope::App(app.clone()), |at| Scope::File(at.file.clone()));
+    let warning = Diagnostic::warning(codes::OTHER_VERSION, message, scope).help(help);
+    match places.digest.as_ref().or(location.as_ref()) {
+        Some(place) => warning.at(place.clone()),
+        None => warning,
+    }
+}
