@@ -114,7 +114,7 @@ fn unreachable(overview: &Overview) -> String {
 /// What a person is asked for, and what to type.
 fn asked(overview: &Overview) -> Option<String> {
     first_of(overview.rollouts.iter().filter_map(|rollout| {
-        let command = rollout.command()?;
+        let command = Some(rollout.commands().join(", or ")).filter(|command| !command.is_empty())?;
         Some(match &rollout.confirmation {
             Some(asked) => {
                 format!("wave {} of {} waits for confirmation: {command}", asked.through, rollout.app)

@@ -12,7 +12,8 @@ use tokio::sync::watch;
 use super::output::tell;
 use crate::model::{AppId, ClusterName, Diagnostic};
 use crate::report::words::count;
-use crate::report::{DROPPED, Overview, Phase};
+use crate::report::{DROPPED, Overview, Phase, RolloutReport, TargetReport};
+use crate::rollout::Hold;
 
 /// Shows changes until the run ends.
 pub async fn show(mut overview: watch::Receiver<Arc<Overview>>) {
@@ -85,17 +86,17 @@ impl Shown {
                 }
                 _ => target.detail.clone(),
             };
-            let state = (target.phase, detail);
-            let key = (target.app.clone(), target.cluster.clone());
+            let (phase, key) = (target.phase, (target.app.clone(), target.cluster.clone()));
+            let state = (phase, outline(now, target).unwrap_or_else(|| detail.clone()));
             if self.targets.get(&key) != Some(&state) {
-                let (mark, look) = mark(target.phase);
+                let (mark, look) = mark(phase);
                 tell!(
                     "{} {:<12} {:<22} {:<12} {}",
                     look.apply_to(mark),
                     target.cluster,
                     target.app.to_string(),
-                    target.phase.as_str(),
-                    state.1.trim_end()
+                    phase.as_str(),
+                    detail.trim_end()
                 );
                 self.targets.insert(key, state);
             }
@@ -105,11 +106,8 @@ impl Shown {
             let digest = approval.digest();
             format!("{deletes} of {} wait for approval: tutti approve {}", approval.app, digest.short())
         });
-        let confirmations = now.rollouts.iter().filter_map(|rollout| {
-            let (asked, command) = (rollout.confirmation.as_ref()?, rollout.command()?);
-            Some(format!("wave {} of {} waits for confirmation: {command}", asked.through, rollout.app))
-        });
-        let approvals: BTreeSet<String> = approvals.chain(confirmations).collect();
+        let approvals: BTreeSet<String> =
+            approvals.chain(now.rollouts.iter().filter_map(next_step)).collect();
         for approval in approvals.difference(&self.approvals) {
             tell!("{} {approval}", style("…").yellow().for_stderr());
         }
@@ -130,6 +128,35 @@ impl Shown {
     }
 }
 
+/// What the line of a target that waits is compared by: not what other units do meanwhile, which is told for them. Else a hundred
+/// clusters that wait make a hundred lines for each pod of one.
+fn outline(now: &Overview, target: &TargetReport) -> Option<String> {
+    if target.phase != Phase::Waiting {
+        return None;
+    }
+    Some(match now.rollout_of(&target.app)?.hold_of(target)?.gate() {
+        Hold::Wave { wave, .. } => format!("wave {wave}"),
+        Hold::WaveLeftOut { wave, .. } => format!("wave {wave} is left out"),
+        Hold::Stopped { .. } => "stopped".to_owned(),
+        Hold::After { app, .. } => format!("after {app}"),
+        Hold::LeftOut { .. } => "left out".to_owned(),
+        hold => hold.to_string(),
+    })
+}
+
+/// What a person may type so that a rollout goes on.
+fn next_step(rollout: &RolloutReport) -> Option<String> {
+    let commands = rollout.commands();
+    let (app, command) = (&rollout.app, commands.join(", or "));
+    if commands.is_empty() {
+        return None;
+    }
+    Some(match &rollout.confirmation {
+        Some(asked) => format!("wave {} of {app} waits for confirmation: {command}", asked.through),
+        None => format!("version {} of {app} failed: {command}", rollout.digest.short()),
+    })
+}
+
 /// A sign and a colour: never the colour alone.
 pub fn mark(phase: Phase) -> (&'static str, Style) {
     let look = Style::new().for_stderr();
@@ -140,5 +167,87 @@ pub fn mark(phase: Phase) -> (&'static str, Style) {
         Phase::Waiting => ("…", look.yellow()),
         Phase::Unreachable => ("?", look.red()),
         Phase::Degraded | Phase::Refused | Phase::Invalid => ("✗", look.red()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::{Digest, PodCount, Revision};
+    use crate::report::UnitReport;
+    use crate::rollout::UnitId;
+
+    fn waiting(hold: Hold) -> Overview {
+        let (app, revision) = (AppId::new("shop", "pay"), Revision::from("0123456789abcdef"));
+        let target = TargetReport {
+            app: app.clone(),
+            kind: "Component",
+            cluster: ClusterName::from("bj5"),
+            ring: None,
+            revision: revision.clone(),
+            phase: if hold.is_failure() { Phase::Degraded } else { Phase::Waiting },
+            detail: hold.to_string(),
+            pods: PodCount::default(),
+            version: String::new(),
+            pod_sets: Vec::new(),
+            created: None,
+            plan: None,
+            differences: None,
+        };
+        let unit = UnitReport {
+            unit: UnitId::new("bj5", ""),
+            wave: "prod".to_owned(),
+            is_at_head: false,
+            is_done: false,
+            revision: None,
+            since: None,
+            previous: None,
+            detail: String::new(),
+            hold: Some(hold),
+            failure: None,
+        };
+        let rollout = RolloutReport {
+            app,
+            digest: Digest::of(b"v2"),
+            commit: Some(revision),
+            is_open: true,
+            waves: Vec::new(),
+            confirmation: None,
+            units: vec![unit],
+            approvals_unused: Vec::new(),
+        };
+        Overview { targets: vec![target], rollouts: vec![rollout], ..Overview::default() }
+    }
+
+    #[test]
+    fn steps_of_another_unit_make_no_lines() {
+        let waits = |done: usize, because: &str| {
+            let unit = UnitId::new("bj4", "");
+            waiting(Hold::Wave { wave: "test".to_owned(), done, of: 2, unit, because: Arc::from(because) })
+        };
+        let line = |now: &Overview| outline(now, &now.targets[0]);
+        let (first, later) = (waits(0, "1/2 replicas updated"), waits(1, "2/2 replicas updated"));
+        assert_ne!(first.targets[0].detail, later.targets[0].detail);
+        assert!(line(&first).is_some());
+        assert_eq!(line(&first), line(&later));
+        let unit = UnitId::new("bj4", "");
+        let stopped =
+            |because: &str| waiting(Hold::Stopped { unit: unit.clone(), because: Arc::from(because) });
+        assert_eq!(line(&stopped("no image")), line(&stopped("no image at all")));
+        assert_ne!(line(&stopped("no image")), line(&later));
+    }
+
+    #[test]
+    fn automatic_revert_names_its_commands() {
+        let now = waiting(Hold::Refused { digest: Digest::of(b"v2") });
+        let version = Digest::of(b"v2").short();
+        assert_eq!(
+            next_step(&now.rollouts[0]),
+            Some(format!(
+                "version {version} of shop/pay failed: git revert 0123456, or tutti approve rollout shop/pay --retry"
+            ))
+        );
     }
 }

@@ -74,6 +74,7 @@ impl World {
         RolloutReport {
             app: id.clone(),
             digest: entry.head.digest,
+            commit: self.newest_commit(id, entry),
             is_open: entry.is_open(),
             waves: decision.map(|decision| decision.waves.clone()).unwrap_or_default(),
             confirmation: decision.and_then(|decision| decision.confirmation.clone()),
@@ -84,6 +85,13 @@ impl World {
                 .collect(),
             approvals_unused: of_app.filter(is_unused).map(|approval| approval.name.clone()).collect(),
         }
+    }
+
+    /// The newest commit that changed an app anywhere, where it is one that Git knows.
+    fn newest_commit(&self, id: &AppId, entry: &AppEntry) -> Option<Revision> {
+        let commits = self.targets.of_app(id).map(|(_, target)| &target.revision);
+        let known = commits.filter_map(|commit| Some((entry.positions.get(commit)?, commit)));
+        known.min().map(|(_, commit)| commit.clone())
     }
 
     fn target_report(&self, id: &Target, entry: &TargetEntry) -> TargetReport {

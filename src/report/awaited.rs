@@ -10,8 +10,10 @@ impl RolloutReport {
         if !self.is_open {
             return String::new();
         }
-        let mut failed = self.units.iter().filter_map(|unit| Some((unit, unit.failure.as_ref()?)));
-        if let Some((unit, because)) = failed.next() {
+        // What a person may confirm is not stopped by what has failed (`maxFailures`).
+        let is_stopped = self.confirmation.is_none() || self.holds().any(is_stopped);
+        let failed = self.failed().filter(|_| is_stopped);
+        if let Some((unit, because)) = failed {
             return format!("stopped, {} failed: {because}", unit.unit);
         }
         let asked = self.holds().find(|hold| hold.waits_for_a_person());
@@ -27,18 +29,27 @@ impl RolloutReport {
         }
     }
 
-    /// The command that a person types to go on.
-    pub fn command(&self) -> Option<String> {
-        match &self.confirmation {
-            Some(Confirmation { through, .. }) => Some(open(&self.app, through)),
-            None if self.is_refused() => Some(format!("tutti approve rollout {} --retry", self.app)),
-            None => None,
+    /// The commands of which a person types one to go on, the best first.
+    pub fn commands(&self) -> Vec<String> {
+        if let Some(Confirmation { through, .. }) = &self.confirmation {
+            return vec![open(&self.app, through)];
         }
+        let is_over = |hold: &Hold| hold.is_failure() || is_stopped(hold);
+        let has_failed = self.is_open && self.failed().is_some() || self.holds().any(is_over);
+        // Without a reverted commit, Git and the clusters differ for ever.
+        let revert = self.commit.as_ref().filter(|_| has_failed);
+        let retry = self.is_refused().then(|| format!("tutti approve rollout {} --retry", self.app));
+        revert.map(|commit| format!("git revert {}", commit.short())).into_iter().chain(retry).collect()
     }
 
     /// The version was taken back: it starts again only when a person says so.
     pub fn is_refused(&self) -> bool {
         self.holds().any(|hold| matches!(hold, Hold::Refused { .. }))
+    }
+
+    /// The first unit that fails, and why.
+    fn failed(&self) -> Option<(&UnitReport, &str)> {
+        self.units.iter().find_map(|unit| Some((unit, unit.failure.as_deref()?)))
     }
 
     /// Why units do not have the version.
@@ -62,6 +73,10 @@ impl UnitReport {
     }
 }
 
+fn is_stopped(hold: &Hold) -> bool {
+    matches!(hold.gate(), Hold::Stopped { .. })
+}
+
 /// The command that opens the waves of an app up to one.
 fn open(app: &AppId, through: &str) -> String {
     format!("tutti approve rollout {app} --through {through}")
@@ -70,7 +85,7 @@ fn open(app: &AppId, through: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Digest;
+    use crate::model::{Digest, Revision};
     use crate::rollout::UnitId;
 
     fn rollout(hold: Hold, failure: Option<&str>) -> RolloutReport {
@@ -99,6 +114,7 @@ mod tests {
         RolloutReport {
             app: AppId::new("shop", "pay"),
             digest: Digest::of(b"v2"),
+            commit: Some(Revision::from("0123456789")),
             is_open: true,
             waves: vec![wave],
             confirmation: match &hold {
@@ -114,20 +130,29 @@ mod tests {
 
     #[test]
     fn rollout_says_what_it_waits_for() {
-        let check = |rollout: &RolloutReport, awaited: &str, command: Option<&str>| {
-            assert_eq!((rollout.awaited().as_str(), rollout.command().as_deref()), (awaited, command));
+        let check = |rollout: &RolloutReport, awaited: &str, commands: &[&str]| {
+            assert_eq!(
+                (rollout.awaited(), rollout.commands()),
+                (awaited.to_owned(), commands.iter().map(|it| (*it).to_owned()).collect())
+            );
         };
         let digest = Digest::of(b"v2");
         let confirmation =
-            Hold::Confirmation { after: "test".to_owned(), through: "prod".to_owned(), digest };
-        let words = confirmation.to_string();
-        check(&rollout(confirmation, None), &words, Some("tutti approve rollout shop/pay --through prod"));
-        let refused = Hold::Refused { digest };
-        let words = refused.to_string();
-        check(&rollout(refused, None), &words, Some("tutti approve rollout shop/pay --retry"));
+            || Hold::Confirmation { after: "test".to_owned(), through: "prod".to_owned(), digest };
+        let words = confirmation().to_string();
+        let approve = ["tutti approve rollout shop/pay --through prod"];
+        check(&rollout(confirmation(), None), &words, &approve);
+        // So many may fail: what is asked for goes before that.
+        check(&rollout(confirmation(), Some("no image")), &words, &approve);
+        let refused = || Hold::Refused { digest };
+        let words = refused().to_string();
+        let retry = "tutti approve rollout shop/pay --retry";
+        check(&rollout(refused(), None), &words, &["git revert 0123456", retry]);
+        let unknown = RolloutReport { commit: None, ..rollout(refused(), None) };
+        check(&unknown, &words, &[retry]);
         let limit = || Hold::Concurrency { wave: "test".to_owned(), limit: 1 };
-        check(&rollout(limit(), None), "wave test, 0/2 done, c1: 0/1 replicas updated", None);
-        check(&rollout(limit(), Some("no image")), "stopped, c1 failed: no image", None);
-        check(&RolloutReport { is_open: false, ..rollout(limit(), None) }, "", None);
+        check(&rollout(limit(), None), "wave test, 0/2 done, c1: 0/1 replicas updated", &[]);
+        check(&rollout(limit(), Some("no image")), "stopped, c1 failed: no image", &["git revert 0123456"]);
+        check(&RolloutReport { is_open: false, ..rollout(limit(), None) }, "", &[]);
     }
 }

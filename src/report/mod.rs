@@ -1,7 +1,7 @@
 //! What happened, in words: states of targets, commit statuses, and the outbox that posts them.
 //!
 //! [`overview`] holds the facts (one [`Overview`] is everything that is known at one moment);
-//! [`words`] is the only place that turns them into sentences; [`statuses`] says which commit gets
+//! [`words`], and `wave_words` of apps in waves, turn them into sentences; [`statuses`] says which commit gets
 //! which status, as a pure function of the overview; [`outbox`] brings the forge to that, and
 //! repeats nothing that is already there. It never decides what is deployed.
 
@@ -11,6 +11,7 @@ pub mod outbox;
 pub mod overview;
 pub mod statuses;
 pub mod version;
+mod wave_words;
 pub mod words;
 
 pub use merged::merged;

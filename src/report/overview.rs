@@ -183,6 +183,9 @@ pub struct RolloutReport {
     pub app: AppId,
     /// Of the version at the head: what an Approval names.
     pub digest: Digest,
+    /// The newest commit that changed the app: what `git revert` takes back. `None` where nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Revision>,
     /// Something of it is still to change, or to become well.
     pub is_open: bool,
     /// Those that have units, in order.
@@ -226,6 +229,17 @@ pub struct UnitReport {
 }
 
 impl RolloutReport {
+    pub fn units_on(&self, cluster: &ClusterName) -> impl Iterator<Item = &UnitReport> {
+        let first = self.units.partition_point(|unit| unit.unit.cluster < *cluster);
+        self.units.iter().skip(first).take_while(move |unit| unit.unit.cluster == *cluster)
+    }
+
+    /// The hold that the words of a target are of.
+    pub fn hold_of(&self, target: &TargetReport) -> Option<&Hold> {
+        let mut holds = self.units_on(&target.cluster).filter_map(|unit| unit.hold.as_ref());
+        holds.find(|hold| hold.to_string() == target.detail)
+    }
+
     /// Nothing goes on before a person does something.
     pub fn waits_for_a_person(&self) -> bool {
         let mut holds = self.units.iter().filter_map(|unit| unit.hold.as_ref()).peekable();
@@ -251,7 +265,7 @@ pub struct Overview {
     /// In order; empty without `rings.yaml`.
     pub rings: Vec<String>,
     pub targets: Vec<TargetReport>,
-    /// Of apps in waves.
+    /// Of apps in waves, by app.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rollouts: Vec<RolloutReport>,
     pub clusters: Vec<ClusterReport>,
@@ -285,6 +299,11 @@ impl Overview {
     /// What the revision wants was rendered, and every cluster was read.
     pub fn is_known(&self) -> bool {
         self.is_rendered && self.clusters.iter().all(|cluster| cluster.observed)
+    }
+
+    pub fn rollout_of(&self, app: &AppId) -> Option<&RolloutReport> {
+        let found = self.rollouts.binary_search_by(|rollout| rollout.app.cmp(app)).ok()?;
+        self.rollouts.get(found)
     }
 
     pub fn has_errors(&self) -> bool {

@@ -157,15 +157,22 @@ impl<'a> Told<'a> {
     }
 
     fn of_apps(&self) -> (State, String) {
-        let total = self.targets.len();
-        let healthy = self.targets.iter().filter(|target| target.phase.is_done()).count();
+        let (healthy, total) = self.healthy();
         if let Some(error) = self.errors.first() {
             return (State::Failure, words::invalid(error, self.errors.len() - 1));
         }
         // Of equals the first: the text must not change with every look.
         let worst = self.targets.iter().copied().rev().max_by_key(|target| target.phase);
         match worst {
-            Some(worst) if worst.phase.is_failure() => (State::Failure, words::failed(healthy, total, worst)),
+            Some(worst) if worst.phase.is_failure() => {
+                let in_wave =
+                    self.overview.rollout_of(&worst.app).and_then(|rollout| rollout.failure_of(worst));
+                let text = match in_wave {
+                    Some(rest) => self.with_counts(words::failed_in_wave(worst, &rest)),
+                    None => words::failed(healthy, total, worst),
+                };
+                (State::Failure, text)
+            }
             _ if !self.digests().is_empty() => (State::Pending, self.waiting()),
             Some(worst) if worst.phase == Phase::OutOfSync && self.overview.mode == Mode::Observe => {
                 let steps = self
@@ -177,7 +184,8 @@ impl<'a> Told<'a> {
                 (State::Pending, words::observed(writes, total))
             }
             Some(worst) if !worst.phase.is_done() => {
-                (State::Pending, words::under_way(healthy, total, worst))
+                let text = self.in_waves(worst.phase).map(|text| self.with_counts(text));
+                (State::Pending, text.unwrap_or_else(|| words::under_way(healthy, total, worst)))
             }
             // Nobody has to act on these: what the apps wait for comes first.
             _ if !self.waiting.is_empty() => (State::Pending, self.waiting()),
@@ -202,6 +210,36 @@ impl<'a> Told<'a> {
                 (State::Success, words::healthy(total, clusters.len()))
             }
         }
+    }
+
+    /// How many targets are done, of how many.
+    fn healthy(&self) -> (usize, usize) {
+        (self.targets.iter().filter(|target| target.phase.is_done()).count(), self.targets.len())
+    }
+
+    /// The words are of one app: of several the counts are told too, where there is room.
+    fn with_counts(&self, text: String) -> String {
+        let mut apps = self.targets.iter().map(|target| &target.app);
+        let first = apps.next();
+        if apps.all(|app| Some(app) == first) {
+            return text;
+        }
+        let (healthy, total) = self.healthy();
+        words::with_healthy(text, healthy, total)
+    }
+
+    /// What the targets of a phase await that are in waves. Of several, a person reads first what a person can do.
+    fn in_waves(&self, phase: Phase) -> Option<String> {
+        let of_phase = || self.targets.iter().copied().filter(|target| target.phase == phase);
+        let told = |target: &TargetReport| self.overview.rollout_of(&target.app)?.awaited_by(target);
+        let is_asking = |target: &&TargetReport| {
+            let rollout = self.overview.rollout_of(&target.app);
+            phase == Phase::Waiting && rollout.is_some_and(|rollout| rollout.confirmation.is_some())
+        };
+        let mut asking = of_phase().filter(is_asking).filter_map(|target| Some((&target.app, told(target)?)));
+        let Some((app, text)) = asking.next() else { return told(of_phase().next()?) };
+        let others: BTreeSet<_> = asking.map(|(other, _)| other).filter(|other| *other != app).collect();
+        Some(words::and_others(text, others.len()))
     }
 
     fn waiting(&self) -> String {

@@ -39,6 +39,26 @@ pub fn failed(healthy: usize, targets: usize, worst: &TargetReport) -> String {
     format!("{}, {healthy}/{targets} healthy", target(worst))
 }
 
+/// The same of one whose app is in waves: where it stands, and what ends that.
+pub fn failed_in_wave(worst: &TargetReport, rest: &str) -> String {
+    with_room(target(worst), rest)
+}
+
+/// With the counts of healthy targets, if they fit.
+pub fn with_healthy(text: String, healthy: usize, targets: usize) -> String {
+    let counts = format!(", {healthy}/{targets} healthy");
+    let is_short = text.chars().count() + counts.chars().count() <= LONGEST_DESCRIPTION;
+    if is_short { text + &counts } else { text }
+}
+
+/// Other apps that ask too.
+pub fn and_others(text: String, apps: usize) -> String {
+    match apps {
+        0 => text,
+        apps => with_room(text, &format!(" (and {})", count(apps, "more app"))),
+    }
+}
+
 pub fn observed(writes: usize, targets: usize) -> String {
     format!("observe: {} planned for {}, nothing written", count(writes, "write"), count(targets, "target"))
 }
@@ -104,8 +124,14 @@ pub fn invalid(diagnostic: &Diagnostic, others: usize) -> String {
 }
 
 fn target(report: &TargetReport) -> String {
-    let detail = if report.detail.is_empty() { report.phase.as_str() } else { &report.detail };
-    format!("{} {}: {detail}", report.cluster, report.app)
+    format!("{} {}: {}", report.cluster, report.app, report.words())
+}
+
+impl TargetReport {
+    /// Its cause, or its phase where it has none.
+    pub(super) fn words(&self) -> &str {
+        if self.detail.is_empty() { self.phase.as_str() } else { &self.detail }
+    }
 }
 
 /// `1 object`, `3 objects`.

@@ -373,6 +373,7 @@ mod tests {
         RolloutReport {
             app: AppId::new("shop", "pay"),
             digest,
+            commit: None,
             is_open,
             waves: Vec::new(),
             confirmation: is_asked.then_some(asked),

@@ -264,11 +264,16 @@ pub fn write_approvals(overview: &Overview) {
 /// What a person may do about a rollout that waits, and Approvals that do not help.
 pub fn write_next_steps(rollout: &RolloutReport) {
     let (app, digest) = (&rollout.app, rollout.digest.short());
-    if let Some(command) = rollout.command() {
+    let commands = rollout.commands();
+    if !commands.is_empty() {
         match &rollout.confirmation {
-            Some(asked) => say!("\nwave {} of {app} waits for confirmation:\n  {command}", asked.through),
-            None => say!("\nversion {digest} of {app} was taken back; to start it again:\n  {command}"),
+            Some(asked) => say!("\nwave {} of {app} waits for confirmation:", asked.through),
+            None if rollout.is_refused() => {
+                say!("\nversion {digest} of {app} failed and was taken back. To end that, one of:")
+            }
+            None => say!("\nversion {digest} of {app} failed. Mend it, or:"),
         }
+        commands.iter().for_each(|command| say!("  {command}"));
     }
     for name in &rollout.approvals_unused {
         say!("\napproval {name} is for another version of {app} than {digest}");

@@ -180,6 +180,7 @@ mod tests {
         RolloutReport {
             app: AppId::new("shop", "pay"),
             digest: Digest::of(b"v2"),
+            commit: None,
             is_open: true,
             waves,
             confirmation: None,

@@ -17,4 +17,5 @@ mod pushes;
 mod scale;
 mod scene;
 mod taken;
+mod told;
 mod upgrade;

@@ -131,7 +131,7 @@ async fn crashing_image_stops_in_the_first_wave() {
     scene.worktree.write(APP, &component(scene.name(), "broken-1", ""));
     let bad = scene.worktree.publish("an image that nobody has");
     scene.told(&bad, "deploy/test", "failure", &["ImagePullBackOff", "web-"]).await;
-    scene.told(&bad, "deploy/prod", "pending", &["0/2 healthy", "waits for wave test", "0/2 done"]).await;
+    scene.told(&bad, "deploy/prod", "pending", &["wave test of", "0/2 done", "ImagePullBackOff"]).await;
     let held = ["broken-1 x2", "broken-1 x2", "1.0 x2", "1.0 x2"];
     stays(&scene, "web", &held).await;
 

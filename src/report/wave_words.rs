@@ -1,0 +1,434 @@
+//! What a commit status says of a rollout: the wave, how many units are done, and what is awaited.
+//!
+//! The text changes only with what it says: it has no duration and no time of a look.
+
+use std::fmt::Write as _;
+
+use super::{RolloutReport, TargetReport, UnitReport};
+use crate::forge::LONGEST_DESCRIPTION;
+use crate::rollout::{Confirmation, Hold, WaveReport, WaveState};
+
+/// What holds a target back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Obstacle {
+    /// Its own rollout: another unit, or a person.
+    Rollout,
+    /// Its cluster, the time, or another app.
+    Own,
+}
+
+impl RolloutReport {
+    /// What a target awaits that is not done and does not fail. `None`: its own words say more.
+    pub(super) fn awaited_by(&self, target: &TargetReport) -> Option<String> {
+        let (unit, wave) = self.place_of(target)?;
+        match self.obstacle(target) {
+            None => Some(format!("{}, {} {}: {}", progress(wave), target.cluster, self.app, target.words())),
+            Some(Obstacle::Own) => Some(self.told_of(unit, &target.detail)),
+            Some(Obstacle::Rollout) => Some(match &self.confirmation {
+                Some(asked) => self.asked(asked),
+                None => self.slowest().unwrap_or_else(|| self.told_of(unit, &target.detail)),
+            }),
+        }
+    }
+
+    /// Where a target stands that fails, and the commands that end that: `, wave test 0/1 done`.
+    pub(super) fn failure_of(&self, target: &TargetReport) -> Option<String> {
+        let (unit, wave) = self.place_of(target)?;
+        match &unit.hold {
+            Some(hold) if hold.is_failure() => {
+                let commands = self.commands();
+                (!commands.is_empty()).then(|| format!(": {}", commands.join(", or ")))
+            }
+            _ => Some(format!(", {}", progress(wave))),
+        }
+    }
+
+    /// The unit of a target that its words are of, and the wave of that unit. `None` when nothing is under way.
+    fn place_of(&self, target: &TargetReport) -> Option<(&UnitReport, &WaveReport)> {
+        let undone = || self.units_on(&target.cluster).filter(|unit| !unit.is_done);
+        let hold = self.hold_of(target);
+        let unit = undone().find(|unit| unit.hold.as_ref() == hold);
+        let unit = unit.or_else(|| undone().next()).filter(|_| self.is_open)?;
+        Some((unit, self.waves.iter().find(|wave| wave.name == unit.wave)?))
+    }
+
+    /// `None`: the target changes.
+    fn obstacle(&self, target: &TargetReport) -> Option<Obstacle> {
+        let hold = self.hold_of(target)?;
+        Some(match hold.gate() {
+            Hold::Wave { .. }
+            | Hold::Stopped { .. }
+            | Hold::Concurrency { .. }
+            | Hold::Confirmation { .. }
+            | Hold::Pin { .. } => Obstacle::Rollout,
+            _ => Obstacle::Own,
+        })
+    }
+
+    /// The confirmation that a person gives. What does not fit any more is left out.
+    fn asked(&self, asked: &Confirmation) -> String {
+        let command = self.commands().join(", or ");
+        let pin = self.holds().find_map(|hold| match hold.gate() {
+            Hold::Pin { ring, version, through, .. } if *through == asked.through => Some((ring, version)),
+            _ => None,
+        });
+        let mut text = match pin {
+            Some((ring, version)) => {
+                format!("ring {ring} has not finished {version}: promote it there, or {command}")
+            }
+            None => format!("wave {} waits for confirmation: {command}", asked.through),
+        };
+        let done = self.units.iter().filter(|unit| unit.is_done).count();
+        let passed = self.units.iter().filter(|unit| unit.wave == asked.after && unit.is_at_head);
+        let since = passed.filter_map(|unit| unit.since).max();
+        let since = since
+            .map(|since| format!(", wave {} has it since {}", asked.after, since.strftime("%F %H:%M UTC")));
+        let unused = self.approvals_unused.first();
+        let unused = unused.map(|name| format!(", approval {name} is for another version"));
+        let done = Some(format!(", {done}/{} done", self.units.len()));
+        for more in [done, unused, since].into_iter().flatten() {
+            if text.chars().count() + more.chars().count() <= LONGEST_DESCRIPTION {
+                text += &more;
+            }
+        }
+        text
+    }
+
+    /// The first unit that fails or changes, and which wave waits for it; else the first that waits for something else.
+    fn slowest(&self) -> Option<String> {
+        let is = |state: WaveState| self.waves.iter().find(move |wave| wave.state == state);
+        if let Some(wave) = is(WaveState::Failed).or_else(|| is(WaveState::Open)) {
+            let undone = || self.units.iter().filter(|unit| unit.wave == wave.name && !unit.is_done);
+            let unit = undone().find(|unit| unit.failure.is_some());
+            let unit = unit.or_else(|| undone().find(|unit| unit.hold.is_none())).or_else(|| undone().next());
+            let failed = if wave.state == WaveState::Failed { " has failed," } else { "" };
+            let WaveReport { name, done, units, .. } = wave;
+            let mut text = format!("wave {name} of {}{failed} {done}/{units} done", self.app);
+            if let Some(unit) = unit {
+                let _ = write!(text, ": {}: {}", unit.unit, unit.told());
+            }
+            return Some(text);
+        }
+        let waves = self.waves.iter().filter(|wave| wave.state == WaveState::Shut);
+        let mut undone = waves
+            .flat_map(|wave| self.units.iter().filter(move |unit| unit.wave == wave.name && !unit.is_done));
+        let unit =
+            undone.find(|unit| !matches!(unit.hold.as_ref().map(Hold::gate), Some(Hold::Wave { .. })))?;
+        Some(self.told_of(unit, &unit.told()))
+    }
+
+    fn told_of(&self, unit: &UnitReport, words: &str) -> String {
+        let done = self.units.iter().filter(|unit| unit.is_done).count();
+        format!("{} {done}/{} done: {}: {words}", self.app, self.units.len(), unit.unit)
+    }
+}
+
+fn progress(wave: &WaveReport) -> String {
+    format!("wave {} {}/{} done", wave.name, wave.done, wave.units)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::{SignedDuration, Timestamp};
+
+    use super::*;
+    use crate::forge::State;
+    use crate::model::{AppId, ClusterName, Digest, PodCount, Revision};
+    use crate::report::{Overview, Phase, statuses};
+    use crate::rollout::UnitId;
+
+    const HEAD: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    fn digest() -> Digest {
+        Digest::of(b"v2")
+    }
+
+    fn target(app: &str, cluster: &str, phase: Phase, detail: &str) -> TargetReport {
+        TargetReport {
+            app: AppId::new("default", app),
+            kind: "Component",
+            cluster: ClusterName::from(cluster),
+            ring: None,
+            revision: Revision::from(HEAD),
+            phase,
+            detail: detail.to_owned(),
+            pods: PodCount::default(),
+            version: String::new(),
+            pod_sets: Vec::new(),
+            created: None,
+            plan: None,
+            differences: None,
+        }
+    }
+
+    fn unit(cluster: &str, pod_set: &str, wave: &str) -> UnitReport {
+        UnitReport {
+            unit: UnitId::new(cluster, pod_set),
+            wave: wave.to_owned(),
+            is_at_head: true,
+            is_done: true,
+            revision: None,
+            since: Some(Timestamp::UNIX_EPOCH),
+            previous: None,
+            detail: String::new(),
+            hold: None,
+            failure: None,
+        }
+    }
+
+    fn changing(unit: UnitReport, detail: &str) -> UnitReport {
+        UnitReport { is_done: false, detail: detail.to_owned(), ..unit }
+    }
+
+    fn held(unit: UnitReport, hold: &Hold) -> UnitReport {
+        UnitReport { is_done: false, is_at_head: false, hold: Some(hold.clone()), ..unit }
+    }
+
+    /// The waves are those of the units, in order. A wave with a unit that changes is open.
+    fn rollout(app: &str, units: Vec<UnitReport>) -> RolloutReport {
+        let mut waves: Vec<WaveReport> = Vec::new();
+        for unit in &units {
+            if waves.last().is_none_or(|wave| wave.name != unit.wave) {
+                let of_wave = || units.iter().filter(|it| it.wave == unit.wave);
+                let (all, done) = (of_wave().count(), of_wave().filter(|it| it.is_done).count());
+                let state = if done == all {
+                    WaveState::Done
+                } else if of_wave().any(|it| it.failure.is_some()) {
+                    WaveState::Failed
+                } else if of_wave().any(|it| !it.is_done && it.is_at_head) {
+                    WaveState::Open
+                } else {
+                    WaveState::Shut
+                };
+                waves.push(WaveReport {
+                    name: unit.wave.clone(),
+                    state,
+                    units: all,
+                    done,
+                    begun: 0,
+                    failed: 0,
+                    left_out: Vec::new(),
+                    waits: None,
+                });
+            }
+        }
+        let confirmation = units.iter().find_map(|unit| match unit.hold.as_ref()?.gate() {
+            Hold::Confirmation { after, through, digest } => {
+                Some(Confirmation { after: after.clone(), through: through.clone(), digest: *digest })
+            }
+            Hold::Pin { ring, through, digest, .. } => {
+                Some(Confirmation { after: ring.clone(), through: through.clone(), digest: *digest })
+            }
+            _ => None,
+        });
+        let mut units = units;
+        units.sort_by(|a, b| a.unit.cmp(&b.unit));
+        RolloutReport {
+            app: AppId::new("default", app),
+            digest: digest(),
+            commit: Some(Revision::from(HEAD)),
+            is_open: true,
+            waves,
+            confirmation,
+            units,
+            approvals_unused: Vec::new(),
+        }
+    }
+
+    fn confirmation() -> Hold {
+        Hold::Confirmation { after: "test".to_owned(), through: "prod".to_owned(), digest: digest() }
+    }
+
+    fn told(targets: Vec<TargetReport>, rollouts: Vec<RolloutReport>) -> (State, String) {
+        let head = Revision::from(HEAD);
+        let overview = Overview {
+            revision: Some(head.clone()),
+            told: vec![head.clone()],
+            status_prefix: "tutti".to_owned(),
+            targets,
+            rollouts,
+            ..Overview::default()
+        };
+        let status = &statuses::desired(&overview)[&(head, "tutti/deploy".to_owned())];
+        (status.state, status.description.clone())
+    }
+
+    fn check(targets: Vec<TargetReport>, rollouts: Vec<RolloutReport>, state: State, expected: &str) {
+        assert_eq!(told(targets, rollouts), (state, expected.to_owned()));
+    }
+
+    #[test]
+    fn status_names_the_confirmation_and_its_command() {
+        let hold = confirmation();
+        let pay = |app: &str| {
+            let units = vec![
+                unit("bj4", "", "test"),
+                held(unit("bj5", "", "prod"), &hold),
+                held(unit("gz1", "", "prod"), &hold),
+            ];
+            rollout(app, units)
+        };
+        let waits = |app: &str, cluster: &str| target(app, cluster, Phase::Waiting, &hold.to_string());
+        let running = target("pay", "bj4", Phase::Running, "");
+        check(
+            vec![running, waits("pay", "bj5"), waits("pay", "gz1")],
+            vec![pay("pay")],
+            State::Pending,
+            "wave prod waits for confirmation: tutti approve rollout default/pay --through prod, 1/3 done, \
+             wave test has it since 1970-01-01 00:00 UTC",
+        );
+        // Not the time: there is no room.
+        let long = "a-name-of-an-app-that-is-fairly-long";
+        check(
+            vec![waits(long, "bj5")],
+            vec![pay(long)],
+            State::Pending,
+            "wave prod waits for confirmation: tutti approve rollout default/a-name-of-an-app-that-is-fairly-long --through prod, 1/3 done",
+        );
+        // An app that asks is told before one that waits for something else.
+        let other = Hold::Soak { wave: "test".to_owned(), until: Timestamp::UNIX_EPOCH };
+        let soaks = rollout("a", vec![unit("bj4", "", "test"), held(unit("bj5", "", "prod"), &other)]);
+        let (state, text) = told(
+            vec![
+                target("a", "bj5", Phase::Waiting, &other.to_string()),
+                waits("pay", "bj5"),
+                waits("web", "bj5"),
+            ],
+            vec![soaks, pay("pay"), pay("web")],
+        );
+        assert_eq!(state, State::Pending);
+        assert!(
+            text.starts_with("wave prod waits for confirmation: tutti approve rollout default/pay"),
+            "{text}"
+        );
+        assert!(text.contains(" (and 1 more app)"), "{text}");
+        assert!(text.chars().count() <= LONGEST_DESCRIPTION, "{text}");
+    }
+
+    #[test]
+    fn status_names_the_unit_that_others_wait_for() {
+        let cause = "ImagePullBackOff bbcc-gz01a-canary-0 (registry.example.com/bbcc:v4)";
+        let hold = Hold::Wave {
+            wave: "canary".to_owned(),
+            done: 0,
+            of: 1,
+            unit: UnitId::new("gz-prod", "bbcc-gz01a-canary"),
+            because: Arc::from("Deployment default/bbcc: 0/1 replicas updated"),
+        };
+        let canary = || changing(unit("gz-prod", "bbcc-gz01a-canary", "canary"), cause);
+        let bbcc = |canary| rollout("bbcc", vec![canary, held(unit("bj-prod", "bbcc-blue", "blue"), &hold)]);
+        let waits = || target("bbcc", "bj-prod", Phase::Waiting, &hold.to_string());
+        check(
+            vec![waits()],
+            vec![bbcc(canary())],
+            State::Pending,
+            &format!("wave canary of default/bbcc 0/1 done: bbcc-gz01a-canary on gz-prod: {cause}"),
+        );
+        let failed = UnitReport { failure: Some("no image".to_owned()), ..canary() };
+        let stopped = Hold::Stopped { unit: failed.unit.clone(), because: Arc::from("no image") };
+        let behind = held(unit("bj-prod", "bbcc-blue", "blue"), &stopped);
+        check(
+            vec![target("bbcc", "bj-prod", Phase::Waiting, &stopped.to_string())],
+            vec![rollout("bbcc", vec![failed, behind])],
+            State::Pending,
+            "wave canary of default/bbcc has failed, 0/1 done: bbcc-gz01a-canary on gz-prod: no image",
+        );
+        check(
+            vec![waits(), target("bbcc", "gz-prod", Phase::Degraded, cause)],
+            vec![bbcc(canary())],
+            State::Failure,
+            &format!("gz-prod default/bbcc: {cause}, wave canary 0/1 done"),
+        );
+    }
+
+    #[test]
+    fn status_names_what_else_is_awaited() {
+        let soak = Hold::Soak { wave: "test".to_owned(), until: Timestamp::UNIX_EPOCH };
+        let pay =
+            |hold: &Hold| rollout("pay", vec![unit("bj4", "", "test"), held(unit("bj5", "", "prod"), hold)]);
+        let waits = |hold: &Hold| target("pay", "bj5", Phase::Waiting, &hold.to_string());
+        check(
+            vec![waits(&soak)],
+            vec![pay(&soak)],
+            State::Pending,
+            "default/pay 1/2 done: bj5: wave test is done, the next opens at 1970-01-01 00:00:00 UTC",
+        );
+        let pin = Hold::Pin {
+            ring: "test".to_owned(),
+            version: "v2".to_owned(),
+            through: "prod".to_owned(),
+            digest: digest(),
+        };
+        check(
+            vec![waits(&pin)],
+            vec![pay(&pin)],
+            State::Pending,
+            "ring test has not finished v2: promote it there, or tutti approve rollout default/pay --through prod, 1/2 done",
+        );
+        // A wave that waits for one which waits for something else.
+        let wave = Hold::Wave {
+            wave: "prod".to_owned(),
+            done: 0,
+            of: 1,
+            unit: UnitId::new("bj5", ""),
+            because: Arc::from("not at this version yet"),
+        };
+        let mut units = pay(&soak).units;
+        units.push(held(unit("gz1", "", "last"), &wave));
+        check(
+            vec![target("pay", "gz1", Phase::Waiting, &wave.to_string())],
+            vec![rollout("pay", units)],
+            State::Pending,
+            "default/pay 1/3 done: bj5: wave test is done, the next opens at 1970-01-01 00:00:00 UTC",
+        );
+        let first = changing(unit("bj4", "", "test"), "0/1 replicas updated");
+        check(
+            vec![target("pay", "bj4", Phase::Progressing, "0/1 replicas updated")],
+            vec![rollout("pay", vec![first, held(unit("bj5", "", "prod"), &wave)])],
+            State::Pending,
+            "wave test 0/1 done, bj4 default/pay: 0/1 replicas updated",
+        );
+        // Of several apps, how many are healthy.
+        let waits = waits(&soak);
+        check(
+            vec![waits, target("web", "bj4", Phase::Running, "")],
+            vec![pay(&soak)],
+            State::Pending,
+            "default/pay 1/2 done: bj5: wave test is done, the next opens at 1970-01-01 00:00:00 UTC, 1/2 healthy",
+        );
+    }
+
+    #[test]
+    fn status_of_a_version_that_went_back_names_commands() {
+        let hold = Hold::Refused { digest: digest() };
+        let pay =
+            rollout("pay", vec![held(unit("bj4", "", "test"), &hold), held(unit("bj5", "", "prod"), &hold)]);
+        check(
+            vec![target("pay", "bj4", Phase::Degraded, &hold.to_string())],
+            vec![pay],
+            State::Failure,
+            &format!(
+                "bj4 default/pay: {hold}: git revert 0123456, or tutti approve rollout default/pay --retry"
+            ),
+        );
+    }
+
+    #[test]
+    fn status_changes_only_with_what_it_says() {
+        let hold = confirmation();
+        let later = |unit: UnitReport| UnitReport {
+            since: Some(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(59)),
+            ..unit
+        };
+        let pay = |first: UnitReport| rollout("pay", vec![first, held(unit("bj5", "", "prod"), &hold)]);
+        let of =
+            |first| told(vec![target("pay", "bj5", Phase::Waiting, &hold.to_string())], vec![pay(first)]);
+        assert_eq!(of(unit("bj4", "", "test")), of(later(unit("bj4", "", "test"))));
+        // What is over is told as without waves.
+        let over = RolloutReport { is_open: false, ..rollout("pay", vec![unit("bj4", "", "test")]) };
+        let drained = target("pay", "bj4", Phase::Progressing, "0/1 available");
+        check(vec![drained], vec![over], State::Pending, "0/1 healthy, bj4 default/pay: 0/1 available");
+    }
+}
