@@ -324,16 +324,18 @@ impl AppEntry {
                         self.unseen.insert(id.clone());
                     }
                 }
-                Choice::At(revision) => match self.take_back(&id, &revision, known(&id.cluster), now) {
-                    Ok(()) => {}
-                    Err(Missing::NotRead) => {
-                        wants.insert(revision);
-                        verdict.choice = Choice::Undecided;
+                Choice::At(revision) => {
+                    match self.take_back(&id, &revision, known(&id.cluster).as_ref(), now) {
+                        Ok(()) => {}
+                        Err(Missing::NotRead) => {
+                            wants.insert(revision);
+                            verdict.choice = Choice::Undecided;
+                        }
+                        Err(Missing::Gone(because)) => {
+                            (verdict.choice, verdict.hold) = self.without(&id, because, verdict.hold.take());
+                        }
                     }
-                    Err(Missing::Gone(because)) => {
-                        (verdict.choice, verdict.hold) = self.without(&id, because, verdict.hold.take());
-                    }
-                },
+                }
                 Choice::Stay | Choice::Frozen | Choice::Nothing | Choice::Undecided => {}
             }
         }
@@ -345,11 +347,11 @@ impl AppEntry {
         &mut self,
         id: &UnitId,
         revision: &Revision,
-        known: Option<Arc<Capabilities>>,
+        known: Option<&Arc<Capabilities>>,
         now: Timestamp,
     ) -> Result<(), Missing> {
         match self.commits.get(revision) {
-            Some(PastCommit::Known(past)) if past.is_outdated(&id.cluster, known.as_ref()) => {
+            Some(PastCommit::Known(past)) if past.is_outdated(&id.cluster, known) => {
                 self.commits.remove(revision);
                 return Err(Missing::NotRead);
             }
