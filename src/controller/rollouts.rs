@@ -73,7 +73,7 @@ impl World {
             .collect();
         entry.decision = Some(decision);
         self.changed = true;
-        self.apps.remind(id, deadline);
+        self.apps.set_deadline(id, deadline);
         for revision in wants {
             self.read_past(id, revision);
         }
@@ -192,10 +192,10 @@ impl World {
         // What a unit runs may be known by it.
         let unknown = entry.units.iter().filter(|(_, unit)| matches!(unit.run, Run::Unknown));
         entry.unseen.extend(unknown.map(|(id, _)| id.clone()));
-        self.apps.mark(app);
+        self.apps.decide_soon(app);
     }
 
-    /// What holds the units of a target, the first of each.
+    /// The hold of each unit of a target.
     pub(super) fn holds(&self, target: &Target) -> impl Iterator<Item = (&UnitId, &Hold)> {
         let entry = self.apps.get(&target.app);
         let units = entry.into_iter().flat_map(|entry| entry.units_on(&target.cluster));
@@ -375,7 +375,7 @@ impl AppEntry {
         let refused = refusal.map(|it| Refused { digest: it.digest, head: it.head.clone() });
         let mark = UnitMark { since: Some(unit.begins(now)), previous: previous.cloned(), refused };
         if let Some(unit) = self.units.get_mut(id) {
-            unit.run = Run::Held(Held { is_found: false, ..held });
+            unit.run = Run::Held(Held { is_of_earlier_process: false, ..held });
             unit.mark = mark;
             unit.timers.reset();
         }

@@ -9,7 +9,7 @@ pub(super) struct Baselines<'a> {
     /// For each wave: the newest commit that units of it or of a later wave still run.
     held: Vec<Option<&'a Revision>>,
     /// For each wave: whether the head was let through to it or to a later wave.
-    is_let_through: Vec<bool>,
+    is_opened: Vec<bool>,
     /// For each wave: the newest commit that units of it or of a later wave were done with before; else those of the nearest earlier
     /// wave. Where no unit was done with any: the newest that one still runs.
     previous: Vec<Option<&'a Revision>>,
@@ -18,7 +18,7 @@ pub(super) struct Baselines<'a> {
 impl<'a> Baselines<'a> {
     pub fn of(survey: &Survey<'a>, history: &History<'_>) -> Self {
         let count = survey.waves.len();
-        let (mut held, mut is_let_through) = (vec![None; count], vec![false; count]);
+        let (mut held, mut is_opened) = (vec![None; count], vec![false; count]);
         // Positions of the newest commits that units of all earlier waves were applied from.
         let mut before = Vec::with_capacity(count);
         let mut passed: Option<usize> = None;
@@ -43,10 +43,10 @@ impl<'a> Baselines<'a> {
             held[number] = held_later;
             previous[number] = done_later.or(done_before[number]).or(of_any);
             // Like an Approval: a unit that took the head's content before the earlier waves did so says nothing.
-            is_let_through[number] =
+            is_opened[number] =
                 begun_later.is_some_and(|begun| before[number].is_none_or(|before| begun <= before));
         }
-        Self { held, is_let_through, previous }
+        Self { held, is_opened, previous }
     }
 
     /// The commit of which an empty unit of a wave would have the content.
@@ -59,7 +59,7 @@ impl<'a> Baselines<'a> {
         if let Some(held) = self.held[wave] {
             return Some(Some(held));
         }
-        if may_be_head && self.is_let_through[wave] {
+        if may_be_head && self.is_opened[wave] {
             return Some(None);
         }
         self.previous[wave].map(Some)

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::baseline::Baselines;
 use super::gates::Gates;
 use super::history::History;
-use super::refusal::{self, WayBack};
+use super::refusal::{self, RevertTarget};
 use super::survey::{Survey, Unit};
 use super::{Basis, Hold, Input, Reach, Refusal, UnitId, WaveReport, report};
 use crate::model::{Digest, Revision};
@@ -208,10 +208,12 @@ impl Context<'_> {
         let (choice, hold) = match &unit.facts.basis {
             Basis::Head => (Choice::Head, hold),
             Basis::Other(_) => (Choice::Stay, hold),
-            Basis::Half => match refusal::way_back(unit, self.history) {
-                WayBack::To(revision) => (Choice::At(revision), hold),
-                WayBack::Loading => (Choice::Undecided, hold),
-                WayBack::Gone(because) => frozen(format!("half written, and {because}").into(), hold),
+            Basis::Half => match refusal::revert_target(unit, self.history) {
+                RevertTarget::To(revision) => (Choice::At(revision), hold),
+                RevertTarget::Loading => (Choice::Undecided, hold),
+                RevertTarget::NotAvailable(because) => {
+                    frozen(format!("half written, and {because}").into(), hold)
+                }
             },
             Basis::Loading => (Choice::Undecided, hold),
             Basis::Unknown(because) => frozen(Arc::clone(because), hold),
@@ -227,10 +229,12 @@ impl Context<'_> {
         let hold = Hold::Refused { digest: refusal.digest };
         let facts = unit.facts;
         if facts.has_begun() {
-            return match refusal::way_back(unit, self.history) {
-                WayBack::To(revision) => of(Choice::At(revision), hold),
-                WayBack::Loading => of(Choice::Undecided, hold),
-                WayBack::Gone(because) => of(Choice::Head, Hold::RevertFailed { because: because.into() }),
+            return match refusal::revert_target(unit, self.history) {
+                RevertTarget::To(revision) => of(Choice::At(revision), hold),
+                RevertTarget::Loading => of(Choice::Undecided, hold),
+                RevertTarget::NotAvailable(because) => {
+                    of(Choice::Head, Hold::RevertFailed { because: because.into() })
+                }
             };
         }
         if facts.basis == Basis::Empty {

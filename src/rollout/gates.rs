@@ -25,7 +25,7 @@ pub(super) struct Gates<'a> {
     /// By the commit that units run.
     stopped: Remembered<Option<Revision>, Option<Hold>>,
     last_begun: Remembered<Option<Revision>, Option<usize>>,
-    lacking: Remembered<(Option<Revision>, usize), Option<Hold>>,
+    missing_in: Remembered<(Option<Revision>, usize), Option<Hold>>,
     pub(super) rings: Remembered<(Revision, usize, Arc<str>), Option<Hold>>,
     pub(super) moved: Remembered<(Revision, usize), bool>,
 }
@@ -45,7 +45,7 @@ impl<'a> Gates<'a> {
             holds: RefCell::default(),
             stopped: RefCell::default(),
             last_begun: RefCell::default(),
-            lacking: RefCell::default(),
+            missing_in: RefCell::default(),
             rings: RefCell::default(),
             moved: RefCell::default(),
         }
@@ -90,15 +90,15 @@ impl<'a> Gates<'a> {
         if stopped.is_some() {
             return stopped;
         }
-        let asked = self.asked(wave, runs);
-        let lacking = |wave: &usize| {
-            remembered(&self.lacking, (runs.revision.clone(), *wave), || self.lacking(*wave, runs))
+        let asked = self.waves_to_wait_for(wave, runs);
+        let missing_in = |wave: &usize| {
+            remembered(&self.missing_in, (runs.revision.clone(), *wave), || self.missing_in(*wave, runs))
         };
-        asked.iter().find_map(lacking).or_else(|| self.passage(&asked, wave, runs))
+        asked.iter().find_map(missing_in).or_else(|| self.gates_between(&asked, wave, runs))
     }
 
     /// The earlier waves that the head changes for what runs that commit.
-    pub(super) fn asked(&self, wave: usize, runs: &Runs) -> Vec<usize> {
+    pub(super) fn waves_to_wait_for(&self, wave: usize, runs: &Runs) -> Vec<usize> {
         let is_asked = |wave: &usize| match &runs.commit {
             Commit::Known(commit) => commit.waves.get(*wave) != self.input.head.waves.get(*wave),
             Commit::Loading | Commit::Unknown => true,
@@ -132,7 +132,7 @@ impl<'a> Gates<'a> {
     }
 
     /// What an earlier wave lacks to be done.
-    fn lacking(&self, wave: usize, runs: &Runs) -> Option<Hold> {
+    fn missing_in(&self, wave: usize, runs: &Runs) -> Option<Hold> {
         let of_wave = &self.survey.waves[wave];
         let name = || of_wave.name.to_owned();
         if of_wave.taking_part == 0 {
@@ -185,7 +185,7 @@ impl<'a> Gates<'a> {
     }
 
     /// What stands between earlier waves that are done and a wave.
-    fn passage(&self, asked: &[usize], wave: usize, runs: &Runs) -> Option<Hold> {
+    fn gates_between(&self, asked: &[usize], wave: usize, runs: &Runs) -> Option<Hold> {
         let soaks = asked.iter().find_map(|asked| {
             let of_wave = &self.survey.waves[*asked];
             self.soak(*asked, of_wave.done_since, runs)

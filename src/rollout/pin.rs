@@ -21,7 +21,8 @@ impl Gates<'_> {
         }
         let runs = Runs { revision: Some(before.clone()), commit: Commit::Known(Arc::clone(&known)) };
         // What the pins of earlier rings changed there is not asked: those rings have other versions.
-        let is_alone = self.asked(wave, &runs).iter().all(|wave| self.is_moved(*wave, before, &known));
+        let is_alone =
+            self.waves_to_wait_for(wave, &runs).iter().all(|wave| self.is_moved(*wave, before, &known));
         let key = (before.clone(), wave, Arc::clone(version));
         let hold = remembered(&self.rings, key, || self.of_ring(wave, version, &runs, is_alone));
         if is_alone { PinMove::Alone(hold) } else { PinMove::Beside(hold) }

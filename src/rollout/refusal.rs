@@ -46,7 +46,9 @@ fn ran_before(unit: &UnitFacts) -> Option<&Revision> {
 fn is_under_way(refusal: &Refusal, input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>) -> bool {
     survey.units().any(|(_, unit)| {
         let has_it = unit.facts.has_begun() && is_taken_back(refusal, input, unit, history);
-        has_it && (unit.failure.is_some() || !matches!(way_back(unit, history), WayBack::Gone(_)))
+        has_it
+            && (unit.failure.is_some()
+                || !matches!(revert_target(unit, history), RevertTarget::NotAvailable(_)))
     })
 }
 
@@ -77,26 +79,28 @@ pub(super) fn is_taken_back(
 }
 
 /// Where a unit goes that must not keep what it has.
-pub(super) enum WayBack {
+pub(super) enum RevertTarget {
     To(Revision),
     Loading,
     /// Nowhere: why.
-    Gone(String),
+    NotAvailable(String),
 }
 
-pub(super) fn way_back(unit: &Unit<'_>, history: &History<'_>) -> WayBack {
+pub(super) fn revert_target(unit: &Unit<'_>, history: &History<'_>) -> RevertTarget {
     let Some(previous) = &unit.facts.mark.previous else {
-        return WayBack::Gone("nothing says what ran here before".to_owned());
+        return RevertTarget::NotAvailable("nothing says what ran here before".to_owned());
     };
     if previous.content == unit.facts.head {
-        return WayBack::Gone("what ran here before is this version".to_owned());
+        return RevertTarget::NotAvailable("what ran here before is this version".to_owned());
     }
     let commit = previous.revision.short();
     match history.commit(&previous.revision) {
-        Commit::Known(known) if known.units.contains_key(unit.id) => WayBack::To(previous.revision.clone()),
-        Commit::Known(_) => WayBack::Gone(format!("commit {commit} does not have it")),
-        Commit::Loading => WayBack::Loading,
-        Commit::Unknown => WayBack::Gone(format!("commit {commit} cannot be read any more")),
+        Commit::Known(known) if known.units.contains_key(unit.id) => {
+            RevertTarget::To(previous.revision.clone())
+        }
+        Commit::Known(_) => RevertTarget::NotAvailable(format!("commit {commit} does not have it")),
+        Commit::Loading => RevertTarget::Loading,
+        Commit::Unknown => RevertTarget::NotAvailable(format!("commit {commit} cannot be read any more")),
     }
 }
 

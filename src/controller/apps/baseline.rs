@@ -77,14 +77,14 @@ impl AppEntry {
             {
                 let facts = self.facts.get(id);
                 let is_whole = was_whole || facts.is_none_or(|facts| !facts.is_behind);
-                entry.keep(head, id, render(&id.cluster), is_whole);
+                entry.hold_current_render(head, id, render(&id.cluster), is_whole);
             }
             self.units.insert(id.clone(), entry);
         }
         (self.app, self.approvals) = (app, approvals);
         self.forget_commits();
         // What the facts say is of the head before.
-        self.forget_facts();
+        self.reset_facts();
         self.decision = None;
     }
 
@@ -112,7 +112,7 @@ impl AppEntry {
             revision: revision.clone(),
             content: Arc::new(content),
             rendered,
-            is_found: true,
+            is_of_earlier_process: true,
         })
     }
 }
@@ -123,12 +123,23 @@ fn digest(unit: &HeadUnit) -> Option<Digest> {
 
 impl UnitEntry {
     /// What the unit has from now on is what its target has now.
-    fn keep(&mut self, head: &AppHead, id: &UnitId, render: Option<Arc<Rendered>>, is_whole: bool) {
+    fn hold_current_render(
+        &mut self,
+        head: &AppHead,
+        id: &UnitId,
+        render: Option<Arc<Rendered>>,
+        is_whole: bool,
+    ) {
         let held = render.and_then(|rendered| {
             let content = content_of(&rendered, head, id);
             let revision = rendered.revision_of(&id.pod_set).clone();
             let is_there = !content.objects.is_empty();
-            is_there.then(|| Held { revision, content: Arc::new(content), rendered, is_found: false })
+            is_there.then(|| Held {
+                revision,
+                content: Arc::new(content),
+                rendered,
+                is_of_earlier_process: false,
+            })
         });
         self.run = match held {
             Some(held) if is_whole => Run::Held(held),

@@ -93,7 +93,9 @@ impl AppEntry {
 
     fn held(&self, id: &UnitId, held: &Held, head: &Rendered, seen: &Observation) -> Vec<RenderedObject> {
         let is_made = |object: &&RenderedObject| {
-            !held.is_found || seen.objects.contains_key(&object.id) || head.object(&object.id).is_some()
+            !held.is_of_earlier_process
+                || seen.objects.contains_key(&object.id)
+                || head.object(&object.id).is_some()
         };
         // It may have been of another podSet then.
         let pod_sets: Arc<[Arc<str>]> = match &*id.pod_set {

@@ -154,7 +154,7 @@ pub struct Held {
     /// Of the target at that commit.
     pub rendered: Arc<Rendered>,
     /// Nothing of it is made anew that is neither there nor at the head: it was found by a process that did not apply it.
-    pub is_found: bool,
+    pub is_of_earlier_process: bool,
 }
 
 impl Apps {
@@ -215,7 +215,7 @@ impl Apps {
         }
     }
 
-    pub fn mark(&mut self, app: &AppId) {
+    pub fn decide_soon(&mut self, app: &AppId) {
         self.due.insert(app.clone());
     }
 
@@ -246,7 +246,7 @@ impl Apps {
     }
 
     /// Decides about an app again then.
-    pub fn remind(&mut self, app: &AppId, at: Option<Timestamp>) {
+    pub fn set_deadline(&mut self, app: &AppId, at: Option<Timestamp>) {
         let Some(entry) = self.entries.get_mut(app) else { return };
         if let Some(before) = std::mem::replace(&mut entry.deadline, at) {
             self.deadlines.remove(&(before, app.clone()));
@@ -269,7 +269,7 @@ impl Apps {
         let gone: Vec<AppId> =
             self.entries.keys().filter(|id| !heads.apps.contains_key(*id)).cloned().collect();
         for id in gone {
-            self.remind(&id, None);
+            self.set_deadline(&id, None);
             self.entries.remove(&id);
         }
         self.followers.clear();
@@ -291,7 +291,7 @@ impl Apps {
                 Some(entry) => entry.take_head(app, head, approvals, &render),
                 None => {
                     let mut entry = AppEntry::new(app, Arc::clone(head), approvals);
-                    entry.forget_facts();
+                    entry.reset_facts();
                     self.entries.insert(id.clone(), entry);
                 }
             }
@@ -333,7 +333,7 @@ impl AppEntry {
     }
 
     /// Looks at every unit anew, before anything is decided.
-    pub fn forget_facts(&mut self) {
+    pub fn reset_facts(&mut self) {
         self.facts = self.head.units.iter().map(|(id, unit)| (id.clone(), unread(unit))).collect();
         self.unseen = self.head.units.keys().cloned().collect();
     }

@@ -37,7 +37,7 @@ enum Found {
     /// This commit has to be read first.
     Read(Revision),
     /// It cannot be told: why.
-    Lost(Arc<str>),
+    Undetermined(Arc<str>),
 }
 
 impl AppEntry {
@@ -71,7 +71,7 @@ impl AppEntry {
                 self.forget_outdated(&revision, id, seen);
                 (Run::Unknown, Basis::Loading, Some(revision))
             }
-            Found::Lost(because) => (Run::Unknown, Basis::Unknown(because), live.revision.clone()),
+            Found::Undetermined(because) => (Run::Unknown, Basis::Unknown(because), live.revision.clone()),
         };
         // A taint keeps it out of the cluster: nobody waits for it there.
         let is_kept_out = !live.is_any_ours
@@ -142,11 +142,11 @@ impl AppEntry {
         seen: Seen<'_>,
     ) -> Found {
         let Some(head) = &at_head.content else {
-            return Found::Lost("the head cannot be rendered here".into());
+            return Found::Undetermined("the head cannot be rendered here".into());
         };
         if !live.is_any_ours {
             return match live.is_any {
-                true => Found::Lost("what is there is not of this app".into()),
+                true => Found::Undetermined("what is there is not of this app".into()),
                 // Where the head has nothing for it, there is nothing to find.
                 false if head.objects.is_empty() => Found::Run(Run::Head { was_whole: true }),
                 false => self.find_by_strays(id, live, seen),
@@ -156,7 +156,7 @@ impl AppEntry {
             return Found::Run(Run::Head { was_whole: true });
         }
         let Some(mut revision) = live.revision.clone() else {
-            return Found::Lost("its objects do not say which commit they are of".into());
+            return Found::Undetermined("its objects do not say which commit they are of".into());
         };
         let held = loop {
             let held = match self.at(id, &revision, seen) {
@@ -185,11 +185,11 @@ impl AppEntry {
         // Parts of two commits: of this one, and of the one before it.
         let mark = if live.mark.since >= unit.mark.since { &live.mark } else { &unit.mark };
         let Some(previous) = &mark.previous else {
-            return Found::Lost("its objects are of no one commit".into());
+            return Found::Undetermined("its objects are of no one commit".into());
         };
         match self.at(id, &previous.revision, seen) {
             Ok(before) if live.has_nothing_but(&[&held, &before], seen) => Found::Run(Run::Half(held)),
-            Ok(_) => Found::Lost("its objects are of no one commit".into()),
+            Ok(_) => Found::Undetermined("its objects are of no one commit".into()),
             Err(found) => found,
         }
     }
@@ -217,11 +217,11 @@ impl AppEntry {
     fn at(&self, id: &UnitId, revision: &Revision, seen: Seen<'_>) -> Result<Held, Found> {
         match self.commits.get(revision).filter(|commit| !commit.is_outdated(id, seen)) {
             None | Some(PastCommit::Loading) => Err(Found::Read(revision.clone())),
-            Some(PastCommit::Unknown { .. }) => {
-                Err(Found::Lost(format!("commit {} cannot be read or rendered", revision.short()).into()))
-            }
+            Some(PastCommit::Unknown { .. }) => Err(Found::Undetermined(
+                format!("commit {} cannot be read or rendered", revision.short()).into(),
+            )),
             Some(PastCommit::Known(_)) => self.held_at(id, revision).ok_or_else(|| {
-                Found::Lost(format!("commit {} does not have it here", revision.short()).into())
+                Found::Undetermined(format!("commit {} does not have it here", revision.short()).into())
             }),
         }
     }
@@ -425,8 +425,12 @@ fn condition(id: &UnitId, at_head: &HeadUnit, run: &Run, seen: Seen<'_>) -> Cond
     };
     // What was there before this process is judged as it is, and so is what was there before the last plan was dropped: nothing is
     // on its way to it.
-    let is_found = matches!(run, Run::Held(held) if held.is_found);
-    if target.plan.is_none() && target.failure.is_none() && !is_found && !of_unit().all(is_applied) {
+    let is_of_earlier_process = matches!(run, Run::Held(held) if held.is_of_earlier_process);
+    if target.plan.is_none()
+        && target.failure.is_none()
+        && !is_of_earlier_process
+        && !of_unit().all(is_applied)
+    {
         return Condition::Progressing("applying".into());
     }
     if let Some(failure) = &target.failure {
