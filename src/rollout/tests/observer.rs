@@ -92,7 +92,7 @@ impl Simulator {
             timers: unit.timers,
             after: unit.after.clone(),
             pin,
-            mistake: None,
+            mistake: unit.mistake.clone(),
         };
         unit.timers.observe(facts.is_well(), counts, now);
         facts.timers = unit.timers;

@@ -2,7 +2,7 @@
 
 use super::fleet::{groups, rings};
 use super::simulator::Health;
-use crate::model::Share;
+use crate::model::{OnFailure, Share};
 use crate::rollout::{Choice, Hold, WaveState};
 
 #[test]
@@ -295,6 +295,18 @@ fn wave_that_a_mistake_hides_is_waited_for() {
     let mut fleet = rings().installed();
     fleet.units.remove(&super::fleet::unit_id("c1"));
     fleet.push(&[("c1", ""), ("*", "v2")]).has("c2=v2 c3=v2");
+}
+
+#[test]
+fn unit_that_cannot_be_rendered_stays_as_it_is() {
+    let mut fleet = rings().installed();
+    fleet.policy.on_failure = OnFailure::Revert;
+    fleet.units.get_mut(&super::fleet::unit_id("c2")).expect("c2").mistake = Some("no value".into());
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.approve("prod").has("c1=v2 c2=v1 c3=v2");
+    fleet.waits("c2", "the new version cannot be rendered here: no value");
+    fleet.units.get_mut(&super::fleet::unit_id("c2")).expect("c2").mistake = None;
+    fleet.has("c1=v2 c2=v2 c3=v2");
 }
 
 #[test]

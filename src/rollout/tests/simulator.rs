@@ -51,6 +51,8 @@ pub struct SimUnit {
     pub mark: UnitMark,
     pub timers: Timers,
     pub after: Option<crate::rollout::Hold>,
+    /// The head cannot be rendered for it.
+    pub mistake: Option<Arc<str>>,
 }
 
 /// What the app is at a commit.
@@ -113,6 +115,7 @@ impl SimUnit {
             mark: UnitMark::default(),
             timers: Timers::default(),
             after: None,
+            mistake: None,
         }
     }
 

@@ -134,6 +134,57 @@ async fn workload_deleted_while_paused_is_made_again_at_its_version() {
     }
 }
 
+// The head has no object that is there: what is there says all the same what a unit runs.
+#[tokio::test(start_paused = true)]
+async fn other_kind_of_workload_comes_by_waves_after_a_restart() {
+    let mut scene = lone().await;
+    scene.kill().await;
+    let other = lone_component("v2").replace("workloadType: Deployment", "workloadType: StatefulSet");
+    assert_ne!(other, lone_component("v2"));
+    scene.commit("Another kind", &[(PAY, Some(&other))]);
+    scene.start().await;
+    scene.until_asked("prod").await;
+    a_while().await;
+    for cluster in ["c2", "c3"] {
+        assert!(live::get(scene.cluster(cluster), "StatefulSet", "default", "pay").await.is_none());
+        assert!(live::get(scene.cluster(cluster), "Deployment", "default", "pay").await.is_some());
+    }
+    scene.confirm("prod").await;
+    scene.until_over().await;
+    scene.ends_at_head();
+}
+
+// A revert goes back to what ran, not further.
+#[tokio::test(start_paused = true)]
+async fn cluster_that_comes_back_keeps_what_it_ran_as_previous() {
+    let scene = fleet_r().await;
+    let v2 = scene.push_pay("v2", &component("v2")).await;
+    scene.confirm("prod").await;
+    scene.until_over().await;
+    scene.set_down("c2", true);
+    scene.push_pay("v3", &component("v3")).await;
+    scene.confirm("prod").await;
+    scene.until("c3 has it", |now| unit(now, "c3", "").is_some_and(|it| it.is_done)).await;
+    scene.set_down("c2", false);
+    scene.until_over().await;
+    assert_eq!(scene.versions().await, ["v3", "v3", "v3"]);
+    let deployment = scene.deployment("c2", "pay").await;
+    let previous = deployment["metadata"]["annotations"]["tutti.dev/previous"].as_str().unwrap_or_default();
+    assert!(previous.starts_with(v2.as_str()), "{previous} is not {v2}");
+    scene.ends_at_head();
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_creates_are_tried_ever_more_seldom() {
+    let there = component("v1").replace("name: pay", "name: pay, namespace: nowhere");
+    let files = [(RINGS, TEST_PROD), (PAY, &*there)];
+    let mut scene = Scene::not_started(&["c1", "c2", "c3"], &files, rings_of("nowhere/pay"));
+    scene.start().await;
+    tokio::time::sleep(Duration::from_secs(1_200)).await;
+    let writes = scene.fleet.requests().iter().filter(|(_, request)| request.verb == "apply").count();
+    assert!(writes > 0 && writes < 60, "{writes} writes");
+}
+
 // Row 13.
 #[tokio::test(start_paused = true)]
 async fn restart_beside_an_offline_cluster_goes_on() {
