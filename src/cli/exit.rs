@@ -2,11 +2,15 @@
 
 use std::process::ExitCode;
 
-use super::plan::Chosen;
+use super::chosen::Chosen;
+use super::width::first_names;
 use crate::controller::Ending;
 use crate::model::{Diagnostic, Scope};
 use crate::report::{ClusterReport, Overview, Phase, TargetReport};
 use crate::source::ErrorKind;
+
+/// So many clusters are named.
+const MOST_CLUSTERS: usize = 8;
 
 /// How a command ended; the numbers are part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,9 +107,18 @@ fn failures(overview: &Overview) -> Option<String> {
     first_of(overview.targets.iter().filter(|target| target.phase.is_failure()).map(line))
 }
 
+/// The clusters that do not answer, with the reason of the first.
+pub fn offline(overview: &Overview, is_asked: impl Fn(&ClusterReport) -> bool) -> Option<String> {
+    let clusters: Vec<&ClusterReport> =
+        overview.clusters.iter().filter(|cluster| is_offline(cluster) && is_asked(cluster)).collect();
+    let names: Vec<String> = clusters.iter().map(|cluster| cluster.name.to_string()).collect();
+    let noun = if names.len() == 1 { "cluster" } else { "clusters" };
+    let because = &clusters.first()?.detail;
+    Some(format!("{noun} {}: {because}", first_names(&names, MOST_CLUSTERS)))
+}
+
 fn unreachable(overview: &Overview) -> String {
-    let clusters = overview.clusters.iter().filter(|cluster| is_offline(cluster));
-    let clusters = first_of(clusters.map(|cluster| format!("cluster {}: {}", cluster.name, cluster.detail)));
+    let clusters = offline(overview, |_| true);
     let apps = || overview.targets.iter().filter(|target| target.phase == Phase::Unreachable);
     let found = clusters.or_else(|| first_of(apps().map(line)));
     found.unwrap_or_else(|| "a cluster does not answer".to_owned())

@@ -6,6 +6,7 @@
 
 mod approve;
 mod changes;
+mod chosen;
 mod cluster;
 mod demo;
 pub mod diagnostics;

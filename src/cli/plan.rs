@@ -1,12 +1,12 @@
 //! `tutti plan`: what would be written, without writing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::bail;
 use clap::Args;
 
 use super::changes::Changes;
+use super::chosen::{Chosen, chosen};
 use super::exit::{self, Exit};
 use super::output::{self, Format, say};
 use super::process::{Process, ProcessArgs};
@@ -15,10 +15,10 @@ use super::timeout::timeout;
 use super::{diagnostics, get, session};
 use crate::controller::Until;
 use crate::fleet::Target;
-use crate::model::{AppId, ObjectId, Revision};
+use crate::model::{ObjectId, Revision};
 use crate::plan::{Action, Reason, Step};
 use crate::report::words::count;
-use crate::report::{DeletionReport, Overview, RolloutReport, TargetReport, UnitReport};
+use crate::report::{DeletionReport, Overview, TargetReport, UnitReport};
 use crate::rollout::Hold;
 
 #[derive(Args, Debug)]
@@ -82,25 +82,16 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// What concerns one app, or everything.
-pub struct Chosen<'o> {
-    pub app: Option<&'o str>,
-    pub targets: Vec<&'o TargetReport>,
-    pub deletions: Vec<&'o DeletionReport>,
-    pub held: Vec<&'o DeletionReport>,
-    pub orphans: Vec<&'o DeletionReport>,
-    pub rollouts: Vec<&'o RolloutReport>,
-}
-
-impl Chosen<'_> {
-    /// The units of a target that do not have the head's render, and why.
-    fn held_on(&self, target: &TargetReport) -> impl Iterator<Item = (&UnitReport, &Hold)> {
-        let of_app = self.rollouts.iter().filter(|rollout| rollout.app == target.app);
-        let units = of_app.flat_map(|rollout| &rollout.units);
-        units
-            .filter(|unit| unit.unit.cluster == target.cluster)
-            .filter_map(|unit| Some((unit, unit.hold.as_ref()?)))
-    }
+/// The units of a target that do not have the head's render, and why.
+fn held_on<'o>(
+    chosen: &Chosen<'o>,
+    target: &'o TargetReport,
+) -> impl Iterator<Item = (&'o UnitReport, &'o Hold)> {
+    let of_app = chosen.rollouts.iter().copied().filter(|rollout| rollout.app == target.app);
+    let units = of_app.flat_map(|rollout| &rollout.units);
+    units
+        .filter(|unit| unit.unit.cluster == target.cluster)
+        .filter_map(|unit| Some((unit, unit.hold.as_ref()?)))
 }
 
 /// What of a plan is shown.
@@ -108,27 +99,6 @@ struct Shown<'a> {
     /// Also what stays as it is.
     all: bool,
     explained: &'a Explained,
-}
-
-pub fn chosen<'o>(overview: &'o Overview, app: Option<&'o str>) -> anyhow::Result<Chosen<'o>> {
-    let wanted = |it: &AppId| app.is_none_or(|name| *name == it.to_string() || *name == *it.name);
-    let of = |all: &'o [DeletionReport]| -> Vec<&'o DeletionReport> {
-        all.iter().filter(|it| wanted(&it.app)).collect()
-    };
-    let targets: Vec<&TargetReport> = overview.targets.iter().filter(|it| wanted(&it.app)).collect();
-    let (deletions, held, orphans) = (of(&overview.deletions), of(&overview.held), of(&overview.orphans));
-    if let Some(name) = app
-        && targets.is_empty()
-        && deletions.is_empty()
-        && held.is_empty()
-        && orphans.is_empty()
-        && !overview.has_errors()
-    {
-        let known: BTreeSet<String> = overview.targets.iter().map(|it| it.app.to_string()).collect();
-        bail!("no app {name} here; there are {}", known.into_iter().collect::<Vec<_>>().join(", "));
-    }
-    let rollouts = overview.rollouts.iter().filter(|it| wanted(&it.app)).collect();
-    Ok(Chosen { app, targets, deletions, held, orphans, rollouts })
 }
 
 /// What changes in an object, by its target and itself.
@@ -175,7 +145,7 @@ fn write(
     let (mut unknown, mut units) = (0, 0);
     let mut counts: BTreeMap<Action, usize> = BTreeMap::new();
     for target in &chosen.targets {
-        let held: Vec<_> = chosen.held_on(target).collect();
+        let held: Vec<_> = held_on(chosen, target).collect();
         units += held.len();
         let Some(plan) = &target.plan else {
             say!("{} {}: no plan, {}", target.cluster, target.app, target.detail);

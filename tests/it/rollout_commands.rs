@@ -100,3 +100,65 @@ async fn lines_about_a_hundred_clusters_fit() {
         );
     });
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rollout_is_not_done_without_its_clusters() {
+    let stage = LastingStage::of_fixture("waves").await;
+    tokio::task::block_in_place(|| {
+        assert_eq!(stage.run("tutti run --once").2, 0);
+        let check = |command: &str, heading: &str, ending: &str| {
+            let (output, errors, code) = stage.run(command);
+            assert_eq!(
+                (output.lines().next().unwrap_or_default(), code),
+                (heading, 6),
+                "{command}: {errors}"
+            );
+            assert!(last(&errors).contains(ending), "{command}: {errors}");
+        };
+        let none = "--kubeconfigs /nonexistent";
+        check(
+            &format!("tutti rollout watch bbcc {none}"),
+            "default/bbcc 76aa08d720ec: not done, left out: bj4, bj5",
+            "ends with 6: clusters bj4, bj5: kubeconfig /nonexistent/bj4.kubeconfig",
+        );
+        check(
+            &format!("tutti approve rollout bbcc {none}"),
+            "",
+            "cannot say what default/bbcc waits for: clusters bj4, bj5: kubeconfig",
+        );
+        stage.run("mv ../bj5.kubeconfig ../away");
+        let heading = "default/pay 0807c1c3535b: not done, left out: bj5";
+        check("tutti rollout watch pay", heading, "ends with 6: cluster bj5: kubeconfig ./bj5.kubeconfig");
+        check("tutti rollout get pay", heading, "");
+        stage.run("mv ../away ../bj5.kubeconfig");
+        assert_eq!(stage.run("tutti rollout watch pay").2, 0);
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn app_with_a_mistake_cannot_be_read() {
+    let stage = LastingStage::of_fixture("waves").await;
+    tokio::task::block_in_place(|| {
+        let check = |edit: &str, error: &str| {
+            stage.run(&format!("{edit} && git commit -qam Mistake"));
+            for command in
+                ["rollout get bbcc", "rollout watch bbcc", "rollout history bbcc", "approve rollout bbcc"]
+            {
+                let (output, errors, code) = stage.run(&format!("tutti {command}"));
+                assert_eq!((output.as_str(), code), ("", 2), "{command}: {errors}");
+                assert!(errors.starts_with("error[E"), "{command} shows no place: {errors}");
+                assert!(last(&errors).contains(error), "{command}: {errors}");
+            }
+            stage.run("git revert --no-edit HEAD");
+        };
+        let two_tags =
+            "sed -i \"s/blue, replicas: 2/&, image: 'registry.example.com\\/bbcc:v9'/\" apps/bbcc/app.yaml";
+        check(two_tags, "of default/bbcc cannot be read: error[E2014]");
+        check("echo ' x: [' >> apps/bbcc/app.yaml", "app bbcc cannot be read: error[E1102]");
+        check("echo 'x: 1' >> tutti.yaml", "app bbcc cannot be read: error[E1201]");
+        check("echo 'x: 1' >> rings.yaml", "app bbcc cannot be read: error[E1201]");
+        stage.run("echo 'x: 1' >> rings.yaml && git commit -qam Mistake");
+        let (output, errors, code) = stage.run("tutti rollout get");
+        assert_eq!((output.as_str(), code), ("", 2), "{errors}");
+    });
+}

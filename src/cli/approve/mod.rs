@@ -14,7 +14,7 @@ use super::exit::Exit;
 use super::output::say;
 use super::process::{Process, ProcessArgs};
 use super::timeout::timeout;
-use super::{files, session};
+use super::{diagnostics, files, session};
 use crate::controller::{Ending, Until};
 use crate::manifest;
 use crate::model::Approval;
@@ -97,6 +97,7 @@ impl FileArgs {
         let root = checkout(&process)?;
         let until = Until::Planned { timeout: self.timeout };
         let (ending, overview) = session::look(&process, until, false).await?;
+        diagnostics::print(&overview.diagnostics);
         Ok((!matches!(ending, Ending::Stopped)).then_some((root, overview)))
     }
 }

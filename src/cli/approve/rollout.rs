@@ -3,10 +3,11 @@
 use anyhow::bail;
 use clap::Args;
 
-use super::super::exit::Exit;
+use super::super::chosen::rollout_named;
+use super::super::exit::{self, Exit};
 use super::super::files;
 use super::super::output::{say, tell};
-use super::super::rollout::rollout_named;
+use super::super::rollout::shown;
 use super::{FileArgs, commit};
 use crate::manifest;
 use crate::manifest::read::nearest;
@@ -36,6 +37,16 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
             rollout.app,
             rollout.digest.short()
         );
+    }
+    let left_out = shown::left_out(rollout);
+    let away = exit::offline(&overview, |cluster| left_out.contains(&cluster.name));
+    if let Some(away) = away {
+        // What runs there decides whether anything waits.
+        if !rollout.is_open {
+            tell!("error: cannot say what {} waits for: {away}", rollout.app);
+            return Ok(Exit::Unreachable);
+        }
+        tell!("note: {away}");
     }
     let approval = match args.retry {
         true => retry(rollout)?,

@@ -10,11 +10,12 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::chosen::{Chosen, chosen};
 use super::exit::{self, Exit};
 use super::output::{self, Format, say, tell};
 use super::process::ProcessArgs;
 use super::timeout::timeout;
-use super::{diagnostics, get, plan, session};
+use super::{diagnostics, get, session};
 use crate::controller::Until;
 use crate::model::{AppId, ClusterName, ObjectId};
 use crate::plan::{Action, Plan, Step};
@@ -53,8 +54,8 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     let until = Until::Planned { timeout: args.timeout };
     let (ending, overview) = session::look_for(&process, until, args.worktree, true).await?;
     diagnostics::print(&overview.diagnostics);
-    let chosen = plan::chosen(&overview, args.app.as_deref())?;
-    let plan::Chosen { targets, deletions, held, .. } = &chosen;
+    let chosen = chosen(&overview, args.app.as_deref())?;
+    let Chosen { targets, deletions, held, .. } = &chosen;
     let folded = fold(targets, args.context);
     let refusals = told(targets, |step| step.intent() == Action::Refuse);
     // What is there and waits is not compared with what it will be: it says itself why it cannot be that yet.

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::super::chosen::{Chosen, rollout_named};
 use super::super::exit::{self, Exit};
 use super::super::get::write_next_steps;
 use super::super::output::{self, Format, say};
 use super::super::process::ProcessArgs;
 use super::super::timeout::timeout;
 use super::super::width::say_wrapped;
-use super::super::{diagnostics, plan, session};
-use super::{rollout_named, shown};
+use super::super::{diagnostics, session};
+use super::shown;
 use crate::controller::Until;
 
 #[derive(Args, Debug)]
@@ -39,6 +40,7 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
             shown::lines(rollout, now).iter().for_each(|line| say_wrapped(line));
             write_next_steps(rollout);
         }
+        (Format::Table, None) if overview.rollouts.is_empty() && overview.has_errors() => {}
         (Format::Table, None) if overview.rollouts.is_empty() => {
             say!("no app has waves: a commit reaches all clusters at once");
         }
@@ -49,7 +51,6 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
         (format, Some(rollout)) => output::write_value(format, rollout)?,
         (format, None) => output::write_value(format, &overview.rollouts)?,
     }
-    let app = named.map(|rollout| rollout.app.to_string());
-    let chosen = plan::chosen(&overview, app.as_deref())?;
+    let chosen = Chosen::of(&overview, named.map(|rollout| rollout.app.clone()));
     Ok(exit::of_look(&ending, &overview, &chosen))
 }

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 
+use super::super::chosen::{Chosen, app_named, mistake};
 use super::super::exit::{self, Exit};
 use super::super::output::{self, Format, age, table};
 use super::super::process::{Process, ProcessArgs};
 use super::super::session::Source;
 use super::super::timeout::timeout;
 use super::super::width::first_names;
-use super::super::{plan, repository, session};
-use super::app_named;
+use super::super::{diagnostics, repository, session};
 use crate::controller::Until;
 use crate::model::{AppId, Revision, Snapshot};
 use crate::render::Renderer;
@@ -56,11 +57,14 @@ pub async fn run(args: HistoryArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
     let until = Until::Planned { timeout: args.timeout };
     let (ending, overview) = session::look(&process, until, false).await?;
+    diagnostics::print(&overview.diagnostics);
     let app = app_named(&overview, &args.app)?;
-    let name = app.to_string();
-    let chosen = plan::chosen(&overview, Some(&name))?;
+    let chosen = Chosen::of(&overview, Some(app.clone()));
     let Some(head) = &overview.revision else { return Ok(Exit::Configuration) };
     let commits = commits(&process, head, &app, usize::from(args.limit)).await?;
+    if let (true, Some(error)) = (commits.is_empty(), mistake(&overview, &app)) {
+        bail!("the history of {app} cannot be read: {error}");
+    }
     let mut running = running(&overview, &app);
     let change = |commit: Commit| Change {
         time: jiff::Timestamp::from_second(commit.time).map(|time| time.to_string()).unwrap_or_default(),

@@ -1,13 +1,14 @@
 //! Rollouts as tables and lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::super::output::{self, age, table};
 use super::super::width::first_names;
+use crate::model::ClusterName;
 use crate::report::{Overview, RolloutReport, TargetReport, UnitReport};
-use crate::rollout::{Hold, WaveReport, WaveState};
+use crate::rollout::{Hold, UnitId, WaveReport, WaveState};
 
 /// More waves than this are counted, but for those that are under way.
 const MOST_WAVES: usize = 4;
@@ -23,7 +24,7 @@ pub fn write_table(rollouts: &[RolloutReport], now: Timestamp) {
             rollout.digest.short(),
             waves(&rollout.waves),
             since(rollout, now),
-            at_the_latest(rollout.awaited(), rollout.holds()),
+            waits(rollout),
         ]);
     }
     output::write_table(&output::fitted(lines));
@@ -34,7 +35,8 @@ pub fn lines(rollout: &RolloutReport, now: Timestamp) -> Vec<String> {
     let state = match (rollout.is_open, since(rollout, now)) {
         (true, since) if since == "-" => "open".to_owned(),
         (true, since) => format!("open, began {since} ago"),
-        (false, _) => "done".to_owned(),
+        (false, _) if is_done(rollout) => "done".to_owned(),
+        (false, _) => over(rollout),
     };
     let mut lines = vec![format!("{} {}: {state}", rollout.app, rollout.digest.short())];
     let longest = rollout.waves.iter().map(|wave| wave.name.chars().count()).max().unwrap_or_default();
@@ -54,6 +56,36 @@ pub fn lines(rollout: &RolloutReport, now: Timestamp) -> Vec<String> {
             .map(|name| format!("approval {name} is for another version than {version}")),
     );
     lines
+}
+
+/// Every unit has the version, and is well.
+pub fn is_done(rollout: &RolloutReport) -> bool {
+    rollout.waves.iter().all(|wave| wave.state == WaveState::Done)
+}
+
+/// The clusters whose units have not got the version, as nobody writes there.
+pub fn left_out(rollout: &RolloutReport) -> BTreeSet<&ClusterName> {
+    let undone = |id: &&UnitId| rollout.units.iter().any(|unit| unit.unit == **id && !unit.is_done);
+    let left_out = rollout.waves.iter().flat_map(|wave| &wave.left_out);
+    left_out.filter(undone).map(|unit| &unit.cluster).collect()
+}
+
+/// What a rollout waits for, or why it is not done after its end; else empty.
+pub fn waits(rollout: &RolloutReport) -> String {
+    let undone = || rollout.units.iter().find(|unit| !unit.is_done);
+    match rollout.is_open {
+        true => at_the_latest(rollout.awaited(), rollout.holds()),
+        false => undone().map_or_else(String::new, |unit| format!("{}: {}", unit.unit, unit.told())),
+    }
+}
+
+/// How a rollout stands that goes on no more, and is not done.
+fn over(rollout: &RolloutReport) -> String {
+    let clusters: Vec<String> = left_out(rollout).into_iter().map(ToString::to_string).collect();
+    match clusters.is_empty() {
+        true => "ended, not every unit is well".to_owned(),
+        false => format!("not done, left out: {}", first_names(&clusters, MOST_UNITS)),
+    }
 }
 
 /// The units of waves that are open, and what they wait for.
@@ -146,7 +178,6 @@ pub fn failure(overview: &Overview, rollout: &RolloutReport) -> Option<String> {
 mod tests {
     use super::*;
     use crate::model::{AppId, Digest};
-    use crate::rollout::UnitId;
 
     fn wave(name: &str, state: WaveState, done: usize, units: usize) -> WaveReport {
         WaveReport {

@@ -6,15 +6,18 @@ use std::time::Duration;
 use clap::Args;
 use tokio::sync::watch;
 
-use super::super::exit::Exit;
+use super::super::chosen::rollout_named;
+use super::super::diagnostics;
+use super::super::exit::{self, Exit};
 use super::super::get::write_next_steps;
 use super::super::output::{say, tell};
 use super::super::process::ProcessArgs;
 use super::super::session::{Session, Unreadable, Wish};
 use super::super::timeout::timeout;
 use super::super::width::say_wrapped;
-use super::{rollout_named, shown};
+use super::shown;
 use crate::controller::{Ending, Until};
+use crate::model::Diagnostic;
 use crate::report::{Overview, RolloutReport};
 use crate::rollout::{Confirmation, Hold, WaveState};
 
@@ -32,7 +35,8 @@ pub struct WatchArgs {
 /// How a rollout that was watched ended.
 enum End {
     Done,
-    Failed(String),
+    /// Nothing more happens before somebody does something.
+    Short(Exit, String),
 }
 
 pub async fn run(args: WatchArgs) -> anyhow::Result<Exit> {
@@ -53,9 +57,9 @@ pub async fn run(args: WatchArgs) -> anyhow::Result<Exit> {
     }
     match following.await? {
         Some(Ok(Some(End::Done))) => Ok(Exit::Ok),
-        Some(Ok(Some(End::Failed(because)))) => {
-            tell!("ends with {}: {because}", Exit::Failed as u8);
-            Ok(Exit::Failed)
+        Some(Ok(Some(End::Short(exit, because)))) => {
+            tell!("ends with {}: {because}", exit as u8);
+            Ok(exit)
         }
         // A signal stopped the run before it.
         Some(Ok(None)) => Ok(Exit::Interrupted),
@@ -70,6 +74,7 @@ pub async fn run(args: WatchArgs) -> anyhow::Result<Exit> {
 /// What was written last.
 #[derive(Default)]
 struct Seen {
+    mistakes: Vec<Diagnostic>,
     waves: Vec<(WaveState, usize)>,
     units: Vec<String>,
     confirmation: Option<Confirmation>,
@@ -82,6 +87,10 @@ async fn follow(mut seen: watch::Receiver<Arc<Overview>>, name: &str) -> anyhow:
         let now = Arc::clone(&seen.borrow_and_update());
         if !now.is_known() {
             continue;
+        }
+        if now.diagnostics != before.mistakes {
+            diagnostics::print(&now.diagnostics);
+            before.mistakes.clone_from(&now.diagnostics);
         }
         let rollout = rollout_named(&now, name)?;
         if rollout.waves.is_empty() || rollout.holds().any(|hold| *hold == Hold::Unread) {
@@ -98,7 +107,7 @@ async fn follow(mut seen: watch::Receiver<Arc<Overview>>, name: &str) -> anyhow:
         } else {
             units.iter().filter(|unit| !before.units.contains(unit)).for_each(|unit| say_wrapped(unit));
         }
-        before = Seen { waves, units, confirmation: rollout.confirmation.clone() };
+        before = Seen { waves, units, confirmation: rollout.confirmation.clone(), ..before };
         if let Some(end) = end(&now, rollout) {
             return Ok(Some(end));
         }
@@ -108,8 +117,15 @@ async fn follow(mut seen: watch::Receiver<Arc<Overview>>, name: &str) -> anyhow:
 
 /// Before every cluster was read, a rollout looks as if it had just begun.
 fn end(overview: &Overview, rollout: &RolloutReport) -> Option<End> {
-    if !rollout.is_open {
+    let failure = || shown::failure(overview, rollout).map(|because| End::Short(Exit::Failed, because));
+    if rollout.is_open {
+        return failure();
+    }
+    if shown::is_done(rollout) {
         return Some(End::Done);
     }
-    shown::failure(overview, rollout).map(End::Failed)
+    let away = exit::offline(overview, |cluster| shown::left_out(rollout).contains(&cluster.name));
+    let away = away.map(|clusters| End::Short(Exit::Unreachable, clusters));
+    let undone = || End::Short(Exit::Differences, format!("{}: {}", rollout.app, shown::waits(rollout)));
+    Some(away.or_else(failure).unwrap_or_else(undone))
 }

@@ -1,0 +1,110 @@
+//! The apps that a command is about.
+
+use std::collections::BTreeSet;
+
+use anyhow::bail;
+
+use crate::manifest::read::nearest;
+use crate::model::{AppId, Diagnostic, Scope};
+use crate::report::{DeletionReport, Overview, Phase, RolloutReport, TargetReport};
+
+/// What concerns one app, or everything.
+#[derive(Default)]
+pub struct Chosen<'o> {
+    pub app: Option<AppId>,
+    pub targets: Vec<&'o TargetReport>,
+    pub deletions: Vec<&'o DeletionReport>,
+    pub held: Vec<&'o DeletionReport>,
+    pub orphans: Vec<&'o DeletionReport>,
+    pub rollouts: Vec<&'o RolloutReport>,
+}
+
+impl<'o> Chosen<'o> {
+    /// Of one app, or of all.
+    pub fn of(overview: &'o Overview, app: Option<AppId>) -> Self {
+        let is_of_it = |it: &AppId| app.as_ref().is_none_or(|app| app == it);
+        let of = |all: &'o [DeletionReport]| -> Vec<&'o DeletionReport> {
+            all.iter().filter(|it| is_of_it(&it.app)).collect()
+        };
+        Self {
+            targets: overview.targets.iter().filter(|it| is_of_it(&it.app)).collect(),
+            deletions: of(&overview.deletions),
+            held: of(&overview.held),
+            orphans: of(&overview.orphans),
+            rollouts: overview.rollouts.iter().filter(|it| is_of_it(&it.app)).collect(),
+            app,
+        }
+    }
+}
+
+/// What a plan is about. Of an app that may be in a file with a mistake there is nothing to show.
+pub fn chosen<'o>(overview: &'o Overview, name: Option<&str>) -> anyhow::Result<Chosen<'o>> {
+    let Some(name) = name else { return Ok(Chosen::of(overview, None)) };
+    let is_unknown = !known(overview).into_iter().any(|app| is_name_of(name, app));
+    if is_unknown && overview.has_errors() {
+        return Ok(Chosen::default());
+    }
+    Ok(Chosen::of(overview, Some(app_named(overview, name)?)))
+}
+
+/// Those that are rendered, and those that have left something.
+fn known(overview: &Overview) -> BTreeSet<&AppId> {
+    let gone = overview.deletions.iter().chain(&overview.held).chain(&overview.orphans);
+    overview.targets.iter().map(|target| &target.app).chain(gone.map(|it| &it.app)).collect()
+}
+
+fn is_name_of(name: &str, app: &AppId) -> bool {
+    *app.name == *name || app.to_string() == name
+}
+
+/// The app of a name: `NAMESPACE/NAME`, or the name alone where one namespace has it.
+pub fn app_named(overview: &Overview, name: &str) -> anyhow::Result<AppId> {
+    let known = known(overview);
+    let fitting: Vec<&AppId> = known.iter().copied().filter(|app| is_name_of(name, app)).collect();
+    match fitting[..] {
+        [app] => Ok(app.clone()),
+        [] => {
+            if let Some(error) = overview.diagnostics.iter().find(|it| it.is_error()) {
+                bail!("app {name} cannot be read: {error}");
+            }
+            let names: Vec<String> = known.iter().map(ToString::to_string).collect();
+            let bare = known.iter().map(|app| &*app.name);
+            let all: Vec<&str> = names.iter().map(String::as_str).chain(bare).collect();
+            match nearest(name, &all) {
+                Some(near) => bail!("no app {name} here; did you mean {near}?"),
+                None if names.is_empty() => bail!("no app {name} here; there are none"),
+                None => bail!("no app {name} here; there are {}", names.join(", ")),
+            }
+        }
+        _ => {
+            let names: Vec<String> = fitting.iter().map(ToString::to_string).collect();
+            bail!("{name} is the name of several apps: {}", names.join(", "))
+        }
+    }
+}
+
+/// The rollout of an app that is named.
+pub fn rollout_named<'o>(overview: &'o Overview, name: &str) -> anyhow::Result<&'o RolloutReport> {
+    let app = app_named(overview, name)?;
+    if let Some(rollout) = overview.rollouts.iter().find(|rollout| rollout.app == app) {
+        return Ok(rollout);
+    }
+    if let Some(error) = mistake(overview, &app) {
+        bail!("the waves of {app} cannot be read: {error}");
+    }
+    bail!(
+        "{app} has no waves: a commit reaches all its clusters at once; rings.yaml, `waves` or `upgradeType` give it some"
+    )
+}
+
+/// Why an app is not known as it is at the head.
+pub fn mistake<'o>(overview: &'o Overview, app: &AppId) -> Option<&'o Diagnostic> {
+    let errors = || overview.diagnostics.iter().filter(|it| it.is_error());
+    let is_of_it = |it: &&Diagnostic| match &it.scope {
+        Scope::Instance => true,
+        Scope::App(of) | Scope::Target(of, _) => of == app,
+        Scope::Cluster(_) | Scope::File(_) => false,
+    };
+    let is_invalid = overview.targets.iter().any(|it| it.app == *app && it.phase == Phase::Invalid);
+    errors().find(is_of_it).or_else(|| errors().next().filter(|_| is_invalid))
+}
