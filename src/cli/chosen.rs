@@ -35,6 +35,11 @@ impl<'o> Chosen<'o> {
             app,
         }
     }
+
+    /// The units that do not have the head's render.
+    pub fn units_held(&self) -> usize {
+        self.rollouts.iter().map(|rollout| rollout.holds().count()).sum()
+    }
 }
 
 /// What a plan is about. Of an app that may be in a file with a mistake there is nothing to show.

@@ -6,7 +6,7 @@ use super::chosen::Chosen;
 use super::width::first_names;
 use crate::controller::Ending;
 use crate::model::{Diagnostic, Scope};
-use crate::report::{ClusterReport, Overview, Phase, TargetReport};
+use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
 use crate::source::ErrorKind;
 
 /// So many clusters are named.
@@ -126,15 +126,8 @@ fn unreachable(overview: &Overview) -> String {
 
 /// What a person is asked for, and what to type.
 fn asked(overview: &Overview) -> Option<String> {
-    first_of(overview.rollouts.iter().filter_map(|rollout| {
-        let command = Some(rollout.commands().join(", or ")).filter(|command| !command.is_empty())?;
-        Some(match &rollout.confirmation {
-            Some(asked) => {
-                format!("wave {} of {} waits for confirmation: {command}", asked.through, rollout.app)
-            }
-            None => format!("{}: {}; {command}", rollout.app, rollout.awaited()),
-        })
-    }))
+    let steps = overview.rollouts.iter().filter_map(RolloutReport::next_step);
+    first_of(steps.map(|step| step.to_string()))
 }
 
 /// What is not done yet.

@@ -204,7 +204,7 @@ fn write(
         parts => parts.join(", "),
     };
     say!("\n{summary}");
-    get::write_approvals(overview);
+    get::write_approvals_of(overview, chosen);
 }
 
 /// That a plan writes nothing needs no saying; any other hold does.

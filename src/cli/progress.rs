@@ -106,8 +106,8 @@ impl Shown {
             let digest = approval.digest();
             format!("{deletes} of {} wait for approval: tutti approve {}", approval.app, digest.short())
         });
-        let approvals: BTreeSet<String> =
-            approvals.chain(now.rollouts.iter().filter_map(next_step)).collect();
+        let steps = now.rollouts.iter().filter_map(RolloutReport::next_step).map(|step| step.to_string());
+        let approvals: BTreeSet<String> = approvals.chain(steps).collect();
         for approval in approvals.difference(&self.approvals) {
             tell!("{} {approval}", style("…").yellow().for_stderr());
         }
@@ -141,19 +141,6 @@ fn outline(now: &Overview, target: &TargetReport) -> Option<String> {
         Hold::After { app, .. } => format!("after {app}"),
         Hold::LeftOut { .. } => "left out".to_owned(),
         hold => hold.to_string(),
-    })
-}
-
-/// What a person may type so that a rollout goes on.
-fn next_step(rollout: &RolloutReport) -> Option<String> {
-    let commands = rollout.commands();
-    let (app, command) = (&rollout.app, commands.join(", or "));
-    if commands.is_empty() {
-        return None;
-    }
-    Some(match &rollout.confirmation {
-        Some(asked) => format!("wave {} of {app} waits for confirmation: {command}", asked.through),
-        None => format!("version {} of {app} failed: {command}", rollout.digest.short()),
     })
 }
 
@@ -237,17 +224,5 @@ mod tests {
             |because: &str| waiting(Hold::Stopped { unit: unit.clone(), because: Arc::from(because) });
         assert_eq!(line(&stopped("no image")), line(&stopped("no image at all")));
         assert_ne!(line(&stopped("no image")), line(&later));
-    }
-
-    #[test]
-    fn automatic_revert_names_its_commands() {
-        let now = waiting(Hold::Refused { digest: Digest::of(b"v2") });
-        let version = Digest::of(b"v2").short();
-        assert_eq!(
-            next_step(&now.rollouts[0]),
-            Some(format!(
-                "version {version} of shop/pay failed: git revert 0123456, or tutti approve rollout shop/pay --retry"
-            ))
-        );
     }
 }

@@ -18,7 +18,8 @@ use crate::model::{
 };
 use crate::plan::{Action, Decided, Difference, Reason};
 use crate::report::{
-    ClusterReport, DeletionReport, Overview, PodSetReport, RolloutReport, TargetReport, UnitReport, merged,
+    ClusterReport, DeletionReport, OtherApproval, Overview, PodSetReport, RolloutReport, TargetReport,
+    UnitReport, merged,
 };
 use crate::rollout::{Condition, UnitFacts, UnitId};
 
@@ -83,7 +84,7 @@ impl World {
                 .iter()
                 .map(|(unit, known)| self.unit_report((id, entry), unit, known))
                 .collect(),
-            approvals_unused: of_app.filter(is_unused).map(|approval| approval.name.clone()).collect(),
+            approvals_unused: of_app.filter(is_unused).map(other_approval).collect(),
         }
     }
 
@@ -268,6 +269,11 @@ impl World {
         let objects = entry.render.as_ref().ok()?.objects.iter().filter(of_unit);
         objects.filter_map(|object| entry.causes.of(&object.id)).map(ToString::to_string).next()
     }
+}
+
+fn other_approval(approval: &RolloutApproval) -> OtherApproval {
+    let file = approval.location.as_ref().map(|location| location.file.clone()).unwrap_or_default();
+    OtherApproval { name: approval.name.clone(), file, digest: approval.digest }
 }
 
 /// The pods of the workloads that only this podSet renders.

@@ -1,8 +1,24 @@
 //! What a rollout waits for, and which command goes on with it.
 
-use super::{RolloutReport, UnitReport};
-use crate::model::AppId;
+use std::fmt;
+
+use super::{OtherApproval, RolloutReport, UnitReport};
+use crate::model::{AppId, Digest};
 use crate::rollout::{Confirmation, Hold, WaveReport, WaveState};
+
+/// What a person may do, and what for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NextStep {
+    pub because: String,
+    /// One of these, the best first.
+    pub commands: Vec<String>,
+}
+
+impl fmt::Display for NextStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.because, self.commands.join(", or "))
+    }
+}
 
 impl RolloutReport {
     /// What comes next, in one line; empty once every unit has the version and is well.
@@ -25,7 +41,7 @@ impl RolloutReport {
                 .waves
                 .iter()
                 .find_map(|wave| wave.waits.as_ref())
-                .map_or_else(|| "not known yet".to_owned(), ToString::to_string),
+                .map_or_else(|| "not known yet".to_owned(), |hold| self.named(hold)),
         }
     }
 
@@ -42,6 +58,47 @@ impl RolloutReport {
         revert.map(|commit| format!("git revert {}", commit.short())).into_iter().chain(retry).collect()
     }
 
+    /// What a person may do for it to go on.
+    pub fn next_step(&self) -> Option<NextStep> {
+        let (app, digest) = (&self.app, self.digest.short());
+        let commands = self.commands();
+        let because = match &self.confirmation {
+            _ if commands.is_empty() => return None,
+            Some(Confirmation { through, .. }) => match self.lacking(through) {
+                Some((ring, version)) => format!("{app}: ring {ring} has not run {version}; to skip it"),
+                None => format!("wave {through} of {app} waits for confirmation"),
+            },
+            None if self.is_refused() => {
+                format!("version {digest} of {app} failed and was taken back; to end that, one of")
+            }
+            None => format!("version {digest} of {app} failed; mend it, or"),
+        };
+        Some(NextStep { because, commands })
+    }
+
+    /// The ring that a pin passes over, and the version that did not run there.
+    fn lacking(&self, opens: &str) -> Option<(&str, &str)> {
+        self.holds().find_map(|hold| match hold.gate() {
+            Hold::Pin { ring, version, through, .. } if through == opens => Some((&**ring, &**version)),
+            _ => None,
+        })
+    }
+
+    /// Approvals of other versions, while a person is asked for one of this version.
+    pub fn approvals_in_vain(&self) -> Vec<String> {
+        let Some(digest) = self.asked_for() else { return Vec::new() };
+        let one = |OtherApproval { file, digest: other, .. }: &OtherApproval| {
+            format!("{file} confirms version {}, not {}: it has no effect", other.short(), digest.short())
+        };
+        self.approvals_unused.iter().map(one).collect()
+    }
+
+    /// The digest that an Approval has to name.
+    fn asked_for(&self) -> Option<Digest> {
+        let of_wave = self.confirmation.as_ref().map(|asked| asked.digest);
+        of_wave.or_else(|| self.is_refused().then_some(self.digest))
+    }
+
     /// The version was taken back: it starts again only when a person says so.
     pub fn is_refused(&self) -> bool {
         self.holds().any(|hold| matches!(hold, Hold::Refused { .. }))
@@ -55,6 +112,14 @@ impl RolloutReport {
     /// Why units do not have the version.
     pub fn holds(&self) -> impl Iterator<Item = &Hold> {
         self.units.iter().filter_map(|unit| unit.hold.as_ref())
+    }
+
+    /// A unit that is left out is named.
+    fn named(&self, hold: &Hold) -> String {
+        let is_left_out = matches!(hold.gate(), Hold::LeftOut { .. });
+        let unit = || self.units.iter().find(|unit| unit.hold.as_ref() == Some(hold));
+        let unit = is_left_out.then(unit).flatten();
+        unit.map_or_else(|| hold.to_string(), |unit| format!("{}: {hold}", unit.unit))
     }
 
     fn under_way(&self, wave: &WaveReport) -> String {
@@ -85,7 +150,7 @@ fn open(app: &AppId, through: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Digest, Revision};
+    use crate::model::Revision;
     use crate::rollout::UnitId;
 
     fn rollout(hold: Hold, failure: Option<&str>) -> RolloutReport {
@@ -118,7 +183,8 @@ mod tests {
             is_open: true,
             waves: vec![wave],
             confirmation: match &hold {
-                Hold::Confirmation { after, through, digest } => {
+                Hold::Confirmation { after, through, digest }
+                | Hold::Pin { ring: after, through, digest, .. } => {
                     Some(Confirmation { after: after.clone(), through: through.clone(), digest: *digest })
                 }
                 _ => None,
@@ -130,29 +196,66 @@ mod tests {
 
     #[test]
     fn rollout_says_what_it_waits_for() {
-        let check = |rollout: &RolloutReport, awaited: &str, commands: &[&str]| {
-            assert_eq!(
-                (rollout.awaited(), rollout.commands()),
-                (awaited.to_owned(), commands.iter().map(|it| (*it).to_owned()).collect())
-            );
+        let check = |rollout: &RolloutReport, awaited: &str, next: Option<&str>| {
+            let step = rollout.next_step().map(|step| step.to_string());
+            assert_eq!((rollout.awaited().as_str(), step.as_deref()), (awaited, next));
         };
         let digest = Digest::of(b"v2");
+        let version = format!("version {} of shop/pay", digest.short());
         let confirmation =
             || Hold::Confirmation { after: "test".to_owned(), through: "prod".to_owned(), digest };
         let words = confirmation().to_string();
-        let approve = ["tutti approve rollout shop/pay --through prod"];
-        check(&rollout(confirmation(), None), &words, &approve);
+        let step =
+            "wave prod of shop/pay waits for confirmation: tutti approve rollout shop/pay --through prod";
+        check(&rollout(confirmation(), None), &words, Some(step));
         // So many may fail: what is asked for goes before that.
-        check(&rollout(confirmation(), Some("no image")), &words, &approve);
+        check(&rollout(confirmation(), Some("no image")), &words, Some(step));
+        let pin = Hold::Pin {
+            ring: "test".to_owned(),
+            version: "1.5.0".to_owned(),
+            through: "prod".to_owned(),
+            digest,
+        };
+        let words = pin.to_string();
+        let step = "shop/pay: ring test has not run 1.5.0; to skip it: tutti approve rollout shop/pay --through prod";
+        check(&rollout(pin, None), &words, Some(step));
         let refused = || Hold::Refused { digest };
         let words = refused().to_string();
+        let because = format!("{version} failed and was taken back; to end that, one of");
         let retry = "tutti approve rollout shop/pay --retry";
-        check(&rollout(refused(), None), &words, &["git revert 0123456", retry]);
+        let step = format!("{because}: git revert 0123456, or {retry}");
+        check(&rollout(refused(), None), &words, Some(&step));
         let unknown = RolloutReport { commit: None, ..rollout(refused(), None) };
-        check(&unknown, &words, &[retry]);
+        check(&unknown, &words, Some(&format!("{because}: {retry}")));
         let limit = || Hold::Concurrency { wave: "test".to_owned(), limit: 1 };
-        check(&rollout(limit(), None), "wave test, 0/2 done, c1: 0/1 replicas updated", &[]);
-        check(&rollout(limit(), Some("no image")), "stopped, c1 failed: no image", &["git revert 0123456"]);
-        check(&RolloutReport { is_open: false, ..rollout(limit(), None) }, "", &[]);
+        check(&rollout(limit(), None), "wave test, 0/2 done, c1: 0/1 replicas updated", None);
+        let step = format!("{version} failed; mend it, or: git revert 0123456");
+        check(&rollout(limit(), Some("no image")), "stopped, c1 failed: no image", Some(&step));
+        check(&RolloutReport { is_open: false, ..rollout(limit(), None) }, "", None);
+        let mut away = rollout(Hold::LeftOut { because: "no route".into() }, None);
+        away.waves[0] =
+            WaveReport { state: WaveState::Shut, waits: away.units[1].hold.clone(), ..away.waves[0].clone() };
+        check(&away, "c2: left out: no route", None);
+    }
+
+    #[test]
+    fn approval_of_another_version_is_told_while_one_is_awaited() {
+        let (digest, other) = (Digest::of(b"v2"), Digest::of(b"v1"));
+        let of = |hold: Hold| {
+            let approval = OtherApproval {
+                name: "pay".to_owned(),
+                file: "approvals/pay.yaml".to_owned(),
+                digest: other,
+            };
+            RolloutReport { approvals_unused: vec![approval], ..rollout(hold, None) }
+        };
+        let told = format!(
+            "approvals/pay.yaml confirms version {}, not {}: it has no effect",
+            other.short(),
+            digest.short()
+        );
+        assert_eq!(of(Hold::Refused { digest }).approvals_in_vain(), [told]);
+        let nobody = Hold::Concurrency { wave: "test".to_owned(), limit: 1 };
+        assert!(of(nobody).approvals_in_vain().is_empty());
     }
 }

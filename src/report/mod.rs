@@ -14,8 +14,9 @@ pub mod version;
 mod wave_words;
 pub mod words;
 
+pub use awaited::NextStep;
 pub use merged::merged;
 pub use overview::{
-    ClusterReport, DROPPED, DeletionReport, Overview, Phase, PodSetReport, RolloutReport, TargetReport,
-    UnitReport, Writes,
+    ClusterReport, DROPPED, DeletionReport, OtherApproval, Overview, Phase, PodSetReport, RolloutReport,
+    TargetReport, UnitReport, Writes,
 };

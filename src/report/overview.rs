@@ -197,7 +197,17 @@ pub struct RolloutReport {
     pub units: Vec<UnitReport>,
     /// Approvals that are for another version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub approvals_unused: Vec<String>,
+    pub approvals_unused: Vec<OtherApproval>,
+}
+
+/// An Approval of a version that is not the head's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OtherApproval {
+    pub name: String,
+    /// Its path in the config repository.
+    pub file: String,
+    pub digest: Digest,
 }
 
 /// One unit of an app in waves.
@@ -238,13 +248,6 @@ impl RolloutReport {
     pub fn hold_of(&self, target: &TargetReport) -> Option<&Hold> {
         let mut holds = self.units_on(&target.cluster).filter_map(|unit| unit.hold.as_ref());
         holds.find(|hold| hold.to_string() == target.detail)
-    }
-
-    /// Nothing goes on before a person does something.
-    pub fn waits_for_a_person(&self) -> bool {
-        let mut holds = self.units.iter().filter_map(|unit| unit.hold.as_ref()).peekable();
-        holds.peek().is_some()
-            && holds.all(|hold| hold.waits_for_a_person() || matches!(hold.gate(), Hold::Wave { .. }))
     }
 }
 

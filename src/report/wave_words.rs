@@ -84,7 +84,7 @@ impl RolloutReport {
         let since = since
             .map(|since| format!(", wave {} has it since {}", asked.after, since.strftime("%F %H:%M UTC")));
         let unused = self.approvals_unused.first();
-        let unused = unused.map(|name| format!(", approval {name} is for another version"));
+        let unused = unused.map(|unused| format!(", approval {} is for another version", unused.name));
         let done = Some(format!(", {done}/{} done", self.units.len()));
         for more in [done, unused, since].into_iter().flatten() {
             if text.chars().count() + more.chars().count() <= LONGEST_DESCRIPTION {

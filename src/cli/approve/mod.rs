@@ -18,8 +18,8 @@ use super::{diagnostics, files, session};
 use crate::controller::{Ending, Until};
 use crate::manifest;
 use crate::model::Approval;
-use crate::report::Overview;
 use crate::report::words::count;
+use crate::report::{Overview, RolloutReport};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -64,6 +64,10 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
     let approval = match fitting.as_slice() {
         [approval] => *approval,
         [] => {
+            let is_its = |rollout: &&RolloutReport| rollout::has_digest(rollout, &digest);
+            if let Some(rollout) = overview.rollouts.iter().find(is_its) {
+                bail!("{digest} is the version of a rollout, not of deletes; {}", rollout::instead(rollout));
+            }
             let known: Vec<String> = overview
                 .approvals_wanted
                 .iter()

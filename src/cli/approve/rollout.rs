@@ -31,13 +31,7 @@ pub struct RolloutArgs {
 pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
     let Some((root, overview)) = args.file.look().await? else { return Ok(Exit::Interrupted) };
     let rollout = rollout_named(&overview, &args.app)?;
-    for name in &rollout.approvals_unused {
-        tell!(
-            "note: approval {name} is for another version of {} than {}",
-            rollout.app,
-            rollout.digest.short()
-        );
-    }
+    rollout.approvals_in_vain().iter().for_each(|line| tell!("note: {line}"));
     let left_out = shown::left_out(rollout);
     let away = exit::offline(&overview, |cluster| left_out.contains(&cluster.name));
     if let Some(away) = away {
@@ -71,11 +65,26 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// Whether this is the beginning of a digest that its Approvals name.
+pub fn has_digest(rollout: &RolloutReport, beginning: &str) -> bool {
+    let asked = rollout.confirmation.as_ref().map(|asked| asked.digest);
+    asked.into_iter().chain([rollout.digest]).any(|digest| digest.to_string().starts_with(beginning))
+}
+
+/// What to type for a rollout.
+pub fn instead(rollout: &RolloutReport) -> String {
+    match rollout.next_step() {
+        Some(step) => step.to_string(),
+        None if rollout.is_open => format!("{} waits for no person: {}", rollout.app, rollout.awaited()),
+        None => format!("{} waits for nothing", rollout.app),
+    }
+}
+
 fn retry(rollout: &RolloutReport) -> anyhow::Result<RolloutApproval> {
     if !rollout.is_refused() {
         bail!("no version of {} was taken back: there is nothing to try again", rollout.app);
     }
-    Ok(approval(rollout, "retry", RolloutAction::Retry))
+    Ok(approval(rollout, RolloutAction::Retry))
 }
 
 fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<RolloutApproval> {
@@ -89,12 +98,21 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
         let near = nearest(wanted, &known).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         bail!("{app} has no wave {wanted}, but {}{near}", known.join(", "));
     }
+    if let (None, true) = (asked, rollout.is_refused()) {
+        let digest = rollout.digest.short();
+        bail!(
+            "version {digest} of {app} was taken back, no confirmation opens a wave: --retry starts it again"
+        );
+    }
     if !rollout.is_open {
         bail!("{app} waits for nothing: every unit has this version");
     }
     let through = match (through, asked) {
         (Some(through), Some(asked)) if position(through) < position(&asked.through) => {
             bail!("wave {through} of {app} asks for nothing; wave {} waits for confirmation", asked.through)
+        }
+        (Some(through), None) if position(through) == Some(0) => {
+            bail!("wave {through} of {app} is the first: it opens without confirmation")
         }
         (Some(through), _) => through,
         (None, Some(asked)) => asked.through.as_str(),
@@ -103,18 +121,98 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
             rollout.awaited()
         ),
     };
-    Ok(approval(rollout, through, RolloutAction::Open { through: through.to_owned() }))
+    Ok(approval(rollout, RolloutAction::Open { through: through.to_owned() }))
 }
 
-/// Its name says what it is for: the next version's takes its place.
-fn approval(rollout: &RolloutReport, purpose: &str, action: RolloutAction) -> RolloutApproval {
+/// Its name says what it is for: the next version's takes its place. No wave has a name with the digest of its version.
+fn approval(rollout: &RolloutReport, action: RolloutAction) -> RolloutApproval {
     let (app, asked) = (&rollout.app, rollout.confirmation.as_ref());
-    RolloutApproval {
-        name: format!("{}-{}-{purpose}", app.namespace, app.name),
-        app: app.clone(),
-        digest: asked.map_or(rollout.digest, |asked| asked.digest),
-        action,
-        location: None,
-        places: RolloutApprovalPlaces::default(),
+    let digest = asked.map_or(rollout.digest, |asked| asked.digest);
+    let purpose = match &action {
+        RolloutAction::Open { through } => through.clone(),
+        RolloutAction::Retry => format!("retry-{}", digest.short()),
+    };
+    // A dot is in no namespace and in no wave: no two have one name.
+    let name = format!("{}.{}.{purpose}", app.namespace, app.name);
+    let places = RolloutApprovalPlaces::default();
+    RolloutApproval { name, app: app.clone(), digest, action, location: None, places }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AppId, Digest};
+    use crate::report::UnitReport;
+    use crate::rollout::{Hold, UnitId, WaveReport, WaveState};
+
+    fn wave(name: &str, state: WaveState) -> WaveReport {
+        WaveReport {
+            name: name.to_owned(),
+            state,
+            units: 1,
+            done: 0,
+            begun: 0,
+            failed: 0,
+            left_out: Vec::new(),
+            waits: None,
+        }
+    }
+
+    fn rollout(app: AppId, hold: Hold) -> RolloutReport {
+        let unit = UnitReport {
+            unit: UnitId::new("c1", ""),
+            wave: "test".to_owned(),
+            is_at_head: false,
+            is_done: false,
+            revision: None,
+            since: None,
+            previous: None,
+            detail: String::new(),
+            hold: Some(hold),
+            failure: None,
+        };
+        RolloutReport {
+            app,
+            digest: Digest::of(b"v2"),
+            commit: None,
+            is_open: true,
+            waves: vec![wave("test", WaveState::Shut), wave("retry", WaveState::Shut)],
+            confirmation: None,
+            units: vec![unit],
+            approvals_unused: Vec::new(),
+        }
+    }
+
+    fn limit() -> Hold {
+        Hold::Concurrency { wave: "test".to_owned(), limit: 1 }
+    }
+
+    #[test]
+    fn confirmation_that_changes_nothing_is_refused() {
+        let app = AppId::new("shop", "pay");
+        let back = rollout(app.clone(), Hold::Refused { digest: Digest::of(b"v2") });
+        let check = |rollout: &RolloutReport, through: Option<&str>, expected: &str| {
+            let error = opening(rollout, through).expect_err("it is refused").to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check(&back, Some("retry"), "was taken back, no confirmation opens a wave: --retry starts it again");
+        check(&back, None, "--retry starts it again");
+        let open = rollout(app, limit());
+        check(&open, Some("test"), "wave test of shop/pay is the first: it opens without confirmation");
+        assert!(opening(&open, Some("retry")).is_ok());
+    }
+
+    #[test]
+    fn no_two_approvals_share_a_file() {
+        let of = |namespace: &str, name: &str| {
+            let rollout = rollout(AppId::new(namespace, name), limit());
+            let open = RolloutAction::Open { through: "retry".to_owned() };
+            [approval(&rollout, open).name, approval(&rollout, RolloutAction::Retry).name]
+        };
+        let mut names = [of("shop", "a-b"), of("shop-a", "b"), of("shop", "a.b")].concat();
+        assert_eq!(names[0], "shop.a-b.retry");
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 6);
     }
 }

@@ -79,8 +79,8 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
             };
             write_rest((deletions, held), &waiting, said);
             let deletions = [&deletions[..], held].concat();
-            conclude(&folded, &deletions, &waiting, (&refusals, &unknown));
-            get::write_approvals(&overview);
+            conclude(&folded, &deletions, &waiting, (&refusals, &unknown), chosen.units_held());
+            get::write_approvals_of(&overview, &chosen);
         }
         (format, _) => output::write_value(
             format,
@@ -203,6 +203,7 @@ fn conclude(
     deletions: &[&DeletionReport],
     waiting: &[Told<'_>],
     (refusals, unknown): (&[Told<'_>], &[&TargetReport]),
+    units: usize,
 ) {
     let objects: usize = folded.iter().map(|one| one.on.len()).sum();
     // What is let go loses our labels: that is a write, too.
@@ -213,6 +214,7 @@ fn conclude(
         (deletes, count(deletes, "delete")),
         (released, format!("{} let go", count(released, "object"))),
         (waiting.len(), format!("{} waiting", count(waiting.len(), "object"))),
+        (units, format!("{} held", count(units, "unit"))),
         (refusals.len(), format!("{} refused", count(refusals.len(), "object"))),
         (unknown.len(), format!("{} not compared", count(unknown.len(), "target"))),
     ]

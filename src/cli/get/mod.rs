@@ -12,6 +12,7 @@ use serde::Serialize;
 
 pub use matrix::write_matrix;
 
+use super::chosen::Chosen;
 use super::exit::{self, Exit};
 use super::output::{self, Format, age, fitted, say, table, write_table};
 use super::process::ProcessArgs;
@@ -21,7 +22,7 @@ use crate::cluster::Credential;
 use crate::controller::Until;
 use crate::model::{AppId, PodCount};
 use crate::report::words::count;
-use crate::report::{DeletionReport, Overview, RolloutReport, TargetReport, version};
+use crate::report::{DeletionReport, NextStep, Overview, RolloutReport, TargetReport, version};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum What {
@@ -245,9 +246,15 @@ fn write_deletions(overview: &Overview) {
     write_approvals(overview);
 }
 
-/// What a person may do about deletes that wait.
+/// What a person may do about deletes and rollouts that wait.
 pub fn write_approvals(overview: &Overview) {
-    for approval in &overview.approvals_wanted {
+    write_approvals_of(overview, &Chosen::of(overview, None));
+}
+
+/// The same, of what a command is about.
+pub fn write_approvals_of(overview: &Overview, chosen: &Chosen<'_>) {
+    let is_of_it = |app: &AppId| chosen.app.as_ref().is_none_or(|chosen| chosen == app);
+    for approval in overview.approvals_wanted.iter().filter(|approval| is_of_it(&approval.app)) {
         say!(
             "\n{} of {} wait for approval:\n  tutti approve {}",
             count(approval.objects.len(), "delete"),
@@ -255,27 +262,20 @@ pub fn write_approvals(overview: &Overview) {
             approval.digest().short()
         );
     }
-    for name in &overview.approvals_unused {
+    // Of a file that fits nothing, the app is not known.
+    for name in overview.approvals_unused.iter().filter(|_| chosen.app.is_none()) {
         say!("\napproval {name} fits nothing: another render, or nothing of it is left to delete");
     }
-    overview.rollouts.iter().for_each(write_next_steps);
+    chosen.rollouts.iter().for_each(|rollout| write_next_steps(rollout));
 }
 
 /// What a person may do about a rollout that waits, and Approvals that do not help.
 pub fn write_next_steps(rollout: &RolloutReport) {
-    let (app, digest) = (&rollout.app, rollout.digest.short());
-    let commands = rollout.commands();
-    if !commands.is_empty() {
-        match &rollout.confirmation {
-            Some(asked) => say!("\nwave {} of {app} waits for confirmation:", asked.through),
-            None if rollout.is_refused() => {
-                say!("\nversion {digest} of {app} failed and was taken back. To end that, one of:")
-            }
-            None => say!("\nversion {digest} of {app} failed. Mend it, or:"),
-        }
+    if let Some(NextStep { because, commands }) = rollout.next_step() {
+        say!("\n{because}:");
         commands.iter().for_each(|command| say!("  {command}"));
     }
-    for name in &rollout.approvals_unused {
-        say!("\napproval {name} is for another version of {app} than {digest}");
+    for line in rollout.approvals_in_vain() {
+        say!("\n{line}");
     }
 }

@@ -48,13 +48,6 @@ pub fn lines(rollout: &RolloutReport, now: Timestamp) -> Vec<String> {
         );
         lines.extend(undone(rollout, wave));
     }
-    let version = rollout.digest.short();
-    lines.extend(
-        rollout
-            .approvals_unused
-            .iter()
-            .map(|name| format!("approval {name} is for another version than {version}")),
-    );
     lines
 }
 
