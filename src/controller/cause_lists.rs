@@ -65,6 +65,8 @@ struct Asked {
 impl World {
     /// Takes note of the workloads of a target that run what was applied and are not healthy.
     pub(super) fn see_unhealthy(&mut self, id: &Target, now: Instant) {
+        // A look has no time to see whether a workload gets on.
+        let is_urgent = self.explains();
         let (Some(entry), Some(cluster)) = (self.targets.get_mut(id), self.clusters.get(&id.cluster)) else {
             return;
         };
@@ -90,6 +92,7 @@ impl World {
                     progress: Progress::of(workload),
                     has_failed: live.health.status == Status::Failed,
                     has_pods: may_have_new_pods(workload) || lacks_pods(workload, true),
+                    is_urgent,
                 })
             })
             .collect();

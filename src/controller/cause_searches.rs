@@ -190,6 +190,12 @@ impl CauseSearches {
         app.into_iter().flatten().any(|(_, search)| search.is_awaited(now, PATIENCE))
     }
 
+    /// The first answer of a workload of this target is to come, whether it has failed or not.
+    pub fn is_unanswered(&self, target: &Target, now: Instant) -> bool {
+        let app = self.clusters.get(&target.cluster).and_then(|cluster| cluster.apps.get(&target.app));
+        app.into_iter().flatten().any(|(_, search)| search.is_unanswered(now, PATIENCE))
+    }
+
     /// When there is something to take.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first()

@@ -83,6 +83,8 @@ pub enum Until {
     Settled { timeout: Duration },
     /// Until it is known what there is to do, but not longer than this.
     Planned { timeout: Duration },
+    /// The same, and until the cause is known of what is not well.
+    Explained { timeout: Duration },
 }
 
 /// Finds the way to a cluster from its manifest.
@@ -150,7 +152,9 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
     let deadline = match settings.until {
         Until::Stopped => None,
         // One beyond all clocks is none.
-        Until::Settled { timeout } | Until::Planned { timeout } => Instant::now().checked_add(timeout),
+        Until::Settled { timeout } | Until::Planned { timeout } | Until::Explained { timeout } => {
+            Instant::now().checked_add(timeout)
+        }
     };
     let mut world = World::new(settings, sender);
     world.handle(Event::Wake);

@@ -550,15 +550,22 @@ impl World {
         let now = Instant::now();
         let under_way = self.targets.keys().any(|id| match self.phase(id).0 {
             Phase::Pending => waits_for_rollouts || !self.is_planned(id),
-            Phase::Progressing => waits_for_rollouts,
+            Phase::Progressing => {
+                waits_for_rollouts || self.explains() && self.searches.is_unanswered(id, now)
+            }
             // It would end without saying why.
-            Phase::Degraded => waits_for_rollouts && self.searches.is_awaited(id, now),
+            Phase::Degraded => (waits_for_rollouts || self.explains()) && self.searches.is_awaited(id, now),
             _ => false,
         });
         !under_way
             && !settling
             && self.clusters.values().all(Self::is_cluster_settled)
             && self.is_prune_settled()
+    }
+
+    /// A look that ends with the causes.
+    pub(super) fn explains(&self) -> bool {
+        matches!(self.settings.until, Until::Explained { .. })
     }
 
     /// What there is to do is known.

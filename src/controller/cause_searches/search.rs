@@ -28,6 +28,8 @@ pub struct Unhealthy {
     pub has_failed: bool,
     /// There are pods of its newest template, which could tell something, or none where an event tells why.
     pub has_pods: bool,
+    /// Its first search is not put off until it is stuck.
+    pub is_urgent: bool,
 }
 
 #[derive(Debug)]
@@ -50,7 +52,7 @@ pub struct Search {
 impl Search {
     pub fn new(seen: Unhealthy, now: Instant) -> Self {
         Self {
-            due: if seen.has_failed { now } else { now + UNMOVED },
+            due: if seen.has_failed || seen.is_urgent { now } else { now + UNMOVED },
             pods: seen.pods,
             pod_count: seen.pod_count,
             hash: seen.hash,
@@ -145,10 +147,14 @@ impl Search {
         !self.is_answered && self.is_searched() && (self.is_under_way || is_due)
     }
 
+    /// Its first answer is to come. `patience`: how long after it was due.
+    pub fn is_unanswered(&self, now: Instant, patience: Duration) -> bool {
+        self.has_pods && !self.is_answered && self.is_searched() && now < self.due + patience
+    }
+
     /// Its first answer since it has failed is to come; also where it was listed a moment ago, before it had, and is due a moment
     /// later. `patience`: how long after it was due.
     pub fn is_awaited(&self, now: Instant, patience: Duration) -> bool {
-        let is_to_come = self.has_pods && !self.is_answered && self.is_searched();
-        self.has_failed && is_to_come && now < self.due + patience
+        self.has_failed && self.is_unanswered(now, patience)
     }
 }

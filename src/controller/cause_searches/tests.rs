@@ -37,6 +37,7 @@ fn selected(namespace: &str, name: &str, selector: &Value, generation: i64, read
         progress: Progress::of(&workload),
         has_failed: false,
         has_pods: true,
+        is_urgent: false,
     }
 }
 
@@ -115,6 +116,18 @@ async fn what_gets_on_is_never_searched() {
         trial.see(tenths, "web", vec![deployment("shop", "web", generation, 0)]);
     });
     assert_eq!(lists, Vec::<u64>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn look_is_answered_at_once() {
+    let mut trial = Trial::new();
+    trial.see(0, "web", vec![Unhealthy { is_urgent: true, ..deployment("shop", "web", 1, 0) }]);
+    assert!(trial.searches.is_unanswered(&target("web"), trial.at(0)));
+    assert_eq!(trial.times(0, 10, |_, _| {}), [0]);
+    assert!(!trial.searches.is_unanswered(&target("web"), trial.at(10)));
+    // One that does not answer is not waited for without end.
+    trial.see(10, "api", vec![Unhealthy { is_urgent: true, ..deployment("shop", "api", 1, 0) }]);
+    assert!(!trial.searches.is_unanswered(&target("api"), trial.at(200)));
 }
 
 #[tokio::test(start_paused = true)]
