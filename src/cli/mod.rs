@@ -99,7 +99,7 @@ enum Command {
     Approve(approve::ApproveArgs),
     /// Show apps, targets, clusters, waiting deletes or AppSets
     Get(get::GetArgs),
-    /// Show rollouts: how far they are, as they go on, and what came before
+    /// Show the progress and history of rollouts
     Rollout(rollout::RolloutArgs),
     /// Say what stands between the repository and its clusters: access, rights, kinds, clocks
     Doctor(doctor::DoctorArgs),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{ErrorKind, Write as _};
 
 use clap::ValueEnum;
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use serde::Serialize;
 
 use super::exit::Exit;
@@ -64,27 +64,37 @@ pub fn table(headings: &[&str]) -> Table {
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(headings);
     for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
+        column.set_padding((0, GAP));
     }
     table
 }
 
-/// A table that fits the terminal: its last column goes on in the next line. To a file or a program each row is one line.
-pub fn fitted(mut table: Table) -> Table {
-    // Too narrow a column is harder to read than a line that the terminal breaks.
-    const NARROWEST: u16 = 24;
+/// A table that fits the terminal: its widest columns go on in the next line. To a file or a program each row is one line.
+pub fn fitted(table: Table) -> Table {
     let Some(width) = width::terminal().and_then(|width| u16::try_from(width).ok()) else { return table };
-    let before = table.column_max_content_widths();
-    let taken =
-        before.iter().rev().skip(1).fold(0_u16, |sum, width| sum.saturating_add(*width).saturating_add(2));
-    if width < taken.saturating_add(NARROWEST) {
-        return table;
+    fitted_to(table, width)
+}
+
+/// The blanks behind a column.
+const GAP: u16 = 2;
+
+fn fitted_to(mut table: Table, width: u16) -> Table {
+    // Too narrow a column is harder to read than a line that the terminal breaks.
+    const NARROWEST: u16 = 12;
+    let widths = table.column_max_content_widths();
+    // The blanks behind the last one are not written.
+    let of_all = |most: u16| widths.iter().fold(0_u16, |sum, one| sum.saturating_add(GAP + (*one).min(most)));
+    let fits = |most: &u16| of_all(*most) <= width.saturating_add(GAP);
+    let Some(most) = (NARROWEST..=width).rev().find(fits) else { return table };
+    // What the widest leave over is the last one's.
+    let rest = width.saturating_add(GAP).saturating_sub(of_all(most));
+    let last = widths.len().saturating_sub(1);
+    for (number, column) in table.column_iter_mut().enumerate() {
+        let Some(content) = widths.get(number).filter(|content| **content > most) else { continue };
+        let content = if number == last { (most + rest).min(*content) } else { most };
+        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(content + GAP)));
     }
-    let last = table.column_count().saturating_sub(1);
-    for column in table.column_iter_mut().take(last) {
-        column.set_constraint(ColumnConstraint::ContentWidth);
-    }
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width.saturating_add(GAP));
     table
 }
 
@@ -115,6 +125,32 @@ pub fn age(created: Option<&str>, now: jiff::Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn widest_columns_wrap() {
+        let of = |rows: &[[&str; 3]], width: u16| {
+            let mut lines = table(&["APP", "WAVES", "WAITS"]);
+            lines.add_rows(rows);
+            let text = fitted_to(lines, width).to_string();
+            text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>()
+        };
+        let long = ["pay", "a a a a a a a a a a a a", "bb bb bb bb bb bb bb bb bb"];
+        assert_eq!(of(&[long], 100)[1], "pay  a a a a a a a a a a a a  bb bb bb bb bb bb bb bb bb");
+        assert_eq!(
+            of(&[long], 40),
+            [
+                "APP  WAVES             WAITS",
+                "pay  a a a a a a a a   bb bb bb bb bb bb",
+                "     a a a a           bb bb bb",
+            ]
+        );
+        // One that is long takes what the others leave.
+        assert_eq!(
+            of(&[["pay", "a", "bb bb bb bb bb bb bb bb bb"]], 34)[1],
+            "pay  a      bb bb bb bb bb bb bb"
+        );
+        assert_eq!(of(&[long], 20).len(), 2, "too narrow to be wrapped");
+    }
 
     #[test]
     fn ages_read_as_in_kubectl() {

@@ -12,6 +12,7 @@ use super::output::{self, Format, say};
 use super::process::{Process, ProcessArgs};
 use super::rollout::at_the_latest;
 use super::timeout::timeout;
+use super::width::say_wrapped;
 use super::{diagnostics, get, session};
 use crate::controller::Until;
 use crate::fleet::Target;
@@ -174,7 +175,7 @@ fn write(
             let pod_set =
                 if unit.pod_set.is_empty() { String::new() } else { format!("podSet {} of ", unit.pod_set) };
             let hold = at_the_latest(hold.to_string(), std::iter::once(hold));
-            say!("  … {:<10} {pod_set}wave {wave}: {hold}", "hold");
+            say_wrapped(&format!("  … {:<10} {pod_set}wave {wave}: {hold}", "hold"));
         }
     }
     let mut last = None;

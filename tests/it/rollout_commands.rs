@@ -1,8 +1,10 @@
 //! Commands about rollouts, by the real binary; `transcripts/rollout*.txt` show what they print.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::support::folders::read;
 use crate::support::lasting::LastingStage;
 use crate::support::manifests::{INSTANCE, component};
 
@@ -42,18 +44,21 @@ async fn app_sets_are_shown_as_they_change() {
         assert_eq!(stage.run("tutti run --once").2, 0);
         let mut watch = stage.command("tutti get as -w").stdout(Stdio::piped()).spawn().expect("it runs");
         let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
-        let mut until = |word: &str| {
-            let has_it = |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| line.contains(word));
-            assert!(lines.any(|line| has_it(&line)), "it ended without {word}");
-        };
-        until("NAMESPACE  NAME  DESIRED  AVAILABLE  UNAVAILABLE  VERSION  STATUS   AGE");
-        until("Running");
+        fn until(lines: &mut impl Iterator<Item = std::io::Result<String>>, word: &str) {
+            let has_it = |line: std::io::Result<String>| line.is_ok_and(|line| line.contains(word));
+            assert!(lines.any(has_it), "it ended without {word}");
+        }
+        until(&mut lines, "NAMESPACE  NAME  DESIRED  AVAILABLE  UNAVAILABLE  VERSION  STATUS   AGE");
+        // What runs is known before anything is shown.
+        let first = lines.next().expect("a line").expect("text");
+        assert!(first.contains(" v3 ") && first.contains("Running"), "{first}");
         stage.run("sed -i s/v3/v4/ apps/bbcc/app.yaml && git commit -qam v4");
         assert_eq!(stage.run("tutti run --once").2, 1);
-        until("WaitingConfirm");
+        until(&mut lines, "WaitingConfirm");
+        until(&mut lines, "tutti approve rollout default/bbcc --through canary");
         let stopped = Command::new("kill").args(["-INT", &watch.id().to_string()]).status().expect("it runs");
         assert!(stopped.success());
-        assert_eq!(watch.wait().expect("it ends").code(), Some(0));
+        assert_eq!(watch.wait().expect("it ends").code(), Some(130));
     });
 }
 
@@ -160,5 +165,33 @@ async fn app_with_a_mistake_cannot_be_read() {
         stage.run("echo 'x: 1' >> rings.yaml && git commit -qam Mistake");
         let (output, errors, code) = stage.run("tutti rollout get");
         assert_eq!((output.as_str(), code), ("", 2), "{errors}");
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_the_example_fit() {
+    let example = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/repo"));
+    let stage = LastingStage::new(&example).await;
+    tokio::task::block_in_place(|| {
+        stage.run("tutti run --once");
+        stage.run(
+            "sed -i s/1.4.2/1.5.0/ apps/*/*.yaml && sed -i s/v4/v5/ apps/*/*.yaml && git commit -qam Next",
+        );
+        stage.run("tutti run --once");
+        for command in [
+            "rollout get",
+            "get targets",
+            "plan",
+            "get ad --all",
+            "get",
+            "get as",
+            "rollout history shop-web",
+        ] {
+            let (output, errors, _) = stage.run_with(&format!("tutti {command}"), |program| {
+                program.env("COLUMNS", "100");
+            });
+            let longest = output.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+            assert!((20..=100).contains(&longest), "{command}: {longest}\n{output}{errors}");
+        }
     });
 }

@@ -57,7 +57,9 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
         return rollout::run(*args).await;
     }
     let digest = args.digest.unwrap_or_default();
-    let Some((root, overview)) = args.file.look().await? else { return Ok(Exit::Interrupted) };
+    let Some((root, overview)) = args.file.look(|timeout| Until::Planned { timeout }).await? else {
+        return Ok(Exit::Interrupted);
+    };
     let fits = |approval: &&Approval| approval.digest().to_string().starts_with(&digest);
     let approvals = || overview.approvals_wanted.iter().chain(&overview.approvals_early);
     let fitting: Vec<&Approval> = approvals().filter(fits).collect();
@@ -96,11 +98,10 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
 
 impl FileArgs {
     /// The folder of the manifests, and what is there now: an approval for something else is void. `None`: a signal ended it.
-    async fn look(&self) -> anyhow::Result<Option<(PathBuf, Arc<Overview>)>> {
+    async fn look(&self, until: fn(Duration) -> Until) -> anyhow::Result<Option<(PathBuf, Arc<Overview>)>> {
         let process = self.process.resolve(Some(".")).await?;
         let root = checkout(&process)?;
-        let until = Until::Planned { timeout: self.timeout };
-        let (ending, overview) = session::look(&process, until, false).await?;
+        let (ending, overview) = session::look(&process, until(self.timeout), false).await?;
         diagnostics::print(&overview.diagnostics);
         Ok((!matches!(ending, Ending::Stopped)).then_some((root, overview)))
     }

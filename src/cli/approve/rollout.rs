@@ -9,6 +9,7 @@ use super::super::files;
 use super::super::output::{say, tell};
 use super::super::rollout::shown;
 use super::{FileArgs, commit};
+use crate::controller::Until;
 use crate::manifest;
 use crate::manifest::read::nearest;
 use crate::model::{RolloutAction, RolloutApproval, RolloutApprovalPlaces};
@@ -29,7 +30,9 @@ pub struct RolloutArgs {
 }
 
 pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
-    let Some((root, overview)) = args.file.look().await? else { return Ok(Exit::Interrupted) };
+    let Some((root, overview)) = args.file.look(|timeout| Until::Explained { timeout }).await? else {
+        return Ok(Exit::Interrupted);
+    };
     let rollout = rollout_named(&overview, &args.app)?;
     rollout.approvals_in_vain().iter().for_each(|line| tell!("note: {line}"));
     let left_out = shown::left_out(rollout);

@@ -11,10 +11,11 @@ use super::super::exit::{self, Exit};
 use super::super::output::{self, Format, age, say, table};
 use super::super::process::Process;
 use super::super::session::{self, Session, Unreadable, Wish};
+use super::numbers::Numbers;
 use super::write_approvals;
 use crate::controller::{Ending, Until};
-use crate::model::{AppId, ClusterName, PodCount};
-use crate::report::{Overview, Phase, PodSetReport, RolloutReport, TargetReport, UnitReport, version};
+use crate::model::{AppId, ClusterName, Diagnostic, PodCount};
+use crate::report::{NextStep, Overview, Phase, PodSetReport, RolloutReport, TargetReport, UnitReport};
 use crate::rollout::Hold;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +76,8 @@ struct Line {
     cluster: Option<ClusterName>,
     namespace: String,
     name: String,
-    desired: u32,
-    available: u32,
-    unavailable: u32,
-    version: String,
+    #[serde(flatten)]
+    numbers: Numbers,
     status: Status,
     created: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -87,7 +86,7 @@ struct Line {
 
 /// Shows them as they are now.
 pub async fn once(process: &Process, shown: Shown, timeout: Duration) -> anyhow::Result<Exit> {
-    let (ending, overview) = session::look(process, Until::Planned { timeout }, false).await?;
+    let (ending, overview) = session::look(process, Until::Explained { timeout }, false).await?;
     diagnostics::print(&overview.diagnostics);
     match shown.format {
         Format::Table => {
@@ -99,33 +98,44 @@ pub async fn once(process: &Process, shown: Shown, timeout: Duration) -> anyhow:
     Ok(exit::of_run(&ending, &overview))
 }
 
-/// Shows them again whenever they look otherwise, until a signal.
+/// Shows them again on every change, until a signal.
 pub async fn watch(process: &Process, shown: Shown) -> anyhow::Result<Exit> {
     let session = Session::start(process, Wish::look(Until::Stopped)).await?;
     let mut seen = session.overview.clone();
     let showing = tokio::spawn(async move {
-        let mut before = String::new();
+        let mut before = Seen::default();
         while seen.changed().await.is_ok() {
             let now = Arc::clone(&seen.borrow_and_update());
-            if !now.is_known() {
+            // Before it is known what runs where, each unit would be shown at its new version.
+            let is_unread =
+                || now.rollouts.iter().flat_map(RolloutReport::holds).any(|hold| *hold == Hold::Unread);
+            if !now.is_known() || is_unread() {
                 continue;
+            }
+            if now.diagnostics != before.mistakes {
+                diagnostics::print(&now.diagnostics);
             }
             // Ages change all the time.
             let lines = lines(&now, shown.scope);
-            let looks = serde_json::to_string(&lines).unwrap_or_default();
-            if looks == before {
-                continue;
-            }
+            let seen = Seen {
+                lines: serde_json::to_string(&lines).unwrap_or_default(),
+                steps: now.rollouts.iter().filter_map(RolloutReport::next_step).collect(),
+                mistakes: now.diagnostics.clone(),
+            };
+            let is_other = (&seen.lines, &seen.steps) != (&before.lines, &before.steps);
             match shown.format {
-                Format::Table => {
-                    if !before.is_empty() {
+                Format::Table if is_other => {
+                    if !before.lines.is_empty() {
                         say!("");
                     }
                     write(&now, shown);
+                    write_approvals(&now);
                 }
-                format => output::write_value(format, &lines)?,
+                Format::Table => {}
+                format if seen.lines != before.lines => output::write_value(format, &lines)?,
+                _ => {}
             }
-            before = looks;
+            before = seen;
         }
         anyhow::Ok(())
     });
@@ -133,8 +143,17 @@ pub async fn watch(process: &Process, shown: Shown) -> anyhow::Result<Exit> {
     showing.await??;
     match ending {
         Ending::Unreadable(error) => Err(Unreadable(error).into()),
-        _ => Ok(Exit::Ok),
+        // Only a signal ends it.
+        _ => Ok(Exit::Interrupted),
     }
+}
+
+/// What was written last.
+#[derive(Default)]
+struct Seen {
+    lines: String,
+    steps: Vec<NextStep>,
+    mistakes: Vec<Diagnostic>,
 }
 
 fn write(overview: &Overview, shown: Shown) {
@@ -150,18 +169,19 @@ fn write(overview: &Overview, shown: Shown) {
         rows.add_row(row(&line, 0));
         rows.add_rows(line.pod_sets.iter().filter(|_| shown.all).map(|pod_set| row(pod_set, 2)));
     }
-    output::write_table(&rows);
+    output::write_table(&output::fitted(rows));
 }
 
 impl Line {
     fn cells(&self, indent: usize, now: jiff::Timestamp) -> [String; 8] {
+        let [desired, available, unavailable, version] = self.numbers.cells();
         [
             self.namespace.clone(),
             format!("{}{}", " ".repeat(indent), self.name),
-            self.desired.to_string(),
-            self.available.to_string(),
-            self.unavailable.to_string(),
-            self.version.clone(),
+            desired,
+            available,
+            unavailable,
+            version,
             self.status.as_str().to_owned(),
             age(self.created.as_deref(), now),
         ]
@@ -195,21 +215,17 @@ fn leaving(overview: &Overview, app: &AppId, targets: &[&TargetReport]) -> Vec<L
     let line = |cluster: &ClusterName| Line {
         cluster: Some(cluster.clone()),
         created: None,
-        ..Line::new(app, &app.name, PodCount::default(), "", Status::Deleting)
+        ..Line::new(app, &app.name, Numbers::default(), Status::Deleting)
     };
     clusters.into_iter().filter(|cluster| !is_there(cluster)).map(line).collect()
 }
 
 fn over_all(app: &AppId, lines: Vec<Line>) -> Line {
-    let pods = lines.iter().fold(PodCount::default(), |sum, line| PodCount {
-        desired: sum.desired + line.desired,
-        available: sum.available + line.available,
-    });
-    let version = version::merge(lines.iter().map(|line| line.version.as_str()));
+    let numbers = Numbers::sum(lines.iter().map(|line| &line.numbers));
     let status = lines.iter().map(|line| line.status).max().unwrap_or(Status::Unknown);
     let created = lines.iter().filter_map(|line| line.created.clone()).min();
     let pod_sets = lines.into_iter().flat_map(|line| line.pod_sets).collect();
-    Line { created, pod_sets, ..Line::new(app, &app.name, pods, &version, status) }
+    Line { created, pod_sets, ..Line::new(app, &app.name, numbers, status) }
 }
 
 fn line(target: &TargetReport, rollout: Option<&RolloutReport>) -> Line {
@@ -218,39 +234,30 @@ fn line(target: &TargetReport, rollout: Option<&RolloutReport>) -> Line {
     };
     let units: Vec<UnitReport> = rollout.iter().flat_map(of_cluster).collect();
     let all: Vec<&UnitReport> = units.iter().collect();
-    let pod_set = |PodSetReport { name, pods, version }: &PodSetReport| {
-        let own: Vec<&UnitReport> = units.iter().filter(|unit| *unit.unit.pod_set == **name).collect();
-        let status = of_pod_set(target, *pods, &own, rollout);
+    let pod_set = |pod_set: &PodSetReport| {
+        let own: Vec<&UnitReport> = units.iter().filter(|unit| *unit.unit.pod_set == *pod_set.name).collect();
+        let status = of_pod_set(target, pod_set.pods, &own, rollout);
         Line {
             cluster: Some(target.cluster.clone()),
             created: target.created.clone(),
-            ..Line::new(&target.app, name, *pods, version, status)
+            ..Line::new(&target.app, &pod_set.name, Numbers::of_pod_set(target, pod_set), status)
         }
     };
     Line {
         cluster: Some(target.cluster.clone()),
         created: target.created.clone(),
         pod_sets: target.pod_sets.iter().map(pod_set).collect(),
-        ..Line::new(
-            &target.app,
-            &target.app.name,
-            target.pods,
-            &target.version,
-            status(target, &all, rollout),
-        )
+        ..Line::new(&target.app, &target.app.name, Numbers::of(target), status(target, &all, rollout))
     }
 }
 
 impl Line {
-    fn new(app: &AppId, name: &str, pods: PodCount, version: &str, status: Status) -> Self {
+    fn new(app: &AppId, name: &str, numbers: Numbers, status: Status) -> Self {
         Self {
             cluster: None,
             namespace: app.namespace.to_string(),
             name: name.to_owned(),
-            desired: pods.desired,
-            available: pods.available,
-            unavailable: pods.desired.saturating_sub(pods.available),
-            version: version.to_owned(),
+            numbers,
             status,
             created: None,
             pod_sets: Vec::new(),
@@ -436,10 +443,12 @@ mod tests {
     #[test]
     fn worst_cluster_decides_over_all() {
         let app = AppId::new("shop", "pay");
-        let line =
-            |version, status| Line::new(&app, "pay", PodCount { desired: 2, available: 1 }, version, status);
+        let numbers = |version| Numbers::new(PodCount { desired: 2, available: 1 }, version);
+        let line = |version, status| Line::new(&app, "pay", numbers(version), status);
         let all = over_all(&app, vec![line("v3", Status::Running), line("v4/v3", Status::WaitingConfirm)]);
-        assert_eq!((all.desired, all.available, all.unavailable), (4, 2, 2));
-        assert_eq!((all.version.as_str(), all.status), ("v3/v4", Status::WaitingConfirm));
+        assert_eq!(
+            (all.numbers.cells(), all.status),
+            (["4", "2", "2", "v3/v4"].map(str::to_owned), Status::WaitingConfirm)
+        );
     }
 }

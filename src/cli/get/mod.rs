@@ -2,6 +2,7 @@
 
 mod app_sets;
 mod matrix;
+mod numbers;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 pub use matrix::write_matrix;
+use numbers::Numbers;
 
 use super::chosen::Chosen;
 use super::exit::{self, Exit};
@@ -20,9 +22,9 @@ use super::timeout::timeout;
 use super::{diagnostics, session};
 use crate::cluster::Credential;
 use crate::controller::Until;
-use crate::model::{AppId, PodCount};
+use crate::model::AppId;
 use crate::report::words::count;
-use crate::report::{DeletionReport, NextStep, Overview, RolloutReport, TargetReport, version};
+use crate::report::{DeletionReport, NextStep, Overview, RolloutReport, TargetReport};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum What {
@@ -53,7 +55,7 @@ pub struct GetArgs {
     timeout: Duration,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
-    /// Of `as` and `ad`: show them again whenever they look otherwise, until a signal
+    /// Of `as` and `ad`: print again on every change, until Ctrl-C
     #[arg(short, long)]
     watch: bool,
     /// Of `as` and `ad`: below each its podSets
@@ -68,10 +70,8 @@ struct AppLine<'a> {
     namespace: &'a str,
     name: &'a str,
     kind: &'a str,
-    desired: u32,
-    available: u32,
-    unavailable: u32,
-    version: String,
+    #[serde(flatten)]
+    numbers: Numbers,
     status: &'a str,
     detail: String,
     created: Option<&'a str>,
@@ -121,10 +121,7 @@ fn apps(overview: &Overview) -> Vec<AppLine<'_>> {
         .into_iter()
         .filter_map(|(app, targets)| {
             let worst = targets.iter().max_by_key(|target| target.phase)?;
-            let pods = targets.iter().fold(PodCount::default(), |sum, target| PodCount {
-                desired: sum.desired + target.pods.desired,
-                available: sum.available + target.pods.available,
-            });
+            let numbers: Vec<Numbers> = targets.iter().map(|target| Numbers::of(target)).collect();
             let detail = if worst.detail.is_empty() {
                 String::new()
             } else {
@@ -134,10 +131,7 @@ fn apps(overview: &Overview) -> Vec<AppLine<'_>> {
                 namespace: &app.namespace,
                 name: &app.name,
                 kind: worst.kind,
-                desired: pods.desired,
-                available: pods.available,
-                unavailable: pods.desired.saturating_sub(pods.available),
-                version: version::merge(targets.iter().map(|target| target.version.as_str())),
+                numbers: Numbers::sum(numbers.iter()),
                 status: worst.phase.as_str(),
                 detail,
                 created: targets.iter().filter_map(|target| target.created.as_deref()).min(),
@@ -160,14 +154,15 @@ fn write_apps(overview: &Overview) {
         "AGE",
     ]);
     for app in apps(overview) {
+        let [desired, available, unavailable, version] = app.numbers.cells();
         lines.add_row([
             app.namespace.to_owned(),
             app.name.to_owned(),
             app.kind.to_owned(),
-            app.desired.to_string(),
-            app.available.to_string(),
-            app.unavailable.to_string(),
-            app.version,
+            desired,
+            available,
+            unavailable,
+            version,
             app.status.to_owned(),
             age(app.created, now),
         ]);
@@ -189,14 +184,15 @@ fn write_targets(overview: &Overview) {
         "CAUSE",
     ]);
     for target in &overview.targets {
+        let [desired, available, _, version] = Numbers::of(target).cells();
         lines.add_row([
             target.cluster.to_string(),
             target.ring.clone().unwrap_or_else(|| "-".to_owned()),
             target.app.namespace.to_string(),
             target.app.name.to_string(),
-            target.pods.desired.to_string(),
-            target.pods.available.to_string(),
-            target.version.clone(),
+            desired,
+            available,
+            version,
             target.phase.as_str().to_owned(),
             target.detail.clone(),
         ]);

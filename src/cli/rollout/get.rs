@@ -30,14 +30,14 @@ pub struct GetArgs {
 
 pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let until = Until::Planned { timeout: args.timeout };
+    let until = Until::Explained { timeout: args.timeout };
     let (ending, overview) = session::look(&process, until, false).await?;
     diagnostics::print(&overview.diagnostics);
     let named = args.app.as_ref().map(|name| rollout_named(&overview, name)).transpose()?;
     let now = jiff::Timestamp::now();
     match (args.output, named) {
         (Format::Table, Some(rollout)) => {
-            shown::lines(rollout, now).iter().for_each(|line| say_wrapped(line));
+            shown::lines(&overview, rollout, now).iter().for_each(|line| say_wrapped(line));
             write_next_steps(rollout);
         }
         (Format::Table, None) if overview.rollouts.is_empty() && overview.has_errors() => {}
@@ -45,7 +45,7 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
             say!("no app has waves: a commit reaches all clusters at once");
         }
         (Format::Table, None) => {
-            shown::write_table(&overview.rollouts, now);
+            shown::write_table(&overview, now);
             overview.rollouts.iter().for_each(write_next_steps);
         }
         (format, Some(rollout)) => output::write_value(format, rollout)?,

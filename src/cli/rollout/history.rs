@@ -15,14 +15,12 @@ use super::super::session::Source;
 use super::super::timeout::timeout;
 use super::super::width::first_names;
 use super::super::{diagnostics, repository, session};
+use super::shown::MOST_UNITS;
 use crate::controller::Until;
 use crate::model::{AppId, Revision, Snapshot};
 use crate::render::Renderer;
 use crate::report::{Overview, Phase};
 use crate::source::{Commit, Repository};
-
-/// So many units of a commit are named.
-const MOST_UNITS: usize = 4;
 
 #[derive(Args, Debug)]
 pub struct HistoryArgs {

@@ -6,24 +6,24 @@ use jiff::Timestamp;
 
 use super::super::output::{self, age, table};
 use super::super::width::first_names;
-use crate::model::ClusterName;
+use crate::model::{ClusterName, Revision};
 use crate::report::{Overview, RolloutReport, TargetReport, UnitReport};
 use crate::rollout::{Hold, UnitId, WaveReport, WaveState};
 
 /// More waves than this are counted, but for those that are under way.
 const MOST_WAVES: usize = 4;
-/// So many units with one reason are named.
-const MOST_UNITS: usize = 4;
+/// So many units of one kind are named.
+pub const MOST_UNITS: usize = 4;
 
 /// One line for each app.
-pub fn write_table(rollouts: &[RolloutReport], now: Timestamp) {
+pub fn write_table(overview: &Overview, now: Timestamp) {
     let mut lines = table(&["APP", "DIGEST", "WAVES", "SINCE", "WAITS"]);
-    for rollout in rollouts {
+    for rollout in &overview.rollouts {
         lines.add_row([
             rollout.app.to_string(),
             rollout.digest.short(),
             waves(&rollout.waves),
-            since(rollout, now),
+            since(overview, rollout, now),
             waits(rollout),
         ]);
     }
@@ -31,8 +31,8 @@ pub fn write_table(rollouts: &[RolloutReport], now: Timestamp) {
 }
 
 /// One app: its waves, and below each the units that are not done.
-pub fn lines(rollout: &RolloutReport, now: Timestamp) -> Vec<String> {
-    let state = match (rollout.is_open, since(rollout, now)) {
+pub fn lines(overview: &Overview, rollout: &RolloutReport, now: Timestamp) -> Vec<String> {
+    let state = match (rollout.is_open, since(overview, rollout, now)) {
         (true, since) if since == "-" => "open".to_owned(),
         (true, since) => format!("open, began {since} ago"),
         (false, _) if is_done(rollout) => "done".to_owned(),
@@ -124,10 +124,20 @@ fn waves(all: &[WaveReport]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// How long the newest of its units has had the version, as long as the rollout is open.
-fn since(rollout: &RolloutReport, now: Timestamp) -> String {
-    let begun = rollout.units.iter().filter(|unit| unit.is_at_head && rollout.is_open);
-    let first = begun.filter_map(|unit| unit.since).min();
+/// How long ago the first unit took what the newest commit gives to clusters that are not done.
+fn since(overview: &Overview, rollout: &RolloutReport, now: Timestamp) -> String {
+    if !rollout.is_open {
+        return age(None, now);
+    }
+    let undone: BTreeSet<_> =
+        rollout.units.iter().filter(|unit| !unit.is_done).map(|unit| &unit.unit.cluster).collect();
+    let targets = overview.targets.iter().filter(|it| it.app == rollout.app && undone.contains(&it.cluster));
+    let commits: BTreeSet<&Revision> = targets.map(|target| &target.revision).collect();
+    // What a unit had before that commit began with an earlier one.
+    let is_of_it = |unit: &&UnitReport| {
+        unit.is_at_head && unit.revision.as_ref().is_some_and(|revision| commits.contains(revision))
+    };
+    let first = rollout.units.iter().filter(is_of_it).filter_map(|unit| unit.since).min();
     age(first.map(|since| since.to_string()).as_deref(), now)
 }
 
@@ -170,7 +180,8 @@ pub fn failure(overview: &Overview, rollout: &RolloutReport) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AppId, Digest};
+    use crate::model::{AppId, Digest, PodCount};
+    use crate::report::Phase;
 
     fn wave(name: &str, state: WaveState, done: usize, units: usize) -> WaveReport {
         WaveReport {
@@ -233,7 +244,12 @@ mod tests {
         let names = ["c1", "c2", "c3", "c4", "c5", "c6"];
         let mut units: Vec<UnitReport> = names.map(|name| unit(name, "prod", Some(soak.clone()))).to_vec();
         units.push(unit("c7", "prod", None));
-        let shown = lines(&rollout(vec![wave("prod", WaveState::Open, 0, 7)], units), Timestamp::UNIX_EPOCH);
+        let overview = Overview::default();
+        let shown = lines(
+            &overview,
+            &rollout(vec![wave("prod", WaveState::Open, 0, 7)], units),
+            Timestamp::UNIX_EPOCH,
+        );
         assert_eq!(
             shown[1..],
             [
@@ -242,5 +258,40 @@ mod tests {
                 "    c7: 0/1 replicas updated",
             ]
         );
+    }
+
+    #[test]
+    fn rollout_begins_with_its_own_commit() {
+        let at = |seconds| Timestamp::from_second(seconds).expect("a time");
+        let own = |pod_set: &str, revision: &str, since, is_done| UnitReport {
+            unit: UnitId::new("c1", pod_set),
+            revision: Some(Revision::from(revision)),
+            since: Some(at(since)),
+            is_done,
+            ..unit("c1", pod_set, None)
+        };
+        let target = TargetReport {
+            app: AppId::new("shop", "pay"),
+            kind: "AppSet",
+            cluster: ClusterName::from("c1"),
+            ring: None,
+            revision: Revision::from("v5"),
+            phase: Phase::Progressing,
+            detail: String::new(),
+            pods: PodCount::default(),
+            version: String::new(),
+            pod_sets: Vec::new(),
+            created: None,
+            plan: None,
+            differences: None,
+        };
+        let overview = Overview { targets: vec![target], ..Overview::default() };
+        let check = |green: UnitReport, expected: &str| {
+            let units = vec![own("blue", "v4", 0, true), green];
+            assert_eq!(since(&overview, &rollout(Vec::new(), units), at(233)), expected);
+        };
+        check(own("green", "v5", 230, false), "3s");
+        // It waits, and nothing of the commit has begun.
+        check(UnitReport { is_at_head: false, ..own("green", "v4", 0, false) }, "-");
     }
 }

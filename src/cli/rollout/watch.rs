@@ -102,7 +102,7 @@ async fn follow(mut seen: watch::Receiver<Arc<Overview>>, name: &str) -> anyhow:
             if !before.waves.is_empty() {
                 say!("");
             }
-            shown::lines(rollout, jiff::Timestamp::now()).iter().for_each(|line| say_wrapped(line));
+            shown::lines(&now, rollout, jiff::Timestamp::now()).iter().for_each(|line| say_wrapped(line));
             write_next_steps(rollout);
         } else {
             units.iter().filter(|unit| !before.units.contains(unit)).for_each(|unit| say_wrapped(unit));
