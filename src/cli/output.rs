@@ -75,6 +75,9 @@ pub fn fitted(table: Table) -> Table {
     fitted_to(table, width)
 }
 
+/// A blank in a cell where its line is not broken, and that stays at its beginning.
+pub const FIXED: &str = "\u{a0}";
+
 /// The blanks behind a column.
 const GAP: u16 = 2;
 
@@ -84,6 +87,13 @@ fn fitted_to(mut table: Table, width: u16) -> Table {
     let widths = table.column_max_content_widths();
     // The blanks behind the last one are not written.
     let of_all = |most: u16| widths.iter().fold(0_u16, |sum, one| sum.saturating_add(GAP + (*one).min(most)));
+    let gaps = u16::try_from(widths.len().saturating_sub(1)).unwrap_or(u16::MAX);
+    let excess = of_all(u16::MAX).saturating_sub(width.saturating_add(GAP));
+    if (1..=gaps).contains(&excess) {
+        // One blank between columns is enough for that.
+        table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 1)));
+        return table;
+    }
     let fits = |most: &u16| of_all(*most) <= width.saturating_add(GAP);
     let Some(most) = (NARROWEST..=width).rev().find(fits) else { return table };
     // What the widest leave over is the last one's.
@@ -101,7 +111,7 @@ fn fitted_to(mut table: Table, width: u16) -> Table {
 /// Writes a table without the blanks at line ends.
 pub fn write_table(table: &Table) {
     for line in table.to_string().lines() {
-        say!("{}", line.trim_end());
+        say!("{}", line.replace(FIXED, " ").trim_end());
     }
 }
 
@@ -144,6 +154,7 @@ mod tests {
                 "     a a a a           bb bb bb",
             ]
         );
+        assert_eq!(of(&[long], 55)[1], "pay a a a a a a a a a a a a bb bb bb bb bb bb bb bb bb");
         // One that is long takes what the others leave.
         assert_eq!(
             of(&[["pay", "a", "bb bb bb bb bb bb bb bb bb"]], 34)[1],

@@ -135,6 +135,11 @@ async fn rollout_is_not_done_without_its_clusters() {
         let heading = "default/pay 0807c1c3535b: not done, left out: bj5";
         check("tutti rollout watch pay", heading, "ends with 6: cluster bj5: kubeconfig ./bj5.kubeconfig");
         check("tutti rollout get pay", heading, "");
+        let (output, ..) = stage.run("tutti get ad");
+        assert!(
+            output.contains("bj5      default    bbcc  -        -          -            -        Unknown  -"),
+            "{output}"
+        );
         stage.run("mv ../away ../bj5.kubeconfig");
         assert_eq!(stage.run("tutti rollout watch pay").2, 0);
     });

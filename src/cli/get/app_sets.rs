@@ -177,7 +177,7 @@ impl Line {
         let [desired, available, unavailable, version] = self.numbers.cells();
         [
             self.namespace.clone(),
-            format!("{}{}", " ".repeat(indent), self.name),
+            format!("{}{}", output::FIXED.repeat(indent), self.name),
             desired,
             available,
             unavailable,

@@ -22,7 +22,8 @@ pub fn write_table(overview: &Overview, now: Timestamp) {
         lines.add_row([
             rollout.app.to_string(),
             rollout.digest.short(),
-            waves(&rollout.waves),
+            // A wave stays on one line.
+            waves(&rollout.waves).replace(' ', output::FIXED).replace(&format!(",{}", output::FIXED), ", "),
             since(overview, rollout, now),
             waits(rollout),
         ]);
