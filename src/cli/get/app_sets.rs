@@ -221,7 +221,7 @@ fn leaving(overview: &Overview, app: &AppId, targets: &[&TargetReport]) -> Vec<L
 }
 
 fn over_all(app: &AppId, lines: Vec<Line>) -> Line {
-    let numbers = Numbers::sum(lines.iter().map(|line| &line.numbers));
+    let numbers = Numbers::sum(&lines.iter().map(|line| &line.numbers).collect::<Vec<_>>());
     let status = lines.iter().map(|line| line.status).max().unwrap_or(Status::Unknown);
     let created = lines.iter().filter_map(|line| line.created.clone()).min();
     let pod_sets = lines.into_iter().flat_map(|line| line.pod_sets).collect();

@@ -131,7 +131,7 @@ fn apps(overview: &Overview) -> Vec<AppLine<'_>> {
                 namespace: &app.namespace,
                 name: &app.name,
                 kind: worst.kind,
-                numbers: Numbers::sum(numbers.iter()),
+                numbers: Numbers::sum(&numbers.iter().collect::<Vec<_>>()),
                 status: worst.phase.as_str(),
                 detail,
                 created: targets.iter().filter_map(|target| target.created.as_deref()).min(),

@@ -34,10 +34,11 @@ impl Numbers {
     }
 
     /// Over those that are known.
-    pub fn sum<'n>(all: impl Iterator<Item = &'n Self> + Clone) -> Self {
-        let sum =
-            |number: fn(&Self) -> Option<u32>| all.clone().filter_map(number).reduce(|sum, it| sum + it);
-        let mut versions = all.clone().filter_map(|it| it.version.as_deref()).peekable();
+    pub fn sum(all: &[&Self]) -> Self {
+        let sum = |number: fn(&Self) -> Option<u32>| {
+            all.iter().copied().filter_map(number).reduce(|sum, it| sum + it)
+        };
+        let mut versions = all.iter().filter_map(|it| it.version.as_deref()).peekable();
         Self {
             desired: sum(|it| it.desired),
             available: sum(|it| it.available),
@@ -67,7 +68,7 @@ mod tests {
     fn unknown_numbers_are_not_counted() {
         let known = |desired, version| Numbers::new(PodCount { desired, available: 1 }, version);
         let check = |all: &[Numbers], expected: [&str; 4]| {
-            assert_eq!(Numbers::sum(all.iter()).cells(), expected);
+            assert_eq!(Numbers::sum(&all.iter().collect::<Vec<_>>()).cells(), expected);
         };
         check(&[], ["-", "-", "-", "-"]);
         check(&[Numbers::default()], ["-", "-", "-", "-"]);
