@@ -10,8 +10,8 @@ pub(super) struct Baselines<'a> {
     held: Vec<Option<&'a Revision>>,
     /// For each wave: whether the head was let through to it or to a later wave.
     is_opened: Vec<bool>,
-    /// For each wave: the newest commit that units of it or of a later wave were done with before; else those of the nearest earlier
-    /// wave. Where no unit was done with any: the newest that one still runs.
+    /// For each wave: the newest commit that units of it or of a later wave were done with; else those of the wave before it; else one
+    /// that units of any earlier wave ran before. What an earlier wave runs now has passed no gate between.
     previous: Vec<Option<&'a Revision>>,
 }
 
@@ -22,16 +22,17 @@ impl<'a> Baselines<'a> {
         // Positions of the newest commits that units of all earlier waves were applied from.
         let mut before = Vec::with_capacity(count);
         let mut passed: Option<usize> = None;
-        // The newest commit that units of the nearest earlier wave were done with.
         let mut done_before = Vec::with_capacity(count);
-        let mut done = None;
+        let (mut done, mut ran) = (None, None);
         for wave in &survey.waves {
             before.push(passed);
             passed = [passed, wave.newest].into_iter().flatten().min();
-            done_before.push(done);
-            done = newest(history, wave.units.iter().filter_map(was_done_with)).or(done);
+            done_before.push(done.or(ran));
+            if !wave.is_empty() {
+                done = newest(history, wave.units.iter().filter_map(was_done_with));
+                ran = newest(history, wave.units.iter().filter_map(ran_before).chain(ran));
+            }
         }
-        let of_any = newest(history, survey.waves.iter().flat_map(|wave| &wave.units).filter_map(runs_other));
         let mut previous = vec![None; count];
         let (mut held_later, mut begun_later, mut done_later) = (None, None, None);
         for (number, wave) in survey.waves.iter().enumerate().rev() {
@@ -41,7 +42,7 @@ impl<'a> Baselines<'a> {
             let begun = begun.filter_map(|unit| history.position(unit.facts.revision.as_ref()?));
             begun_later = begun.chain(begun_later).min();
             held[number] = held_later;
-            previous[number] = done_later.or(done_before[number]).or(of_any);
+            previous[number] = done_later.or(done_before[number]);
             // Like an Approval: a unit that took the head's content before the earlier waves did so says nothing.
             is_opened[number] =
                 begun_later.is_some_and(|begun| before[number].is_none_or(|before| begun <= before));
@@ -86,5 +87,9 @@ fn runs_other<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
 /// The last commit that it was done with before the head.
 fn was_done_with<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
     let held = runs_other(unit).filter(|_| unit.facts.condition == Condition::Done);
-    held.or_else(|| unit.facts.mark.previous.as_ref().map(|previous| &previous.revision))
+    held.or_else(|| ran_before(unit))
+}
+
+fn ran_before<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
+    unit.facts.mark.previous.as_ref().map(|previous| &previous.revision)
 }

@@ -262,7 +262,10 @@ impl Context<'_> {
             return of(choice, Some(hold));
         }
         // A first installation: no other version is anywhere.
-        let is_held = self.input.policy.gate_first || is_stopped || self.survey.left_out.is_some();
+        let is_held = self.input.policy.gate_first
+            || is_stopped
+            || self.survey.left_out.is_some()
+            || self.survey.is_other_there;
         if is_held { of(Choice::Nothing, Some(hold)) } else { of(Choice::Head, None) }
     }
 }

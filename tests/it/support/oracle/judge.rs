@@ -362,14 +362,18 @@ impl Case<'_> {
         !there.any(|object| is_workload(object) || !has_workloads)
     }
 
-    /// What an empty unit may have: content of commits that held units of its wave or a later one run, that units of earlier waves
+    /// What an empty unit may have: content of commits that held units of its wave or a later one run, that units of the wave before
     /// are done with, or that any unit ran before.
     fn substitutes(&self, unit: &Unit) -> Vec<Content> {
         let mut commits: BTreeSet<&str> = BTreeSet::new();
+        let waves = self.app.units.keys().map(|other| self.wave_of(other));
+        let before = waves.filter(|wave| *wave < self.wave_of(unit)).max();
         for (other, content) in &self.app.units {
             let is_held = self.is_behind(other, content) && !self.is_empty(other);
             let is_done = || is_done(self.world(), &other.cluster, &self.run(other).content);
-            if is_held && (self.wave_of(other) >= self.wave_of(unit) || is_done()) {
+            let is_next =
+                self.wave_of(other) >= self.wave_of(unit) || Some(self.wave_of(other)) == before && is_done();
+            if is_held && is_next {
                 commits.extend(self.revision_of(other));
             }
         }
