@@ -168,7 +168,7 @@ impl<'a> Told<'a> {
                 let in_wave =
                     self.overview.rollout_of(&worst.app).and_then(|rollout| rollout.failure_of(worst));
                 let text = match in_wave {
-                    Some(rest) => self.with_counts(words::failed_in_wave(worst, &rest)),
+                    Some(rests) => self.with_counts(words::failed_in_wave(worst, &rests)),
                     None => words::failed(healthy, total, worst),
                 };
                 (State::Failure, text)

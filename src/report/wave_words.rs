@@ -32,14 +32,16 @@ impl RolloutReport {
     }
 
     /// Where a target stands that fails, and the commands that end that: `, wave test 0/1 done`.
-    pub(super) fn failure_of(&self, target: &TargetReport) -> Option<String> {
+    /// The fullest text first: the first that fits is told.
+    pub(super) fn failure_of(&self, target: &TargetReport) -> Option<Vec<String>> {
         let (unit, wave) = self.place_of(target)?;
         match &unit.hold {
             Some(hold) if hold.is_failure() => {
                 let commands = self.commands();
-                (!commands.is_empty()).then(|| format!(": {}", commands.join(", or ")))
+                let first = format!(": {}", commands.first()?);
+                Some(vec![format!(": {}", commands.join(", or ")), first])
             }
-            _ => Some(format!(", {}", progress(wave))),
+            _ => Some(vec![format!(", {}", progress(wave))]),
         }
     }
 
@@ -412,6 +414,14 @@ mod tests {
             &format!(
                 "bj4 default/pay: {hold}: git revert 0123456, or tutti approve rollout default/pay --retry"
             ),
+        );
+        // Where both commands do not fit, the cause goes before the second.
+        let long = "an-app-with-quite-a-long-name";
+        check(
+            vec![target(long, "bj4", Phase::Degraded, &hold.to_string())],
+            vec![rollout(long, vec![held(unit("bj4", "", "test"), &hold)])],
+            State::Failure,
+            &format!("bj4 default/{long}: {hold}: git revert 0123456"),
         );
     }
 

@@ -40,8 +40,14 @@ pub fn failed(healthy: usize, targets: usize, worst: &TargetReport) -> String {
 }
 
 /// The same of one whose app is in waves: where it stands, and what ends that.
-pub fn failed_in_wave(worst: &TargetReport, rest: &str) -> String {
-    with_room(target(worst), rest)
+/// `rests`: the fullest first; the last is told at the cost of the cause.
+pub fn failed_in_wave(worst: &TargetReport, rests: &[String]) -> String {
+    let text = target(worst);
+    let is_short = |rest: &&String| text.chars().count() + rest.chars().count() <= LONGEST_DESCRIPTION;
+    match rests.iter().find(is_short).or(rests.last()) {
+        Some(rest) => with_room(text, rest),
+        None => text,
+    }
 }
 
 /// With the counts of healthy targets, if they fit.
