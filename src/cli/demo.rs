@@ -37,7 +37,7 @@ const STEPS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "a canary: one podSet takes v5, and the others wait for your word",
+        "a canary: one podSet takes v5, and the others wait for confirmation",
         &[
             "sed -i 's/v[34]$/v5/' apps/bbcc/app.yaml",
             "git commit -am 'bbcc v5'",

@@ -69,7 +69,7 @@ impl RolloutReport {
                 None => format!("wave {through} of {app} waits for confirmation"),
             },
             None if self.is_refused() => {
-                format!("version {digest} of {app} failed and was taken back; to end that, one of")
+                format!("version {digest} of {app} failed and was reverted; to end that, one of")
             }
             None => format!("version {digest} of {app} failed; mend it, or"),
         };
@@ -99,9 +99,9 @@ impl RolloutReport {
         of_wave.or_else(|| self.is_refused().then_some(self.digest))
     }
 
-    /// The version was taken back: it starts again only when a person says so.
+    /// The version was reverted: it starts again only when a person says so.
     pub fn is_refused(&self) -> bool {
-        self.holds().any(|hold| matches!(hold, Hold::Refused { .. }))
+        self.holds().any(|hold| matches!(hold, Hold::Reverted { .. }))
     }
 
     /// The first unit that fails, and why.
@@ -134,7 +134,11 @@ impl UnitReport {
     pub fn told(&self) -> String {
         let hold = || self.hold.as_ref().map(ToString::to_string);
         let detail = || Some(self.detail.clone()).filter(|detail| !detail.is_empty());
-        self.failure.clone().or_else(hold).or_else(detail).unwrap_or_else(|| "on its way".to_owned())
+        self.failure
+            .clone()
+            .or_else(hold)
+            .or_else(detail)
+            .unwrap_or_else(|| "still at the old version".to_owned())
     }
 }
 
@@ -219,9 +223,9 @@ mod tests {
         let words = pin.to_string();
         let step = "shop/pay: ring test has not run 1.5.0; to skip it: tutti approve rollout shop/pay --through prod";
         check(&rollout(pin, None), &words, Some(step));
-        let refused = || Hold::Refused { digest };
+        let refused = || Hold::Reverted { digest };
         let words = refused().to_string();
-        let because = format!("{version} failed and was taken back; to end that, one of");
+        let because = format!("{version} failed and was reverted; to end that, one of");
         let retry = "tutti approve rollout shop/pay --retry";
         let step = format!("{because}: git revert 0123456, or {retry}");
         check(&rollout(refused(), None), &words, Some(&step));
@@ -232,10 +236,10 @@ mod tests {
         let step = format!("{version} failed; mend it, or: git revert 0123456");
         check(&rollout(limit(), Some("no image")), "stopped, c1 failed: no image", Some(&step));
         check(&RolloutReport { is_open: false, ..rollout(limit(), None) }, "", None);
-        let mut away = rollout(Hold::LeftOut { because: "no route".into() }, None);
+        let mut away = rollout(Hold::LeftOut { cluster: "c2".into(), because: "no route".into() }, None);
         away.waves[0] =
             WaveReport { state: WaveState::Shut, waits: away.units[1].hold.clone(), ..away.waves[0].clone() };
-        check(&away, "c2: left out: no route", None);
+        check(&away, "c2: cluster c2 is left out: no route", None);
     }
 
     #[test]
@@ -254,7 +258,7 @@ mod tests {
             other.short(),
             digest.short()
         );
-        assert_eq!(of(Hold::Refused { digest }).approvals_in_vain(), [told]);
+        assert_eq!(of(Hold::Reverted { digest }).approvals_in_vain(), [told]);
         let nobody = Hold::Concurrency { wave: "test".to_owned(), limit: 1 };
         assert!(of(nobody).approvals_in_vain().is_empty());
     }

@@ -375,7 +375,7 @@ mod tests {
             done: 0,
             of: 1,
             unit: UnitId::new("bj5", ""),
-            because: Arc::from("not at this version yet"),
+            because: Arc::from("still at the old version"),
         };
         let mut units = pay(&soak).units;
         units.push(held(unit("gz1", "", "last"), &wave));
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn status_of_a_version_that_went_back_names_commands() {
-        let hold = Hold::Refused { digest: digest() };
+        let hold = Hold::Reverted { digest: digest() };
         let pay =
             rollout("pay", vec![held(unit("bj4", "", "test"), &hold), held(unit("bj5", "", "prod"), &hold)]);
         check(

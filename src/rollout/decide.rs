@@ -168,7 +168,10 @@ impl Context<'_> {
         match &facts.reach {
             Reach::Unread => return of(Choice::Undecided, Some(Hold::Unread)),
             Reach::LeftOut(because) => {
-                let hold = facts.is_behind.then(|| Hold::LeftOut { because: Arc::clone(because) });
+                let hold = facts.is_behind.then(|| Hold::LeftOut {
+                    cluster: unit.id.cluster.clone(),
+                    because: Arc::clone(because),
+                });
                 return self.stay(unit, hold);
             }
             Reach::Ready => {}
@@ -226,7 +229,7 @@ impl Context<'_> {
     /// Of a version that is taken back.
     fn refused(&self, wave: usize, unit: &Unit<'_>, refusal: &Refusal) -> Verdict {
         let of = |choice, hold| Verdict { choice, hold: Some(hold), failure: unit.failure.clone() };
-        let hold = Hold::Refused { digest: refusal.digest };
+        let hold = Hold::Reverted { digest: refusal.digest };
         let facts = unit.facts;
         if facts.has_begun() {
             return match refusal::revert_target(unit, self.history) {
@@ -253,7 +256,7 @@ impl Context<'_> {
         if let Some(unread) = self.survey.unread {
             return of(Choice::Nothing, Some(Hold::ClusterUnread { cluster: unread.clone() }));
         }
-        let is_stopped = matches!(hold, Hold::Stopped { .. } | Hold::Refused { .. });
+        let is_stopped = matches!(hold, Hold::Stopped { .. } | Hold::Reverted { .. });
         if let Some(revision) = self.baselines.of_empty(wave, !is_stopped) {
             let choice = match revision {
                 None => return of(Choice::Head, None),

@@ -158,10 +158,10 @@ impl<'a> Gates<'a> {
         }
         let unit = &of_wave.units[first];
         let because = match (&unit.facts.reach, &unit.facts.condition) {
-            (Reach::Unread, _) => "not known yet what runs there".into(),
-            _ if !unit.facts.has_begun() && unit.facts.is_behind => "not at this version yet".into(),
+            (Reach::Unread, _) => "the live objects are being read".into(),
+            _ if !unit.facts.has_begun() && unit.facts.is_behind => "still at the old version".into(),
             (_, Condition::Progressing(because) | Condition::Failed(because)) => Arc::clone(because),
-            (_, Condition::Done) => "not at this version yet".into(),
+            (_, Condition::Done) => "still at the old version".into(),
         };
         Some(Hold::Wave { wave: name(), done, of: of_wave.taking_part, unit: unit.id.clone(), because })
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::UnitId;
-use crate::model::{AppId, Digest};
+use crate::model::{AppId, ClusterName, Digest};
 
 /// Shown with a code for programs and words for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,6 +17,7 @@ pub enum Hold {
     Paused,
     /// Its cluster does not answer, or is in maintenance.
     LeftOut {
+        cluster: ClusterName,
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
     },
@@ -56,9 +57,9 @@ pub enum Hold {
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
     },
-    /// The version was taken back.
-    Refused { digest: Digest },
-    /// It was to be taken back, and cannot.
+    /// The version failed and was reverted.
+    Reverted { digest: Digest },
+    /// It was to be reverted, and cannot.
     RevertFailed {
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
@@ -100,7 +101,7 @@ impl Hold {
             self.gate(),
             Self::Confirmation { .. }
                 | Self::Pin { .. }
-                | Self::Refused { .. }
+                | Self::Reverted { .. }
                 | Self::RevertFailed { .. }
                 | Self::Paused
         )
@@ -108,7 +109,7 @@ impl Hold {
 
     /// The version will not come unless somebody changes something.
     pub fn is_failure(&self) -> bool {
-        matches!(self.gate(), Self::Refused { .. } | Self::RevertFailed { .. } | Self::NotRendered { .. })
+        matches!(self.gate(), Self::Reverted { .. } | Self::RevertFailed { .. } | Self::NotRendered { .. })
     }
 
     /// When it ends by itself.
@@ -124,10 +125,10 @@ impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Paused => f.write_str("the app is paused"),
-            Self::LeftOut { because } => write!(f, "left out: {because}"),
+            Self::LeftOut { cluster, because } => write!(f, "cluster {cluster} is left out: {because}"),
             Self::NotRendered { because } => write!(f, "the new version cannot be rendered here: {because}"),
-            Self::Unread => f.write_str("not known yet what runs here"),
-            Self::ClusterUnread { cluster } => write!(f, "waits until {} was read", cluster.cluster),
+            Self::Unread => f.write_str("the live objects are being read"),
+            Self::ClusterUnread { cluster } => write!(f, "waits for the first read of {}", cluster.cluster),
             Self::Wave { wave, done, of, unit, because } => {
                 write!(f, "waits for wave {wave}, {done}/{of} done, {unit}: {because}")
             }
@@ -140,11 +141,13 @@ impl fmt::Display for Hold {
             Self::Confirmation { after, through, digest } => {
                 write!(f, "wave {after} is done, wave {through} waits for confirmation of {}", digest.short())
             }
-            Self::Concurrency { wave, limit } => write!(f, "{limit} at a time in wave {wave}"),
+            Self::Concurrency { wave, limit } => {
+                write!(f, "wave {wave} changes {limit} at a time (maxConcurrency)")
+            }
             Self::Stopped { unit, because } => write!(f, "stopped, {unit} failed: {because}"),
-            Self::Refused { digest } => write!(f, "version {} failed and was taken back", digest.short()),
+            Self::Reverted { digest } => write!(f, "version {} failed and was reverted", digest.short()),
             Self::RevertFailed { because } => write!(f, "RevertFailed: {because}"),
-            Self::After { app, because } => write!(f, "comes after {app}: {because}"),
+            Self::After { app, because } => write!(f, "waits for app {app}: {because}"),
             Self::Pin { ring, version, digest, .. } => write!(
                 f,
                 "ring {ring} has not finished {version}, waits for it or for confirmation of {}",

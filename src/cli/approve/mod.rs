@@ -48,7 +48,7 @@ struct FileArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Let the next waves of an app open, or a version that was taken back start again
+    /// Let the next waves of an app open, or a version that was reverted start again
     Rollout(Box<rollout::RolloutArgs>),
 }
 

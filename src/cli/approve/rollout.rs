@@ -22,7 +22,7 @@ pub struct RolloutArgs {
     /// The last wave that may open; by default up to the next one that asks
     #[arg(long, value_name = "WAVE", conflicts_with = "retry")]
     through: Option<String>,
-    /// Start a version again that failed and was taken back
+    /// Start a version again that failed and was reverted
     #[arg(long)]
     retry: bool,
     #[command(flatten)]
@@ -85,7 +85,7 @@ pub fn instead(rollout: &RolloutReport) -> String {
 
 fn retry(rollout: &RolloutReport) -> anyhow::Result<RolloutApproval> {
     if !rollout.is_refused() {
-        bail!("no version of {} was taken back: there is nothing to try again", rollout.app);
+        bail!("no version of {} was reverted: there is nothing to try again", rollout.app);
     }
     Ok(approval(rollout, RolloutAction::Retry))
 }
@@ -104,7 +104,7 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
     if let (None, true) = (asked, rollout.is_refused()) {
         let digest = rollout.digest.short();
         bail!(
-            "version {digest} of {app} was taken back, no confirmation opens a wave: --retry starts it again"
+            "version {digest} of {app} was reverted, no confirmation opens a wave: --retry starts it again"
         );
     }
     if !rollout.is_open {
@@ -193,12 +193,12 @@ mod tests {
     #[test]
     fn confirmation_that_changes_nothing_is_refused() {
         let app = AppId::new("shop", "pay");
-        let back = rollout(app.clone(), Hold::Refused { digest: Digest::of(b"v2") });
+        let back = rollout(app.clone(), Hold::Reverted { digest: Digest::of(b"v2") });
         let check = |rollout: &RolloutReport, through: Option<&str>, expected: &str| {
             let error = opening(rollout, through).expect_err("it is refused").to_string();
             assert!(error.contains(expected), "{error}");
         };
-        check(&back, Some("retry"), "was taken back, no confirmation opens a wave: --retry starts it again");
+        check(&back, Some("retry"), "was reverted, no confirmation opens a wave: --retry starts it again");
         check(&back, None, "--retry starts it again");
         let open = rollout(app, limit());
         check(&open, Some("test"), "wave test of shop/pay is the first: it opens without confirmation");

@@ -305,7 +305,7 @@ fn of_hold(hold: &Hold, rollout: Option<&RolloutReport>) -> Option<Status> {
         Hold::Wave { .. } if is_asked => Some(Status::WaitingConfirm),
         Hold::Paused => Some(Status::Paused),
         Hold::Stopped { .. }
-        | Hold::Refused { .. }
+        | Hold::Reverted { .. }
         | Hold::RevertFailed { .. }
         | Hold::NotRendered { .. } => Some(Status::Degraded),
         Hold::LeftOut { .. } | Hold::Unread | Hold::ClusterUnread { .. } | Hold::Frozen { .. } => {
@@ -435,7 +435,7 @@ mod tests {
             asked(),
             Status::WaitingConfirm,
         );
-        let back = Hold::Refused { digest: Digest::of(b"v2") };
+        let back = Hold::Reverted { digest: Digest::of(b"v2") };
         check(Phase::Waiting, THEN, 2, Some(unit(false, true, Some(back))), open(), Status::Degraded);
         check(Phase::Waiting, THEN, 2, Some(unit(false, true, Some(Hold::Paused))), open(), Status::Paused);
     }

@@ -166,7 +166,7 @@ pub fn at_the_latest<'h>(told: String, mut holds: impl Iterator<Item = &'h Hold>
     if is_soak { format!("{told} at the latest") } else { told }
 }
 
-/// A unit that fails, or a version that was taken back: nothing more happens by itself.
+/// A unit that fails, or a version that was reverted: nothing more happens by itself.
 pub fn failure(overview: &Overview, rollout: &RolloutReport) -> Option<String> {
     let back = rollout.holds().find(|hold| hold.is_failure()).map(ToString::to_string);
     let has_failed = rollout.waves.iter().any(|wave| wave.state == WaveState::Failed);

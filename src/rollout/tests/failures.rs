@@ -15,7 +15,7 @@ fn revert_needs_content_of_previous() {
     assert_eq!(fleet.choice("c1"), &Choice::Head);
     fleet.waits("c1", "RevertFailed: commit 0000000 cannot be read any more");
     assert_eq!(fleet.failure("c1"), "ImagePullBackOff");
-    assert!(matches!(fleet.hold("c2"), Some(Hold::Refused { .. })));
+    assert!(matches!(fleet.hold("c2"), Some(Hold::Reverted { .. })));
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn unit_that_is_never_well_stops_its_wave() {
     fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
     fleet.push(&[("*", "v2")]).settle();
     fleet.slow("v2").approve("prod").has("c1=v2 c2=v2 c3=v1");
-    fleet.waits("c3", "1 at a time in wave prod");
+    fleet.waits("c3", "wave prod changes 1 at a time (maxConcurrency)");
     let over = fleet.decision().deadline.expect("a deadline");
     fleet.now = over;
     fleet.has("c1=v2 c2=v2 c3=v1");
@@ -68,7 +68,7 @@ fn revert_on_failure_does_not_begin_again() {
     fleet.has("c1=v1 c2=v1 c3=v1").pass(7200).has("c1=v1 c2=v1 c3=v1");
     fleet.push(&[]).kill();
     fleet.has("c1=v1 c2=v1 c3=v1");
-    assert!(matches!(fleet.hold("c3"), Some(Hold::Refused { .. })));
+    assert!(matches!(fleet.hold("c3"), Some(Hold::Reverted { .. })));
     fleet.bad.clear();
     fleet.retry().has("c1=v2 c2=v1 c3=v1");
     fleet.waits("c2", "wave test is done, wave prod waits for confirmation of ");
@@ -83,7 +83,7 @@ fn revert_that_is_half_written_goes_on_after_restart() {
     fleet.crashing("v2").health("c1", Health::Failed).step_until("c1=v1+v2 c2=v1 c3=v1");
     fleet.health("c1", Health::Progressing).kill();
     fleet.has("c1=v1 c2=v1 c3=v1");
-    assert!(matches!(fleet.hold("c2"), Some(Hold::Refused { .. })));
+    assert!(matches!(fleet.hold("c2"), Some(Hold::Reverted { .. })));
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn groups_follow_one_after_another() {
     fleet.push(&[("*", "v4")]);
     fleet.has("blue@c1=v1 canary@c1=v4 green@c1=v1 blue@c2=v1 canary@c2=v1 green@c2=v1");
     fleet.waits("canary@c2", "wave first is done, wave canary waits for confirmation of ");
-    fleet.waits("green@c1", "waits for wave canary, 0/1 done, canary on c2: not at this version yet");
+    fleet.waits("green@c1", "waits for wave canary, 0/1 done, canary on c2: still at the old version");
     let asked = fleet.decision().confirmation.clone().expect("a confirmation");
     assert_eq!((&*asked.after, &*asked.through, asked.digest), ("first", "canary", fleet.digest()));
     fleet.approve("canary");
@@ -188,7 +188,7 @@ fn first_installation_waits_until_all_are_read() {
     let mut fleet = rings();
     fleet.push(&[("*", "v1")]);
     fleet.unread("c1").unread("c2").unread("c3").has("c1= c2= c3=");
-    fleet.back("c1").back("c2").has("c1= c2= c3=").waits("c2", "waits until c3 was read");
+    fleet.back("c1").back("c2").has("c1= c2= c3=").waits("c2", "waits for the first read of c3");
     fleet.back("c3").step();
     assert_eq!(fleet.contents(), "c1=v1 c2=v1 c3=v1");
 
@@ -232,8 +232,8 @@ fn earlier_app_holds_units_on_its_cluster() {
     let hold = Hold::After { app: crate::model::AppId::new("shop", "b"), because: "held".into() };
     let unit = super::fleet::unit_id("c1");
     fleet.units.get_mut(&unit).expect("c1").after = Some(hold.clone());
-    fleet.push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1").waits("c1", "comes after shop/b: held");
-    fleet.waits("c2", "waits for wave test, 0/1 done, c1: not at this version yet");
+    fleet.push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1").waits("c1", "waits for app shop/b: held");
+    fleet.waits("c2", "waits for wave test, 0/1 done, c1: still at the old version");
     // Nor does an empty one come first.
     fleet.rebuild("c1");
     fleet.units.get_mut(&unit).expect("c1").after = Some(hold);
@@ -347,7 +347,7 @@ fn limit_holds_on_the_way_back() {
     fleet.push(&[("*", "v2")]).settle();
     fleet.approve("prod").has("c1=v2 c2=v2 c3=v2");
     fleet.slow("v1").restore(1).has("c1=v1 c2=v1 c3=v2");
-    fleet.waits("c3", "1 at a time in wave prod");
+    fleet.waits("c3", "wave prod changes 1 at a time (maxConcurrency)");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::rollout::{Basis, Choice, Condition, Hold, UnitId, WaveState};
 const PAGE: &str = include_str!("../../../docs/rollout.md");
 
 const STATES: [&str; 9] =
-    ["held", "changing", "done", "failed", "taken back", "frozen", "empty", "left out", "paused"];
+    ["held", "changing", "done", "failed", "reverted", "frozen", "empty", "left out", "paused"];
 const EVENTS: [&str; 12] = [
     "confirmed",
     "newer commit",
@@ -40,7 +40,7 @@ fn in_state(state: &str) -> Simulator {
         "changing" => _ = fleet.slow("v2").approve("prod"),
         "done" => _ = fleet.approve("prod"),
         "failed" => _ = fleet.crashing("v2").approve("prod"),
-        "taken back" => {
+        "reverted" => {
             fleet.policy.on_failure = OnFailure::Revert;
             fleet.crashing("v2").approve("prod");
         }
@@ -85,7 +85,7 @@ fn state_of(fleet: &mut Simulator) -> &'static str {
     match &verdict.hold {
         _ if facts.is_left_out() => "left out",
         Some(Hold::Frozen { .. }) => "frozen",
-        Some(Hold::Refused { .. }) => "taken back",
+        Some(Hold::Reverted { .. }) => "reverted",
         Some(Hold::Paused) => "paused",
         _ if verdict.choice == Choice::Nothing => "empty",
         Some(_) => "held",
@@ -119,7 +119,7 @@ fn all_holds() -> Vec<Hold> {
     let digest = digest("v2");
     let holds = vec![
         Hold::Paused,
-        Hold::LeftOut { because: because.clone() },
+        Hold::LeftOut { cluster: unit.cluster.clone(), because: because.clone() },
         Hold::Unread,
         Hold::NotRendered { because: because.clone() },
         Hold::ClusterUnread { cluster: unit.clone() },
@@ -129,7 +129,7 @@ fn all_holds() -> Vec<Hold> {
         Hold::Confirmation { after: wave.clone(), through: "prod".to_owned(), digest },
         Hold::Concurrency { wave: wave.clone(), limit: 1 },
         Hold::Stopped { unit, because: because.clone() },
-        Hold::Refused { digest },
+        Hold::Reverted { digest },
         Hold::RevertFailed { because: because.clone() },
         Hold::After { app: AppId::new("shop", "db"), because: because.clone() },
         Hold::Pin { ring: wave, version: "1.4.2".to_owned(), through: "prod".to_owned(), digest },
@@ -147,7 +147,7 @@ fn all_holds() -> Vec<Hold> {
         | Hold::Confirmation { .. }
         | Hold::Concurrency { .. }
         | Hold::Stopped { .. }
-        | Hold::Refused { .. }
+        | Hold::Reverted { .. }
         | Hold::RevertFailed { .. }
         | Hold::After { .. }
         | Hold::Pin { .. }

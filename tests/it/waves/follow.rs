@@ -31,7 +31,7 @@ async fn scene(b: &str) -> Scene {
 async fn waits(scene: &Scene, words: &str) {
     let is_said = |now: &Overview| {
         let pay = target(now, "c2", "default/pay");
-        pay.phase == Phase::Waiting && pay.detail.starts_with("comes after default/b: ")
+        pay.phase == Phase::Waiting && pay.detail.starts_with("waits for app default/b: ")
     };
     let now = scene.until("pay waits", is_said).await;
     a_while().await;
@@ -132,7 +132,7 @@ async fn first_installation_follows_too() {
     let mut scene = Scene::not_started(&["c1", "c2"], &[(B, &broken), (PAY, &pay("v1"))], waves());
     scene.start().await;
     let waiting =
-        |now: &Overview| now.targets.iter().any(|it| it.detail.starts_with("comes after default/b: "));
+        |now: &Overview| now.targets.iter().any(|it| it.detail.starts_with("waits for app default/b: "));
     scene.until("pay waits", waiting).await;
     a_while().await;
     assert_eq!(scene.version("c1", "pay").await, "-");

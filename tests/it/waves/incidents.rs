@@ -171,7 +171,7 @@ async fn offline_cluster_stops_no_other() {
     scene.until("c3 has it", |now| unit(now, "c3", "").is_some_and(|it| it.is_done && it.is_at_head)).await;
     assert_eq!(scene.versions_of(&["c1", "c3"]).await, ["v2", "v2"]);
     let words = held(&scene.now(), "c2", "");
-    assert!(words.starts_with("left out: "), "{words}");
+    assert!(words.contains(" is left out: "), "{words}");
     tokio::time::sleep(Duration::from_secs(900)).await;
     // It comes back, takes what its wave has, and stops nobody.
     scene.set_down("c2", false);
@@ -192,7 +192,7 @@ async fn follower_waits_for_the_new_version_not_the_old() {
         let slow = "rules: [{image: 'registry.example.com/base:v2', ready-after: 60s}]";
         scene.cluster("c1").set_scenario(sandbox::Scenario::parse(slow).expect("a scenario"));
         scene.push("Both", &[("apps/base/app.yaml", Some(&base("v2"))), (PAY, Some(&top("v2")))]).await;
-        let waits = |now: &Overview| pay(now, "c1").detail.starts_with("comes after default/base");
+        let waits = |now: &Overview| pay(now, "c1").detail.starts_with("waits for app default/base");
         scene.until("it waits", waits).await;
         if is_restarted {
             scene.restart().await;

@@ -144,16 +144,16 @@ async fn failed_version_is_taken_back_and_begins_by_a_word() {
     scene.break_image("c2", "registry.example.com/pay:v2");
     scene.push_pay("v2", &reverting("v2")).await;
     let is_back = |now: &tutti::report::Overview| {
-        ["c1", "c2", "c3"].iter().all(|it| held(now, it, "").contains("failed and was taken back"))
+        ["c1", "c2", "c3"].iter().all(|it| held(now, it, "").contains("failed and was reverted"))
     };
-    scene.until("taken back", is_back).await;
+    scene.until("reverted", is_back).await;
     a_while().await;
     assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
     let digest = scene.digest();
     scene.break_image("c2", "");
     a_while().await;
     scene.restart().await;
-    scene.until("still taken back", is_back).await;
+    scene.until("still reverted", is_back).await;
     a_while().await;
     assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
     scene.push("Again", &[(WORD, Some(&retry(&digest)))]).await;

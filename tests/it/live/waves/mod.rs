@@ -161,14 +161,14 @@ async fn failed_version_is_taken_back_and_does_not_begin_again() {
     scene.succeeded(&first).await;
     scene.worktree.write(APP, &component(scene.name(), "broken-1", strategy));
     let bad = scene.worktree.publish("an image that nobody has");
-    scene.told(&bad, "deploy/test", "failure", &["taken back"]).await;
+    scene.told(&bad, "deploy/test", "failure", &["reverted"]).await;
     let back = ["1.0 x2", "1.0 x2", "1.0 x2", "1.0 x2"];
     come_to(&scene, "web", &back).await;
     stays(&scene, "web", &back).await;
     // Nor in another process.
     scene.kill();
     scene.start(&[]).await;
-    scene.told(&bad, "deploy/test", "failure", &["taken back"]).await;
+    scene.told(&bad, "deploy/test", "failure", &["reverted"]).await;
     stays(&scene, "web", &back).await;
     // Another version starts.
     scene.worktree.write(APP, &component(scene.name(), "1.1", strategy));
