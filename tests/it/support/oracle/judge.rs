@@ -12,7 +12,14 @@ use super::world::{Seen, World};
 
 /// What writes of one app must not have happened.
 pub fn judge(story: &Story, waves: &Waves) -> Vec<String> {
-    let mut judge = Judge { story, waves, commits: Vec::new(), units: BTreeMap::new(), found: Vec::new() };
+    let mut judge = Judge {
+        story,
+        waves,
+        commits: Vec::new(),
+        units: BTreeMap::new(),
+        previous: BTreeSet::new(),
+        found: Vec::new(),
+    };
     for (number, (at, event)) in story.events.iter().enumerate() {
         match event {
             Event::Commit(commit) => judge.commits.push((*at, Arc::clone(commit))),
@@ -41,6 +48,8 @@ struct Judge<'a> {
     waves: &'a Waves,
     commits: Vec<(Duration, Arc<Commit>)>,
     units: BTreeMap<Unit, Run>,
+    /// The commits that units ran before, as their objects say.
+    previous: BTreeSet<String>,
     found: Vec<String>,
 }
 
@@ -118,6 +127,8 @@ impl Judge<'_> {
     }
 
     fn applied(&mut self, number: usize, at: Duration, write: &Write, applied: &Applied) {
+        let previous = applied.previous.split_whitespace().next();
+        self.previous.extend(previous.map(str::to_owned));
         if let Some(why) = self.overlaps(number, write, applied) {
             self.say(at, write, &why);
         }
@@ -381,6 +392,9 @@ impl Case<'_> {
         let at = |commit: &Arc<Commit>| commit.apps.get(&self.judge.waves.app)?.units.get(unit).cloned();
         let of_held = all.clone().filter(|commit| commits.contains(&*commit.revision)).filter_map(at);
         let has_previous = |commit: &&Arc<Commit>| {
+            if self.judge.previous.contains(&commit.revision) {
+                return true;
+            }
             let app = commit.apps.get(&self.judge.waves.app);
             let mut runs =
                 self.judge.units.iter().filter_map(|(unit, run)| Some((unit, run.previous.as_ref()?)));
