@@ -229,6 +229,11 @@ impl Walk {
         if is_left_out && facts.values().any(|facts| facts.is_left_out() && facts.mark.refused.is_some()) {
             return;
         }
+        // Whether a unit comes to be well before it takes something else decides what it goes back to; a restart takes time.
+        let is_unwell = self.fleet.units.values().any(|unit| unit.health != Health::Well);
+        if is_unwell && self.fleet.policy.on_failure == OnFailure::Revert {
+            return;
+        }
         // Half on its way back, and let start again meanwhile: another process goes on from there.
         let goes_back = self.fleet.last.as_ref().is_some_and(|decision| {
             decision.units.values().any(|verdict| matches!(verdict.choice, Choice::At(_)))

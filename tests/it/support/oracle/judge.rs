@@ -73,6 +73,8 @@ struct Case<'a> {
     write: &'a Write,
     at: Duration,
     down: BTreeSet<&'a str>,
+    /// Clusters that do not answer now, whether that is known or not.
+    unreachable: BTreeSet<&'a str>,
     /// Something went wrong a moment ago, and nobody can know it yet.
     is_disturbed: bool,
 }
@@ -105,7 +107,17 @@ impl Judge<'_> {
         down: BTreeSet<&'c str>,
     ) -> Case<'c> {
         let (at, _) = self.story.events[number];
-        Case { judge: self, head, app, write, at, down, is_disturbed: self.story.is_disturbed(number) }
+        let [_, unreachable, _] = self.story.down(number);
+        Case {
+            judge: self,
+            head,
+            app,
+            write,
+            at,
+            down,
+            unreachable,
+            is_disturbed: self.story.is_disturbed(number),
+        }
     }
 
     fn say(&mut self, at: Duration, write: &Write, why: &str) {
@@ -260,12 +272,19 @@ impl Case<'_> {
         !is_whole(self.world(), &unit.cluster, content)
     }
 
+    /// Every object of a unit that is there has this content.
+    fn has_nothing_else(&self, unit: &Unit, content: &Content) -> bool {
+        content.iter().all(|(object, wanted)| {
+            at(self.world(), &unit.cluster, object).is_none_or(|seen| seen.content == Some(*wanted))
+        })
+    }
+
     fn open_units(&self) -> Vec<String> {
-        let open = self
-            .app
-            .units
-            .iter()
-            .filter(|(unit, content)| !self.is_left_out(unit) && self.is_behind(unit, content));
+        let open = self.app.units.iter().filter(|(unit, content)| {
+            // What somebody deleted is put back; that alone opens nothing.
+            let lacks_alone = || self.run(unit).content == **content && self.has_nothing_else(unit, content);
+            !self.is_left_out(unit) && self.is_behind(unit, content) && !lacks_alone()
+        });
         open.map(|(unit, _)| unit.to_string()).collect()
     }
 
@@ -516,7 +535,7 @@ impl Case<'_> {
         let undone: Vec<_> = taking_part
             .into_iter()
             .filter(|(unit, content)| !is_done(self.world(), &unit.cluster, content))
-            .filter(|(unit, content)| !self.is_disturbed || self.run(unit).content != **content)
+            .filter(|(unit, content)| !self.is_unseen(unit) || self.run(unit).content != **content)
             .collect();
         let may_fail = gate.map_or(0, |gate| gate.failures);
         match undone.first() {
@@ -526,6 +545,11 @@ impl Case<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What happens to it now, nobody can know yet.
+    fn is_unseen(&self, unit: &Unit) -> bool {
+        self.is_disturbed || self.unreachable.contains(&*unit.cluster)
     }
 
     fn has_begun_after(&self, wave: usize) -> bool {
