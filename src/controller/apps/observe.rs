@@ -423,14 +423,15 @@ fn condition(id: &UnitId, at_head: &HeadUnit, run: &Run, seen: Seen<'_>) -> Cond
         let live = cluster.observation.objects.get(&object.id);
         live.is_some_and(|live| live.hash == Some(wanted.hash))
     };
-    // What was there before this process is judged as it is, and so is what was there before the last plan was dropped: nothing is
-    // on its way to it.
-    let is_of_earlier_process = matches!(run, Run::Held(held) if held.is_of_earlier_process);
-    if target.plan.is_none()
-        && target.failure.is_none()
-        && !is_of_earlier_process
-        && !of_unit().all(is_applied)
-    {
+    // What was there before this process, or before the last plan was dropped, is judged as it is: but for what is put back.
+    let is_on_its_way = || match run {
+        Run::Held(held) if held.is_of_earlier_process => held.content.objects.iter().any(|(id, _)| {
+            let is_made_again = target.head.as_ref().is_ok_and(|head| head.object(id).is_some());
+            is_made_again && !cluster.observation.objects.contains_key(id)
+        }),
+        _ => !of_unit().all(is_applied),
+    };
+    if target.plan.is_none() && target.failure.is_none() && is_on_its_way() {
         return Condition::Progressing("applying".into());
     }
     if let Some(failure) = &target.failure {
