@@ -172,6 +172,10 @@ impl Context<'_> {
                     cluster: unit.id.cluster.clone(),
                     because: Arc::clone(because),
                 });
+                // What its cluster has is looked at when that is back: it may be whole.
+                if facts.basis == Basis::Half {
+                    return of(Choice::Stay, hold);
+                }
                 return self.stay(unit, hold);
             }
             Reach::Ready => {}
