@@ -85,14 +85,12 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
 
 /// The units of a target that do not have the head's render, and why.
 fn held_on<'o>(
-    chosen: &Chosen<'o>,
+    overview: &'o Overview,
     target: &'o TargetReport,
 ) -> impl Iterator<Item = (&'o UnitReport, &'o Hold)> {
-    let of_app = chosen.rollouts.iter().copied().filter(|rollout| rollout.app == target.app);
-    let units = of_app.flat_map(|rollout| &rollout.units);
-    units
-        .filter(|unit| unit.unit.cluster == target.cluster)
-        .filter_map(|unit| Some((unit, unit.hold.as_ref()?)))
+    let rollout = overview.rollout_of(&target.app).into_iter();
+    let units = rollout.flat_map(|rollout| rollout.units_on(&target.cluster));
+    units.filter_map(|unit| Some((unit, unit.hold.as_ref()?)))
 }
 
 /// What of a plan is shown.
@@ -146,7 +144,7 @@ fn write(
     let (mut unknown, mut units) = (0, 0);
     let mut counts: BTreeMap<Action, usize> = BTreeMap::new();
     for target in &chosen.targets {
-        let held: Vec<_> = held_on(chosen, target).collect();
+        let held: Vec<_> = held_on(overview, target).collect();
         units += held.len();
         let Some(plan) = &target.plan else {
             say!("{} {}: no plan, {}", target.cluster, target.app, target.detail);

@@ -186,14 +186,17 @@ impl CauseSearches {
 
     /// The cause of a failure of this target is to come, and soon.
     pub fn is_awaited(&self, target: &Target, now: Instant) -> bool {
-        let app = self.clusters.get(&target.cluster).and_then(|cluster| cluster.apps.get(&target.app));
-        app.into_iter().flatten().any(|(_, search)| search.is_awaited(now, PATIENCE))
+        self.searches_of(target).any(|search| search.is_awaited(now, PATIENCE))
     }
 
     /// The first answer of a workload of this target is to come, whether it has failed or not.
     pub fn is_unanswered(&self, target: &Target, now: Instant) -> bool {
+        self.searches_of(target).any(|search| search.is_unanswered(now, PATIENCE))
+    }
+
+    fn searches_of(&self, target: &Target) -> impl Iterator<Item = &Search> {
         let app = self.clusters.get(&target.cluster).and_then(|cluster| cluster.apps.get(&target.app));
-        app.into_iter().flatten().any(|(_, search)| search.is_unanswered(now, PATIENCE))
+        app.into_iter().flatten().map(|(_, search)| search)
     }
 
     /// When there is something to take.

@@ -64,7 +64,7 @@ impl RolloutReport {
         let commands = self.commands();
         let because = match &self.confirmation {
             _ if commands.is_empty() => return None,
-            Some(Confirmation { through, .. }) => match self.lacking(through) {
+            Some(Confirmation { through, .. }) => match self.ring_passed_over(through) {
                 Some((ring, version)) => format!("{app}: ring {ring} has not run {version}; to skip it"),
                 None => format!("wave {through} of {app} waits for confirmation"),
             },
@@ -77,7 +77,7 @@ impl RolloutReport {
     }
 
     /// The ring that a pin passes over, and the version that did not run there.
-    fn lacking(&self, opens: &str) -> Option<(&str, &str)> {
+    pub(super) fn ring_passed_over(&self, opens: &str) -> Option<(&str, &str)> {
         self.holds().find_map(|hold| match hold.gate() {
             Hold::Pin { ring, version, through, .. } if through == opens => Some((&**ring, &**version)),
             _ => None,
@@ -186,13 +186,7 @@ mod tests {
             commit: Some(Revision::from("0123456789")),
             is_open: true,
             waves: vec![wave],
-            confirmation: match &hold {
-                Hold::Confirmation { after, through, digest }
-                | Hold::Pin { ring: after, through, digest, .. } => {
-                    Some(Confirmation { after: after.clone(), through: through.clone(), digest: *digest })
-                }
-                _ => None,
-            },
+            confirmation: hold.confirmation(),
             units: vec![unit("c1", None, failure), unit("c2", Some(hold), None)],
             approvals_unused: Vec::new(),
         }

@@ -70,24 +70,19 @@ impl RolloutReport {
     /// The confirmation that a person gives. What does not fit any more is left out.
     fn asked(&self, asked: &Confirmation) -> String {
         let command = self.commands().join(", or ");
-        let pin = self.holds().find_map(|hold| match hold.gate() {
-            Hold::Pin { ring, version, through, .. } if *through == asked.through => Some((ring, version)),
-            _ => None,
-        });
-        let mut text = match pin {
+        let mut text = match self.ring_passed_over(&asked.through) {
             Some((ring, version)) => {
                 format!("ring {ring} has not finished {version}: promote it there, or {command}")
             }
             None => format!("wave {} waits for confirmation: {command}", asked.through),
         };
-        let done = self.units.iter().filter(|unit| unit.is_done).count();
         let passed = self.units.iter().filter(|unit| unit.wave == asked.after && unit.is_at_head);
         let since = passed.filter_map(|unit| unit.since).max();
         let since = since
             .map(|since| format!(", wave {} has it since {}", asked.after, since.strftime("%F %H:%M UTC")));
         let unused = self.approvals_unused.first();
         let unused = unused.map(|unused| format!(", approval {} is for another version", unused.name));
-        let done = Some(format!(", {done}/{} done", self.units.len()));
+        let done = Some(format!(", {}/{} done", self.done(), self.units.len()));
         for more in [done, unused, since].into_iter().flatten() {
             if text.chars().count() + more.chars().count() <= LONGEST_DESCRIPTION {
                 text += &more;
@@ -120,8 +115,11 @@ impl RolloutReport {
     }
 
     fn told_of(&self, unit: &UnitReport, words: &str) -> String {
-        let done = self.units.iter().filter(|unit| unit.is_done).count();
-        format!("{} {done}/{} done: {}: {words}", self.app, self.units.len(), unit.unit)
+        format!("{} {}/{} done: {}: {words}", self.app, self.done(), self.units.len(), unit.unit)
+    }
+
+    fn done(&self) -> usize {
+        self.units.iter().filter(|unit| unit.is_done).count()
     }
 }
 
@@ -216,15 +214,7 @@ mod tests {
                 });
             }
         }
-        let confirmation = units.iter().find_map(|unit| match unit.hold.as_ref()?.gate() {
-            Hold::Confirmation { after, through, digest } => {
-                Some(Confirmation { after: after.clone(), through: through.clone(), digest: *digest })
-            }
-            Hold::Pin { ring, through, digest, .. } => {
-                Some(Confirmation { after: ring.clone(), through: through.clone(), digest: *digest })
-            }
-            _ => None,
-        });
+        let confirmation = units.iter().find_map(|unit| unit.hold.as_ref()?.confirmation());
         let mut units = units;
         units.sort_by(|a, b| a.unit.cmp(&b.unit));
         RolloutReport {

@@ -30,7 +30,8 @@ impl<'a> Baselines<'a> {
             done_before.push(done.or(ran));
             if !wave.is_empty() {
                 done = newest(history, wave.units.iter().filter_map(was_done_with));
-                ran = newest(history, wave.units.iter().filter_map(ran_before).chain(ran));
+                ran =
+                    newest(history, wave.units.iter().filter_map(|unit| unit.facts.ran_before()).chain(ran));
             }
         }
         let mut previous = vec![None; count];
@@ -87,9 +88,5 @@ fn runs_other<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
 /// The last commit that it was done with before the head.
 fn was_done_with<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
     let held = runs_other(unit).filter(|_| unit.facts.condition == Condition::Done);
-    held.or_else(|| ran_before(unit))
-}
-
-fn ran_before<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
-    unit.facts.mark.previous.as_ref().map(|previous| &previous.revision)
+    held.or_else(|| unit.facts.ran_before())
 }

@@ -101,15 +101,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
 
 fn confirmation(survey: &Survey<'_>, verdicts: &BTreeMap<UnitId, Verdict>) -> Option<Confirmation> {
     let mut holds = survey.units().filter_map(|(_, unit)| verdicts.get(unit.id)?.hold.as_ref());
-    holds.find_map(|hold| match hold.gate() {
-        Hold::Confirmation { after, through, digest } => {
-            Some(Confirmation { after: after.clone(), through: through.clone(), digest: *digest })
-        }
-        Hold::Pin { ring, through, digest, .. } => {
-            Some(Confirmation { after: ring.clone(), through: through.clone(), digest: *digest })
-        }
-        _ => None,
-    })
+    holds.find_map(Hold::confirmation)
 }
 
 struct Context<'a> {

@@ -145,6 +145,11 @@ impl UnitFacts {
         self.basis == Basis::Head
     }
 
+    /// The commit that ran here before.
+    pub fn ran_before(&self) -> Option<&Revision> {
+        self.mark.previous.as_ref().map(|previous| &previous.revision)
+    }
+
     /// What ran here before has the content of the head.
     pub fn goes_back(&self) -> bool {
         self.mark.previous.as_ref().is_some_and(|previous| previous.content == self.head)

@@ -71,7 +71,7 @@ impl<'a> Gates<'a> {
         let runs = Runs { revision, commit };
         let before = match &unit.facts.basis {
             Basis::Other(_) => unit.facts.revision.as_ref(),
-            Basis::Half => unit.facts.mark.previous.as_ref().map(|previous| &previous.revision),
+            Basis::Half => unit.facts.ran_before(),
             _ => baseline,
         };
         match self.moves_pin(wave, unit, before) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::UnitId;
+use super::{Confirmation, UnitId};
 use crate::model::{AppId, ClusterName, Digest};
 
 /// Shown with a code for programs and words for people.
@@ -92,6 +92,17 @@ impl Hold {
         match self {
             Self::Frozen { waits: Some(waits), .. } => waits,
             _ => self,
+        }
+    }
+
+    /// What a person is asked for.
+    pub fn confirmation(&self) -> Option<Confirmation> {
+        match self.gate() {
+            Self::Confirmation { after, through, digest }
+            | Self::Pin { ring: after, through, digest, .. } => {
+                Some(Confirmation { after: after.clone(), through: through.clone(), digest: *digest })
+            }
+            _ => None,
         }
     }
 

@@ -17,7 +17,7 @@ pub(super) fn find(input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>
     let mut marked = input.units.values().filter_map(|unit| {
         let refused = unit.mark.refused.as_ref().filter(|refused| refused.digest == digest)?;
         // What it goes back to, which its objects need not all say yet.
-        let ran = ran_before(unit).or(unit.revision.as_ref())?;
+        let ran = unit.ran_before().or(unit.revision.as_ref())?;
         Some(Refusal { digest, head: refused.head.clone(), ran: ran.clone() })
     });
     let known = input.refusal.filter(|refusal| is_in_force(refusal)).cloned();
@@ -33,12 +33,8 @@ pub(super) fn find(input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>
     let failed =
         survey.waves.iter().enumerate().filter(|(number, wave)| survey.exceeds(*number, wave.failed.len()));
     let mut failed = failed.flat_map(|(_, wave)| wave.failed.iter().map(|number| &wave.units[*number]));
-    let ran = failed.find_map(|unit| ran_before(unit.facts))?;
+    let ran = failed.find_map(|unit| unit.facts.ran_before())?;
     Some(Refusal { digest, head: input.head_revision.clone(), ran: ran.clone() })
-}
-
-fn ran_before(unit: &UnitFacts) -> Option<&Revision> {
-    unit.mark.previous.as_ref().map(|previous| &previous.revision)
 }
 
 /// What this process decided is on no object yet. It holds while a unit has still to go back, or fails: where neither is so, another
@@ -73,7 +69,7 @@ pub(super) fn is_taken_back(
         Commit::Known(commit) => commit.units.get(unit.id) != input.head.units.get(unit.id),
         // Then what ran that commit before goes back, and no other unit advances.
         Commit::Loading | Commit::Unknown => {
-            !facts.has_begun() && facts.is_behind || ran_before(facts) == Some(&refusal.ran)
+            !facts.has_begun() && facts.is_behind || facts.ran_before() == Some(&refusal.ran)
         }
     }
 }

@@ -14,9 +14,8 @@ pub(super) fn reports(survey: &Survey<'_>, verdicts: &BTreeMap<UnitId, Verdict>)
 fn report(wave: &WaveUnits<'_>, verdicts: &BTreeMap<UnitId, Verdict>) -> WaveReport {
     let verdict = |id: &UnitId| verdicts.get(id);
     let takes = |id: &UnitId| verdict(id).is_some_and(|verdict| verdict.choice == Choice::Head);
-    let done = wave.units.iter().filter(|unit| unit.is_done()).count();
     let left_out = wave.units.iter().filter(|unit| unit.facts.is_left_out());
-    let state = if done == wave.units.len() {
+    let state = if wave.done == wave.units.len() {
         WaveState::Done
     } else if !wave.failed.is_empty() {
         WaveState::Failed
@@ -29,7 +28,7 @@ fn report(wave: &WaveUnits<'_>, verdicts: &BTreeMap<UnitId, Verdict>) -> WaveRep
         name: wave.name.to_owned(),
         state,
         units: wave.units.len(),
-        done,
+        done: wave.done,
         begun: wave.units.iter().filter(|unit| unit.facts.has_begun()).count(),
         failed: wave.failed.len(),
         left_out: left_out.map(|unit| unit.id.clone()).collect(),
