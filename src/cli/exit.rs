@@ -187,26 +187,13 @@ fn of_all(ending: &Ending, overview: &Overview, is_offline: bool, has_failed: bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AppId, ClusterName, PodCount, Revision};
+    use crate::model::{AppId, ClusterName, Revision};
     use crate::plan::Action;
     use crate::report::DeletionReport;
 
     fn target(phase: Phase, detail: &str) -> TargetReport {
-        TargetReport {
-            app: AppId::new("shop", "web"),
-            kind: "Objects",
-            cluster: ClusterName::from("bj1"),
-            ring: None,
-            revision: Revision::from("abc"),
-            phase,
-            detail: detail.to_owned(),
-            pods: PodCount::default(),
-            version: String::new(),
-            pod_sets: Vec::new(),
-            created: None,
-            plan: None,
-            differences: None,
-        }
+        let target = TargetReport::of_test(AppId::new("shop", "web"), "bj1", phase);
+        TargetReport { detail: detail.to_owned(), ..target }
     }
 
     fn cluster(state: &'static str, observed: bool) -> ClusterReport {

@@ -162,49 +162,16 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::model::{Digest, PodCount, Revision};
     use crate::report::UnitReport;
     use crate::rollout::UnitId;
 
     fn waiting(hold: Hold) -> Overview {
-        let (app, revision) = (AppId::new("shop", "pay"), Revision::from("0123456789abcdef"));
-        let target = TargetReport {
-            app: app.clone(),
-            kind: "Component",
-            cluster: ClusterName::from("bj5"),
-            ring: None,
-            revision: revision.clone(),
-            phase: if hold.is_failure() { Phase::Degraded } else { Phase::Waiting },
-            detail: hold.to_string(),
-            pods: PodCount::default(),
-            version: String::new(),
-            pod_sets: Vec::new(),
-            created: None,
-            plan: None,
-            differences: None,
-        };
-        let unit = UnitReport {
-            unit: UnitId::new("bj5", ""),
-            wave: "prod".to_owned(),
-            is_at_head: false,
-            is_done: false,
-            revision: None,
-            since: None,
-            previous: None,
-            detail: String::new(),
-            hold: Some(hold),
-            failure: None,
-        };
-        let rollout = RolloutReport {
-            app,
-            digest: Digest::of(b"v2"),
-            commit: Some(revision),
-            is_open: true,
-            waves: Vec::new(),
-            confirmation: None,
-            units: vec![unit],
-            approvals_unused: Vec::new(),
-        };
+        let app = AppId::new("shop", "pay");
+        let phase = if hold.is_failure() { Phase::Degraded } else { Phase::Waiting };
+        let target =
+            TargetReport { detail: hold.to_string(), ..TargetReport::of_test(app.clone(), "bj5", phase) };
+        let unit = UnitReport { hold: Some(hold), ..UnitReport::of_test(UnitId::new("bj5", ""), "prod") };
+        let rollout = RolloutReport::of_test(app, Vec::new(), vec![unit]);
         Overview { targets: vec![target], rollouts: vec![rollout], ..Overview::default() }
     }
 

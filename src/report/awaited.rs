@@ -159,36 +159,21 @@ mod tests {
 
     fn rollout(hold: Hold, failure: Option<&str>) -> RolloutReport {
         let unit = |cluster: &str, hold: Option<Hold>, failure: Option<&str>| UnitReport {
-            unit: UnitId::new(cluster, ""),
-            wave: "test".to_owned(),
             is_at_head: hold.is_none(),
-            is_done: false,
-            revision: None,
-            since: None,
-            previous: None,
             detail: "0/1 replicas updated".to_owned(),
             hold,
             failure: failure.map(ToOwned::to_owned),
+            ..UnitReport::of_test(UnitId::new(cluster, ""), "test")
         };
-        let wave = WaveReport {
-            name: "test".to_owned(),
-            state: WaveState::Open,
-            units: 2,
-            done: 0,
-            begun: 1,
-            failed: 0,
-            left_out: Vec::new(),
-            waits: None,
-        };
+        let wave = WaveReport { begun: 1, ..WaveReport::of_test("test", WaveState::Open, 0, 2) };
         RolloutReport {
-            app: AppId::new("shop", "pay"),
-            digest: Digest::of(b"v2"),
             commit: Some(Revision::from("0123456789")),
-            is_open: true,
-            waves: vec![wave],
             confirmation: hold.confirmation(),
-            units: vec![unit("c1", None, failure), unit("c2", Some(hold), None)],
-            approvals_unused: Vec::new(),
+            ..RolloutReport::of_test(
+                AppId::new("shop", "pay"),
+                vec![wave],
+                vec![unit("c1", None, failure), unit("c2", Some(hold), None)],
+            )
         }
     }
 

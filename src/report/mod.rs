@@ -6,6 +6,8 @@
 //! repeats nothing that is already there. It never decides what is deployed.
 
 mod awaited;
+#[cfg(test)]
+mod fixtures;
 mod merged;
 pub mod outbox;
 pub mod overview;

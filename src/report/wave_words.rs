@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
     use crate::forge::State;
-    use crate::model::{AppId, ClusterName, Digest, PodCount, Revision};
+    use crate::model::{AppId, Digest, Revision};
     use crate::report::{Overview, Phase, statuses};
     use crate::rollout::UnitId;
 
@@ -147,34 +147,18 @@ mod tests {
 
     fn target(app: &str, cluster: &str, phase: Phase, detail: &str) -> TargetReport {
         TargetReport {
-            app: AppId::new("default", app),
-            kind: "Component",
-            cluster: ClusterName::from(cluster),
-            ring: None,
             revision: Revision::from(HEAD),
-            phase,
             detail: detail.to_owned(),
-            pods: PodCount::default(),
-            version: String::new(),
-            pod_sets: Vec::new(),
-            created: None,
-            plan: None,
-            differences: None,
+            ..TargetReport::of_test(AppId::new("default", app), cluster, phase)
         }
     }
 
     fn unit(cluster: &str, pod_set: &str, wave: &str) -> UnitReport {
         UnitReport {
-            unit: UnitId::new(cluster, pod_set),
-            wave: wave.to_owned(),
             is_at_head: true,
             is_done: true,
-            revision: None,
             since: Some(Timestamp::UNIX_EPOCH),
-            previous: None,
-            detail: String::new(),
-            hold: None,
-            failure: None,
+            ..UnitReport::of_test(UnitId::new(cluster, pod_set), wave)
         }
     }
 
@@ -202,30 +186,16 @@ mod tests {
                 } else {
                     WaveState::Shut
                 };
-                waves.push(WaveReport {
-                    name: unit.wave.clone(),
-                    state,
-                    units: all,
-                    done,
-                    begun: 0,
-                    failed: 0,
-                    left_out: Vec::new(),
-                    waits: None,
-                });
+                waves.push(WaveReport::of_test(&unit.wave, state, done, all));
             }
         }
         let confirmation = units.iter().find_map(|unit| unit.hold.as_ref()?.confirmation());
         let mut units = units;
         units.sort_by(|a, b| a.unit.cmp(&b.unit));
         RolloutReport {
-            app: AppId::new("default", app),
-            digest: digest(),
             commit: Some(Revision::from(HEAD)),
-            is_open: true,
-            waves,
             confirmation,
-            units,
-            approvals_unused: Vec::new(),
+            ..RolloutReport::of_test(AppId::new("default", app), waves, units)
         }
     }
 

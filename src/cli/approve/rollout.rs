@@ -148,42 +148,10 @@ mod tests {
     use crate::report::UnitReport;
     use crate::rollout::{Hold, UnitId, WaveReport, WaveState};
 
-    fn wave(name: &str, state: WaveState) -> WaveReport {
-        WaveReport {
-            name: name.to_owned(),
-            state,
-            units: 1,
-            done: 0,
-            begun: 0,
-            failed: 0,
-            left_out: Vec::new(),
-            waits: None,
-        }
-    }
-
     fn rollout(app: AppId, hold: Hold) -> RolloutReport {
-        let unit = UnitReport {
-            unit: UnitId::new("c1", ""),
-            wave: "test".to_owned(),
-            is_at_head: false,
-            is_done: false,
-            revision: None,
-            since: None,
-            previous: None,
-            detail: String::new(),
-            hold: Some(hold),
-            failure: None,
-        };
-        RolloutReport {
-            app,
-            digest: Digest::of(b"v2"),
-            commit: None,
-            is_open: true,
-            waves: vec![wave("test", WaveState::Shut), wave("retry", WaveState::Shut)],
-            confirmation: None,
-            units: vec![unit],
-            approvals_unused: Vec::new(),
-        }
+        let unit = UnitReport { hold: Some(hold), ..UnitReport::of_test(UnitId::new("c1", ""), "test") };
+        let wave = |name| WaveReport::of_test(name, WaveState::Shut, 0, 1);
+        RolloutReport::of_test(app, vec![wave("test"), wave("retry")], vec![unit])
     }
 
     fn limit() -> Hold {

@@ -90,7 +90,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{PodCount, Revision};
     use crate::report::Phase;
 
     fn target(cluster: &str, before: Value, after: Value) -> TargetReport {
@@ -104,19 +103,8 @@ mod tests {
             refused: None,
         };
         TargetReport {
-            app: AppId::new("shop", "pay"),
-            kind: "Objects",
-            cluster: ClusterName::from(cluster),
-            ring: None,
-            revision: Revision::from("0"),
-            phase: Phase::OutOfSync,
-            detail: String::new(),
-            pods: PodCount::default(),
-            version: String::new(),
-            pod_sets: Vec::new(),
-            created: None,
-            plan: None,
             differences: Some(Arc::new(vec![difference])),
+            ..TargetReport::of_test(AppId::new("shop", "pay"), cluster, Phase::OutOfSync)
         }
     }
 

@@ -343,34 +343,20 @@ mod tests {
 
     fn target(phase: Phase, created: Option<&str>, available: u32) -> TargetReport {
         TargetReport {
-            app: AppId::new("shop", "pay"),
             kind: "AppSet",
-            cluster: ClusterName::from("bj4"),
-            ring: None,
-            revision: Revision::from("abc"),
-            phase,
-            detail: String::new(),
             pods: PodCount { desired: 2, available },
             version: "v1".to_owned(),
-            pod_sets: Vec::new(),
             created: created.map(ToOwned::to_owned),
-            plan: None,
-            differences: None,
+            ..TargetReport::of_test(AppId::new("shop", "pay"), "bj4", phase)
         }
     }
 
     fn unit(is_at_head: bool, has_previous: bool, hold: Option<Hold>) -> UnitReport {
         UnitReport {
-            unit: UnitId::new("bj4", "pay-blue"),
-            wave: "blue".to_owned(),
             is_at_head,
-            is_done: false,
-            revision: None,
-            since: None,
             previous: has_previous.then(|| Revision::from("abc")),
-            detail: String::new(),
             hold,
-            failure: None,
+            ..UnitReport::of_test(UnitId::new("bj4", "pay-blue"), "blue")
         }
     }
 
@@ -378,14 +364,9 @@ mod tests {
         let digest = Digest::of(b"v2");
         let asked = Confirmation { after: "first".to_owned(), through: "blue".to_owned(), digest };
         RolloutReport {
-            app: AppId::new("shop", "pay"),
-            digest,
-            commit: None,
             is_open,
-            waves: Vec::new(),
             confirmation: is_asked.then_some(asked),
-            units: Vec::new(),
-            approvals_unused: Vec::new(),
+            ..RolloutReport::of_test(AppId::new("shop", "pay"), Vec::new(), Vec::new())
         }
     }
 

@@ -181,48 +181,24 @@ pub fn failure(overview: &Overview, rollout: &RolloutReport) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AppId, Digest, PodCount};
+    use crate::model::AppId;
     use crate::report::Phase;
 
     fn wave(name: &str, state: WaveState, done: usize, units: usize) -> WaveReport {
-        WaveReport {
-            name: name.to_owned(),
-            state,
-            units,
-            done,
-            begun: done,
-            failed: 0,
-            left_out: Vec::new(),
-            waits: None,
-        }
+        WaveReport { begun: done, ..WaveReport::of_test(name, state, done, units) }
     }
 
     fn unit(cluster: &str, wave: &str, hold: Option<Hold>) -> UnitReport {
         UnitReport {
-            unit: UnitId::new(cluster, ""),
-            wave: wave.to_owned(),
             is_at_head: hold.is_none(),
-            is_done: false,
-            revision: None,
-            since: None,
-            previous: None,
             detail: "0/1 replicas updated".to_owned(),
             hold,
-            failure: None,
+            ..UnitReport::of_test(UnitId::new(cluster, ""), wave)
         }
     }
 
     fn rollout(waves: Vec<WaveReport>, units: Vec<UnitReport>) -> RolloutReport {
-        RolloutReport {
-            app: AppId::new("shop", "pay"),
-            digest: Digest::of(b"v2"),
-            commit: None,
-            is_open: true,
-            waves,
-            confirmation: None,
-            units,
-            approvals_unused: Vec::new(),
-        }
+        RolloutReport::of_test(AppId::new("shop", "pay"), waves, units)
     }
 
     #[test]
@@ -271,21 +247,8 @@ mod tests {
             is_done,
             ..unit("c1", pod_set, None)
         };
-        let target = TargetReport {
-            app: AppId::new("shop", "pay"),
-            kind: "AppSet",
-            cluster: ClusterName::from("c1"),
-            ring: None,
-            revision: Revision::from("v5"),
-            phase: Phase::Progressing,
-            detail: String::new(),
-            pods: PodCount::default(),
-            version: String::new(),
-            pod_sets: Vec::new(),
-            created: None,
-            plan: None,
-            differences: None,
-        };
+        let target = TargetReport::of_test(AppId::new("shop", "pay"), "c1", Phase::Progressing);
+        let target = TargetReport { revision: Revision::from("v5"), ..target };
         let overview = Overview { targets: vec![target], ..Overview::default() };
         let check = |green: UnitReport, expected: &str| {
             let units = vec![own("blue", "v4", 0, true), green];
