@@ -63,6 +63,8 @@ struct Run {
     before: Content,
     /// When it began with what it has.
     written: Duration,
+    /// When something of what it has was last put back.
+    repaired: Duration,
 }
 
 /// A write, seen from one head.
@@ -156,7 +158,7 @@ impl Judge<'_> {
             }
         }
         match verdicts.pop() {
-            Some(Ok(Permitted::Nothing)) => {}
+            Some(Ok(Permitted::Nothing)) => self.repair(at, write),
             Some(Ok(Permitted::Begins(unit, content))) => self.begin(at, write, &unit, content),
             Some(Err(last)) => {
                 let why = match verdicts.into_iter().next() {
@@ -176,6 +178,12 @@ impl Judge<'_> {
         }
         run.before = std::mem::replace(&mut run.content, content);
         run.written = at;
+    }
+
+    fn repair(&mut self, at: Duration, write: &Write) {
+        if let Some(run) = self.unit_of(write).and_then(|unit| self.units.get_mut(&unit)) {
+            run.repaired = at;
+        }
     }
 
     /// Two tasks of one target write at once.
@@ -400,7 +408,13 @@ impl Case<'_> {
         let before = waves.filter(|wave| *wave < self.wave_of(unit)).max();
         for (other, content) in &self.app.units {
             let is_held = self.is_behind(other, content) && !self.is_empty(other);
-            let is_done = || is_done(self.world(), &other.cluster, &self.run(other).content);
+            let run = self.run(other);
+            // What is put back now was well before, for all that is known.
+            let is_repaired = self.at < run.repaired + MOMENT;
+            let is_done = || {
+                is_whole(self.world(), &other.cluster, &run.content)
+                    && (is_repaired || is_well(self.world(), &other.cluster, &run.content))
+            };
             let is_next =
                 self.wave_of(other) >= self.wave_of(unit) || Some(self.wave_of(other)) == before && is_done();
             if is_held && is_next {
