@@ -37,6 +37,7 @@ mod faults;
 mod foreign_edits;
 mod health;
 mod health_cases;
+mod hostile;
 mod import;
 mod incidents;
 mod inventory;

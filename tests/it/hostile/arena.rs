@@ -1,0 +1,149 @@
+//! A process that runs, a healthy cluster and a repository, into which a test puts something hostile.
+
+use std::fs::{self, File};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sandbox::{Listener, Sandbox, SandboxOptions};
+use tempfile::TempDir;
+
+use crate::support::live;
+use crate::support::manifests::{INSTANCE, cluster, config_map, namespace, objects};
+use crate::support::program;
+use crate::support::repository::ConfigRepository;
+
+/// What the process may take, in KiB.
+const MEMORY: u64 = 1024 * 1024;
+/// Until a healthy cluster has a commit.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The healthy app is `shop/hello`, a ConfigMap on the cluster `good`.
+pub struct Arena {
+    good: Sandbox,
+    _listener: Listener,
+    /// Kubeconfigs and the state of the process.
+    pub folder: TempDir,
+    pub repository: ConfigRepository,
+    process: Option<Child>,
+    log: PathBuf,
+    commits: usize,
+}
+
+impl Arena {
+    /// The healthy app is on the cluster; the process runs.
+    pub async fn start(arguments: &[&str]) -> Self {
+        let mut arena = Self::new().await;
+        arena.run(arguments, |_| {});
+        arena.converges().await;
+        arena
+    }
+
+    /// Nothing runs yet.
+    pub async fn new() -> Self {
+        let good = Sandbox::new(SandboxOptions::instant("good"));
+        let listener = good.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("good.kubeconfig"), listener.kubeconfig()).expect("a file");
+        let repository = ConfigRepository::empty();
+        repository.commit(
+            "Begin",
+            &[
+                ("tutti.yaml", Some(INSTANCE)),
+                ("clusters/good.yaml", Some(&cluster("good"))),
+                ("apps/hello/app.yaml", Some(&objects("shop", "hello"))),
+                ("apps/hello/objects/namespace.yaml", Some(&namespace("shop"))),
+                ("apps/hello/objects/hello.yaml", Some(&config_map("shop", "hello", "0"))),
+            ],
+        );
+        let log = folder.path().join("log");
+        Self { good, _listener: listener, folder, repository, process: None, log, commits: 0 }
+    }
+
+    /// Starts the process under the limit of memory.
+    pub fn run(&mut self, arguments: &[&str], change: impl FnOnce(&mut Command)) {
+        let tutti = program::tutti(self.folder.path());
+        let mut command = Command::new("sh");
+        // The kernel ends it with the test.
+        command.args([
+            "-c",
+            r#"ulimit -d "$0" && exec setpriv --pdeathsig KILL -- "$@""#,
+            &MEMORY.to_string(),
+        ]);
+        command.arg(tutti.get_program()).arg("run").args(arguments);
+        command.arg("--repo").arg(self.repository.path()).arg("--kubeconfigs").arg(self.folder.path());
+        command.args(["--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0"]);
+        command.current_dir(self.folder.path());
+        for (name, value) in tutti.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        change(&mut command);
+        let log = File::create(&self.log).expect("a log file");
+        self.process = Some(command.stdout(Stdio::null()).stderr(log).spawn().expect("sh starts"));
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// A kubeconfig for a server without TLS, under the name of a cluster.
+    pub fn kubeconfig(&self, name: &str, server: &str) {
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{{name: x, cluster: {{server: '{server}'}}}}]\n\
+             users: [{{name: x, user: {{}}}}]\ncontexts: [{{name: x, context: {{cluster: x, user: x}}}}]\n"
+        );
+        fs::write(self.folder.path().join(format!("{name}.kubeconfig")), text).expect("a file");
+    }
+
+    /// Pushes a change of the healthy app; its cluster has it in time, and the process lives.
+    pub async fn converges(&mut self) {
+        self.commits += 1;
+        let value = self.commits.to_string();
+        let object = config_map("shop", "hello", &value);
+        self.repository.commit("Change", &[("apps/hello/objects/hello.yaml", Some(&object))]);
+        let begun = Instant::now();
+        let maps = live::api(&self.good, "ConfigMap", Some("shop"));
+        loop {
+            let found = maps.get_opt("hello").await.expect("an answer");
+            if found.is_some_and(|found| found.data["data"]["value"] == *value) {
+                break;
+            }
+            self.lives();
+            assert!(begun.elapsed() < PATIENCE, "the healthy cluster waits:\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        self.lives();
+    }
+
+    /// The process has not ended.
+    pub fn lives(&mut self) {
+        let process = self.process.as_mut().expect("a process that was started");
+        if let Some(status) = process.try_wait().expect("a child") {
+            let log = self.log();
+            panic!("the process ended, {status}:\n{log}");
+        }
+    }
+
+    /// Waits until the log names something.
+    pub async fn says(&mut self, text: &str) {
+        let begun = Instant::now();
+        while !self.log().contains(text) {
+            self.lives();
+            assert!(begun.elapsed() < 3 * PATIENCE, "nothing says {text:?}:\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}

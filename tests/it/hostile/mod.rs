@@ -1,0 +1,5 @@
+//! Hostile files and peers against the real binary, under a limit of memory: the process lives, a healthy cluster gets a
+//! commit that is pushed meanwhile within ten seconds, and what is hostile is named.
+
+mod arena;
+mod limits;
