@@ -66,6 +66,8 @@ pub(super) fn is_taken_back(
 ) -> bool {
     let facts = unit.facts;
     match history.commit(&refusal.ran) {
+        // Units ran different commits before: each keeps that it went back.
+        _ if facts.mark.refused.as_ref().is_some_and(|refused| refused.digest == refusal.digest) => true,
         Commit::Known(commit) => commit.units.get(unit.id) != input.head.units.get(unit.id),
         // Then what ran that commit before goes back, and no other unit advances.
         Commit::Loading | Commit::Unknown => {

@@ -75,6 +75,22 @@ fn revert_on_failure_does_not_begin_again() {
 }
 
 #[test]
+fn reverted_unit_stays_back_whatever_others_ran() {
+    let mut fleet = rings();
+    fleet.add("c0", 0);
+    let mut fleet = fleet.installed();
+    fleet.policy.on_failure = OnFailure::Revert;
+    fleet.push(&[("c1", "v4")]).has("c0=v1 c1=v4 c2=v1 c3=v1");
+    // Neither is done with v3: what they go back to stays what it was.
+    fleet.bad.insert("v3".into(), Health::Progressing);
+    fleet.push(&[("c0", "v3"), ("c1", "v3")]).step_until("c0=v3 c1=v3 c2=v1 c3=v1");
+    fleet.push(&[("c1", "v1")]).step_until("c0=v3 c1=v1 c2=v1 c3=v1");
+    fleet.health("c1", Health::Failed).has("c0=v1 c1=v4 c2=v1 c3=v1");
+    fleet.kill();
+    fleet.has("c0=v1 c1=v4 c2=v1 c3=v1");
+}
+
+#[test]
 fn revert_that_is_half_written_goes_on_after_restart() {
     let mut fleet = rings().installed();
     fleet.policy.on_failure = OnFailure::Revert;
