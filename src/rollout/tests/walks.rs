@@ -229,9 +229,11 @@ impl Walk {
         if is_left_out && facts.values().any(|facts| facts.is_left_out() && facts.mark.refused.is_some()) {
             return;
         }
-        // Whether a unit comes to be well before it takes something else decides what it goes back to; a restart takes time.
+        // Whether a unit comes to be well before it takes something else decides what it goes back to; and how long ago it took
+        // what it has, whether it counts as failed or as changing. A restart takes time.
         let is_unwell = self.fleet.units.values().any(|unit| unit.health != Health::Well);
-        if is_unwell && self.fleet.policy.on_failure == OnFailure::Revert {
+        let is_limited = self.fleet.waves.iter().any(|wave| wave.limits.max_concurrency.is_some());
+        if is_unwell && (is_limited || self.fleet.policy.on_failure == OnFailure::Revert) {
             return;
         }
         // Half on its way back, and let start again meanwhile: another process goes on from there.

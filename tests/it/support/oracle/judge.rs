@@ -465,13 +465,27 @@ impl Case<'_> {
             return Ok(());
         }
         let of_objects = || self.revision_of(unit).and_then(|revision| self.commit(revision));
-        let has_its_content = |commit: &&Arc<Commit>| {
-            let app = commit.apps.get(&self.judge.waves.app);
-            app.is_some_and(|app| app.units.get(unit) == Some(&run.content))
-        };
         // What somebody deleted, the controller remembers.
-        let of_run = || self.judge.commits.iter().rev().map(|(_, commit)| commit).find(has_its_content);
-        let runs = if is_empty { of_run() } else { of_objects() };
+        let runs = if is_empty { self.commit_with(unit, &run.content) } else { of_objects() };
+        self.is_let_through(unit, runs).or_else(|why| {
+            // What was written a moment ago is not known yet to be there.
+            let is_new = self.at < run.written + MOMENT;
+            let before = self.commit_with(unit, &run.before).filter(|_| is_new);
+            before.ok_or(why).and_then(|before| self.is_let_through(unit, Some(before)))
+        })
+    }
+
+    /// The newest commit in which a unit has this content.
+    fn commit_with(&self, unit: &Unit, content: &Content) -> Option<&Arc<Commit>> {
+        self.judge.commits.iter().rev().map(|(_, commit)| commit).find(|commit| {
+            let app = commit.apps.get(&self.judge.waves.app);
+            app.is_some_and(|app| app.units.get(unit) == Some(content))
+        })
+    }
+
+    /// The gates between what a unit runs and the head.
+    fn is_let_through(&self, unit: &Unit, runs: Option<&Arc<Commit>>) -> Result<(), String> {
+        let wave = self.wave_of(unit);
         let runs = runs.and_then(|commit| commit.apps.get(&self.judge.waves.app));
         let asked: Vec<usize> = (0..wave).filter(|wave| self.is_asked(*wave, runs)).collect();
         for wave in &asked {
