@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use futures::StreamExt as _;
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use super::cache::Cache;
 use super::fetch::Fetcher;
@@ -21,7 +21,7 @@ const REST: Duration = Duration::from_secs(600);
 /// A chart that went over a limit this often is at rest, whatever its values.
 const PATIENCE: usize = 2;
 
-/// Downloads side by side.
+/// Downloads side by side from one host: one that does not answer holds up no other.
 const FETCHES: usize = 4;
 const ATTEMPTS: usize = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -34,8 +34,9 @@ pub struct Service {
     renderer: Renderer,
     results: Mutex<BTreeMap<Digest, Rendering>>,
     raw: Mutex<BTreeMap<Digest, Result<Arc<Chart>, ChartFailure>>>,
-    /// What `prefetch` brought.
+    /// What was fetched, or is on its way.
     fetched: Mutex<BTreeMap<ChartSource, Result<Arc<Chart>, ChartFailure>>>,
+    hosts: Mutex<BTreeMap<String, Arc<Semaphore>>>,
     cache: Cache,
     fetcher: Fetcher,
     /// Charts that went over a limit: when, and the last failure.
@@ -50,25 +51,56 @@ impl Service {
             results: Mutex::default(),
             raw: Mutex::default(),
             fetched: Mutex::default(),
+            hosts: Mutex::default(),
             cache: Cache::new(cache),
             fetcher: Fetcher::default(),
             offenders: Mutex::default(),
         }
     }
 
-    /// Fetches what is not there yet, a few side by side. What could not be fetched is tried again the next time.
+    /// Fetches what is not there yet, and comes back when all of it has come or failed. What could not be fetched is tried again
+    /// the next time.
     pub async fn prefetch(&self, sources: &BTreeSet<ChartSource>) {
-        let wanted: Vec<ChartSource> = {
-            let fetched = self.fetched.lock();
-            let unknown =
-                |source: &&ChartSource| source.is_remote() && !matches!(fetched.get(*source), Some(Ok(_)));
-            sources.iter().filter(unknown).cloned().collect()
-        };
         let fetch = |source: ChartSource| async move {
             let chart = self.fetch(&source).await;
             self.fetched.lock().insert(source, chart);
         };
-        futures::stream::iter(wanted).for_each_concurrent(FETCHES, fetch).await;
+        futures::future::join_all(self.not_fetched(sources).into_iter().map(fetch)).await;
+    }
+
+    /// The same without waiting: until it has come, [`Charts::chart`] says [`ChartFault::Awaited`]. `arrived` hears of each.
+    pub fn start_fetching<F: Future<Output = ()> + Send + 'static>(
+        self: &Arc<Self>,
+        sources: &BTreeSet<ChartSource>,
+        arrived: impl Fn() -> F,
+    ) {
+        for source in self.not_fetched(sources) {
+            let awaited = ChartFailure::new(ChartFault::Awaited, format!("{source} is being fetched"));
+            let before = self.fetched.lock().insert(source.clone(), Err(awaited));
+            let is_under_way = |known: ChartFailure| known.fault == ChartFault::Awaited;
+            if before.and_then(Result::err).is_some_and(is_under_way) {
+                continue;
+            }
+            let (service, arrived) = (Arc::clone(self), arrived());
+            tokio::spawn(async move {
+                let chart = service.fetch(&source).await;
+                service.fetched.lock().insert(source, chart);
+                arrived.await;
+            });
+        }
+    }
+
+    fn not_fetched(&self, sources: &BTreeSet<ChartSource>) -> Vec<ChartSource> {
+        let fetched = self.fetched.lock();
+        let is_missing =
+            |source: &&ChartSource| source.is_remote() && !matches!(fetched.get(*source), Some(Ok(_)));
+        sources.iter().filter(is_missing).cloned().collect()
+    }
+
+    fn turns_of_host(&self, source: &ChartSource) -> Arc<Semaphore> {
+        let mut hosts = self.hosts.lock();
+        let turns = hosts.entry(host(source).to_owned()).or_insert_with(|| Arc::new(Semaphore::new(FETCHES)));
+        Arc::clone(turns)
     }
 
     async fn fetch(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
@@ -76,6 +108,8 @@ impl Service {
         if let Some(bytes) = self.cache.get(source) {
             return archive::read(&bytes, &origin).map(Arc::new);
         }
+        // Nobody closes it.
+        let _turn = self.turns_of_host(source).acquire_owned().await;
         let mut pause = FIRST_PAUSE;
         let mut attempts = 1;
         let bytes = loop {
@@ -135,6 +169,13 @@ fn cache_folder() -> Option<PathBuf> {
     named("TUTTI_CHART_CACHE")
         .or_else(|| named("XDG_CACHE_HOME").map(|cache| cache.join("tutti/charts")))
         .or_else(|| named("HOME").map(|home| home.join(".cache/tutti/charts")))
+}
+
+/// Where a chart is fetched from.
+fn host(source: &ChartSource) -> &str {
+    let (ChartSource::Repository { url, .. } | ChartSource::Registry { url, .. }) = source else { return "" };
+    let place = url.split_once("://").map_or(url.as_str(), |(_, place)| place);
+    place.split('/').next().unwrap_or(place)
 }
 
 /// What stands before the files of a fetched chart.

@@ -35,7 +35,7 @@ pub enum Event {
         number: u64,
         renders: Box<Renders>,
         /// Of apps in waves.
-        heads: Heads,
+        heads: Arc<Heads>,
     },
     Cluster {
         cluster: ClusterName,
@@ -74,6 +74,8 @@ pub enum Event {
         reference: SecretRef,
         token: Result<SecretString, SecretError>,
     },
+    /// A chart that the head names was fetched, or could not be.
+    ChartArrived,
     /// An app in waves was read at an earlier commit, or cannot be.
     PastApp {
         app: AppId,

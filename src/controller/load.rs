@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio::sync::mpsc;
 
-use super::apps::Heads;
 use super::event::{Event, LoadError};
 use super::registry::Registry;
 use super::secrets::{self, SecretError};
@@ -15,7 +14,6 @@ use crate::cluster::Home;
 use crate::fleet::{self, Fleet, Vanished};
 use crate::model::{Diagnostic, Registered, Revision, Scope, Snapshot};
 use crate::reconcile::History;
-use crate::render::{Discovered, Memory, Renderer};
 use crate::source::{self, Repository};
 use crate::{chart, manifest};
 
@@ -164,7 +162,14 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
         News { revision, recent, fleet, snapshot, token, vanished }
     });
     let news = assembled.await.map_err(|error| crashed(&error))?;
-    charts.prefetch(&fleet::charts::remote_sources(&news.fleet)).await;
+    let arrived = || {
+        let events = events.clone();
+        async move {
+            // A closed queue means that the controller has stopped.
+            let _ = events.send(Event::ChartArrived).await;
+        }
+    };
+    charts.start_fetching(&fleet::charts::remote_sources(&news.fleet), arrived);
     Ok(Loaded { news: Some(news), behind, went_back: None, unread })
 }
 
@@ -193,33 +198,6 @@ pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> 
     let again: Vec<_> = of_all.map(|(_, mistake)| (head.clone(), mistake.clone())).collect();
     blamed.extend(again);
     blamed
-}
-
-/// What a render needs, on whatever thread.
-#[derive(Debug)]
-pub struct Rendering {
-    /// One revision may be rendered several times, for other clusters each time.
-    pub number: u64,
-    pub fleet: Arc<Fleet>,
-    pub snapshot: Arc<Snapshot>,
-    pub charts: Arc<chart::Service>,
-    pub discovered: Discovered,
-    pub memory: Arc<Mutex<Memory>>,
-    /// Apps in waves as they were rendered last.
-    pub heads: Arc<Heads>,
-}
-
-/// Renders on a blocking thread and reports to the queue.
-pub fn render_in_background(rendering: Rendering, events: mpsc::Sender<Event>) {
-    tokio::task::spawn_blocking(move || {
-        let Rendering { number, fleet, snapshot, charts, discovered, memory, heads } = rendering;
-        // A revision that came later waits here for the one before, and then has less to do.
-        let renders =
-            Renderer::knowing(&fleet, &snapshot, &*charts, discovered).render_all(&mut memory.lock());
-        let heads = Heads::of(&fleet, &snapshot, &*charts, &renders, &heads);
-        // A closed queue means that the controller has stopped: nobody is left to tell.
-        let _ = events.blocking_send(Event::Rendered { number, renders: Box::new(renders), heads });
-    });
 }
 
 fn explain(error: &source::Error) -> LoadError {

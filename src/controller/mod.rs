@@ -19,6 +19,7 @@ mod dropped;
 mod event;
 mod expiry;
 mod follow;
+mod head_renders;
 mod in_flight;
 mod jitter;
 mod last_lines;

@@ -19,6 +19,9 @@ impl World {
         let (Some(entry), Some(cluster)) = (self.targets.get(id), self.clusters.get(&id.cluster)) else {
             return (Phase::Pending, String::new());
         };
+        if let Some(awaited) = entry.awaited() {
+            return (Phase::Pending, awaited.message.clone());
+        }
         let rendered = match &entry.render {
             Ok(rendered) => rendered,
             Err(_) if self.is_provisional(id, entry) => return (Phase::Pending, "connecting".to_owned()),

@@ -21,10 +21,9 @@ use crate::rollout::{
 
 impl World {
     /// The apps in waves at a new head. Called before the targets take it: what they have is what is kept of it.
-    pub(super) fn take_heads(&mut self, fleet: &Fleet, heads: Heads) {
+    pub(super) fn take_heads(&mut self, fleet: &Fleet, heads: Arc<Heads>) {
         let Self { apps, targets, snapshot, .. } = self;
         let Some(snapshot) = snapshot else { return };
-        let heads = Arc::new(heads);
         let of_app = |id: &AppId| {
             let (app, head) = (fleet.apps.get(id)?, heads.apps.get(id)?);
             Some((Arc::clone(app), approvals_of(fleet, snapshot, id, &head.waves)))
@@ -164,7 +163,7 @@ impl World {
             self.clusters.iter().filter_map(|(name, it)| Some((name.clone(), it.facts.clone()?))).collect();
         let (history, events) = (Arc::clone(&self.history), self.events.clone());
         let reading = Arc::clone(&self.reading);
-        let (places, defined) = (self.apps.reading(), self.renders.as_ref().map(|it| it.defined().clone()));
+        let (places, defined) = (self.apps.reading(), self.renders.last().map(|it| it.defined().clone()));
         tokio::spawn(async move {
             let place = places.acquire_owned().await;
             let known = (discovered, defined.unwrap_or_default());

@@ -15,7 +15,7 @@ use crate::model::{
     App, Diagnostic, Digest, ObjectId, Observation, Ownership, Rendered, RenderedObject, Revision,
 };
 use crate::plan::{Action, ApplySettings, Difference, Plan, Reason, Step};
-use crate::render::Render;
+use crate::render::{Render, is_awaited};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -178,6 +178,11 @@ impl TargetEntry {
             foreseen: None,
             applied: None,
         }
+    }
+
+    /// What it waits for before it can be rendered; nothing where it is rendered, or has a mistake.
+    pub fn awaited(&self) -> Option<&Diagnostic> {
+        self.head.as_ref().err().filter(|_| is_awaited(&self.head))?.first()
     }
 
     /// It still is what somebody asked about.

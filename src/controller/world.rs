@@ -13,9 +13,10 @@ use super::cause_searches::CauseSearches;
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::dropped::Dropped;
 use super::event::{Event, LoadError};
+use super::head_renders::{Head, HeadRenders};
 use super::in_flight::InFlight;
 use super::listing::Listing;
-use super::load::{self, Ask, Loaded, Rendering};
+use super::load::{self, Ask, Loaded};
 use super::posting::Telling;
 use super::registry::Registry;
 use super::target::TargetEntry;
@@ -29,7 +30,7 @@ use crate::manifest;
 use crate::model::{App, ClusterName, Instance, Mode, Revision, Snapshot};
 use crate::plan::{ApplySettings, Reason};
 use crate::reconcile::History;
-use crate::render::{Memory, Renders};
+use crate::render::Renders;
 use crate::report::{Overview, Phase, Writes};
 use crate::source::ErrorKind;
 
@@ -64,8 +65,6 @@ pub struct World {
     pub(super) ground_moved: bool,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) instance: Arc<Instance>,
-    /// What earlier revisions rendered to.
-    memory: Arc<Mutex<Memory>>,
     /// What earlier revisions were, for whoever has to know.
     pub(super) history: Arc<History>,
     /// What was read in earlier revisions.
@@ -87,11 +86,7 @@ pub struct World {
     pub(super) words: Words,
     /// The files of the head.
     pub(super) snapshot: Option<Arc<Snapshot>>,
-    /// What was rendered last.
-    pub(super) renders: Option<Arc<Renders>>,
-    /// Renders that began, and which of them was taken last: another one is under way where they differ.
-    renders_begun: u64,
-    renders_taken: u64,
+    pub(super) renders: HeadRenders,
     /// For each error outside a target: the commit that changed its file last.
     pub(super) blamed: Vec<(Revision, crate::model::Diagnostic)>,
     /// Commits whose statuses are kept, newest first.
@@ -136,7 +131,6 @@ impl World {
             ground_moved: false,
             fleet: None,
             instance: Arc::default(),
-            memory: Arc::default(),
             history,
             reading: Arc::default(),
             listing: Listing::default(),
@@ -148,9 +142,7 @@ impl World {
             searches: CauseSearches::default(),
             words: Words::default(),
             snapshot: None,
-            renders: None,
-            renders_begun: 0,
-            renders_taken: 0,
+            renders: HeadRenders::default(),
             blamed: Vec::new(),
             told: Vec::new(),
             prune: super::prune::Pruning::default(),
@@ -174,6 +166,11 @@ impl World {
             Event::Loaded(Ok(loaded)) => self.loaded(*loaded),
             Event::Loaded(Err(error)) => self.not_loaded(error),
             Event::Rendered { number, renders, heads } => self.rendered(number, *renders, heads),
+            Event::ChartArrived => {
+                if self.renders.chart_arrived() {
+                    self.render();
+                }
+            }
             Event::PastApp { app, revision, past } => self.past_read(&app, &revision, past.map(|past| *past)),
             Event::Cluster { cluster, epoch, news } => self.cluster_news(&cluster, epoch, news),
             Event::Reconciled { target, number, epoch, outcome } => {
@@ -289,7 +286,7 @@ impl World {
             }
             self.blamed = load::blame(&fleet, &news.snapshot);
             // The first heads may come faster than they are rendered: they have no targets yet.
-            let before = self.fleet.clone().filter(|_| self.renders_taken == 0);
+            let before = self.fleet.clone().filter(|_| self.renders.is_first());
             self.take_fleet(Arc::clone(&fleet), &news.vanished);
             if let Some(before) = before {
                 self.part(fleet.taken_away(&before), &news.revision);
@@ -328,27 +325,20 @@ impl World {
     pub(super) fn render(&mut self) {
         let (Some(fleet), Some(snapshot)) = (&self.fleet, &self.snapshot) else { return };
         let known = |(name, entry): (&ClusterName, &ClusterEntry)| Some((name.clone(), entry.facts.clone()?));
-        self.renders_begun += 1;
-        let rendering = Rendering {
-            number: self.renders_begun,
+        let head = Head {
             fleet: Arc::clone(fleet),
             snapshot: Arc::clone(snapshot),
             charts: Arc::clone(&self.settings.charts),
             discovered: self.clusters.iter().filter_map(known).collect(),
-            memory: Arc::clone(&self.memory),
             heads: Arc::clone(&self.apps.heads),
         };
-        load::render_in_background(rendering, self.events.clone());
+        self.renders.begin(head, self.events.clone());
     }
 
-    fn rendered(&mut self, number: u64, renders: Renders, heads: Heads) {
+    fn rendered(&mut self, number: u64, renders: Renders, heads: Arc<Heads>) {
         tracing::debug!(revision = renders.revision.short(), made = renders.made, "rendered");
-        if self.renders_begun != number {
-            // A newer revision came while this one was rendered, or other clusters did.
-            return;
-        }
-        self.renders_taken = number;
-        let renders = Arc::clone(self.renders.insert(Arc::new(renders)));
+        // A newer revision may have come while this one was rendered, or other clusters.
+        let Some(renders) = self.renders.take(number, renders) else { return };
         let Some(fleet) = self.fleet.clone() else { return };
         self.rendered_head = Some(renders.revision.clone());
         if !fleet.is_usable() {
@@ -456,7 +446,7 @@ impl World {
     /// Which targets of a cluster have to be rendered again, as it is not (any more) what they were rendered for.
     pub(super) fn note_stale(&mut self, name: &ClusterName) {
         let Some(cluster) = self.clusters.get_mut(name) else { return };
-        let stale: BTreeSet<Target> = match (&self.renders, &cluster.facts) {
+        let stale: BTreeSet<Target> = match (self.renders.last(), &cluster.facts) {
             (Some(renders), Some(found)) => renders.stale(&cluster.cluster, found).into_iter().collect(),
             _ => BTreeSet::new(),
         };
@@ -474,7 +464,8 @@ impl World {
 
     /// One render at a time: what changes meanwhile is seen when it is done.
     pub(super) fn render_stale(&mut self) {
-        if self.renders_begun == self.renders_taken && self.clusters.values().any(|cluster| cluster.stale) {
+        let is_any_stale = || self.clusters.values().any(|cluster| cluster.stale);
+        if !self.renders.is_under_way() && (self.renders.is_wanted() || is_any_stale()) {
             self.render();
         }
     }
@@ -483,7 +474,9 @@ impl World {
     pub(super) fn is_provisional(&self, id: &Target, entry: &TargetEntry) -> bool {
         let reach = self.clusters.get(&id.cluster).map(|cluster| &cluster.reach);
         let is_broken = || self.fleet.as_ref().is_some_and(|fleet| fleet.broken.contains_key(&id.app));
-        entry.stale || (entry.render.is_err() && reach == Some(&Reach::Connecting) && !is_broken())
+        entry.stale
+            || entry.awaited().is_some()
+            || (entry.render.is_err() && reach == Some(&Reach::Connecting) && !is_broken())
     }
 
     // ---- the end ----
@@ -571,7 +564,8 @@ impl World {
     /// What there is to do is known.
     fn is_planned(&self, id: &Target) -> bool {
         let is_known = |entry: &TargetEntry| {
-            entry.plan.is_some() && entry.failure.is_none() && !self.in_flight.is_running(id) && !entry.due
+            let is_answered = entry.plan.is_some() && entry.failure.is_none() && entry.awaited().is_none();
+            is_answered && !self.in_flight.is_running(id) && !entry.due
         };
         self.targets.get(id).is_some_and(is_known)
     }

@@ -7,8 +7,8 @@ use super::Fleet;
 use crate::manifest::read::suggest;
 use crate::manifest::yaml;
 use crate::model::{
-    AppSet, AppSpec, Chart, ChartFailure, ChartFault, ChartName, ChartRef, ChartRepository, ChartSource,
-    Digest, File, Snapshot,
+    App, AppSpec, Chart, ChartFailure, ChartFault, ChartName, ChartRef, ChartRepository, ChartSource, Digest,
+    File, Snapshot,
 };
 
 /// The folder of charts that are kept in the config repository.
@@ -66,12 +66,13 @@ pub fn folder_of(chart: &ChartRef, repositories: &[ChartRepository]) -> Option<S
 
 /// The charts that must be fetched before the fleet can be rendered.
 pub fn remote_sources(fleet: &Fleet) -> BTreeSet<ChartSource> {
-    let app_sets = fleet.apps.values().filter_map(|app| match &app.spec {
-        AppSpec::AppSet(app_set) => Some(app_set),
-        AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => None,
-    });
-    let charts = app_sets.flat_map(AppSet::charts);
-    let sources = charts.filter_map(|chart| source(chart, &fleet.instance.charts).ok());
+    fleet.apps.values().flat_map(|app| remote_sources_of(app, fleet)).collect()
+}
+
+/// The same of one app.
+pub fn remote_sources_of(app: &App, fleet: &Fleet) -> BTreeSet<ChartSource> {
+    let AppSpec::AppSet(app_set) = &app.spec else { return BTreeSet::new() };
+    let sources = app_set.charts().filter_map(|chart| source(chart, &fleet.instance.charts).ok());
     sources.filter(ChartSource::is_remote).collect()
 }
 

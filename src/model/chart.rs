@@ -169,6 +169,8 @@ pub enum ChartFault {
     NoRenderer,
     /// The chart is not there, or could not be fetched.
     Missing,
+    /// It is being fetched.
+    Awaited,
     /// The archive or its files are not a chart that is taken.
     Malformed,
     /// The values do not fit the chart.

@@ -80,9 +80,7 @@ impl History {
             let fleet = fleet::assemble(manifest::read(&snapshot), &snapshot);
             State { revision, snapshot, fleet }
         });
-        let state = Arc::new(state.await.ok()?);
-        self.charts.prefetch(&fleet::charts::remote_sources(&state.fleet)).await;
-        Some(state)
+        Some(Arc::new(state.await.ok()?))
     }
 
     fn taken(&self, revision: &Revision, read: Result<Snapshot, source::Error>) -> Option<Snapshot> {
@@ -142,6 +140,9 @@ impl History {
         discovered: Discovered,
     ) -> Option<Rendered> {
         let (state, charts) = (self.at(revision).await?, Arc::clone(&self.charts));
+        // Only its own charts: those of other apps may take their time.
+        let app = state.fleet.apps.get(&target.app)?;
+        charts.prefetch(&fleet::charts::remote_sources_of(app, &state.fleet)).await;
         let rendered = tokio::task::spawn_blocking(move || {
             let renderer = Renderer::knowing(&state.fleet, &state.snapshot, &*charts, discovered);
             renderer.render(&target).ok()

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::inputs::{Inputs, Kept};
 use super::site::{Asked, Facts, Seen};
@@ -34,6 +34,8 @@ pub struct Renders {
     pub apps: BTreeMap<AppId, Arc<BTreeMap<ClusterName, Render>>>,
     /// How many renders were made for it; all others were known.
     pub made: usize,
+    /// Some targets were not begun in time, and are rendered next time.
+    is_cut_short: bool,
     /// What its clusters were taken for.
     discovered: Discovered,
     defined: Defined,
@@ -68,6 +70,16 @@ impl Renders {
             let target = |cluster: &ClusterName| Target { app: app.clone(), cluster: cluster.clone() };
             clusters.iter().map(move |(cluster, render)| (target(cluster), render))
         })
+    }
+
+    /// Nothing was left out for want of time. Charts may still be on their way.
+    pub fn is_complete(&self) -> bool {
+        !self.is_cut_short
+    }
+
+    /// What an app is on some cluster is not known yet.
+    pub fn is_awaited(&self, app: &AppId) -> bool {
+        self.of_app(app).any(|(_, result)| is_awaited(result))
     }
 
     /// On all its clusters.
@@ -133,6 +145,13 @@ struct Known {
     renders: Arc<BTreeMap<ClusterName, Render>>,
 }
 
+impl Known {
+    fn nothing(app: &Arc<App>) -> Self {
+        let (traces, of_clusters) = (Vec::new(), BTreeMap::new());
+        Self { inputs: Kept::nothing_but(app), traces, of_clusters, renders: Arc::default() }
+    }
+}
+
 /// One render: what it was made from, beside the inputs of its app.
 #[derive(Clone, Debug)]
 struct Trace {
@@ -153,23 +172,39 @@ struct Task<'a> {
     known: Option<Known>,
 }
 
+impl Task<'_> {
+    /// What was well before comes first: no file of somebody else holds it up. Charts wait for other processes.
+    fn turn(&self) -> (bool, u8) {
+        let is_well = |known: &Known| known.renders.values().all(|(_, result)| result.is_ok());
+        let order = match &self.known {
+            Some(known) if is_well(known) => 0,
+            None => 1,
+            Some(_) => 2,
+        };
+        (self.app.is_chart(), order)
+    }
+}
+
+/// Whether it is time to begin another render.
+pub type GoesOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// Renders every target, on all cores. As long as the fleet is large: call it off the async threads.
 ///
 /// What kinds an app defines is known when it is rendered: who asked for one of them before is rendered once more.
-pub fn all(renderer: &mut Renderer<'_>, memory: &mut Memory) -> Renders {
+pub fn all(renderer: &mut Renderer<'_>, memory: &mut Memory, goes_on: GoesOn<'_>) -> Renders {
     // What the instance says of names, labels and charts reaches every app.
     let instance = &renderer.fleet.instance;
     if memory.instance.as_ref() != Some(instance) {
         *memory = Memory { instance: Some(instance.clone()), ..Memory::default() };
     }
     renderer.defined = with_those_beside(std::mem::take(&mut memory.defined), &renderer.beside);
-    let mut renders = pass(renderer, memory);
+    let mut renders = pass(renderer, memory, goes_on);
     let defined = with_those_beside(defined(memory), &renderer.beside);
     if defined != renderer.defined {
         renderer.defined = defined;
         if is_any_answered_otherwise(renderer, &renders) {
             let made = renders.made;
-            renders = pass(renderer, memory);
+            renders = pass(renderer, memory, goes_on);
             renders.made += made;
         }
     }
@@ -215,7 +250,7 @@ fn is_any_answered_otherwise(renderer: &Renderer<'_>, renders: &Renders) -> bool
     })
 }
 
-fn pass(renderer: &Renderer<'_>, memory: &mut Memory) -> Renders {
+fn pass(renderer: &Renderer<'_>, memory: &mut Memory, goes_on: GoesOn<'_>) -> Renders {
     let fleet = renderer.fleet;
     let ground = Ground::of(renderer);
     let same_ground = memory.ground.as_ref() == Some(&ground);
@@ -226,15 +261,23 @@ fn pass(renderer: &Renderer<'_>, memory: &mut Memory) -> Renders {
         .map(|(app, clusters)| Task { app, clusters, known: earlier.remove(&app.id) })
         .collect();
     drop(earlier);
-    // Charts wait for other processes: nobody else shall wait for them.
-    tasks.sort_by_key(|task| task.app.is_chart());
-    let (known, made) = side_by_side(renderer, tasks, same_ground);
+    tasks.sort_by_key(Task::turn);
+    let is_cut_short = AtomicBool::new(false);
+    let is_in_time = || {
+        let is_in_time = goes_on();
+        if !is_in_time {
+            is_cut_short.store(true, Ordering::Relaxed);
+        }
+        is_in_time
+    };
+    let (known, made) = side_by_side(renderer, tasks, same_ground, &is_in_time);
     memory.apps = known;
     let apps = memory.apps.iter().map(|(id, known)| (id.clone(), Arc::clone(&known.renders)));
     let mut renders = Renders {
         revision: renderer.snapshot.revision.clone(),
         apps: apps.collect(),
         made,
+        is_cut_short: is_cut_short.into_inner(),
         discovered: renderer.discovered.clone(),
         defined: Defined::new(),
     };
@@ -246,6 +289,7 @@ fn side_by_side(
     renderer: &Renderer<'_>,
     tasks: Vec<Task<'_>>,
     same_ground: bool,
+    goes_on: GoesOn<'_>,
 ) -> (BTreeMap<AppId, Known>, usize) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(tasks.len()).max(1);
     let tasks: Vec<parking_lot::Mutex<Option<Task<'_>>>> =
@@ -257,7 +301,7 @@ fn side_by_side(
             let Some(task) = place.lock().take() else { continue };
             let (app, clusters) = (task.app, task.clusters.clone());
             let id = app.id.clone();
-            let whole = catch_unwind(AssertUnwindSafe(|| one(renderer, task, same_ground)));
+            let whole = catch_unwind(AssertUnwindSafe(|| one(renderer, task, same_ground, goes_on)));
             let (known, count) = whole.unwrap_or_else(|_| (all_crashed(renderer, app, clusters), 0));
             made.fetch_add(count, Ordering::Relaxed);
             done.push((id, known));
@@ -277,7 +321,12 @@ fn side_by_side(
 }
 
 /// One app on all of its clusters, and how many renders that took.
-fn one(renderer: &Renderer<'_>, mut task: Task<'_>, same_ground: bool) -> (Known, usize) {
+fn one(
+    renderer: &Renderer<'_>,
+    mut task: Task<'_>,
+    same_ground: bool,
+    goes_on: GoesOn<'_>,
+) -> (Known, usize) {
     let inputs = Arc::new(Inputs::of(renderer.fleet, renderer.snapshot, task.app));
     let untouched = |known: &Known| {
         same_ground
@@ -288,13 +337,29 @@ fn one(renderer: &Renderer<'_>, mut task: Task<'_>, same_ground: bool) -> (Known
     if let Some(known) = task.known.take_if(|known| untouched(known)) {
         return (known, 0);
     }
+    if !goes_on() {
+        let render = |cluster: ClusterName| {
+            let target = Target { app: task.app.id.clone(), cluster };
+            let render = not_begun(renderer, task.app, &target);
+            (target.cluster, render)
+        };
+        let renders = Arc::new(task.clusters.into_iter().map(render).collect());
+        let known = task.known.unwrap_or_else(|| Known::nothing(task.app));
+        return (Known { renders, ..known }, 0);
+    }
     let before = task.known.as_ref().map(|known| Arc::clone(&known.renders)).unwrap_or_default();
     let earlier = task.known.filter(|known| inputs.is_same_as(&known.inputs));
     let mut traces = Traces { earlier, ..Traces::default() };
     let mut renders = BTreeMap::new();
     for cluster in task.clusters {
         let target = Target { app: task.app.id.clone(), cluster };
-        let rendering = || render(renderer, &inputs, &target, &mut traces);
+        let rendering = || match goes_on() {
+            true => render(renderer, &inputs, &target, &mut traces),
+            false => {
+                traces.keep_for_later(&target.cluster);
+                not_begun(renderer, task.app, &target)
+            }
+        };
         let rendered = catch_unwind(AssertUnwindSafe(rendering));
         let (revision, result) =
             rendered.unwrap_or_else(|_| (renderer.snapshot.revision.clone(), Err(crashed(&target))));
@@ -351,6 +416,21 @@ impl Traces {
         Some(place)
     }
 
+    /// A cluster that is not rendered this time: what it had stays known, and so do the kinds that it defines.
+    fn keep_for_later(&mut self, cluster: &ClusterName) {
+        let Some(number) = self.earlier.as_ref().and_then(|it| it.of_clusters.get(cluster)).copied() else {
+            return;
+        };
+        let Some(trace) = self.earlier.as_ref().and_then(|it| it.traces.get(number)).map(Arc::clone) else {
+            return;
+        };
+        let place = *self.moved.entry(number).or_insert_with(|| {
+            self.now.push(trace);
+            self.now.len() - 1
+        });
+        self.of_clusters.insert(cluster.clone(), place);
+    }
+
     fn by_answers(&self, basis: &Basis<'_>) -> Option<usize> {
         let answers = |asked: &Asked| (basis.stack, asked.answers_of(basis.facts));
         let known = |key: (Digest, String)| {
@@ -387,6 +467,23 @@ impl Basis<'_> {
     }
 }
 
+/// There was no time for it.
+fn not_begun<T>(
+    renderer: &Renderer<'_>,
+    app: &App,
+    target: &Target,
+) -> (Revision, Result<T, Vec<Diagnostic>>) {
+    let scope = Scope::Target(target.app.clone(), target.cluster.clone());
+    let message = format!("{target} is being rendered");
+    let awaited = vec![Diagnostic::error(codes::AWAITED, message, scope).at(app.location.clone())];
+    (blame(renderer, &awaited), Err(awaited))
+}
+
+/// It is no mistake: what is waited for comes by itself.
+pub fn is_awaited<T>(result: &Result<T, Vec<Diagnostic>>) -> bool {
+    result.as_ref().is_err_and(|mistakes| mistakes.iter().all(|it| it.code == codes::AWAITED))
+}
+
 /// A fault of ours in one render is an error of that target, and of no other.
 fn crashed(target: &Target) -> Vec<Diagnostic> {
     let scope = Scope::Target(target.app.clone(), target.cluster.clone());
@@ -400,12 +497,7 @@ fn all_crashed(renderer: &Renderer<'_>, app: &Arc<App>, clusters: Vec<ClusterNam
         let mistakes = crashed(&Target { app: app.id.clone(), cluster: cluster.clone() });
         (cluster, (renderer.snapshot.revision.clone(), Err(mistakes)))
     };
-    Known {
-        inputs: Kept::nothing_but(app),
-        traces: Vec::new(),
-        of_clusters: BTreeMap::new(),
-        renders: Arc::new(clusters.into_iter().map(render).collect()),
-    }
+    Known { renders: Arc::new(clusters.into_iter().map(render).collect()), ..Known::nothing(app) }
 }
 
 fn render(

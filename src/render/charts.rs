@@ -137,6 +137,7 @@ fn explain(
     let code = match failure.fault {
         ChartFault::NoRenderer => codes::NO_RENDERER,
         ChartFault::Missing => codes::NO_CHART,
+        ChartFault::Awaited => codes::AWAITED,
         ChartFault::Malformed => codes::MALFORMED_CHART,
         ChartFault::Values => codes::CHART_VALUES,
         ChartFault::Template => codes::CHART_TEMPLATE,

@@ -94,5 +94,7 @@ pub const SHARED_CONFIG: &str = "E3101";
 pub const SHARED_DEFINITION: &str = "E3102";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";
+/// No mistake: a chart is being fetched, or its templates take long. It is rendered by itself.
+pub const AWAITED: &str = "E3998";
 /// A fault of the renderer itself.
 pub const CRASHED: &str = "E3999";

@@ -83,7 +83,7 @@ use crate::model::{
     Rendered, RenderedObject, Revision, Scope, Snapshot,
 };
 use crate::schedule::{AssignedPodSet, assign};
-pub use all::{Memory, Render, Renders};
+pub use all::{GoesOn, Memory, Render, Renders, is_awaited};
 pub use claims::{Claims, objects_in_two_apps};
 pub use contents::{UnitContent, UnitContents, is_content, is_run, unit_contents};
 use definitions::Definitions;
@@ -190,7 +190,12 @@ impl<'a> Renderer<'a> {
 
     /// Renders every target, but what the memory holds.
     pub fn render_all(&mut self, memory: &mut Memory) -> Renders {
-        all::all(self, memory)
+        all::all(self, memory, &|| true)
+    }
+
+    /// The same, as long as it goes on: what has not changed is there in any case, the rest is awaited.
+    pub fn render_while(&mut self, memory: &mut Memory, goes_on: GoesOn<'_>) -> Renders {
+        all::all(self, memory, goes_on)
     }
 
     /// The places of the patches that a target has, as far as they can be read.

@@ -7,6 +7,7 @@ mod apps;
 pub(crate) mod by_hand;
 mod example;
 mod hostile;
+mod late;
 mod placed;
 mod release;
 mod same;

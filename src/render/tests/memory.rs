@@ -1,7 +1,10 @@
 //! What a commit renders again, counted.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
-use crate::render::{Memory, Renderer, Renders};
+use crate::fleet::Fleet;
+use crate::render::{Memory, Renderer, Renders, is_awaited};
 
 const OTHER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: job}\nspec: {workloadType: Deployment, developLanguage: java, runType: worker, image: 'job:1'}\n";
 const OBJECTS: &str =
@@ -37,6 +40,23 @@ impl Commits {
 
     /// Changes files, and renders; the same as a renderer without memory gives.
     fn render(&mut self, changes: &[(&str, &str)]) -> Renders {
+        let (snapshot, fleet) = self.commit(changes);
+        let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut self.memory);
+        let anew = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
+        assert_eq!(renders.apps, anew.apps);
+        renders
+    }
+
+    /// The same, where there is time for so many targets that are not known.
+    fn render_some(&mut self, changes: &[(&str, &str)], most: usize) -> Renders {
+        let (snapshot, fleet) = self.commit(changes);
+        let asked = AtomicUsize::new(0);
+        // An app asks once before it begins.
+        let goes_on = || asked.fetch_add(1, Ordering::Relaxed) <= most;
+        Renderer::new(&fleet, &snapshot, &NoCharts).render_while(&mut self.memory, &goes_on)
+    }
+
+    fn commit(&mut self, changes: &[(&str, &str)]) -> (Snapshot, Fleet) {
         self.files.extend(changes.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())));
         let changed: Vec<String> = match self.log.len() {
             0 => self.files.keys().cloned().collect(),
@@ -57,11 +77,7 @@ impl Commits {
             }
         }
         let fleet = fleet(&snapshot);
-        let mut renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
-        let renders = renderer.render_all(&mut self.memory);
-        let anew = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
-        assert_eq!(renders.apps, anew.apps);
-        renders
+        (snapshot, fleet)
     }
 
     /// How many renders a commit takes.
@@ -83,6 +99,38 @@ fn what_is_the_same_on_all_clusters_is_rendered_once() {
     assert!(Arc::ptr_eq(&objects("bj1"), &objects("gz1")));
     commits.check(&[], 0);
     commits.check(&[("README.md", "hello"), ("apps/web/README.md", "web")], 0);
+}
+
+#[test]
+fn what_there_is_no_time_for_comes_later() {
+    let mut commits = Commits::new(&[]);
+    let awaited = |renders: &Renders| -> Vec<String> {
+        let targets = renders.iter().filter(|(_, (_, result))| is_awaited(result));
+        targets.map(|(target, _)| target.to_string()).collect()
+    };
+    // No time at all.
+    let renders = commits.render_some(&[], 0);
+    assert_eq!((awaited(&renders).len(), renders.made, renders.is_complete()), (9, 0, false));
+    assert!(commits.render(&[]).is_complete());
+    // What did not change is there, also without time.
+    let renders = commits.render_some(&[("README.md", "hello")], 0);
+    assert_eq!((awaited(&renders), renders.is_complete()), (vec![], true));
+    let other = OBJECTS.replace("{name: conf}", "{name: conf, labels: {a: b}}");
+    let renders = commits.render_some(&[("apps/conf/app.yaml", &other)], 0);
+    assert_eq!(awaited(&renders), ["default/conf on bj1", "default/conf on bj2", "default/conf on gz1"]);
+    commits.check(&[], 1);
+    // What was done is not done again.
+    let other = "{{ cluster.name }}";
+    let renders = commits.render_some(&[("apps/web/layer/zone.yaml.j2", &zone(other))], 2);
+    let is_some_awaited = !awaited(&renders).is_empty();
+    assert!(is_some_awaited && renders.made > 0, "{:?} {}", awaited(&renders), renders.made);
+    let made = renders.made;
+    assert_eq!(made + commits.render(&[]).made, 3);
+}
+
+/// An object that is another on each cluster.
+fn zone(value: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: zone}}\ndata: {{zone: '{value}'}}\n")
 }
 
 #[test]

@@ -13,12 +13,14 @@ use flate2::write::GzEncoder;
 use tutti::chart::{Found, Limits, Renderer, Service};
 use tutti::model::{ChartSource, Charts, Digest};
 
+const TEMPLATE: &str = "a: b\n";
+
 /// A chart as `helm package` writes it.
-fn package() -> Vec<u8> {
+pub fn package(template: &str) -> Vec<u8> {
     let mut archive = Vec::new();
     for (name, text) in [
         ("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
-        ("web/templates/a.yaml", "a: b\n"),
+        ("web/templates/a.yaml", template),
     ] {
         let mut header = vec![0_u8; 512];
         header[..name.len()].copy_from_slice(name.as_bytes());
@@ -47,7 +49,7 @@ async fn serve(chart: Vec<u8>) -> (String, Arc<AtomicUsize>) {
         counter.fetch_add(1, Ordering::Relaxed);
         let (chart, host) = (chart.clone(), name.clone());
         async move {
-            let digest = Digest::of(&package()).to_string();
+            let digest = Digest::of(&package(TEMPLATE)).to_string();
             let manifest = format!(
                 "{{\"layers\": [{{\"mediaType\": \"application/vnd.cncf.helm.chart.content.v1.tar+gzip\", \"digest\": \
                  \"sha256:{digest}\"}}]}}"
@@ -96,7 +98,7 @@ async fn fetch(service: &Service, source: &ChartSource) -> Result<usize, String>
 
 #[tokio::test]
 async fn repositories_and_registries_are_fetched_once_and_kept() {
-    let (host, asked) = serve(package()).await;
+    let (host, asked) = serve(package(TEMPLATE)).await;
     let cache = tempfile::tempdir().unwrap();
     for source in [repository(&host, "web", "1.0.0"), repository(&host, "web", "v1.0.0"), registry(&host)] {
         let service = service(Some(cache.path()));
@@ -120,7 +122,7 @@ async fn what_is_not_what_was_announced_is_refused() {
 
 #[tokio::test]
 async fn what_is_not_there_is_said() {
-    let (host, _) = serve(package()).await;
+    let (host, _) = serve(package(TEMPLATE)).await;
     let check = async |source: ChartSource, expected: &str| {
         let message = fetch(&service(None), &source).await.unwrap_err();
         assert!(message.contains(expected), "{message}");
@@ -138,7 +140,7 @@ async fn what_is_not_there_is_said() {
 fn raw_charts_are_unpacked_and_checked() {
     let raw = |archive: Vec<u8>| ChartSource::Raw { digest: Digest::of(&archive), archive: archive.into() };
     let service = service(None);
-    let chart = service.chart(&raw(package())).unwrap();
+    let chart = service.chart(&raw(package(TEMPLATE))).unwrap();
     assert_eq!(
         chart.files.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
         ["Chart.yaml", "templates/a.yaml"]

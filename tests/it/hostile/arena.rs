@@ -90,6 +90,7 @@ impl Arena {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    #[allow(dead_code, reason = "for tests of hostile API servers")]
     /// A kubeconfig for a server without TLS, under the name of a cluster.
     pub fn kubeconfig(&self, name: &str, server: &str) {
         let text = format!(

@@ -2,4 +2,5 @@
 //! commit that is pushed meanwhile within ten seconds, and what is hostile is named.
 
 mod arena;
+mod charts;
 mod limits;

@@ -1,0 +1,118 @@
+//! Renders of the head: which is under way, and what the last one came to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::apps::Heads;
+use super::event::Event;
+use crate::chart;
+use crate::fleet::Fleet;
+use crate::model::Snapshot;
+use crate::render::{Discovered, Memory, Renderer, Renders};
+
+/// After so long, what is rendered by then is applied; what takes longer follows. Then twice as long, and so on.
+const FIRST_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What is rendered, on whatever thread.
+#[derive(Debug)]
+pub struct Head {
+    pub fleet: Arc<Fleet>,
+    pub snapshot: Arc<Snapshot>,
+    pub charts: Arc<chart::Service>,
+    pub discovered: Discovered,
+    /// Apps in waves as they were rendered last.
+    pub heads: Arc<Heads>,
+}
+
+#[derive(Debug, Default)]
+pub struct HeadRenders {
+    /// What earlier revisions rendered to.
+    memory: Arc<Mutex<Memory>>,
+    /// What was rendered last.
+    last: Option<Arc<Renders>>,
+    /// Renders that began, and which of them is over: one is under way where they differ. One revision may be rendered several
+    /// times, for other clusters or with more charts each time.
+    begun: u64,
+    over: u64,
+    /// Charts came while one was under way.
+    is_wanted_again: bool,
+    /// Stops the one that is under way.
+    is_outdated: Arc<AtomicBool>,
+}
+
+impl HeadRenders {
+    /// On a blocking thread, which reports to the queue. The one that is under way is of no use any more.
+    pub fn begin(&mut self, head: Head, events: mpsc::Sender<Event>) {
+        self.begun += 1;
+        self.is_wanted_again = false;
+        self.is_outdated.store(true, Ordering::Relaxed);
+        self.is_outdated = Arc::default();
+        let (number, memory, is_outdated) =
+            (self.begun, Arc::clone(&self.memory), Arc::clone(&self.is_outdated));
+        tokio::task::spawn_blocking(move || {
+            let Head { fleet, snapshot, charts, discovered, mut heads } = head;
+            let mut patience = FIRST_PATIENCE;
+            loop {
+                // The one before lets go of the memory in a moment, and then this one has less to do.
+                let mut memory = memory.lock();
+                let until = Instant::now() + patience;
+                let goes_on = || !is_outdated.load(Ordering::Relaxed) && Instant::now() < until;
+                let renders = Renderer::knowing(&fleet, &snapshot, &*charts, discovered.clone())
+                    .render_while(&mut memory, &goes_on);
+                drop(memory);
+                if is_outdated.load(Ordering::Relaxed) {
+                    return;
+                }
+                let is_last = renders.is_complete();
+                heads = Arc::new(Heads::of(&fleet, &snapshot, &*charts, &renders, &heads));
+                let rendered =
+                    Event::Rendered { number, renders: Box::new(renders), heads: Arc::clone(&heads) };
+                // A closed queue means that the controller has stopped: nobody is left to tell.
+                if events.blocking_send(rendered).is_err() || is_last {
+                    return;
+                }
+                patience *= 2;
+            }
+        });
+    }
+
+    /// What a render came to; nothing where a newer one has begun.
+    pub fn take(&mut self, number: u64, renders: Renders) -> Option<Arc<Renders>> {
+        if self.begun != number {
+            return None;
+        }
+        if renders.is_complete() {
+            self.over = number;
+        }
+        Some(Arc::clone(self.last.insert(Arc::new(renders))))
+    }
+
+    pub fn last(&self) -> Option<&Arc<Renders>> {
+        self.last.as_ref()
+    }
+
+    /// No revision was ever rendered whole.
+    pub fn is_first(&self) -> bool {
+        self.over == 0
+    }
+
+    pub fn is_under_way(&self) -> bool {
+        self.begun != self.over
+    }
+
+    /// A chart came. Whether to render now: one at a time.
+    pub fn chart_arrived(&mut self) -> bool {
+        self.is_wanted_again = true;
+        self.is_wanted()
+    }
+
+    /// Charts came that the last render did not have.
+    pub fn is_wanted(&self) -> bool {
+        self.is_wanted_again && !self.is_under_way()
+    }
+}

@@ -1,0 +1,101 @@
+//! A chart that takes its time: its app waits, the others do not.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use tokio::sync::watch;
+use tutti::chart::{Limits, Service};
+use tutti::report::Phase;
+
+use super::sources::package;
+use super::support::{engine, helm};
+use crate::support::fleet::{Fleet, target};
+use crate::support::live;
+use crate::support::manifests::{config_map, objects};
+use crate::support::wires::Wires;
+
+const APP: &str = "\
+apiVersion: tutti.dev/v1alpha1
+kind: AppSet
+metadata: {name: slow}
+spec:
+  podSpec: {deployType: Helm, chart: {chartUrl: {url: web/web, chartVersion: 1.0.0}}}
+  clusterTopology: {clusters: [{name: bj1, podSets: [{name: slow}]}]}
+";
+const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: slow}\n";
+
+/// A chart repository that answers when it may; the address, and what lets it.
+async fn serve() -> (String, watch::Sender<bool>) {
+    let (opened, may_answer) = watch::channel(false);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let router = Router::new().fallback(move |request: Request| {
+        let mut may_answer = may_answer.clone();
+        async move {
+            let _ = may_answer.wait_for(|may| *may).await;
+            match request.uri().path() {
+                "/index.yaml" => "entries: {web: [{version: 1.0.0, urls: [web-1.0.0.tgz]}]}".into_response(),
+                "/web-1.0.0.tgz" => package(TEMPLATE).into_response(),
+                _ => StatusCode::NOT_FOUND.into_response(),
+            }
+        }
+    });
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (address, opened)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_chart_holds_up_its_own_app_and_deletes() {
+    let Some(helm) = helm() else { return };
+    let (address, opened) = serve().await;
+    let instance = format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\n\
+         spec: {{charts: {{repositories: [{{name: web, url: 'http://{address}'}}]}}}}\n"
+    );
+    let [first, second] = ["1", "2"].map(|value| config_map("default", "fast", value));
+    let (app, extra) = (objects("default", "fast"), config_map("default", "extra", "1"));
+    let files = [
+        ("tutti.yaml", &*instance),
+        ("apps/slow/app.yaml", APP),
+        ("apps/fast/app.yaml", &app),
+        ("apps/fast/objects/fast.yaml", &first),
+        ("apps/fast/objects/extra.yaml", &extra),
+    ];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let service = Service::new(engine(&helm, Limits::default()), None);
+    let running = fleet.start_with(&Wires::lasting(), |settings| settings.charts = Arc::new(service)).await;
+    let fast_is = async |value: &str| {
+        let what = format!("fast has {value}");
+        let is_done = |overview: &tutti::report::Overview| {
+            let (fast, slow) = (target(overview, "bj1", "fast"), target(overview, "bj1", "slow"));
+            fast.phase == Phase::Running && slow.phase == Phase::Pending
+        };
+        running.until(&what, is_done).await;
+        loop {
+            let found = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "fast").await;
+            if found.is_some_and(|found| found["data"]["value"] == value) {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    fast_is("1").await;
+    let is_fetching = |overview: &tutti::report::Overview| {
+        target(overview, "bj1", "slow").detail.contains("is being fetched")
+    };
+    running.until("the chart is named", is_fetching).await;
+
+    // A change comes, and what it takes away waits.
+    let changes = [("apps/fast/objects/fast.yaml", Some(&*second)), ("apps/fast/objects/extra.yaml", None)];
+    let revision = fleet.push(&running, "Change", &changes).await;
+    fast_is("2").await;
+    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "extra").await.is_some());
+
+    opened.send_replace(true);
+    running.converged(&revision).await;
+    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "slow").await.is_some());
+    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "extra").await.is_none());
+}
