@@ -12,9 +12,9 @@ use sandbox::{Listener, SandboxOptions};
 
 use super::exit::{self, Exit};
 use super::output::{say, tell};
-use super::process::Ways;
 use super::session::{self, Session, Unreadable, Wish};
 use super::timeout::timeout;
+use super::ways::Ways;
 use super::{diagnostics, get, progress};
 use crate::controller::{Ending, Until};
 use crate::source;

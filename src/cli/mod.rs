@@ -40,6 +40,7 @@ mod taken_away;
 mod templates;
 mod timeout;
 mod trace;
+mod ways;
 mod width;
 
 use std::process::ExitCode;

@@ -1,21 +1,18 @@
 //! What the process is told: flags, `TUTTI_*` variables, and `--config FILE` with the same names.
 //! Flags win over variables, variables over the file.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use parking_lot::Mutex;
-use sandbox::Sandbox;
 use serde::Deserialize;
 
 use super::keys::KeyArgs;
-use crate::cluster::{Home, Keeper, Link, Stored};
-use crate::controller::{Links, resolve_secret};
+use super::ways::{Ways, WorkTree, default_kubeconfigs};
+use crate::cluster::{Home, Link};
+use crate::controller::resolve_secret;
 use crate::manifest;
-use crate::model::{Cluster, ClusterName, Connection, Keys, SecretRef, StoredKey};
+use crate::model::{Keys, SecretRef, StoredKey};
 use crate::source;
 
 /// Where the config repository is and how clusters are reached.
@@ -156,9 +153,10 @@ impl ProcessArgs {
             .or_else(|| repository.map(|it| it.url.clone()))
             .or_else(|| default_repo.map(ToOwned::to_owned))
             .context("no config repository: give --repo PATH|URL, TUTTI_REPO or --config FILE")?;
-        let kubeconfigs = self.kubeconfigs.clone().or(file.kubeconfigs).unwrap_or_else(|| PathBuf::from("."));
+        let work_tree = WorkTree::of(&url);
+        let kubeconfigs = self.kubeconfigs.clone().or(file.kubeconfigs).unwrap_or_else(default_kubeconfigs);
         let home = match self.home_kubeconfig.as_ref().or(file.home_kubeconfig.as_ref()) {
-            Some(text) => Home::at(home_link(text)?),
+            Some(text) => Home::at(work_tree.checked(home_link(text)?)),
             None => Home::here(),
         };
         let credentials = self.credentials(repository.and_then(|it| it.credentials.as_ref()), &home).await?;
@@ -183,7 +181,7 @@ impl ProcessArgs {
             listen: file.listen,
             hooks_listen: file.hooks_listen,
             keys: self.keys.resolve(identities, &home).await?,
-            ways: Ways { home, ..Ways::parse(kubeconfigs, &ways)? },
+            ways: Ways::parse(home, kubeconfigs, &ways, work_tree)?,
         })
     }
 
@@ -228,113 +226,6 @@ fn default_state() -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
     base.unwrap_or_else(std::env::temp_dir).join("tutti")
-}
-
-#[derive(Clone, Debug)]
-enum Way {
-    Sandbox,
-    Kubeconfig { path: PathBuf, context: Option<String> },
-}
-
-/// How each cluster is reached, and the embedded clusters that were made on the way.
-#[derive(Clone, Debug)]
-pub struct Ways {
-    pub home: Home,
-    kubeconfigs: PathBuf,
-    replaced: BTreeMap<String, Way>,
-    sandboxes: Arc<Mutex<BTreeMap<String, Sandbox>>>,
-}
-
-impl Ways {
-    pub fn parse(kubeconfigs: PathBuf, ways: &[String]) -> anyhow::Result<Self> {
-        let mut replaced = BTreeMap::new();
-        for text in ways {
-            let Some((name, way)) =
-                text.split_once('=').filter(|(name, way)| !name.is_empty() && !way.is_empty())
-            else {
-                bail!("--cluster {text}: expected NAME=FILE[#CONTEXT] or NAME=sandbox");
-            };
-            let way = match way.split_once('#') {
-                None if way == "sandbox" => Way::Sandbox,
-                None => Way::Kubeconfig { path: kubeconfigs.join(way), context: None },
-                Some((path, context)) => {
-                    Way::Kubeconfig { path: kubeconfigs.join(path), context: Some(context.to_owned()) }
-                }
-            };
-            replaced.insert(name.to_owned(), way);
-        }
-        Ok(Self { home: Home::here(), kubeconfigs, replaced, sandboxes: Arc::default() })
-    }
-
-    /// Every cluster is an embedded one.
-    pub fn all_sandbox() -> Self {
-        let replaced = BTreeMap::from([("*".to_owned(), Way::Sandbox)]);
-        let home = Home::default();
-        Self { home, kubeconfigs: PathBuf::from("."), replaced, sandboxes: Arc::default() }
-    }
-
-    pub fn all_are_sandbox(&self) -> bool {
-        matches!(self.replaced.get("*"), Some(Way::Sandbox))
-    }
-
-    pub fn links(&self) -> Links {
-        let ways = self.clone();
-        Arc::new(move |cluster| ways.link(cluster))
-    }
-
-    /// The clusters that were given a way by name.
-    pub fn named(&self) -> BTreeMap<ClusterName, Link> {
-        let link = |name: &str, way: &Way| match way {
-            Way::Sandbox => Link::in_process(self.sandbox(name).service()),
-            Way::Kubeconfig { path, context } => {
-                Link::Kubeconfig { path: path.clone(), context: context.clone() }
-            }
-        };
-        let named = self.replaced.iter().filter(|(name, _)| *name != "*");
-        named.map(|(name, way)| (ClusterName::from(name.as_str()), link(name, way))).collect()
-    }
-
-    fn link(&self, cluster: &Cluster) -> Link {
-        let name = cluster.name.as_str();
-        match (self.replaced.get(name).or_else(|| self.replaced.get("*")), &cluster.connection) {
-            (Some(Way::Sandbox), _) | (None, Connection::Sandbox) => {
-                Link::in_process(self.sandbox(name).service())
-            }
-            (Some(Way::Kubeconfig { path, context }), _) => {
-                Link::Kubeconfig { path: path.clone(), context: context.clone() }
-            }
-            (None, Connection::Kubeconfig { path, context }) => {
-                Link::Kubeconfig { path: self.kubeconfigs.join(Path::new(path)), context: context.clone() }
-            }
-            (None, Connection::KubeconfigSecret { at, context }) => {
-                self.stored(Keeper::Secret, at, context.clone())
-            }
-            (None, Connection::ConfigMap { at, .. }) => self.stored(Keeper::ConfigMap, at, None),
-            (None, Connection::InCluster) => Link::InCluster,
-        }
-    }
-
-    fn stored(&self, keeper: Keeper, at: &StoredKey, context: Option<String>) -> Link {
-        Link::Stored(Stored { home: self.home.clone(), keeper, at: at.clone(), context })
-    }
-
-    /// Names that were given a way and that no cluster has.
-    pub fn unmatched(&self, clusters: &[&str]) -> Vec<&str> {
-        self.replaced
-            .keys()
-            .map(String::as_str)
-            .filter(|name| *name != "*" && !clusters.contains(name))
-            .collect()
-    }
-
-    /// The embedded cluster of this name; made when it is first asked for.
-    pub fn sandbox(&self, name: &str) -> Sandbox {
-        self.sandboxes
-            .lock()
-            .entry(name.to_owned())
-            .or_insert_with(|| Sandbox::new(crate::cli::demo::options(name)))
-            .clone()
-    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,8 @@ pub struct RunArgs {
 }
 
 pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
-    let process = args.process.resolve(None).await?;
+    let mut process = args.process.resolve(None).await?;
+    process.ways.embeds_only_by_flag = !args.once;
     let until = if args.once { Until::Settled { timeout: args.timeout } } else { Until::Stopped };
     // Once, two instances must be able to run side by side: any free port will do.
     let (listen, hooks) =

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use kube::client::Body;
 use kube::config::{AuthInfo, Kubeconfig, KubeconfigError};
@@ -30,6 +31,8 @@ pub enum Link {
     Stored(Stored),
     /// A service in this process that answers as an API server.
     InProcess(InProcess),
+    /// None: why.
+    Refused(Arc<str>),
 }
 
 /// A connection that stays in this process.
@@ -110,6 +113,7 @@ impl Link {
                 Ok(Held::Client(client.clone(), standing.clone()))
             }
             Self::InCluster => Ok(Held::Pod),
+            Self::Refused(because) => Err(fail(because.to_string())),
             Self::Kubeconfig { path, context } => {
                 let place = format!("kubeconfig {}", path.display());
                 let at = |detail: String| fail(format!("{place}: {detail}"));

@@ -65,6 +65,17 @@ fn normal_folder(path: &str) -> String {
 }
 
 /// Git's own rule: a scheme is an address; `host:path` is one unless a `/` stands before the colon.
+/// The checkout that a local path is in, without links; a folder that is no repository is one by itself.
+pub fn work_tree(url: &str) -> Option<PathBuf> {
+    let path = url.strip_prefix("file://").unwrap_or(url);
+    if !is_local(path) {
+        return None;
+    }
+    let found = git2::Repository::discover(path).ok();
+    let root = found.as_ref().and_then(|found| found.workdir()).unwrap_or(Path::new(path));
+    root.canonicalize().ok()
+}
+
 fn is_local(url: &str) -> bool {
     if url.contains("://") {
         return false;

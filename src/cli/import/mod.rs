@@ -21,9 +21,9 @@ use serde::Serialize;
 use super::exit::Exit;
 use super::files;
 use super::output::{self, Format, say};
-use super::process::Ways;
 use super::repository;
-use crate::cluster::{Client, Link};
+use super::ways::{Ways, WorkTree, default_kubeconfigs};
+use crate::cluster::{Client, Home, Link};
 use crate::fleet::Fleet;
 use crate::manifest;
 use crate::model::{AppId, ClusterName, Diagnostic, Kind, Scope, Snapshot};
@@ -43,9 +43,9 @@ pub struct ImportArgs {
     /// Where to read: NAME=FILE[#CONTEXT], several times; without it, all clusters of the config repository
     #[arg(long = "cluster", value_delimiter = ',', value_name = "NAME=WAY")]
     clusters: Vec<String>,
-    /// Folder that kubeconfig paths are relative to
-    #[arg(long, env = "TUTTI_KUBECONFIGS", default_value = ".", value_name = "DIR")]
-    kubeconfigs: PathBuf,
+    /// Folder that kubeconfig paths are relative to; by default `tutti/clusters` in the user's configuration folder
+    #[arg(long, env = "TUTTI_KUBECONFIGS", value_name = "DIR")]
+    kubeconfigs: Option<PathBuf>,
     /// The kind of manifest
     #[arg(long = "as", value_enum, default_value = "appset", ignore_case = true)]
     form: Form,
@@ -208,7 +208,9 @@ fn json(text: &str) -> String {
 
 pub async fn run(args: ImportArgs) -> anyhow::Result<Exit> {
     let base = base(&args.out)?;
-    let ways = Ways::parse(args.kubeconfigs.clone(), &args.clusters)?;
+    let kubeconfigs = args.kubeconfigs.clone().unwrap_or_else(default_kubeconfigs);
+    let work_tree = WorkTree::of(&args.out.to_string_lossy());
+    let ways = Ways::parse(Home::here(), kubeconfigs.clone(), &args.clusters, work_tree)?;
     let links = ways.links();
     let fleet = repository::fleet(&base);
     let clusters: BTreeMap<ClusterName, Link> = if args.clusters.is_empty() {
@@ -227,7 +229,7 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<Exit> {
         namespace: args.namespace.clone(),
         names: args.names.clone(),
         form: args.form,
-        kubeconfigs: args.kubeconfigs.clone(),
+        kubeconfigs,
     };
     let imported = import(&request, &base).await?;
     files::write_new(&args.out, &imported.files)?;

@@ -3,4 +3,5 @@
 
 mod arena;
 mod charts;
+mod execution;
 mod limits;

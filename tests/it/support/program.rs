@@ -60,6 +60,7 @@ pub fn tutti(folder: &Path) -> Command {
         }
     }
     command.current_dir(folder).env("NO_COLOR", "1").env("XDG_STATE_HOME", folder.join(".state"));
+    command.env("XDG_CONFIG_HOME", "/nowhere");
     command
 }
 

@@ -1,0 +1,185 @@
+//! How each cluster is reached. Nothing in a checkout of the repository says which program is run for that: a kubeconfig may name
+//! programs and files, so it is read from the operator's folder alone.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::bail;
+use parking_lot::Mutex;
+use sandbox::Sandbox;
+
+use crate::cluster::{Home, Keeper, Link, Stored};
+use crate::controller::Links;
+use crate::model::{Cluster, ClusterName, Connection, StoredKey};
+use crate::source;
+
+/// `tutti/clusters` in the user's configuration folder; without a home, in that of the machine.
+pub fn default_kubeconfigs() -> PathBuf {
+    let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = named("XDG_CONFIG_HOME").or_else(|| named("HOME").map(|home| home.join(".config")));
+    base.unwrap_or_else(|| PathBuf::from("/etc")).join("tutti/clusters")
+}
+
+/// The checkout of a config repository on disk, if it is one.
+#[derive(Clone, Debug, Default)]
+pub struct WorkTree(Option<PathBuf>);
+
+impl WorkTree {
+    pub fn of(url: &str) -> Self {
+        Self(source::work_tree(url))
+    }
+
+    /// Whether a path leads into it, also over links. Of a path that is not there, as far as it goes.
+    fn holds(&self, path: &Path) -> bool {
+        let Some(root) = &self.0 else { return false };
+        path.ancestors().find_map(|it| it.canonicalize().ok()).is_some_and(|it| it.starts_with(root))
+    }
+
+    /// The link, unless it leads into the checkout.
+    pub fn checked(&self, link: Link) -> Link {
+        match &link {
+            Link::Kubeconfig { path, .. } if self.holds(path) => {
+                let because = format!(
+                    "{} is inside of the config repository, whose kubeconfigs could name programs to run: keep it in {}, or name \
+                     another folder with --kubeconfigs",
+                    path.display(),
+                    default_kubeconfigs().display()
+                );
+                Link::Refused(because.into())
+            }
+            _ => link,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Way {
+    Sandbox,
+    Kubeconfig { path: PathBuf, context: Option<String> },
+}
+
+/// How each cluster is reached, and the embedded clusters that were made on the way.
+#[derive(Clone, Debug)]
+pub struct Ways {
+    pub home: Home,
+    kubeconfigs: PathBuf,
+    replaced: BTreeMap<String, Way>,
+    work_tree: WorkTree,
+    /// A Cluster file alone starts no embedded cluster.
+    pub embeds_only_by_flag: bool,
+    sandboxes: Arc<Mutex<BTreeMap<String, Sandbox>>>,
+}
+
+impl Ways {
+    pub fn parse(
+        home: Home,
+        kubeconfigs: PathBuf,
+        ways: &[String],
+        work_tree: WorkTree,
+    ) -> anyhow::Result<Self> {
+        let mut replaced = BTreeMap::new();
+        for text in ways {
+            let Some((name, way)) =
+                text.split_once('=').filter(|(name, way)| !name.is_empty() && !way.is_empty())
+            else {
+                bail!("--cluster {text}: expected NAME=FILE[#CONTEXT] or NAME=sandbox");
+            };
+            let way = match way.split_once('#') {
+                None if way == "sandbox" => Way::Sandbox,
+                None => Way::Kubeconfig { path: kubeconfigs.join(way), context: None },
+                Some((path, context)) => {
+                    Way::Kubeconfig { path: kubeconfigs.join(path), context: Some(context.to_owned()) }
+                }
+            };
+            replaced.insert(name.to_owned(), way);
+        }
+        Ok(Self {
+            home,
+            kubeconfigs,
+            replaced,
+            work_tree,
+            embeds_only_by_flag: false,
+            sandboxes: Arc::default(),
+        })
+    }
+
+    /// Every cluster is an embedded one.
+    pub fn all_sandbox() -> Self {
+        Self {
+            home: Home::default(),
+            kubeconfigs: default_kubeconfigs(),
+            replaced: BTreeMap::from([("*".to_owned(), Way::Sandbox)]),
+            work_tree: WorkTree::default(),
+            embeds_only_by_flag: false,
+            sandboxes: Arc::default(),
+        }
+    }
+
+    pub fn all_are_sandbox(&self) -> bool {
+        matches!(self.replaced.get("*"), Some(Way::Sandbox))
+    }
+
+    pub fn links(&self) -> Links {
+        let ways = self.clone();
+        Arc::new(move |cluster| ways.link(cluster))
+    }
+
+    /// The clusters that were given a way by name.
+    pub fn named(&self) -> BTreeMap<ClusterName, Link> {
+        let named = self.replaced.iter().filter(|(name, _)| *name != "*");
+        named.map(|(name, way)| (ClusterName::from(name.as_str()), self.replacement(name, way))).collect()
+    }
+
+    fn replacement(&self, name: &str, way: &Way) -> Link {
+        match way {
+            Way::Sandbox => Link::in_process(self.sandbox(name).service()),
+            Way::Kubeconfig { path, context } => {
+                self.work_tree.checked(Link::Kubeconfig { path: path.clone(), context: context.clone() })
+            }
+        }
+    }
+
+    fn link(&self, cluster: &Cluster) -> Link {
+        let name = cluster.name.as_str();
+        if let Some(way) = self.replaced.get(name).or_else(|| self.replaced.get("*")) {
+            return self.replacement(name, way);
+        }
+        match &cluster.connection {
+            Connection::Sandbox if self.embeds_only_by_flag => Link::Refused(
+                format!("an embedded cluster, which `tutti run` starts only with --cluster {name}=sandbox")
+                    .into(),
+            ),
+            Connection::Sandbox => Link::in_process(self.sandbox(name).service()),
+            Connection::Kubeconfig { path, context } => self
+                .work_tree
+                .checked(Link::Kubeconfig { path: self.kubeconfigs.join(path), context: context.clone() }),
+            Connection::KubeconfigSecret { at, context } => self.stored(Keeper::Secret, at, context.clone()),
+            Connection::ConfigMap { at, .. } => self.stored(Keeper::ConfigMap, at, None),
+            Connection::InCluster => Link::InCluster,
+        }
+    }
+
+    fn stored(&self, keeper: Keeper, at: &StoredKey, context: Option<String>) -> Link {
+        Link::Stored(Stored { home: self.home.clone(), keeper, at: at.clone(), context })
+    }
+
+    /// Names that were given a way and that no cluster has.
+    pub fn unmatched(&self, clusters: &[&str]) -> Vec<&str> {
+        self.replaced
+            .keys()
+            .map(String::as_str)
+            .filter(|name| *name != "*" && !clusters.contains(name))
+            .collect()
+    }
+
+    /// The embedded cluster of this name; made when it is first asked for.
+    pub fn sandbox(&self, name: &str) -> Sandbox {
+        self.sandboxes
+            .lock()
+            .entry(name.to_owned())
+            .or_insert_with(|| Sandbox::new(crate::cli::demo::options(name)))
+            .clone()
+    }
+}
