@@ -10,7 +10,7 @@ use secrecy::SecretString;
 
 use crate::api::Receiver;
 use crate::cluster::Home;
-use crate::controller;
+use crate::controller::Grants;
 use crate::model::{self, Instance, SecretRef};
 
 /// Those that the home cluster keeps, as they were read last: nobody else is silent.
@@ -19,12 +19,17 @@ pub struct HookSecrets(BTreeMap<SecretRef, SecretString>);
 
 impl HookSecrets {
     /// The doors with their secrets, and whether all of them could be read now. A door without any is shut, and that is said.
-    pub async fn receivers(&mut self, instance: &Instance, home: &Home) -> (Vec<Receiver>, bool) {
+    pub async fn receivers(
+        &mut self,
+        instance: &Instance,
+        home: &Home,
+        grants: &Grants,
+    ) -> (Vec<Receiver>, bool) {
         // Once for all doors, which then open to the same.
         let wanted: BTreeSet<&SecretRef> = instance.receivers.iter().flat_map(|it| &it.secrets).collect();
         let mut found = BTreeMap::new();
         for reference in wanted {
-            found.insert(reference, controller::resolve_secret(reference, home).await);
+            found.insert(reference, grants.resolve(reference, home).await);
         }
         let are_all_there = found.values().all(Result::is_ok);
         let mut before = std::mem::take(&mut self.0);
@@ -50,7 +55,8 @@ impl HookSecrets {
                             "a webhook secret cannot be read again; the one from before is used"
                         );
                     } else {
-                        tracing::error!(receiver = name, %error, "a webhook secret is missing");
+                        let at = &receiver.written;
+                        tracing::error!(receiver = name, %error, %at, "a webhook secret is missing");
                     }
                     kept
                 }
@@ -72,7 +78,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::Link;
-    use crate::model::{Receiver as Named, StoredKey};
+    use crate::model::{Receiver as Named, StoredKey, Written};
 
     struct Case {
         sandbox: Sandbox,
@@ -103,9 +109,10 @@ mod tests {
                 let (namespace, name, key) = ("default".to_owned(), (*name).to_owned(), "key".to_owned());
                 SecretRef::Secret(StoredKey { namespace, name, key })
             };
-            let named = Named { name: "gitea".to_owned(), secrets: names.iter().map(reference).collect() };
+            let secrets = names.iter().map(reference).collect();
+            let named = Named { name: "gitea".to_owned(), secrets, written: Written::default() };
             let instance = Instance { receivers: vec![named], ..Instance::default() };
-            let (found, are_all) = self.secrets.receivers(&instance, &self.home).await;
+            let (found, are_all) = self.secrets.receivers(&instance, &self.home, &Grants::default()).await;
             let found: Vec<&str> = found[0].secrets.iter().map(|it| it.expose_secret()).collect();
             assert_eq!((found.as_slice(), are_all), (expected, are_all_there), "{names:?}");
         }
@@ -137,11 +144,16 @@ mod tests {
         std::fs::write(&path, "of a file").expect("a file");
         let (namespace, name, key) = ("default".to_owned(), "one".to_owned(), "key".to_owned());
         let file = SecretRef::File(path.display().to_string());
+        let grants = Grants { folder: path.parent().map(Into::into), ..Grants::default() };
         let secrets = vec![SecretRef::Secret(StoredKey { namespace, name, key }), file];
-        let door = |name: &str| Named { name: name.to_owned(), secrets: secrets.clone() };
+        let door = |name: &str| Named {
+            name: name.to_owned(),
+            secrets: secrets.clone(),
+            written: Written::default(),
+        };
         let instance = Instance { receivers: vec![door("gitea"), door("github")], ..Instance::default() };
         let check = async |case: &mut Case, expected: &[&str]| {
-            let (found, _) = case.secrets.receivers(&instance, &case.home).await;
+            let (found, _) = case.secrets.receivers(&instance, &case.home, &grants).await;
             for receiver in found {
                 let found: Vec<&str> = receiver.secrets.iter().map(|it| it.expose_secret()).collect();
                 assert_eq!(found, expected, "{}", receiver.name);

@@ -17,6 +17,7 @@ mod explain;
 mod fields;
 mod files;
 mod get;
+mod grants;
 mod health;
 mod hook_secrets;
 pub mod import;

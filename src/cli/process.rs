@@ -2,15 +2,17 @@
 //! Flags win over variables, variables over the file.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde::Deserialize;
 
+use super::grants::GrantArgs;
 use super::keys::KeyArgs;
 use super::ways::{Ways, WorkTree, default_kubeconfigs};
 use crate::cluster::{Home, Link};
-use crate::controller::resolve_secret;
+use crate::controller::{Grants, resolve_secret};
 use crate::manifest;
 use crate::model::{Keys, SecretRef, StoredKey};
 use crate::source;
@@ -55,6 +57,8 @@ pub struct ProcessArgs {
     pub cluster: Vec<String>,
     #[command(flatten)]
     pub keys: KeyArgs,
+    #[command(flatten)]
+    pub grants: GrantArgs,
     /// File with these settings
     #[arg(long, env = "TUTTI_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -74,6 +78,15 @@ struct ConfigFile {
     cluster: Vec<String>,
     #[serde(default)]
     age_identities: Vec<ReferenceConfig>,
+    #[serde(default)]
+    secret_env: Vec<String>,
+    secrets: Option<PathBuf>,
+    #[serde(default)]
+    secret_namespace: Vec<String>,
+    #[serde(default)]
+    forge_host: Vec<String>,
+    #[serde(default)]
+    allow_http: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -133,6 +146,8 @@ pub struct Process {
     pub ways: Ways,
     /// What opens encrypted files.
     pub keys: Keys,
+    /// What the repository may refer to.
+    pub grants: Arc<Grants>,
 }
 
 impl ProcessArgs {
@@ -159,7 +174,20 @@ impl ProcessArgs {
             Some(text) => Home::at(work_tree.checked(home_link(text)?)),
             None => Home::here(),
         };
-        let credentials = self.credentials(repository.and_then(|it| it.credentials.as_ref()), &home).await?;
+        let operator = home.of_operator();
+        let configured = repository.and_then(|it| it.credentials.as_ref());
+        let credentials = self.credentials(configured, &operator).await?;
+        let grants = self.grants.with(GrantArgs {
+            secret_env: file.secret_env,
+            secrets: file.secrets,
+            secret_namespace: file.secret_namespace,
+            forge_host: file.forge_host,
+            allow_http: file.allow_http,
+        });
+        grants.check_repository(&url, &credentials)?;
+        let home = home.limited_to(&grants.secret_namespace);
+        let of_file = configured.and_then(|it| it.token.as_ref()?.env.as_deref());
+        let grants = grants.grants(&url, self.token_env.as_deref().or(of_file));
         let state = self.state.clone().or(file.state).unwrap_or_else(default_state);
         let mut ways = file.cluster;
         ways.extend(self.cluster.iter().cloned());
@@ -180,7 +208,8 @@ impl ProcessArgs {
             },
             listen: file.listen,
             hooks_listen: file.hooks_listen,
-            keys: self.keys.resolve(identities, &home).await?,
+            keys: self.keys.resolve(identities, &operator).await?,
+            grants: Arc::new(grants),
             ways: Ways::parse(home, kubeconfigs, &ways, work_tree)?,
         })
     }

@@ -22,7 +22,7 @@ use super::ways::Ways;
 use crate::api::{self, HooksState};
 use crate::apply::WritePermit;
 use crate::cluster::Home;
-use crate::controller::{self, Ending, Inputs, LoadError, Origin, Outputs, Settings, Until};
+use crate::controller::{self, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until};
 use crate::forge::Hint;
 use crate::manifest;
 use crate::model::{Instance, Keys, Mode};
@@ -122,13 +122,14 @@ impl Session {
             }
         });
         if let Some(doors) = &wish.serve {
-            let home = process.ways.home.clone();
-            serve(doors, hint, (instances, home), waker, seen.clone(), stop.clone()).await?;
+            let (home, grants) = (process.ways.home.clone(), Arc::clone(&process.grants));
+            serve(doors, hint, (instances, home, grants), waker, seen.clone(), stop.clone()).await?;
         }
         let settings = Settings {
             origin,
             links: process.ways.links(),
             home: process.ways.home.clone(),
+            grants: Arc::clone(&process.grants),
             charts: Arc::default(),
             keys: process.keys.clone(),
             until: wish.until,
@@ -271,7 +272,7 @@ fn concerns(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> b
 async fn serve(
     doors: &Doors,
     hints: mpsc::Sender<Hint>,
-    (mut instances, home): (watch::Receiver<Option<Arc<Instance>>>, Home),
+    (mut instances, home, grants): (watch::Receiver<Option<Arc<Instance>>>, Home, Arc<Grants>),
     waker: Option<Waker>,
     overview: watch::Receiver<Arc<Overview>>,
     stop: CancellationToken,
@@ -302,7 +303,7 @@ async fn serve(
             let instance = instances.borrow_and_update().clone();
             let Some(instance) = instance else { continue };
             let found;
-            (found, are_all_there) = secrets.receivers(&instance, &home).await;
+            (found, are_all_there) = secrets.receivers(&instance, &home, &grants).await;
             state.set_receivers(found);
             if let Some(waker) = &waker {
                 waker.set_interval(instance.poll);
@@ -396,6 +397,7 @@ pub fn process_of(url: String, ways: Ways) -> Process {
         hooks_listen: None,
         ways,
         keys: Keys::default(),
+        grants: Arc::default(),
     }
 }
 
@@ -403,7 +405,7 @@ pub fn process_of(url: String, ways: Ways) -> Process {
 mod tests {
     use super::*;
     use crate::forge::HintKind;
-    use crate::model::Forge;
+    use crate::model::{Forge, Written};
 
     #[test]
     fn hints_of_other_repositories_and_branches_are_left_alone() {
@@ -411,6 +413,7 @@ mod tests {
             url: "https://gitea.example.com".to_owned(),
             repository: "team/config".to_owned(),
             token: None,
+            written: Written::default(),
         };
         let instance = Instance { forge: Some(forge), ..Instance::default() };
         let check = |repository: Option<&str>, reference: Option<&str>, expected: bool| {

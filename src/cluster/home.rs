@@ -5,7 +5,7 @@
 //! is another by now, or the server did not know us any more, and knows whoever logs in anew. While it knows neither, the connection
 //! stays. Who waits for one that is being made waits no longer than for an answer, and does not end what runs for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +57,11 @@ pub enum HomeError {
         "failed to read {what}: there is no home cluster: tutti does not run in one; name one by --home-kubeconfig FILE"
     )]
     None { what: String },
+    #[error(
+        "failed to read {what}, in the home cluster: its namespace is not handed out to the config repository (help: \
+         --secret-namespace {namespace})"
+    )]
+    Withheld { what: String, namespace: String },
     /// It does not answer, or does not take our login: nothing is known of what is there.
     #[error("failed to read {what}, in the home cluster: {detail}")]
     Failed {
@@ -78,7 +83,21 @@ impl HomeError {
 
 /// The way there; clones share the connection. The default is none.
 #[derive(Clone, Debug, Default)]
-pub struct Home(Option<Arc<Way>>);
+pub struct Home {
+    way: Option<Arc<Way>>,
+    open: Namespaces,
+}
+
+/// Whose Secrets are read.
+#[derive(Clone, Debug, Default)]
+enum Namespaces {
+    /// Those of the namespace that tutti runs in, or that the kubeconfig names.
+    #[default]
+    Own,
+    Named(Arc<BTreeSet<String>>),
+    /// For who may read them all: the operator.
+    All,
+}
 
 #[derive(Debug)]
 struct Way {
@@ -104,7 +123,22 @@ impl Home {
 
     /// As [`Home::at`]; whoever watches looks this often whether its connection is over.
     pub fn looking_every(look_every: Duration, link: Link) -> Self {
-        Self(Some(Arc::new(Way { link, look_every, known: Arc::default() })))
+        let way = Way { link, look_every, known: Arc::default() };
+        Self { way: Some(Arc::new(way)), open: Namespaces::default() }
+    }
+
+    /// The same, for Secrets of these namespaces; none named: of its own.
+    pub fn limited_to(&self, namespaces: &[String]) -> Self {
+        let open = match namespaces {
+            [] => Namespaces::Own,
+            named => Namespaces::Named(Arc::new(named.iter().cloned().collect())),
+        };
+        Self { way: self.way.clone(), open }
+    }
+
+    /// The same, for references of the operator.
+    pub fn of_operator(&self) -> Self {
+        Self { way: self.way.clone(), open: Namespaces::All }
     }
 
     /// The cluster that this process runs in; none outside of one.
@@ -114,7 +148,7 @@ impl Home {
     }
 
     pub fn is_none(&self) -> bool {
-        self.0.is_none()
+        self.way.is_none()
     }
 
     /// One key, as text. What it holds is in no error.
@@ -122,6 +156,15 @@ impl Home {
         let what = format!("{} {at}", keeper.kind());
         let asked = async {
             let client = self.client(&what).await?;
+            let is_open = match &self.open {
+                Namespaces::Own => client.kube().default_namespace() == at.namespace,
+                Namespaces::Named(named) => named.contains(&at.namespace),
+                Namespaces::All => true,
+            };
+            if keeper == Keeper::Secret && !is_open {
+                let namespace = at.namespace.clone();
+                return Err(HomeError::Withheld { what: what.clone(), namespace });
+            }
             Ok(match keeper {
                 Keeper::Secret => secret(&client, at).await,
                 Keeper::ConfigMap => config_map(&client, at).await,
@@ -178,7 +221,7 @@ impl Home {
 
     /// Until there is another connection than this one.
     async fn until_another(self, than: Client) {
-        let Some(way) = &self.0 else { return };
+        let Some(way) = &self.way else { return };
         loop {
             tokio::time::sleep(way.look_every).await;
             // Whoever is told that there is none asks again in a moment.
@@ -200,7 +243,7 @@ impl Home {
     }
 
     async fn client(&self, what: &str) -> Result<Client, HomeError> {
-        let Some(way) = &self.0 else { return Err(HomeError::None { what: what.to_owned() }) };
+        let Some(way) = &self.way else { return Err(HomeError::None { what: what.to_owned() }) };
         way.client().await.map_err(|error| HomeError::Failed {
             what: what.to_owned(),
             is_transient: error.is_transient(),

@@ -8,8 +8,9 @@ use secrecy::SecretString;
 use tokio::sync::mpsc;
 
 use super::event::{Event, LoadError};
+use super::grants::Grants;
 use super::registry::Registry;
-use super::secrets::{self, SecretError};
+use super::secrets::SecretError;
 use crate::cluster::Home;
 use crate::fleet::{self, Fleet, Vanished};
 use crate::model::{Diagnostic, Registered, Revision, Scope, Snapshot};
@@ -76,6 +77,7 @@ pub struct Ask {
     pub charts: Arc<chart::Service>,
     pub history: Arc<History>,
     pub home: Home,
+    pub grants: Arc<Grants>,
     pub registry: Arc<Registry>,
     pub reading: Arc<Mutex<manifest::Memory>>,
     pub events: mpsc::Sender<Event>,
@@ -91,8 +93,8 @@ pub struct Ask {
 
 /// Reads the newest revision, unless it is the one that was read last and the same clusters are registered.
 pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
-    let Ask { origin, charts, history, home, registry, reading, events, known, registered, after, believes } =
-        ask;
+    let Ask { origin, charts, history, home, grants, registry, .. } = ask;
+    let Ask { reading, events, known, registered, after, believes, .. } = ask;
     let mut unread = None;
     let (revision, recent, snapshot, behind) = match &origin {
         Origin::Folder { path, .. } => {
@@ -153,7 +155,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     };
     let forge = manifests.instance.as_ref().and_then(|instance| instance.forge.as_ref());
     let token = match forge.and_then(|forge| forge.token.as_ref()) {
-        Some(reference) => Some(secrets::resolve(reference, &home).await),
+        Some(reference) => Some(grants.resolve(reference, &home).await),
         None => None,
     };
     let vanished = vanished.await.map_err(|error| crashed(&error))?;

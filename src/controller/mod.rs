@@ -19,6 +19,7 @@ mod dropped;
 mod event;
 mod expiry;
 mod follow;
+mod grants;
 mod head_renders;
 mod in_flight;
 mod jitter;
@@ -56,6 +57,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use apps::approvals_of_other_versions;
 pub use event::LoadError;
+pub use grants::Grants;
 pub use load::Origin;
 pub use registry::registered;
 pub use secrets::{SecretError, resolve as resolve_secret};
@@ -97,6 +99,8 @@ pub struct Settings {
     pub links: Links,
     /// What keeps secrets and registers clusters.
     pub home: Home,
+    /// What the repository may refer to.
+    pub grants: Arc<Grants>,
     pub charts: Arc<chart::Service>,
     /// What opens encrypted files.
     pub keys: Keys,

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::event::Event;
-use super::secrets::{self, SecretError};
+use super::secrets::SecretError;
 use super::world::{RELOAD_FIRST, World};
 use crate::fleet::Target;
 use crate::forge::{self, CommitStatus, State};
@@ -70,11 +70,12 @@ impl World {
             return false;
         };
         let known = self.telling.posting.as_ref().filter(|posting| posting.forge == *wanted);
+        let at = &wanted.written;
         let token = match token.transpose() {
             Ok(token) => token,
             Err(error) => {
-                // The environment of a process stays as it is.
-                let may_come = !matches!(error, SecretError::NotSet(_));
+                // The environment of a process stays as it is, and what the operator said.
+                let may_come = !matches!(error, SecretError::NotSet(_) | SecretError::Withheld { .. });
                 self.telling.token_at = may_come.then(|| Instant::now() + TOKEN_AGAIN);
                 if known.is_some() && error.is_silence() {
                     tracing::warn!(
@@ -82,7 +83,7 @@ impl World {
                         "the token of the forge cannot be read again; the one from before is used"
                     );
                 } else {
-                    tracing::error!(%error, "commit statuses are not written");
+                    tracing::error!(%error, %at, "commit statuses are not written");
                     self.telling.posting = None;
                 }
                 return false;
@@ -92,28 +93,29 @@ impl World {
         if known.is_some_and(|posting| posting.token == mark) {
             return false;
         }
-        self.telling.posting = match forge::Client::gitea(&wanted.url, &wanted.repository, token) {
-            Ok(client) => {
-                let outbox = Outbox::start(client.clone(), self.settings.permit.clone());
-                let prefix = format!("{}/deploy", self.instance.status_prefix);
-                self.telling.postings += 1;
-                let number = self.telling.postings;
-                let recall = Recall {
-                    number,
-                    forge: client,
-                    outbox: outbox.clone(),
-                    prefix,
-                    recent: self.telling.recent.clone(),
-                    history: Arc::clone(&self.history),
-                };
-                tokio::spawn(recall.run(self.events.clone()));
-                Some(Posting { forge: wanted.clone(), token: mark, outbox, number, is_recalled: false })
-            }
-            Err(error) => {
-                tracing::error!(%error, "commit statuses are not written");
-                None
-            }
-        };
+        self.telling.posting =
+            match forge::Client::gitea(&wanted.url, &wanted.repository, token, &self.settings.grants.forge) {
+                Ok(client) => {
+                    let outbox = Outbox::start(client.clone(), self.settings.permit.clone());
+                    let prefix = format!("{}/deploy", self.instance.status_prefix);
+                    self.telling.postings += 1;
+                    let number = self.telling.postings;
+                    let recall = Recall {
+                        number,
+                        forge: client,
+                        outbox: outbox.clone(),
+                        prefix,
+                        recent: self.telling.recent.clone(),
+                        history: Arc::clone(&self.history),
+                    };
+                    tokio::spawn(recall.run(self.events.clone()));
+                    Some(Posting { forge: wanted.clone(), token: mark, outbox, number, is_recalled: false })
+                }
+                Err(error) => {
+                    tracing::error!(%error, %at, "commit statuses are not written");
+                    None
+                }
+            };
         self.telling.posting.is_some()
     }
 
@@ -125,8 +127,9 @@ impl World {
         self.telling.token_at = None;
         let Some(reference) = self.token_reference().cloned() else { return };
         let (home, events) = (self.settings.home.clone(), self.events.clone());
+        let grants = Arc::clone(&self.settings.grants);
         tokio::spawn(async move {
-            let token = secrets::resolve(&reference, &home).await;
+            let token = grants.resolve(&reference, &home).await;
             // A closed queue means that the controller has stopped: nobody is left to tell.
             let _ = events.send(Event::Token { reference, token }).await;
         });

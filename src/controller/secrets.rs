@@ -13,6 +13,10 @@ pub enum SecretError {
     File { path: String, problem: std::io::Error },
     #[error("failed to read the secret in {0}: it is empty")]
     Empty(String),
+    #[error(
+        "failed to read the secret in the {what}: it is not handed out to the config repository (help: {flag})"
+    )]
+    Withheld { what: String, flag: String },
     #[error("{0}")]
     Home(#[from] HomeError),
 }
@@ -25,22 +29,29 @@ impl SecretError {
     }
 }
 
-/// The value behind a reference, without the line end that files often have.
+/// The value behind a reference of the operator, who may name anything. Those of the repository: [`super::Grants`].
 pub async fn resolve(reference: &SecretRef, home: &Home) -> Result<SecretString, SecretError> {
-    let (value, place) = match reference {
-        SecretRef::Env(name) => {
-            (std::env::var(name).map_err(|_| SecretError::NotSet(name.clone()))?, name.clone())
-        }
+    match reference {
+        SecretRef::Env(name) => variable(name),
         SecretRef::File(path) => {
             let value = std::fs::read_to_string(path)
                 .map_err(|problem| SecretError::File { path: path.clone(), problem })?;
-            (value, path.clone())
+            filled(&value, path.clone())
         }
         SecretRef::Secret(at) => {
             let value = home.read(Keeper::Secret, at).await?;
-            (value.expose_secret().to_owned(), format!("Secret {at}"))
+            filled(value.expose_secret(), format!("Secret {at}"))
         }
-    };
+    }
+}
+
+pub(super) fn variable(name: &str) -> Result<SecretString, SecretError> {
+    let value = std::env::var(name).map_err(|_| SecretError::NotSet(name.to_owned()))?;
+    filled(&value, name.to_owned())
+}
+
+/// A value without the line end that files often have.
+pub(super) fn filled(value: &str, place: String) -> Result<SecretString, SecretError> {
     let value = value.trim_end_matches(['\r', '\n']);
     if value.is_empty() { Err(SecretError::Empty(place)) } else { Ok(SecretString::from(value)) }
 }

@@ -201,6 +201,7 @@ impl World {
             charts: Arc::clone(&self.settings.charts),
             history: Arc::clone(&self.history),
             home: self.settings.home.clone(),
+            grants: Arc::clone(&self.settings.grants),
             registry: Arc::clone(&self.registry),
             reading: Arc::clone(&self.reading),
             events: self.events.clone(),

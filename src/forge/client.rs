@@ -2,7 +2,7 @@
 
 use secrecy::SecretString;
 
-use super::{CommitStatus, Error, gitea};
+use super::{CommitStatus, Error, HostRules, gitea};
 use crate::model::Revision;
 
 /// The API of the forge, for one repository. Cheap to clone.
@@ -14,8 +14,13 @@ pub enum Client {
 
 impl Client {
     /// `url` is the base address of the forge, `repository` is `owner/name`. Does no request.
-    pub fn gitea(url: &str, repository: &str, token: Option<SecretString>) -> Result<Self, Error> {
-        gitea::Client::new(url, repository, token).map(Self::Gitea)
+    pub fn gitea(
+        url: &str,
+        repository: &str,
+        token: Option<SecretString>,
+        rules: &HostRules,
+    ) -> Result<Self, Error> {
+        gitea::Client::new(url, repository, token, rules).map(Self::Gitea)
     }
 
     /// Writes a status; the newest of a context counts.

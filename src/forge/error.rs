@@ -22,6 +22,15 @@ pub enum Error {
     Address { url: String, message: String },
     #[error("failed to use forge repository `{repository}`: not `owner/name`")]
     RepositoryName { repository: String },
+    /// Whoever may push names the forge; the operator names whom a token goes to.
+    #[error(
+        "failed to use the forge at {host}: the config repository is {home} (help: --forge-host {host} allows this one)"
+    )]
+    ForeignHost { host: String, home: String },
+    #[error(
+        "failed to use the forge at {host}: its token would be sent without TLS (help: https, or --allow-http {host})"
+    )]
+    PlainHttp { host: String },
     #[error("failed to prepare the client of {url}: {message}")]
     Client { url: String, message: String },
     #[error("failed to {step} at {url}: the token was refused ({message})")]
@@ -43,9 +52,11 @@ pub enum Error {
 impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Address { .. } | Self::RepositoryName { .. } | Self::Client { .. } => {
-                ErrorKind::Configuration
-            }
+            Self::Address { .. }
+            | Self::RepositoryName { .. }
+            | Self::Client { .. }
+            | Self::ForeignHost { .. }
+            | Self::PlainHttp { .. } => ErrorKind::Configuration,
             Self::Authentication { .. } => ErrorKind::Authentication,
             Self::RepositoryNotFound { .. } => ErrorKind::RepositoryNotFound,
             Self::UnknownCommit { .. } => ErrorKind::UnknownCommit,

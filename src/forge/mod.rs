@@ -12,9 +12,11 @@ mod client;
 mod error;
 pub mod gitea;
 mod hint;
+mod host_rules;
 mod status;
 
 pub use client::Client;
 pub use error::{Error, ErrorKind};
 pub use hint::{Hint, HintKind, Received, Rejected};
+pub use host_rules::{HostRules, Hosts, is_loopback};
 pub use status::{CommitStatus, LONGEST_DESCRIPTION, State, shortened};

@@ -1,5 +1,6 @@
 //! The instance: `tutti.yaml`.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -14,6 +15,24 @@ pub enum SecretRef {
     File(String),
     /// Of the home cluster.
     Secret(StoredKey),
+}
+
+/// Where something is written, for messages; two things that differ in this alone are equal.
+#[derive(Clone, Debug, Default)]
+pub struct Written(pub Option<Location>);
+
+impl PartialEq for Written {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Written {}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |location| location.fmt(f))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -68,6 +87,8 @@ pub struct Forge {
     /// `owner/name`.
     pub repository: String,
     pub token: Option<SecretRef>,
+    #[serde(skip)]
+    pub written: Written,
 }
 
 /// One webhook door, `POST /hooks/v1/{name}`. Without secrets it is disabled, never open.
@@ -76,6 +97,8 @@ pub struct Receiver {
     pub name: String,
     /// One or, during rotation, two.
     pub secrets: Vec<SecretRef>,
+    #[serde(skip)]
+    pub written: Written,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

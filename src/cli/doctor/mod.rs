@@ -19,7 +19,7 @@ use super::process::{Process, ProcessArgs};
 use super::session::{Source, folder};
 use super::{cluster, diagnostics, repository};
 use crate::cluster::Home;
-use crate::controller::{registered, resolve_secret};
+use crate::controller::{Grants, registered};
 use crate::fleet::Fleet;
 use crate::forge;
 use crate::manifest;
@@ -90,7 +90,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     let clusters = futures::stream::iter(examined).buffered(SIDE_BY_SIDE).collect().await;
     let report = Report {
         revision: snapshot.revision.clone(),
-        repository: of_repository(fleet, snapshot, &process.ways.home).await,
+        repository: of_repository(fleet, snapshot, &process).await,
         clusters,
     };
     match args.output {
@@ -110,7 +110,7 @@ async fn load(process: &Process, worktree: bool) -> anyhow::Result<Snapshot> {
 }
 
 /// What holds for all clusters: the manifests, and the forge that is told.
-async fn of_repository(fleet: &Fleet, snapshot: &Snapshot, home: &Home) -> Vec<Finding> {
+async fn of_repository(fleet: &Fleet, snapshot: &Snapshot, process: &Process) -> Vec<Finding> {
     let mut findings = Vec::new();
     let errors = fleet.diagnostics.iter().filter(|it| it.is_error()).count();
     findings.push(if errors == 0 {
@@ -120,17 +120,23 @@ async fn of_repository(fleet: &Fleet, snapshot: &Snapshot, home: &Home) -> Vec<F
         let message = format!("{count} in the manifests: nothing is deleted anywhere while they stand");
         Finding::bad(Check::Manifests, Exit::Failed, message).help("`tutti lint` shows them")
     });
+    let (home, grants) = (&process.ways.home, &*process.grants);
     findings.extend(home::examine(fleet, home).await);
     if let Some(forge) = &fleet.instance.forge {
-        findings.push(of_forge(forge, &snapshot.revision, home).await);
+        findings.push(of_forge(forge, &snapshot.revision, home, grants).await);
     }
     findings
 }
 
-async fn of_forge(wanted: &crate::model::Forge, revision: &Revision, home: &Home) -> Finding {
+async fn of_forge(
+    wanted: &crate::model::Forge,
+    revision: &Revision,
+    home: &Home,
+    grants: &Grants,
+) -> Finding {
     let place = format!("{} at {}", wanted.repository, wanted.url);
     let token = match &wanted.token {
-        Some(reference) => resolve_secret(reference, home).await.map(Some),
+        Some(reference) => grants.resolve(reference, home).await.map(Some),
         None => Ok(None),
     };
     let token = match token {
@@ -138,7 +144,7 @@ async fn of_forge(wanted: &crate::model::Forge, revision: &Revision, home: &Home
         Err(error) => return Finding::bad(Check::Forge, Exit::Denied, error.to_string()),
     };
     let asked = async {
-        let client = forge::Client::gitea(&wanted.url, &wanted.repository, token)?;
+        let client = forge::Client::gitea(&wanted.url, &wanted.repository, token, &grants.forge)?;
         let version = client.version().await?;
         // The folder on disk is no commit.
         if revision.as_str() != Revision::WORKTREE {

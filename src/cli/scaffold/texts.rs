@@ -45,9 +45,9 @@ pub fn instance(args: &InitArgs) -> String {
         let _ = write!(
             text,
             "  # Commit statuses go here; the token is in the environment, never in this file.\n  forge:\n    type: gitea\n    \
-             url: {}\n    repository: {}\n    credentials: {{token: {{env: GITEA_TOKEN}}}}\n  \
+             url: {}\n    repository: {}\n    credentials: {{token: {{env: TUTTI_SECRET_GITEA}}}}\n  \
              # A push is seen at once: a webhook of this forge to /hooks/v1/gitea.\n  receivers:\n    \
-             - {{name: gitea, type: gitea, secrets: [{{env: HOOK_SECRET}}]}}\n",
+             - {{name: gitea, type: gitea, secrets: [{{env: TUTTI_SECRET_HOOK}}]}}\n",
             quoted(url),
             quoted(repository),
         );

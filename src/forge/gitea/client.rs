@@ -10,10 +10,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::forge::status::shortened;
-use crate::forge::{CommitStatus, Error, State};
+use crate::forge::{CommitStatus, Error, HostRules, State};
 use crate::model::Revision;
 
+/// Of one request, from its start to the last byte of the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Of the body of an answer, unpacked, in bytes.
+const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 /// Gitea's default for the largest page.
 const PAGE: usize = 50;
 /// More contexts than anybody has; ends a loop that a strange server could make endless.
@@ -35,6 +38,7 @@ impl Client {
         url: &str,
         repository: &str,
         token: Option<SecretString>,
+        rules: &HostRules,
     ) -> Result<Self, Error> {
         let address = |message: String| Error::Address { url: shown(url), message };
         let mut base = Url::parse(url).map_err(|error| address(error.to_string()))?;
@@ -45,6 +49,7 @@ impl Client {
         if !base.username().is_empty() || base.password().is_some() {
             return Err(address("it holds credentials; use the token".to_owned()));
         }
+        rules.check(&base, token.is_some())?;
         base.set_query(None);
         base.set_fragment(None);
         let (owner, name) = repository
@@ -135,11 +140,16 @@ impl Client {
         request.send().await.map_err(|error| self.unreachable(step, error))
     }
 
-    async fn body(&self, step: &'static str, response: Response) -> Result<Vec<u8>, Error> {
-        match response.bytes().await {
-            Ok(bytes) => Ok(bytes.into()),
-            Err(error) => Err(self.unreachable(step, error)),
+    async fn body(&self, step: &'static str, mut response: Response) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(step, error))? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > LARGEST_ANSWER {
+                let message = format!("it has more than {LARGEST_ANSWER} bytes");
+                return Err(Error::Answer { url: self.base.to_string(), step, message });
+            }
         }
+        Ok(bytes)
     }
 
     /// The body of a success about a commit, or what the answer means.

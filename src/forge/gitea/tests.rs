@@ -14,7 +14,9 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::{receive, signature};
-use crate::forge::{Client, CommitStatus, Error, ErrorKind, Hint, HintKind, Received, Rejected, State};
+use crate::forge::{
+    Client, CommitStatus, Error, ErrorKind, Hint, HintKind, HostRules, Hosts, Received, Rejected, State,
+};
 use crate::model::Revision;
 
 const COMMIT: &str = "3f9c2d1a0000000000000000000000000000beef";
@@ -292,7 +294,8 @@ async fn serve(gitea: Gitea) -> String {
 }
 
 fn client(url: &str, repository: &str, token: &str) -> Client {
-    Client::gitea(url, repository, Some(SecretString::from(token))).expect("client")
+    let rules = HostRules::new(url, Hosts::default(), Hosts::default());
+    Client::gitea(url, repository, Some(SecretString::from(token)), &rules).expect("client")
 }
 
 fn status(description: &str) -> CommitStatus {
@@ -373,13 +376,15 @@ async fn refusals_are_told_apart() {
 #[test]
 fn addresses_are_checked() {
     let check = |url: &str, repository: &str, words: &str| {
-        let error = Client::gitea(url, repository, None).expect_err("refused");
+        let rules = HostRules::new("https://gitea.example.com/a/b", Hosts::default(), Hosts::default());
+        let error = Client::gitea(url, repository, None, &rules).expect_err("refused");
         assert!(error.to_string().contains(words) && !error.to_string().contains("s3cr3t"), "{error}");
         assert_eq!(error.kind(), ErrorKind::Configuration);
     };
     check("gitea.example.com", "a/b", "address `gitea.example.com`");
     check("ftp://gitea.example.com", "a/b", "neither http nor https");
     check("https://li:s3cr3t@gitea.example.com", "a/b", "credentials");
+    check("https://other.example.com", "a/b", "--forge-host other.example.com");
     check("https://gitea.example.com", "config", "not `owner/name`");
     check("https://gitea.example.com", "a/b/c", "not `owner/name`");
 }

@@ -7,7 +7,7 @@ use super::workload::{DRIFT_MODES, PRUNE_MODES};
 use super::{derived, envelope, secret};
 use crate::model::{
     Caps, ChartRepository, ConfigMapRegistry, DefaultRollout, Defaults, Forge, Instance, Mode, Receiver,
-    SecretRef,
+    SecretRef, Written,
 };
 
 /// Forges that come later.
@@ -126,7 +126,8 @@ fn read_forge(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Forge> {
     };
     fields.finish(reading);
     kind?;
-    Some(Forge { url: url?, repository: repository?, token })
+    let written = Written(Some(reading.location(value.node)));
+    Some(Forge { url: url?, repository: repository?, token, written })
 }
 
 fn read_token(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
@@ -242,7 +243,8 @@ fn read_receiver<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Re
     };
     fields.finish(reading);
     kind?;
-    Some((Receiver { name: name?, secrets: secrets? }, place?))
+    let written = Written(Some(reading.location(value.node)));
+    Some((Receiver { name: name?, secrets: secrets?, written }, place?))
 }
 
 fn read_secrets(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<SecretRef>> {

@@ -63,6 +63,12 @@ impl Arena {
 
     /// Starts the process under the limit of memory.
     pub fn run(&mut self, arguments: &[&str], change: impl FnOnce(&mut Command)) {
+        let repository = self.repository.path().display().to_string();
+        self.run_from(&repository, arguments, change);
+    }
+
+    /// The same, with another repository than its own.
+    pub fn run_from(&mut self, repository: &str, arguments: &[&str], change: impl FnOnce(&mut Command)) {
         let tutti = program::tutti(self.folder.path());
         let mut command = Command::new("sh");
         // The kernel ends it with the test.
@@ -72,7 +78,7 @@ impl Arena {
             &MEMORY.to_string(),
         ]);
         command.arg(tutti.get_program()).arg("run").args(arguments);
-        command.arg("--repo").arg(self.repository.path()).arg("--kubeconfigs").arg(self.folder.path());
+        command.args(["--repo", repository, "--kubeconfigs"]).arg(self.folder.path());
         command.args(["--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0"]);
         command.current_dir(self.folder.path());
         for (name, value) in tutti.get_envs() {

@@ -5,3 +5,4 @@ mod arena;
 mod charts;
 mod execution;
 mod limits;
+mod peers;

@@ -60,7 +60,7 @@ impl Home {
 
     /// State and detail of the second cluster, as a command sees it that has just started.
     async fn member_seen(&self, account: &str) -> (String, String) {
-        let more = ["--home-kubeconfig", account, "-o", "json"];
+        let more = ["--home-kubeconfig", account, "--secret-namespace", self.scene.name(), "-o", "json"];
         let ended = self.scene.run(&self.scene.arguments(&["get", "clusters"], &more)).await;
         let clusters: Vec<Value> = serde_json::from_str(&ended.stdout).expect(&ended.stderr);
         let name = self.scene.cluster(1).name();
@@ -93,14 +93,14 @@ async fn a_secret_of_the_home_cluster_brings_a_cluster_and_is_followed() {
     // The token of the forge is kept there too.
     let instance = fs::read_to_string(scene.worktree.folder().join("tutti.yaml")).expect("tutti.yaml");
     let reference = "{secret: {namespace: kept, name: forge, key: token}}";
-    scene.worktree.write("tutti.yaml", &instance.replace("{env: GITEA_TOKEN}", reference));
+    scene.worktree.write("tutti.yaml", &instance.replace("{env: TUTTI_SECRET_GITEA}", reference));
     scene.write_app("settings", &[configmap("settings", "a", "1")]);
     let commit = scene.worktree.publish("first");
     home.keep("forge", json!({"token": scene.gitea().token()})).await;
     let wrong = with_user(&home.member(), "    token: hunter2-is-wrong\n");
     home.keep("member", json!({"kubeconfig": wrong})).await;
     let account = home.account("tutti").await;
-    scene.start(&["--home-kubeconfig", &account]).await;
+    scene.start(&["--home-kubeconfig", &account, "--secret-namespace", "kept"]).await;
     home.has(0, "1").await;
     scene.told(&commit, "deploy", "pending", &["1/2 healthy", member]).await;
     let (state, detail) = home.member_seen(&account).await;
@@ -119,7 +119,7 @@ async fn a_secret_of_the_home_cluster_brings_a_cluster_and_is_followed() {
     home.keep("member", json!({"kubeconfig": home.member()})).await;
     home.has(1, "1").await;
     scene.succeeded(&commit).await;
-    let more = ["--home-kubeconfig", account.as_str()];
+    let more = ["--home-kubeconfig", account.as_str(), "--secret-namespace", "kept"];
     let examined = scene.run(&scene.arguments(&["doctor"], &more)).await;
     assert_eq!(examined.code, Some(0), "{}{}", examined.stdout, examined.stderr);
     let told = "all 2 rights there that the repository needs";

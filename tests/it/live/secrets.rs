@@ -17,7 +17,9 @@ async fn a_real_cluster_gets_it_opened_and_nobody_else_does() {
         let mut command = program::tutti(&scene.folder());
         command.args(scene.arguments(&["run", "--once"], &["--timeout", "20"]));
         command.env("RUST_LOG", "trace").env("TUTTI_AGE_IDENTITY_FILE", &key);
-        command.env("GITEA_TOKEN", scene.gitea().token()).env("HOOK_SECRET", "known to both sides");
+        command
+            .env("TUTTI_SECRET_GITEA", scene.gitea().token())
+            .env("TUTTI_SECRET_HOOK", "known to both sides");
         let output = tokio::task::spawn_blocking(move || command.output()).await.expect("a task");
         let (out, errors, code) = program::told(&output.expect("the binary runs"));
         assert!(errors.contains("TRACE"), "everything is logged: {errors}");

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tutti::apply::WritePermit;
 use tutti::chart;
 use tutti::cluster::{Home, Link};
-use tutti::controller::{self, Ending, Inputs, Origin, Outputs, Settings, Until};
+use tutti::controller::{self, Ending, Grants, Inputs, Origin, Outputs, Settings, Until};
+use tutti::forge::{HostRules, Hosts};
 use tutti::model::{Connection, Keys, Mode, Revision};
 use tutti::report::{Overview, TargetReport};
 
@@ -21,6 +22,12 @@ use super::wires::Wires;
 
 /// The longest that a test waits, of its own clock: a paused one gets there at once.
 pub const PATIENCE: Duration = Duration::from_secs(900);
+
+/// The forge of a test is on this machine, and its token is in a file of a folder of the test.
+fn grants() -> Grants {
+    let forge = HostRules::new(".", Hosts::new(["127.0.0.1"]), Hosts::default());
+    Grants { forge, folder: Some(std::env::temp_dir()), ..Grants::default() }
+}
 
 pub struct Fleet {
     pub repository: ConfigRepository,
@@ -86,6 +93,7 @@ impl Fleet {
             origin,
             links,
             home: Home::default(),
+            grants: Arc::new(grants()),
             charts: Arc::clone(&self.charts),
             keys: Keys::default(),
             until: Until::Stopped,

@@ -96,8 +96,8 @@ impl Scene {
 kind: Instance
 metadata: {{name: {name}}}
 spec:
-  forge: {{type: gitea, url: '{url}', repository: {owner}/{name}, credentials: {{token: {{env: GITEA_TOKEN}}}}}}
-  receivers: [{{name: gitea, type: gitea, secrets: [{{env: HOOK_SECRET}}]}}]
+  forge: {{type: gitea, url: '{url}', repository: {owner}/{name}, credentials: {{token: {{env: TUTTI_SECRET_GITEA}}}}}}
+  receivers: [{{name: gitea, type: gitea, secrets: [{{env: TUTTI_SECRET_HOOK}}]}}]
   defaults: {{rollout: {rollout}}}
   {spec}
 "
@@ -182,8 +182,8 @@ spec:
     }
 
     fn variables(&self) -> Vec<(String, String)> {
-        let token = ("GITEA_TOKEN".to_owned(), self.gitea().token().to_owned());
-        let mut variables = vec![token, ("HOOK_SECRET".to_owned(), SECRET.to_owned())];
+        let token = ("TUTTI_SECRET_GITEA".to_owned(), self.gitea().token().to_owned());
+        let mut variables = vec![token, ("TUTTI_SECRET_HOOK".to_owned(), SECRET.to_owned())];
         if let Ok(Ok(helm)) = live::Helm::from_env() {
             variables.push((::tutti::chart::VARIABLE.to_owned(), helm.render.display().to_string()));
         }

@@ -1,0 +1,100 @@
+//! What the operator hands out to the config repository, by flags and in the file with settings.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+
+use crate::controller::Grants;
+use crate::forge::{HostRules, Hosts, is_loopback};
+use crate::source::Credentials;
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct GrantArgs {
+    /// Environment variable that the repository may name in `{env: NAME}`; those that begin with TUTTI_SECRET_ always
+    #[arg(long, env = "TUTTI_SECRET_ENV", value_delimiter = ',', value_name = "NAME")]
+    pub secret_env: Vec<String>,
+    /// Folder of the files that the repository may name in `{file: PATH}`
+    #[arg(long, env = "TUTTI_SECRETS", value_name = "DIR")]
+    pub secrets: Option<PathBuf>,
+    /// Namespace of the home cluster whose Secrets the repository may name; without it, the one that tutti runs in
+    #[arg(long, env = "TUTTI_SECRET_NAMESPACE", value_delimiter = ',', value_name = "NAMESPACE")]
+    pub secret_namespace: Vec<String>,
+    /// Host of the forge, where it is not that of the repository
+    #[arg(long, env = "TUTTI_FORGE_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
+    pub forge_host: Vec<String>,
+    /// Host that tokens are sent to without TLS, as within a cluster
+    #[arg(long, env = "TUTTI_ALLOW_HTTP", value_delimiter = ',', value_name = "HOST[:PORT]")]
+    pub allow_http: Vec<String>,
+}
+
+impl GrantArgs {
+    /// With what the file adds; a list of flags wins over that of the file.
+    pub fn with(&self, file: Self) -> Self {
+        let list = |flags: &[String], file: Vec<String>| if flags.is_empty() { file } else { flags.to_vec() };
+        Self {
+            secret_env: list(&self.secret_env, file.secret_env),
+            secrets: self.secrets.clone().or(file.secrets),
+            secret_namespace: list(&self.secret_namespace, file.secret_namespace),
+            forge_host: list(&self.forge_host, file.forge_host),
+            allow_http: list(&self.allow_http, file.allow_http),
+        }
+    }
+
+    /// `token`: the variable of the repository's own token, which its forge may have too.
+    pub fn grants(self, repository: &str, token: Option<&str>) -> Grants {
+        let forge = HostRules::new(repository, hosts(&self.forge_host), hosts(&self.allow_http));
+        let variables = self.secret_env.into_iter().chain(token.map(ToOwned::to_owned)).collect();
+        Grants { variables, folder: self.secrets, forge }
+    }
+
+    /// The token of the repository is sent to its host alone, and not without TLS.
+    pub fn check_repository(&self, url: &str, credentials: &Credentials) -> anyhow::Result<()> {
+        let Some(parsed) = reqwest::Url::parse(url).ok().filter(|url| url.scheme() == "http") else {
+            return Ok(());
+        };
+        let is_in_address = parsed.password().is_some() || !parsed.username().is_empty();
+        let is_secret = is_in_address || matches!(credentials, Credentials::Token(_));
+        if is_secret && !is_loopback(&parsed) && !hosts(&self.allow_http).has(&parsed) {
+            let host = parsed.host_str().context("the address of the config repository has no host")?;
+            bail!(
+                "the token of the config repository would be sent to {host} without TLS: use https, or --allow-http {host}"
+            );
+        }
+        Ok(())
+    }
+}
+
+fn hosts(names: &[String]) -> Hosts {
+    Hosts::new(names.iter().map(String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_of_the_repository_needs_tls() {
+        let args = GrantArgs { allow_http: vec!["gitea.svc".to_owned()], ..GrantArgs::default() };
+        let check = |url: &str, token: Option<&str>, expected: bool| {
+            let credentials = token.map_or(Credentials::None, |token| Credentials::Token(token.into()));
+            let found = args.check_repository(url, &credentials);
+            assert_eq!(found.is_ok(), expected, "{url}: {found:?}");
+        };
+        for (url, expected) in [
+            ("https://gitea.example.com/a/b", true),
+            ("http://gitea.example.com/a/b", false),
+            ("HTTP://gitea.example.com/a/b", false),
+            ("http://gitea.svc:3000/a/b", true),
+            ("http://127.0.0.1:3000/a/b", true),
+            ("http://localhost/a/b", true),
+            ("git@gitea.example.com:a/b", true),
+            ("/srv/config", true),
+        ] {
+            check(url, Some("token"), expected);
+            check(url, None, true);
+        }
+        check("http://li:s3cr3t@gitea.example.com/a/b", None, false);
+        check("http://token@gitea.example.com/a/b", None, false);
+    }
+}

@@ -1,0 +1,164 @@
+//! What the operator hands out to the config repository: whoever may push to it takes nothing else of this process.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::secrets::{self, SecretError};
+use crate::cluster::{Home, Keeper};
+use crate::forge::HostRules;
+use crate::model::SecretRef;
+
+/// Environment variables that begin so are for the repository.
+const PREFIX: &str = "TUTTI_SECRET_";
+/// Of a file that holds a secret, in bytes.
+const LARGEST_FILE: u64 = 64 * 1024;
+
+/// What the repository may refer to. The default is little: variables with [`PREFIX`], no files, no forge on another host.
+#[derive(Clone, Debug, Default)]
+pub struct Grants {
+    /// Further variables, by name.
+    pub variables: BTreeSet<String>,
+    /// The folder of the files that it may name.
+    pub folder: Option<PathBuf>,
+    /// Where its forge may be.
+    pub forge: HostRules,
+}
+
+impl Grants {
+    /// The value behind a reference of the repository. Which namespaces of the home cluster are open is up to `home`.
+    pub async fn resolve(&self, reference: &SecretRef, home: &Home) -> Result<SecretString, SecretError> {
+        match reference {
+            SecretRef::Env(name) => {
+                if !name.starts_with(PREFIX) && !self.variables.contains(name) {
+                    return Err(SecretError::Withheld {
+                        what: format!("environment variable {name}"),
+                        flag: format!("--secret-env {name}, or give it a name that begins with {PREFIX}"),
+                    });
+                }
+                secrets::variable(name)
+            }
+            SecretRef::File(path) => {
+                let (folder, named) = (self.folder.clone(), path.clone());
+                // A share on the network may be slow.
+                let read = tokio::task::spawn_blocking(move || file(folder.as_deref(), &named)).await;
+                read.unwrap_or_else(|error| Err(unreadable(path, io::Error::other(error))))
+            }
+            SecretRef::Secret(at) => {
+                let value = home.read(Keeper::Secret, at).await?;
+                secrets::filled(value.expose_secret(), format!("Secret {at}"))
+            }
+        }
+    }
+}
+
+/// A regular file below the folder; links may lead to another place below it, as in a volume of a Secret.
+fn file(folder: Option<&Path>, path: &str) -> Result<SecretString, SecretError> {
+    let withheld = || SecretError::Withheld {
+        what: format!("file {path}"),
+        flag: "--secrets DIR, the folder that it is in".to_owned(),
+    };
+    let Some(folder) = folder else { return Err(withheld()) };
+    let unreadable = |problem| unreadable(path, problem);
+    let named = folder.join(path);
+    // Nothing is said of a place outside, not even whether there is a file.
+    if !named.starts_with(folder) || named.components().any(|part| part == Component::ParentDir) {
+        return Err(withheld());
+    }
+    let (folder, real) =
+        (folder.canonicalize().map_err(unreadable)?, named.canonicalize().map_err(unreadable)?);
+    if !real.starts_with(folder) {
+        return Err(withheld());
+    }
+    // Before it is opened: a FIFO waits for who writes to it.
+    if !real.metadata().map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("it is no regular file")));
+    }
+    let mut text = String::new();
+    let opened = File::open(&real).map_err(unreadable)?;
+    opened.take(LARGEST_FILE + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > LARGEST_FILE {
+        return Err(unreadable(io::Error::other(format!("it has more than {LARGEST_FILE} bytes"))));
+    }
+    secrets::filled(&text, path.to_owned())
+}
+
+fn unreadable(path: &str, problem: io::Error) -> SecretError {
+    SecretError::File { path: path.to_owned(), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    use super::*;
+
+    async fn check(grants: &Grants, reference: SecretRef, expected: Result<&str, &str>) {
+        let found = grants.resolve(&reference, &Home::default()).await;
+        match (found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found.expose_secret(), expected, "{reference:?}"),
+            (Err(found), Err(expected)) => {
+                assert!(found.to_string().contains(expected), "{reference:?}: {found}");
+            }
+            (found, _) => panic!("{reference:?}: {found:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn variables_need_the_prefix_or_a_flag() {
+        let env = |name: &str| SecretRef::Env(name.to_owned());
+        let mut grants = Grants::default();
+        check(&grants, env("PATH"), Err("--secret-env PATH")).await;
+        check(&grants, env("TUTTI_SECRET_OF_NOBODY"), Err("it is not set")).await;
+        grants.variables.insert("PATH".to_owned());
+        check(&grants, env("PATH"), Ok(&std::env::var("PATH").expect("a path"))).await;
+        check(&grants, env("HOME"), Err("--secret-env HOME")).await;
+    }
+
+    #[tokio::test]
+    async fn files_are_regular_small_and_below_the_folder() {
+        let outer = tempfile::tempdir().expect("a folder");
+        let folder = outer.path().join("secrets");
+        std::fs::create_dir_all(folder.join("..data")).expect("a folder");
+        let write = |name: &str, size: u64| {
+            std::fs::write(folder.join(name), "x".repeat(size as usize)).expect("a file");
+        };
+        write("..data/token", 3);
+        write("large", LARGEST_FILE + 1);
+        write("largest", LARGEST_FILE);
+        std::fs::write(outer.path().join("other"), "other").expect("a file");
+        // As the kubelet writes a volume.
+        symlink("..data/token", folder.join("token")).expect("a link");
+        symlink("../other", folder.join("out")).expect("a link");
+        symlink("/dev/zero", folder.join("zero")).expect("a link");
+        symlink("/proc/self/environ", folder.join("environ")).expect("a link");
+        assert!(Command::new("mkfifo").arg(folder.join("fifo")).status().expect("mkfifo").success());
+        let of = |path: &str| SecretRef::File(path.to_owned());
+        let absolute = folder.join("token").display().to_string();
+        check(&Grants::default(), of(&absolute), Err("--secrets DIR")).await;
+        let grants = Grants { folder: Some(folder.clone()), ..Grants::default() };
+        check(&grants, of("token"), Ok("xxx")).await;
+        check(&grants, of(&absolute), Ok("xxx")).await;
+        check(&grants, of("largest"), Ok(&"x".repeat(LARGEST_FILE as usize))).await;
+        check(&grants, of("large"), Err("more than 65536 bytes")).await;
+        check(&grants, of("fifo"), Err("no regular file")).await;
+        check(&grants, of("..data"), Err("no regular file")).await;
+        check(&grants, of("absent"), Err("No such file")).await;
+        for path in [
+            "out",
+            "zero",
+            "environ",
+            "../other",
+            "/dev/zero",
+            "/etc/passwd",
+            "/etc/absent",
+            "token/../../other",
+        ] {
+            check(&grants, of(path), Err("--secrets DIR")).await;
+        }
+    }
+}

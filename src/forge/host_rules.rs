@@ -1,0 +1,143 @@
+//! Where the forge may be: `tutti.yaml` names it, and the token goes there.
+
+use std::collections::BTreeSet;
+
+use reqwest::Url;
+
+use super::Error;
+
+/// Hosts by name, as `HOST` (with any port) or `HOST:PORT`, in small letters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts(BTreeSet<String>);
+
+impl Hosts {
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self(names.into_iter().map(str::to_ascii_lowercase).collect())
+    }
+
+    pub fn has(&self, url: &Url) -> bool {
+        let Some(host) = url.host_str() else { return false };
+        let with_port = url.port_or_known_default().map(|port| format!("{host}:{port}"));
+        self.0.contains(host) || with_port.is_some_and(|name| self.0.contains(&name))
+    }
+}
+
+/// What the operator says of it.
+#[derive(Clone, Debug, Default)]
+pub struct HostRules {
+    /// The host of the config repository, with the port where both speak http.
+    home: Option<Url>,
+    named: Hosts,
+    /// Where a token may go without TLS.
+    plain: Hosts,
+}
+
+impl HostRules {
+    /// `repository` is the address of the config repository; a path on this machine has no host.
+    pub fn new(repository: &str, named: Hosts, plain: Hosts) -> Self {
+        Self { home: home_of(repository), named, plain }
+    }
+
+    /// Whether a token may be sent to a forge at this address.
+    pub fn check(&self, url: &Url, has_token: bool) -> Result<(), Error> {
+        let shown = || host_of(url);
+        if !self.is_home(url) && !self.named.has(url) {
+            let home = self
+                .home
+                .as_ref()
+                .map_or_else(|| "on this machine".to_owned(), |home| format!("on {}", host_of(home)));
+            return Err(Error::ForeignHost { host: shown(), home });
+        }
+        if has_token && url.scheme() != "https" && !is_loopback(url) && !self.plain.has(url) {
+            return Err(Error::PlainHttp { host: shown() });
+        }
+        Ok(())
+    }
+
+    fn is_home(&self, url: &Url) -> bool {
+        let Some(home) = &self.home else { return false };
+        let is_http = matches!(home.scheme(), "http" | "https");
+        home.host_str() == url.host_str()
+            && (!is_http || home.port_or_known_default() == url.port_or_known_default())
+    }
+}
+
+/// `https://…`, `ssh://…`, or `user@host:path`.
+fn home_of(repository: &str) -> Option<Url> {
+    if repository.contains("://") {
+        let url = Url::parse(repository).ok()?;
+        let host = url.host_str()?.to_ascii_lowercase();
+        // Hosts of other schemes than http are taken as they are written; this brings both to one form.
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let scheme = if matches!(url.scheme(), "http" | "https") { url.scheme() } else { "ssh" };
+        return Url::parse(&format!("{scheme}://{host}{port}/")).ok();
+    }
+    let (host, _) = repository.split_once(':').filter(|(host, _)| !host.contains('/'))?;
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host).to_ascii_lowercase();
+    Url::parse(&format!("ssh://{host}/")).ok()
+}
+
+fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// An address of this machine, or the name that every system gives it.
+pub fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forge_is_on_the_host_of_the_repository() {
+        let check = |repository: &str, forge: &str, expected: Result<(), &str>| {
+            let rules = HostRules::new(
+                repository,
+                Hosts::new(["Other.example.com", "ports.example.com:3000", "127.0.0.1"]),
+                Hosts::new(["gitea.svc:3000"]),
+            );
+            let found = rules.check(&Url::parse(forge).expect("an address"), true);
+            match (found, expected) {
+                (Ok(()), Ok(())) => {}
+                (Err(found), Err(expected)) => {
+                    assert!(found.to_string().contains(expected), "{repository} {forge}: {found}");
+                }
+                (found, _) => panic!("{repository} {forge}: {found:?}"),
+            }
+        };
+        let (host, plain) = (Err("--forge-host"), Err("--allow-http"));
+        let repository = "https://gitea.example.com/a/b.git";
+        check(repository, "https://gitea.example.com", Ok(()));
+        check(repository, "https://GITEA.example.com:443/sub", Ok(()));
+        check(repository, "https://gitea.example.com:3000", host);
+        check(repository, "http://gitea.example.com:443", plain);
+        check(repository, "http://gitea.example.com", host);
+        check(repository, "https://gitea.example.com.evil.com", host);
+        check(repository, "https://evil.com/gitea.example.com", host);
+        check(repository, "https://other.example.com", Ok(()));
+        check(repository, "https://ports.example.com:3000", Ok(()));
+        check(repository, "https://ports.example.com", host);
+        check(repository, "http://other.example.com", plain);
+        check("http://gitea.svc:3000/a/b", "http://gitea.svc:3000", Ok(()));
+        check("http://other.svc/a/b", "http://other.svc", plain);
+        check("http://127.0.0.1:3000/a/b", "http://127.0.0.1:3000", Ok(()));
+        check("http://[::1]:3000/a/b", "http://[::1]:3000", Ok(()));
+        check("http://localhost:3000/a/b", "http://localhost:3000", Ok(()));
+        check("http://localhost.evil.com/a/b", "http://localhost.evil.com", plain);
+        for repository in
+            ["git@gitea.example.com:a/b", "ssh://git@Gitea.example.com:2222/a/b", "gitea.example.com:a/b"]
+        {
+            check(repository, "https://gitea.example.com", Ok(()));
+            check(repository, "https://evil.com", host);
+        }
+        for repository in [".", "/srv/config", "file:///srv/config", "../odd:name"] {
+            check(repository, "https://gitea.example.com", host);
+            check(repository, "http://127.0.0.1:3000", Ok(()));
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Peers that ask for what is not theirs, answer without end, or send their callers elsewhere.
+
+mod credentials;
+mod forge;
+mod server;

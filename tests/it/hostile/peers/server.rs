@@ -1,0 +1,134 @@
+//! A server over http that answers as a test says, and keeps what it was asked.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// No answer goes on for longer.
+const LONGEST: Duration = Duration::from_secs(90);
+/// Shorter than any pause that a reader takes for silence.
+const DRIP: Duration = Duration::from_millis(200);
+
+pub enum Answer {
+    Whole(Vec<u8>),
+    /// The first bytes, then these again and again.
+    Endless(Vec<u8>, Vec<u8>),
+    /// The first bytes, then these one by one and slowly, again and again.
+    Drip(Vec<u8>, Vec<u8>),
+}
+
+pub struct Peer {
+    pub address: SocketAddr,
+    heads: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Peer {
+    /// `answer` is given the first line and the headers of a request, and its body.
+    pub async fn start(answer: impl Fn(&str, &[u8]) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (heads, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
+        let asked = Arc::clone(&heads);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (asked, answer) = (Arc::clone(&asked), Arc::clone(&answer));
+                // Whoever hangs up ends it.
+                tokio::spawn(tokio::time::timeout(LONGEST, async move {
+                    let _ = serve(stream, &asked, &*answer).await;
+                }));
+            }
+        });
+        Self { address, heads, task }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The requests so far: first lines and headers.
+    pub fn heads(&self) -> Vec<String> {
+        self.heads.lock().clone()
+    }
+
+    /// Waits for a request.
+    pub async fn is_asked(&self) {
+        for _ in 0..200 {
+            if !self.heads().is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("nobody asks");
+    }
+}
+
+/// One answer for each connection.
+async fn serve(
+    mut stream: TcpStream,
+    asked: &Mutex<Vec<String>>,
+    answer: &(dyn Fn(&str, &[u8]) -> Answer + Send + Sync),
+) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    let end = loop {
+        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Ok(());
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
+    while bytes.len() < end + length.unwrap_or(0) {
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Ok(());
+        }
+    }
+    asked.lock().push(head.clone());
+    match answer(&head, &bytes[end..]) {
+        Answer::Whole(bytes) => stream.write_all(&bytes).await?,
+        Answer::Endless(first, again) => {
+            stream.write_all(&first).await?;
+            loop {
+                stream.write_all(&again).await?;
+            }
+        }
+        Answer::Drip(first, again) => {
+            stream.write_all(&first).await?;
+            for byte in again.iter().cycle() {
+                stream.write_all(&[*byte]).await?;
+                tokio::time::sleep(DRIP).await;
+            }
+        }
+    }
+    stream.shutdown().await
+}
+
+/// A whole answer.
+pub fn whole(status: &str, headers: &str, body: &[u8]) -> Answer {
+    let head =
+        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
+    Answer::Whole([head.as_bytes(), body].concat())
+}
+
+/// The head of an answer that ends with its connection.
+pub fn head(status: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status}\r\nconnection: close\r\n\r\n").into_bytes()
+}
+
+/// So much that a process which keeps it all runs out of memory soon.
+pub fn endless(status: &str) -> Answer {
+    Answer::Endless(head(status), vec![b' '; 64 * 1024])
+}
