@@ -25,7 +25,8 @@ impl AppEntry {
         head: &Arc<Rendered>,
         seen: &Observation,
     ) -> Effective {
-        let is_open = self.is_open();
+        // What falls while it is paused is not written, and may find the rollout open when that ends.
+        let keeps_numbers = self.is_open() || self.app.paused;
         let mut objects: BTreeMap<ObjectId, RenderedObject> = BTreeMap::new();
         let (mut units, mut is_undecided) = (BTreeMap::new(), false);
         let mut scales: BTreeMap<UnitId, BTreeMap<ObjectId, Scale>> = BTreeMap::new();
@@ -44,7 +45,7 @@ impl AppEntry {
             units.insert(Arc::clone(&id.pod_set), UnitRender { revision, mark: unit.mark.clone() });
             let is_behind = self.facts.get(id).is_some_and(|facts| facts.is_behind);
             for object in of_unit {
-                let said = floor(unit, is_behind, &object, seen).filter(|_| is_open);
+                let said = floor(unit, is_behind, &object, seen).filter(|_| keeps_numbers);
                 let object = match said.map(|said| object.scale().at_least(&said)) {
                     Some(scale) => object.scaled(&scale),
                     None => object,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::fleet::{groups, rings};
 use super::rules::Rules;
-use super::simulator::{Content, Health, Simulator};
+use super::simulator::{Content, Health, Run, SimUnit, Simulator};
 use crate::model::{Digest, OnFailure, Share};
 use crate::rollout::{Basis, Choice, Reach, UnitId};
 
@@ -240,7 +240,8 @@ impl Walk {
         let goes_back = self.fleet.last.as_ref().is_some_and(|decision| {
             decision.units.values().any(|verdict| matches!(verdict.choice, Choice::At(_)))
         });
-        if goes_back {
+        let is_half = |unit: &SimUnit| matches!(&unit.run, Run::Held(_, content) if !unit.is_whole(content));
+        if goes_back || self.fleet.units.values().any(is_half) {
             return;
         }
         let (mut same, mut other) = (self.fleet.clone(), self.fleet.clone());

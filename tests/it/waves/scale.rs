@@ -53,6 +53,30 @@ async fn pods_of_blue_stay_until_green_has_them() {
     scene.ends_at_head();
 }
 
+#[tokio::test(start_paused = true)]
+async fn number_that_fell_in_a_pause_waits_for_the_rollout() {
+    let scene = fleet_r().await;
+    let revision = scene.push_pay("Three", &component_with("v1", "replicas: 3")).await;
+    scene.converged(&revision).await;
+    scene.push_pay("Pause", &component_with("v1", "replicas: 3\n  paused: true")).await;
+    a_while().await;
+    scene.push_pay("One", &component_with("v1", "replicas: 1\n  paused: true")).await;
+    a_while().await;
+    scene.push_pay("v2, and on", &component_with("v2", "replicas: 1")).await;
+    scene.until_asked("prod").await;
+    a_while().await;
+    for cluster in ["c1", "c2", "c3"] {
+        assert_eq!(scene.replicas(cluster, "pay").await, 3, "{cluster}");
+    }
+    scene.confirm("prod").await;
+    scene.until_over().await;
+    a_while().await;
+    for cluster in ["c1", "c2", "c3"] {
+        assert_eq!(scene.replicas(cluster, "pay").await, 1, "{cluster}");
+    }
+    scene.ends_at_head();
+}
+
 // Row 8.
 #[tokio::test(start_paused = true)]
 async fn held_unit_keeps_its_number_when_an_autoscaler_comes() {

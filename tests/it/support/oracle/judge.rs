@@ -582,7 +582,11 @@ impl Case<'_> {
 
     fn has_begun_after(&self, wave: usize) -> bool {
         let mut later = self.app.units.iter().filter(|(unit, _)| self.wave_of(unit) > wave);
-        later.any(|(unit, content)| self.run(unit).content == *content)
+        // One that goes back does so at once, also in the moment of this write.
+        later.any(|(unit, content)| {
+            let run = self.run(unit);
+            run.content == *content || run.previous.as_ref() == Some(content)
+        })
     }
 
     /// A person said so, in a commit that is not older than what the passed waves run.
