@@ -9,7 +9,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 use super::output::tell;
 use crate::manifest::codes;
-use crate::model::{Diagnostic, Location, Position, Severity};
+use crate::model::{Diagnostic, Location, Position, Severity, secret_text};
 
 /// Writes mistakes to standard error, without the lines that they are in.
 pub fn print(diagnostics: &[Diagnostic]) {
@@ -125,7 +125,9 @@ impl Sources {
         });
         let files: BTreeSet<&str> = places.map(|location| location.file.as_str()).collect();
         let lines = |text: String| -> Vec<String> {
-            text.strip_prefix('\u{feff}').unwrap_or(&text).lines().map(ToOwned::to_owned).collect()
+            let shown =
+                if secret_text::has_secret(&text) { secret_text::without_values } else { str::to_owned };
+            text.strip_prefix('\u{feff}').unwrap_or(&text).lines().map(shown).collect()
         };
         let mut sources: BTreeMap<String, Vec<String>> =
             files.into_iter().filter_map(|file| Some((file.to_owned(), lines(source(file)?)))).collect();

@@ -4,6 +4,8 @@ use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 
+use super::output::write_errors_as_json;
+
 /// `RUST_LOG` wins; without it warnings, and with `-v` and `-vv` more of our own.
 pub fn start(verbose: u8, json: bool) {
     let level = match verbose {
@@ -21,6 +23,7 @@ pub fn start(verbose: u8, json: bool) {
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
     if json {
+        write_errors_as_json();
         builder.json().init();
     } else {
         builder.init();

@@ -37,6 +37,7 @@ mod run;
 mod scaffold;
 mod schema;
 mod session;
+mod state_folder;
 mod taken_away;
 mod templates;
 mod timeout;

@@ -2,10 +2,13 @@
 
 use std::fmt;
 use std::io::{ErrorKind, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
+use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::exit::Exit;
 use super::width;
@@ -42,9 +45,33 @@ pub fn write_text(text: fmt::Arguments<'_>) {
     }
 }
 
+/// Everything on standard error is a line of JSON.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on, also where the process panics.
+pub fn write_errors_as_json() {
+    IS_JSON.store(true, Ordering::Relaxed);
+    std::panic::set_hook(Box::new(|panic| tell!("error: {panic}")));
+}
+
 /// Writes text to standard error. Where that cannot be, there is nobody left to say so to.
 pub fn write_error(text: fmt::Arguments<'_>) {
-    let _ = std::io::stderr().lock().write_fmt(text);
+    let mut errors = std::io::stderr().lock();
+    let _ = match IS_JSON.load(Ordering::Relaxed) {
+        true => writeln!(errors, "{}", as_log_line(&text.to_string())),
+        false => errors.write_fmt(text),
+    };
+}
+
+/// In the form of the other log lines.
+fn as_log_line(text: &str) -> Value {
+    let text = console::strip_ansi_codes(text.trim_end());
+    let level = match text.split([':', '[']).next() {
+        Some("error") => "ERROR",
+        Some("warning") => "WARN",
+        _ => "INFO",
+    };
+    json!({"timestamp": Timestamp::now().to_string(), "level": level, "fields": {"message": text}})
 }
 
 /// Writes a value as JSON or YAML; tables are made by whoever knows the columns.
@@ -116,8 +143,8 @@ pub fn write_table(table: &Table) {
 }
 
 /// The time since a creationTimestamp, as kubectl writes ages: `3h37m`, `47h`, `12d`.
-pub fn age(created: Option<&str>, now: jiff::Timestamp) -> String {
-    let Some(created) = created.and_then(|text| text.parse::<jiff::Timestamp>().ok()) else {
+pub fn age(created: Option<&str>, now: Timestamp) -> String {
+    let Some(created) = created.and_then(|text| text.parse::<Timestamp>().ok()) else {
         return "-".to_owned();
     };
     let seconds = now.as_second().saturating_sub(created.as_second()).max(0);

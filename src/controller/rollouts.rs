@@ -21,7 +21,7 @@ use crate::rollout::{
 
 impl World {
     /// The apps in waves at a new head. Called before the targets take it: what they have is what is kept of it.
-    pub(super) fn take_heads(&mut self, fleet: &Fleet, heads: Arc<Heads>) {
+    pub(super) fn take_heads(&mut self, fleet: &Fleet, heads: &Arc<Heads>) {
         let Self { apps, targets, snapshot, .. } = self;
         let Some(snapshot) = snapshot else { return };
         let of_app = |id: &AppId| {
@@ -29,7 +29,7 @@ impl World {
             Some((Arc::clone(app), approvals_of(fleet, snapshot, id, &head.waves)))
         };
         let render = |target: &Target| targets.get(target)?.render.as_ref().ok().cloned();
-        apps.take_heads(Arc::clone(&heads), of_app, &render);
+        apps.take_heads(Arc::clone(heads), of_app, &render);
     }
 
     /// Decides about each app in waves that something happened to.

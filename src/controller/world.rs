@@ -165,7 +165,7 @@ impl World {
             }
             Event::Loaded(Ok(loaded)) => self.loaded(*loaded),
             Event::Loaded(Err(error)) => self.not_loaded(error),
-            Event::Rendered { number, renders, heads } => self.rendered(number, *renders, heads),
+            Event::Rendered { number, renders, heads } => self.rendered(number, *renders, &heads),
             Event::ChartArrived => {
                 if self.renders.chart_arrived() {
                     self.render();
@@ -336,7 +336,7 @@ impl World {
         self.renders.begin(head, self.events.clone());
     }
 
-    fn rendered(&mut self, number: u64, renders: Renders, heads: Arc<Heads>) {
+    fn rendered(&mut self, number: u64, renders: Renders, heads: &Arc<Heads>) {
         tracing::debug!(revision = renders.revision.short(), made = renders.made, "rendered");
         // A newer revision may have come while this one was rendered, or other clusters.
         let Some(renders) = self.renders.take(number, renders) else { return };

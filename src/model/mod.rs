@@ -34,6 +34,7 @@ pub mod rollout;
 pub mod route;
 pub mod scale;
 pub mod sealed;
+pub mod secret_text;
 pub mod secret_values;
 pub mod selector;
 pub mod snapshot;

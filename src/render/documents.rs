@@ -14,7 +14,7 @@ use super::{Job, canonical, codes, foreign_marks, lists};
 use crate::manifest::yaml;
 use crate::model::{
     Body, Diagnostic, Digest, Hook, Kind, KindFacts, Location, NotAWave, ObjectId, PruneMode, RenderedObject,
-    Scope, Sealed, SyncWave, labels, sealed,
+    Scope, Sealed, SyncWave, labels, sealed, secret_text,
 };
 use crate::sops::{self, Opened};
 
@@ -121,6 +121,8 @@ fn collect(
 fn in_output(job: &Job<'_>, template: &Source, output: &str, mistake: &Diagnostic) -> Diagnostic {
     let line = mistake.location.as_ref().map_or(1, |location| location.start.line);
     let text = output.lines().nth(line.saturating_sub(1) as usize).unwrap_or("").trim();
+    let text =
+        if secret_text::has_secret(output) { secret_text::without_values(text) } else { text.to_owned() };
     let message =
         format!("{} makes a text that is not YAML: {} (line {line} of it)", template.path, mistake.message);
     let help = match &mistake.help {

@@ -87,7 +87,7 @@ fn is_local(url: &str) -> bool {
 }
 
 /// The address without `user:password@`; a bare user name is kept for ssh, where it is part of the address.
-pub(super) fn without_credentials(url: &str) -> String {
+pub fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let authority_end = rest.find('/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(authority_end);

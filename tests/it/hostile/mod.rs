@@ -6,3 +6,4 @@ mod charts;
 mod execution;
 mod limits;
 mod peers;
+mod process;
