@@ -63,7 +63,7 @@ impl Catalog {
         version.clone_into(&mut self.version);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&Kind, &Resource)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Kind, &Resource)> {
         self.resources.iter()
     }
 

@@ -13,6 +13,11 @@ use super::error::classify;
 use super::{Catalog, Client, Error};
 use crate::model::ObjectId;
 
+/// Kinds that one cluster serves, in all versions; Kubernetes itself has about a hundred.
+const KINDS: usize = 10_000;
+/// Groups and versions of them.
+const API_VERSIONS: usize = 2000;
+
 impl Client {
     /// Asks the cluster what it serves: two requests where discovery is aggregated (1.26 and later),
     /// one per group and version where it is not; and one for its version.
@@ -22,7 +27,7 @@ impl Client {
         // An old server answers an aggregated request with an empty list and no error. Behind a balancer it may have been
         // asked only one of the two: every server has the core group and others.
         let mut catalog = match self.bounded("discover", self.aggregated()).await {
-            Ok(groups) if is_whole(&groups) => aggregate(groups),
+            Ok(groups) if is_whole(&groups) => self.check_kinds(aggregate(groups))?,
             Err(error) if error.is_unreachable() => return Err(error),
             Ok(_) | Err(_) => self.discover_one_by_one().await?,
         };
@@ -56,6 +61,9 @@ impl Client {
                 })
             })
             .collect();
+        if versions.len() > API_VERSIONS {
+            return Err(self.serves_too_many(API_VERSIONS, "API versions"));
+        }
         let mut answers =
             futures::stream::iter(versions.into_iter().map(|(group, version, preferred)| async move {
                 let resources = self.resources_of(&group, &version).await;
@@ -64,7 +72,10 @@ impl Client {
             .buffered(8);
         while let Some((group, version, preferred, resources)) = answers.next().await {
             match resources {
-                Ok(resources) => catalog.insert(&group, &version, resources, preferred),
+                Ok(resources) => {
+                    catalog.insert(&group, &version, resources, preferred);
+                    catalog = self.check_kinds(catalog)?;
+                }
                 Err(error) if error.is_unreachable() => return Err(error),
                 Err(error) => {
                     tracing::warn!(
@@ -76,7 +87,17 @@ impl Client {
                 }
             }
         }
-        Ok(catalog)
+        self.check_kinds(catalog)
+    }
+
+    /// Each kind is a question when a cluster is connected.
+    fn check_kinds(&self, catalog: Catalog) -> Result<Catalog, Error> {
+        if catalog.iter().len() > KINDS { Err(self.serves_too_many(KINDS, "kinds")) } else { Ok(catalog) }
+    }
+
+    fn serves_too_many(&self, most: usize, what: &str) -> Error {
+        let detail = format!("it serves more than {most} {what}");
+        Error::OverBound { cluster: self.name().clone(), detail }
     }
 
     async fn resources_of(

@@ -1,8 +1,15 @@
 //! What went wrong with a request to a cluster, by what can be done about it.
 
 use kube::core::Status;
+use serde_json::error::Category;
 
-use crate::model::{ClusterName, ObjectId};
+use super::bounds::OverBound;
+use crate::model::{ClusterName, ObjectId, one_line, shortened};
+
+/// Characters of a message of a server that are kept.
+const MESSAGE: usize = 2048;
+/// The same of names: of reasons, managers and subresources.
+const NAME: usize = 128;
 
 /// A field that another manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +36,9 @@ pub enum Error {
     Connection { cluster: ClusterName, detail: String },
     #[error("failed to reach cluster {cluster}: {detail}")]
     Unreachable { cluster: ClusterName, detail: String },
+    /// Nobody waits for the rest of it.
+    #[error("cluster {cluster} does not keep to what an answer may be: {detail}")]
+    OverBound { cluster: ClusterName, detail: String },
     #[error("failed to log in to cluster {cluster}: {detail}")]
     Denied {
         cluster: ClusterName,
@@ -65,7 +75,7 @@ impl Error {
     /// Repeating the same request soon may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Superseded { .. } => true,
+            Self::Unreachable { .. } | Self::OverBound { .. } | Self::Superseded { .. } => true,
             Self::Rejected { code, reason, .. } => {
                 *code == 429 || *code == 409 || (*code >= 500 && reason != INVALID)
             }
@@ -118,6 +128,34 @@ impl Error {
         }
     }
 
+    /// What a server says stands on one line, with nothing that a terminal would obey, and is not longer than a message may be.
+    fn cleaned(mut self) -> Self {
+        match &mut self {
+            Self::Connection { detail, .. }
+            | Self::Unreachable { detail, .. }
+            | Self::OverBound { detail, .. }
+            | Self::Denied { detail, .. }
+            | Self::Request { detail, .. } => *detail = clean(detail),
+            Self::Rejected { reason, detail, .. } => (*reason, *detail) = (clean_name(reason), clean(detail)),
+            Self::Conflict { conflicts, .. } => {
+                for Conflict { manager, subresource, field } in conflicts {
+                    (*manager, *subresource, *field) =
+                        (clean_name(manager), clean_name(subresource), clean(field));
+                }
+            }
+            Self::Immutable { fields, .. } => {
+                for ImmutableField { field, why } in fields {
+                    (*field, *why) = (clean(field), clean(why));
+                }
+            }
+            Self::NotServed { .. }
+            | Self::WithoutApply { .. }
+            | Self::Superseded { .. }
+            | Self::NoNamespace { .. } => {}
+        }
+        self
+    }
+
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }
@@ -164,19 +202,36 @@ pub(super) fn classify(
     object: Option<&ObjectId>,
     error: &kube::Error,
 ) -> Error {
-    match error {
+    let error = match error {
         kube::Error::Api(status) => classify_status(cluster, action, object, status),
-        kube::Error::SerdeError(detail) => Error::Request {
-            cluster: cluster.clone(),
-            action,
-            code: 502,
-            detail: match object {
-                Some(object) if is_secret(object) => "an answer that cannot be read".to_owned(),
-                _ => format!("an answer that cannot be read: {detail}"),
-            },
+        kube::Error::SerdeError(error) => {
+            Error::Request { cluster: cluster.clone(), action, code: 502, detail: unreadable(error) }
+        }
+        other => match OverBound::of(other) {
+            Some(over) => Error::OverBound { cluster: cluster.clone(), detail: over.to_string() },
+            None => Error::Unreachable { cluster: cluster.clone(), detail: innermost(other) },
         },
-        other => Error::Unreachable { cluster: cluster.clone(), detail: innermost(other) },
-    }
+    };
+    error.cleaned()
+}
+
+/// Without what stands there: it may be a Secret.
+fn unreadable(error: &serde_json::Error) -> String {
+    let why = match error.classify() {
+        Category::Io | Category::Eof => "it breaks off",
+        Category::Syntax => "it is no JSON",
+        Category::Data => "it is not what was asked for",
+    };
+    format!("an answer that cannot be read: {why} (at its byte {} or so)", error.column())
+}
+
+/// A message of a server, as it may be shown and kept.
+pub(super) fn clean(message: &str) -> String {
+    shortened(one_line(message, MESSAGE * 4), MESSAGE)
+}
+
+fn clean_name(name: &str) -> String {
+    shortened(one_line(name, NAME * 4), NAME)
 }
 
 fn classify_status(
@@ -187,7 +242,9 @@ fn classify_status(
 ) -> Error {
     let code = status.code;
     if code == 401 {
-        return Error::Denied { cluster: cluster.clone(), detail: status.message.clone(), forbidden: false };
+        let is_quoted = object.is_none_or(|object| !is_secret(object));
+        let detail = if is_quoted { status.message.clone() } else { without_values(status) };
+        return Error::Denied { cluster: cluster.clone(), detail, forbidden: false };
     }
     let Some(object) = object else {
         let detail = status.message.clone();
@@ -217,11 +274,14 @@ fn classify_status(
     if let Some(namespace) = missing_namespace(status, object) {
         return Error::NoNamespace { action, object: object.clone(), namespace };
     }
-    if let Some(fields) = immutable_fields(status) {
+    if let Some(mut fields) = immutable_fields(status) {
+        if is_secret(object) {
+            fields.iter_mut().for_each(|field| IMMUTABLE.clone_into(&mut field.why));
+        }
         return Error::Immutable { action, object: object.clone(), fields };
     }
     let detail = if is_secret(object) { without_values(status) } else { status.message.clone() };
-    let reason = if breaks_schema(status).is_some() { INVALID.to_owned() } else { status.reason.clone() };
+    let reason = if breaks_schema(status).is_some() { INVALID } else { reason_of(status) }.to_owned();
     Error::Rejected { action, object: object.clone(), code, reason, detail }
 }
 
@@ -291,6 +351,12 @@ fn is_secret(object: &ObjectId) -> bool {
 
 const UNKNOWN_FIELD: &str = "field not declared in schema";
 
+/// One word, as all reasons are: others may quote what was refused.
+fn reason_of(status: &Status) -> &str {
+    let is_word = status.reason.chars().all(|letter| letter.is_ascii_alphanumeric());
+    if is_word { &status.reason } else { "refused" }
+}
+
 /// What may be told of an object whose values are secret: messages quote values that are invalid.
 fn without_values(status: &Status) -> String {
     if let Some(words) = breaks_schema(status) {
@@ -298,7 +364,7 @@ fn without_values(status: &Status) -> String {
         let words = words.split_once(", got ").map_or(words, |(words, _)| words);
         return format!("{INVALID} ({}): {words}", status.code);
     }
-    let mut text = format!("{} ({})", status.reason, status.code);
+    let mut text = format!("{} ({})", reason_of(status), status.code);
     let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
     let fields: Vec<&str> =
         causes.iter().map(|cause| cause.field.as_str()).filter(|field| !field.is_empty()).collect();

@@ -19,7 +19,7 @@ use secrecy::SecretString;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 
-use super::error::innermost;
+use super::error::{clean, innermost};
 use super::object::Whole;
 use super::watching::{self, Wanted};
 use super::{Change, Client, Error, Link, Question};
@@ -185,7 +185,7 @@ impl Home {
                 return Err(HomeError::Absent { what, detail });
             }
             Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
-                return Err(HomeError::Absent { what, detail: status.message.clone() });
+                return Err(HomeError::Absent { what, detail: clean(&status.message) });
             }
             Ok(Err(error)) => explain(&error),
             Err(_) => ("it did not answer in time".to_owned(), true),
@@ -376,12 +376,12 @@ fn value_of(mut keys: Keys, key: &str) -> Result<String, String> {
 /// What may be told. An answer that cannot be read would be quoted: it is the Secret.
 fn explain(error: &kube::Error) -> (String, bool) {
     match error {
-        kube::Error::Api(status) if status.code == 401 => (status.message.clone(), false),
+        kube::Error::Api(status) if status.code == 401 => (clean(&status.message), false),
         kube::Error::Api(status) => {
-            (format!("{} ({})", status.reason, status.code), status.code == 429 || status.code >= 500)
+            (clean(&format!("{} ({})", status.reason, status.code)), status.code == 429 || status.code >= 500)
         }
         kube::Error::SerdeError(_) => ("an answer that cannot be read".to_owned(), true),
-        other => (innermost(other), true),
+        other => (clean(&innermost(other)), true),
     }
 }
 

@@ -44,6 +44,12 @@ const COPIED: &[(&str, &str)] = &[("", "Endpoints"), ("discovery.k8s.io", "Endpo
 /// Objects of one page, where copies are told from ours.
 const PAGE_OF_COPIES: u32 = 500;
 
+/// Pages of one list. What has more is watched: that is cheaper than something unseen, and has bounds of its own.
+const PAGES: usize = 200;
+
+/// Kinds of which one cluster holds objects of ours: each is a watch.
+const IN_USE: usize = 1000;
+
 fn is_one_of(kind: &Kind, kinds: &[(&str, &str)]) -> bool {
     kinds.contains(&(&*kind.group, &*kind.kind))
 }
@@ -82,7 +88,11 @@ impl Client {
                 Ok(false) => {}
                 Ok(true) => found.kinds.push(kind),
                 // A login that is refused hides everything, for the moment.
-                Err(error @ (Error::Request { .. } | Error::Denied { forbidden: true, .. })) => {
+                Err(
+                    error @ (Error::Request { .. }
+                    | Error::OverBound { .. }
+                    | Error::Denied { forbidden: true, .. }),
+                ) => {
                     found.hidden.push((kind, error));
                 }
                 // One kind may be silent where all others answer: behind it is a webhook that hangs, or a server of its own.
@@ -91,6 +101,10 @@ impl Client {
                     found.hidden.push((kind, error));
                 }
                 Err(error) => return Err(error),
+            }
+            if found.kinds.len() > IN_USE {
+                let detail = format!("it holds objects of ours of more than {IN_USE} kinds");
+                return Err(Error::OverBound { cluster: self.name().clone(), detail });
             }
         }
         Ok(found)
@@ -104,7 +118,7 @@ impl Client {
         is_one: impl Fn(Bare) -> bool,
     ) -> Result<bool, Error> {
         let objects: Api<Bare> = Api::all_with(self.kube().clone(), api);
-        loop {
+        for _ in 0..PAGES {
             let page = match self.patiently("list", || objects.list(&ours)).await {
                 Ok(page) => page,
                 // Its list went stale while we read it: a watch in vain is cheaper than something unseen.
@@ -119,5 +133,6 @@ impl Client {
                 None => return Ok(false),
             }
         }
+        Ok(true)
     }
 }

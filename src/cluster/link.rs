@@ -7,6 +7,7 @@ use std::sync::Arc;
 use kube::client::Body;
 use kube::config::{AuthInfo, Kubeconfig, KubeconfigError};
 
+use super::bounds::Bounds;
 use super::error::innermost;
 use super::kubeconfig::Chosen;
 use super::login::Login;
@@ -56,7 +57,11 @@ impl Link {
         B::Error: Into<tower::BoxError>,
     {
         let standing = Standing::default();
-        Self::InProcess(InProcess(kube::Client::new(standing.layer(service), "default"), standing))
+        let bounds = Bounds::new(ClusterName::from("in this process"));
+        Self::InProcess(InProcess(
+            kube::Client::new(standing.layer(bounds.layer(service)), "default"),
+            standing,
+        ))
     }
 
     /// Reads what it takes to connect, and runs a plug-in; asks the cluster nothing.
@@ -83,8 +88,8 @@ impl Link {
             }
         };
         login.begin().await.map_err(fail)?;
-        let standing = Standing::default();
-        let kube = transport::connect(&config, proxy.as_ref(), &login, &standing).map_err(fail)?;
+        let (standing, bounds) = (Standing::default(), Bounds::new(cluster.clone()));
+        let kube = transport::connect(&config, proxy.as_ref(), &login, &standing, &bounds).map_err(fail)?;
         Ok(Opened { kube, standing, login, mark })
     }
 

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::LogParams;
 
-use super::error::{classify, innermost};
+use super::error::{classify, clean, innermost};
 use super::{Client, Error};
 
 /// Longer nobody waits for a log: a node that is away keeps its API server waiting.
@@ -43,7 +43,7 @@ impl Client {
             let mut told = Vec::new();
             pin!(log).take(bytes).read_to_end(&mut told).await.map_err(|error| Error::Unreachable {
                 cluster: self.name().clone(),
-                detail: innermost(&error),
+                detail: clean(&innermost(&error)),
             })?;
             Ok(told)
         };

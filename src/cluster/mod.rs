@@ -5,6 +5,8 @@
 //! order, and what to do with the answer is decided elsewhere. It never deletes without the uid and
 //! the resourceVersion of the object that was meant. Only this module names `kube::Client`.
 
+mod bounds;
+mod budget;
 mod catalog;
 mod client;
 mod credential;

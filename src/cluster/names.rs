@@ -21,6 +21,8 @@ const MANY: usize = 16;
 /// A namespace with more objects of a kind is not listed.
 const LARGE: usize = 10_000;
 const PAGE: u32 = 500;
+/// Pages of such a list.
+const PAGES: usize = 100;
 
 /// Group, kind and namespace.
 type Place = (Arc<str>, Arc<str>, Option<Arc<str>>);
@@ -128,7 +130,8 @@ impl Client {
         };
         let mut parameters = ListParams::default().limit(PAGE);
         let mut names = HashSet::new();
-        loop {
+        // Pages may hold nothing.
+        for _ in 0..PAGES {
             let page = self.bounded("list", api.list(&parameters)).await?;
             let more = page.metadata.remaining_item_count.and_then(|more| usize::try_from(more).ok());
             names.extend(page.items.into_iter().filter_map(|item| item.into_name()));
@@ -140,5 +143,6 @@ impl Client {
                 None => return Ok(Listed::Whole(names)),
             }
         }
+        Ok(Listed::Useless)
     }
 }

@@ -8,7 +8,11 @@ use kube::core::{ApiResource, DynamicResourceScope, Resource};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::bounds::OverBound;
 use crate::model::{ObjectId, labels};
+
+/// Bytes of a name, a uid or a resourceVersion. Those of Kubernetes have up to 253.
+const LONGEST_NAME: usize = 512;
 
 /// An object of any kind; with `METADATA`, the server is asked for its metadata only.
 #[derive(Clone, Debug)]
@@ -31,6 +35,22 @@ impl<const METADATA: bool> Told<METADATA> {
         value["kind"] = Value::String(api.kind.clone());
         restore_entry(&mut value);
         value
+    }
+
+    /// Namespace and name.
+    pub fn name(&self) -> (Option<&str>, Option<&str>) {
+        (self.meta.namespace.as_deref(), self.meta.name.as_deref())
+    }
+
+    /// What is kept of each object is no longer than Kubernetes lets it be.
+    pub fn check(&self) -> Result<(), OverBound> {
+        let uid = self.value["metadata"]["uid"].as_str();
+        let (namespace, name) = self.name();
+        let names = [name, namespace, self.version(), uid];
+        if names.into_iter().flatten().all(|text| text.len() <= LONGEST_NAME) {
+            return Ok(());
+        }
+        Err(OverBound::new(format!("it tells of an object with a name longer than {LONGEST_NAME} bytes")))
     }
 
     /// Its resourceVersion, if it says one.

@@ -8,15 +8,27 @@ use kube::discovery::ApiResource;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::budget::Account;
 use super::catalog::name_of;
+use super::watching;
 use crate::model::KubeVersion;
 
 /// Servers refuse before this minor version of Kubernetes 1, or have never heard of it. Some later ones refuse too.
 const STREAMS_SINCE: u32 = 32;
 
 /// What is known of it, of one connection; it is asked anew for each, and when the server is another version.
-#[derive(Debug, Default)]
-pub(super) struct Streams(Mutex<Known>);
+#[derive(Debug)]
+pub(super) struct Streams {
+    known: Mutex<Known>,
+    /// How many objects its watches tell.
+    pub objects: Account,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self { known: Mutex::default(), objects: watching::account() }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Known {
@@ -33,7 +45,7 @@ struct Known {
 impl Streams {
     /// What the server says that it is.
     pub fn heard(&self, version: &str) {
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         if known.version != version {
             *known = Known { version: version.to_owned(), refused: BTreeSet::new(), ..*known };
         }
@@ -42,7 +54,7 @@ impl Streams {
     /// Whether a list of this kind is asked for as a stream. A server of which nothing is known is asked: it says no, or the
     /// end of the list does not come in time.
     pub fn may_be_asked(&self, api: &ApiResource) -> bool {
-        let known = self.0.lock();
+        let known = self.known.lock();
         let is_old = KubeVersion::parse(&known.version)
             .is_some_and(|version| (version.major, version.minor) < (1, STREAMS_SINCE));
         !is_old && !known.refused.contains(&name_of(api))
@@ -50,23 +62,23 @@ impl Streams {
 
     /// A watch tells something.
     pub fn note_event(&self) {
-        self.0.lock().told_at = Some(Instant::now());
+        self.known.lock().told_at = Some(Instant::now());
     }
 
     /// A request was not answered, or its sender is not known there.
     pub fn note_trouble(&self) {
-        self.0.lock().troubled_at = Some(Instant::now());
+        self.known.lock().troubled_at = Some(Instant::now());
     }
 
     /// Whether a watch told something since `then`, and no request found the cluster otherwise since the last probe.
     pub fn shows_that_it_answers(&self, then: Instant, probed_at: Instant) -> bool {
-        let known = self.0.lock();
+        let known = self.known.lock();
         known.told_at.is_some_and(|at| at > then) && known.troubled_at.is_none_or(|at| at <= probed_at)
     }
 
     /// It is not asked for again as a stream.
     pub fn note_refusal(&self, api: &ApiResource) {
-        self.0.lock().refused.insert(name_of(api));
+        self.known.lock().refused.insert(name_of(api));
     }
 }
 

@@ -19,6 +19,7 @@ use rustls::client::Resumption;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 use tower_http::decompression::DecompressionLayer;
 
+use super::bounds::Bounds;
 use super::error::innermost;
 use super::identity::Identity;
 use super::login::Login;
@@ -51,6 +52,7 @@ pub(super) fn connect(
     proxy: Option<&Proxy>,
     login: &Login,
     standing: &Standing,
+    bounds: &Bounds,
 ) -> Result<kube::Client, String> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -74,6 +76,8 @@ pub(super) fn connect(
     let lines = Lines::new(https.enable_all_versions().wrap_connector(dial), login.identity());
     let service = ServiceBuilder::new()
         .layer(standing.clone())
+        // Above what unpacks, and where paths are those of Kubernetes.
+        .layer(bounds.clone())
         .layer(config.base_uri_layer())
         .layer(DecompressionLayer::new().gzip(!config.disable_compression))
         .layer(login.clone())

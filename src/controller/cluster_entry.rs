@@ -2,6 +2,7 @@
 
 mod certainty;
 mod kind_watch;
+mod unwell;
 
 #[cfg(test)]
 mod tests;
@@ -17,10 +18,12 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use self::kind_watch::{KindWatch, as_number};
+use self::unwell::Unwell;
 use super::claims::UnboundClaims;
 use super::event::{ClusterNews, Event, Looked};
 use super::listing::Listing;
 use super::wanted::Wanted;
+use super::weight;
 use super::words::Words;
 use crate::cluster::{Catalog, Change, Client};
 use crate::health;
@@ -68,8 +71,7 @@ pub struct ClusterEntry {
     pub shared: Arc<Shared>,
     /// Objects of ours that the app that applied them does not render here (any more).
     pub strays: BTreeSet<ObjectId>,
-    /// Workloads that are not healthy, whole: what their pods suffer from is judged by them.
-    pub unwell: BTreeMap<ObjectId, Value>,
+    pub unwell: Unwell,
     pub claims: UnboundClaims,
     watches: BTreeMap<Kind, KindWatch>,
     /// Kinds that were watched until the cluster served them no longer: they are again when it does.
@@ -126,7 +128,7 @@ impl ClusterEntry {
             unlisted: BTreeSet::new(),
             shared: Arc::default(),
             strays: BTreeSet::new(),
-            unwell: BTreeMap::new(),
+            unwell: Unwell::default(),
             claims: UnboundClaims::default(),
             watches: BTreeMap::new(),
             gone: BTreeSet::new(),
@@ -230,7 +232,8 @@ impl ClusterEntry {
             let listing = self.listing.clone();
             let task = tokio::spawn(async move {
                 let tell = async |change| {
-                    let news = ClusterNews::Watch { kind: watched_kind.clone(), number, change };
+                    let room = weight::room_for(&change).await;
+                    let news = ClusterNews::Watch { kind: watched_kind.clone(), number, change, room };
                     events.send(Event::Cluster { cluster: cluster.clone(), epoch, news }).await.is_ok()
                 };
                 listing.follow(stream, tell).await;
@@ -348,7 +351,7 @@ impl ClusterEntry {
         for id in &gone {
             self.observation.remove(id, || self.wanted.ids().contains(id));
         }
-        self.unwell.retain(|id, _| stays(id));
+        self.unwell.retain(&stays);
         self.claims.retain(&stays);
         self.strays.retain(|id| stays(id));
     }

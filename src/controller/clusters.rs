@@ -193,8 +193,9 @@ impl World {
                     self.ask_class_again(name, &class);
                 }
             }
-            ClusterNews::Watch { kind, number, change } => {
+            ClusterNews::Watch { kind, number, change, room } => {
                 let touched = entry.watched(&kind, number, change, &self.instance.name, &mut self.words);
+                drop(room);
                 if &*kind.kind == "CustomResourceDefinition" && touched != Touched::Nothing {
                     entry.ask_what_it_serves();
                 }

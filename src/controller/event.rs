@@ -11,6 +11,7 @@ use super::claims::Binding;
 use super::last_lines::Explanation;
 use super::load::Loaded;
 use super::secrets::SecretError;
+use super::weight::Room;
 use crate::cluster::{Catalog, Change, Client, Error};
 use crate::fleet::Target;
 use crate::forge::Hint;
@@ -136,6 +137,8 @@ pub enum ClusterNews {
         /// Which watch of the cluster.
         number: u64,
         change: Change,
+        /// In the queue.
+        room: Room,
     },
 }
 

@@ -44,6 +44,7 @@ mod target;
 mod targets;
 mod versions;
 mod wanted;
+mod weight;
 mod went_back;
 mod words;
 mod world;

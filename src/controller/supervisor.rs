@@ -113,7 +113,9 @@ impl Supervisor {
             let taken = match opened {
                 Ok(client) => {
                     let taken = self.take_inventory(client.clone(), was_offline).await;
-                    unanswered = taken.as_ref().is_err_and(Error::is_unreachable).then_some(client);
+                    let is_away =
+                        |error: &Error| matches!(error, Error::Unreachable { .. } | Error::OverBound { .. });
+                    unanswered = taken.as_ref().is_err_and(is_away).then_some(client);
                     taken
                 }
                 Err(error) => Err(error),
@@ -427,7 +429,9 @@ fn with_expiry(error: &Error, credential: Option<&Credential>) -> String {
 /// Without "failed to reach cluster x": whoever shows it has named the cluster.
 fn detail(error: &Error) -> String {
     match error {
-        Error::Connection { detail, .. } | Error::Unreachable { detail, .. } => detail.clone(),
+        Error::Connection { detail, .. }
+        | Error::Unreachable { detail, .. }
+        | Error::OverBound { detail, .. } => detail.clone(),
         Error::Denied { detail, .. } => format!("not allowed: {detail}"),
         other => other.to_string(),
     }

@@ -1,7 +1,6 @@
 //! What a container wrote last.
 
-use super::read::{one_line, shortened};
-use crate::model::SecretValues;
+use crate::model::{SecretValues, one_line, shortened};
 
 /// So many bytes of a log are read at most: what is shown, with colours and values that are hidden.
 pub const LOG_BYTES: usize = 4096;

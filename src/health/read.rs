@@ -1,10 +1,8 @@
 //! Reading JSON that may hold anything: what does not have the expected shape is absent.
 
-use std::str::Chars;
-
 use serde_json::Value;
 
-use crate::model::{Health, Kind, Status};
+use crate::model::{Health, Kind, Status, one_line, shortened};
 
 /// Longest reason that is kept of an object, in characters: one line of a table or a commit status.
 const REASON_LIMIT: usize = 300;
@@ -123,81 +121,6 @@ pub fn old_condition(object: &Value, name: &str) -> Option<Health> {
 /// On one line, without what only a terminal understands, and not longer than a reason may be.
 pub fn sentence(text: &str) -> String {
     shortened(one_line(text, REASON_LIMIT * 4), REASON_LIMIT)
-}
-
-/// At most so many characters.
-pub fn shortened(mut line: String, limit: usize) -> String {
-    if let Some((cut, _)) = line.char_indices().nth(limit) {
-        line.truncate(cut);
-        line.push('…');
-    }
-    line
-}
-
-/// On one line, words one space apart, without what only a terminal understands; read until the line has about so many bytes.
-pub fn one_line(text: &str, enough: usize) -> String {
-    let mut line = String::new();
-    let mut is_apart = false;
-    let mut letters = text.chars();
-    while let Some(letter) = letters.next() {
-        if letter.is_whitespace() {
-            is_apart = !line.is_empty();
-            if is_apart && line.len() > enough {
-                break;
-            }
-        } else if letter == ESCAPE {
-            pass_over_command(&mut letters);
-        } else if !is_invisible(letter) {
-            if std::mem::take(&mut is_apart) {
-                line.push(' ');
-            }
-            line.push(letter);
-        }
-    }
-    line
-}
-
-/// What begins a command to a terminal: a colour, a title, a movement.
-const ESCAPE: char = '\u{1b}';
-
-/// Passes over the rest of a command (ECMA-48). One that does not end takes all that follows: it would on a terminal too.
-fn pass_over_command(letters: &mut Chars<'_>) {
-    match letters.next() {
-        // Parameters, then one letter.
-        Some('[') => {
-            letters.find(|letter| matches!(letter, '@'..='~'));
-        }
-        // A text, up to its own end: a bell, or `ESC \`.
-        Some(']' | 'P' | 'X' | '^' | '_') => {
-            let mut before = ' ';
-            letters.find(|&letter| {
-                let is_end = letter == '\u{7}' || (before, letter) == (ESCAPE, '\\');
-                before = letter;
-                is_end
-            });
-        }
-        // Some more, then one letter.
-        Some(' '..='/') => {
-            letters.find(|letter| matches!(letter, '0'..='~'));
-        }
-        _ => {}
-    }
-}
-
-/// Control characters, and those that change the direction of a text or hide in it.
-fn is_invisible(letter: char) -> bool {
-    letter.is_control()
-        || matches!(
-            letter,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{202a}'..='\u{202e}'
-                | '\u{2060}'..='\u{2069}'
-                | '\u{feff}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
 }
 
 /// `1 replica`, `3 replicas`.

@@ -21,6 +21,7 @@ pub mod image;
 mod instance;
 pub mod keys;
 pub mod labels;
+mod line;
 pub mod mark;
 pub mod name;
 pub mod object;
@@ -68,6 +69,7 @@ pub use instance::{
     SecretRef, Written,
 };
 pub use keys::Keys;
+pub use line::{one_line, shortened};
 pub use mark::Mark;
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};

@@ -12,6 +12,9 @@ use crate::model::{
     Status, Stranger, SyncWave, ignored, labels, mark,
 };
 
+/// Bytes of an annotation of ours. Whoever writes a longer one is not tutti.
+const LONGEST_ANNOTATION: usize = 1024;
+
 /// The record of an object that carries this instance's label and is itself what was applied;
 /// `None` for anybody else's, and for copies of our labels that controllers make.
 pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores: &Ignores) -> Option<Live> {
@@ -110,8 +113,10 @@ fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("labels")?.get(name)?.as_str()
 }
 
+/// One of ours: they are short, and most are kept.
 fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
-    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
+    let text = object.get("metadata")?.get("annotations")?.get(name)?.as_str();
+    text.filter(|text| text.len() <= LONGEST_ANNOTATION)
 }
 
 /// Of workloads only: what they want and what is available, counted as the shipped health rules count it: where the two

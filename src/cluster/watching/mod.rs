@@ -5,6 +5,7 @@
 //! where not, page by page. A list that breaks off says nothing of what is gone: it begins again. A watch that breaks off goes on
 //! where it was; one that never tells anything is listed from time to time, until it does ([`sight`]).
 
+mod kept;
 mod pauses;
 mod sight;
 
@@ -20,14 +21,18 @@ use kube::api::{Api, ApiResource, ListParams, WatchEvent, WatchParams};
 use kube::core::Status;
 use tokio::time::Instant;
 
+use self::kept::Kept;
 use self::pauses::Pauses;
 use self::sight::Sight;
-use super::error::innermost;
+use super::bounds::{OverBound, with_room};
+use super::budget::Share;
+use super::error::{clean, innermost};
 use super::object::Told;
 use super::streams::Streams;
 use super::watch::Change;
 use crate::model::ClusterName;
 
+pub(super) use self::kept::account;
 pub(super) use self::pauses::LONGEST as LONGEST_PAUSE;
 
 /// Objects of one page of a list: it is held whole while it is read.
@@ -78,6 +83,9 @@ pub(super) fn changes<const METADATA: bool>(
         api,
         pauses: Pauses::new(wanted.longest_pause),
         queued: None,
+        page: wanted.page,
+        kept: Kept::of(&streams.objects),
+        over: None,
         wanted,
         streams,
         broken_streams: 0,
@@ -100,6 +108,11 @@ struct Watching<const METADATA: bool> {
     streams: Arc<Streams>,
     pauses: Pauses,
     sight: Sight,
+    /// Objects of the next page: fewer, where one was too large.
+    page: u32,
+    kept: Kept,
+    /// The bound that it went over, until a list is whole: told once.
+    over: Option<OverBound>,
     /// Told after what comes next.
     queued: Option<Change>,
     /// Streamed lists in a row that broke off.
@@ -125,6 +138,8 @@ enum State<const METADATA: bool> {
     Read {
         items: std::vec::IntoIter<Told<METADATA>>,
         then: Then,
+        /// What the page takes of the budget.
+        room: Vec<Share>,
     },
     /// All before this resourceVersion is known.
     Known(String),
@@ -159,13 +174,14 @@ impl<const METADATA: bool> Watching<METADATA> {
     async fn step(&mut self) -> Option<Change> {
         match std::mem::take(&mut self.state) {
             State::Start => {
+                self.kept.begins();
                 self.state = State::Begun;
                 Some(Change::Listing)
             }
             State::Begun => self.begin().await,
             State::Streamed(events) => self.take_streamed(events).await,
             State::Page(token) => self.read_page(token).await,
-            State::Read { items, then } => self.take_read(items, then),
+            State::Read { items, then, room } => self.take_read(items, then, room),
             State::Known(version) if !self.is_list_due() => self.watch_from(version).await,
             State::Known(_) => {
                 self.state = State::Start;
@@ -193,7 +209,7 @@ impl<const METADATA: bool> Watching<METADATA> {
                 None
             }
             Err(kube::Error::Api(status)) if is_refusal(&status) => {
-                tracing::debug!(kind = self.api.kind, error = status.message, "lists come page by page");
+                tracing::debug!(kind = self.api.kind, error = words_of(&status), "lists come page by page");
                 self.streams.note_refusal(&self.api);
                 self.state = State::Page(None);
                 None
@@ -222,7 +238,7 @@ impl<const METADATA: bool> Watching<METADATA> {
         let is_denied = status.code == 403;
         if is_denied && !std::mem::replace(&mut self.denial_is_told, true) {
             let (cluster, kind) = (&self.wanted.cluster, &self.api.kind);
-            tracing::warn!(%cluster, kind, error = status.message, "a kind cannot be watched");
+            tracing::warn!(%cluster, kind, error = words_of(status), "a kind cannot be watched");
         }
         is_denied
     }
@@ -230,10 +246,14 @@ impl<const METADATA: bool> Watching<METADATA> {
     async fn take_streamed(&mut self, mut events: Events<METADATA>) -> Option<Change> {
         let why = match tokio::time::timeout(SILENCE_OF_LISTS, events.next()).await {
             Ok(Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)))) => {
+                if let Err(over) = object.check().and_then(|()| self.kept.lists(object.name())) {
+                    return self.exceeds(over);
+                }
                 self.state = State::Streamed(events);
                 return Some(Change::Seen(Box::new(object.into_value(&self.api))));
             }
             Ok(Some(Ok(WatchEvent::Deleted(object)))) => {
+                self.kept.leaves(object.name());
                 self.state = State::Streamed(events);
                 return Some(Change::Left(Box::new(object.into_value(&self.api))));
             }
@@ -247,6 +267,7 @@ impl<const METADATA: bool> Watching<METADATA> {
                     return self.breaks(NO_VERSION.to_owned(), State::Start);
                 }
                 (self.broken_streams, self.errors) = (0, 0);
+                self.ends_list();
                 self.sees();
                 // What goes well is the watch: one that has to be listed again at once shall wait ever longer.
                 let listed = Change::Listed { version: version.clone() };
@@ -268,12 +289,19 @@ impl<const METADATA: bool> Watching<METADATA> {
     async fn read_page(&mut self, token: Option<String>) -> Option<Change> {
         let parameters = ListParams {
             label_selector: self.wanted.labels.clone(),
-            limit: Some(self.wanted.page),
-            continue_token: token,
+            limit: Some(self.page),
+            continue_token: token.clone(),
             ..ListParams::default()
         };
-        let list = match within(self.objects.list(&parameters)).await {
+        let (list, room) = with_room(within(self.objects.list(&parameters))).await;
+        let list = match list {
             Ok(list) => list,
+            // A page of fewer may fit in.
+            Err(error) if OverBound::of(&error).is_some() && self.page > 1 => {
+                self.page = (self.page / 4).max(1);
+                self.state = State::Page(token);
+                return None;
+            }
             Err(error) => {
                 self.is_denied(&error);
                 return self.breaks(words(&error), State::Start);
@@ -286,13 +314,24 @@ impl<const METADATA: bool> Watching<METADATA> {
             (None, Some(version)) => Then::Known(version),
             (None, None) => return self.breaks(NO_VERSION.to_owned(), State::Start),
         };
-        self.state = State::Read { items: list.items.into_iter(), then };
+        if let Err(over) = self.kept.turns(list.items.len()) {
+            return self.exceeds(over);
+        }
+        self.state = State::Read { items: list.items.into_iter(), then, room };
         None
     }
 
-    fn take_read(&mut self, mut items: std::vec::IntoIter<Told<METADATA>>, then: Then) -> Option<Change> {
+    fn take_read(
+        &mut self,
+        mut items: std::vec::IntoIter<Told<METADATA>>,
+        then: Then,
+        room: Vec<Share>,
+    ) -> Option<Change> {
         if let Some(object) = items.next() {
-            self.state = State::Read { items, then };
+            if let Err(over) = object.check().and_then(|()| self.kept.lists(object.name())) {
+                return self.exceeds(over);
+            }
+            self.state = State::Read { items, then, room };
             return Some(Change::Seen(Box::new(object.into_value(&self.api))));
         }
         match then {
@@ -302,6 +341,7 @@ impl<const METADATA: bool> Watching<METADATA> {
             }
             Then::Known(version) => {
                 (self.broken_streams, self.errors) = (0, 0);
+                self.ends_list();
                 self.sight.listed();
                 self.state = State::Known(version.clone());
                 Some(Change::Listed { version })
@@ -364,6 +404,9 @@ impl<const METADATA: bool> Watching<METADATA> {
             Ok(Some(Err(error @ kube::Error::SerdeError(_)))) => {
                 return self.errs(&Status::default(), words(&error), version, is_heard);
             }
+            Ok(Some(Err(error))) if OverBound::of(&error).is_some() => {
+                return self.errs(&Status::default(), words(&error), version, is_heard);
+            }
             Ok(Some(Err(error))) => {
                 self.ends(since, is_heard);
                 return self.misses(is_heard, words(&error), State::Known(version));
@@ -390,6 +433,15 @@ impl<const METADATA: bool> Watching<METADATA> {
         let Some(version) = object.version().map(str::to_owned) else {
             return self.breaks(NO_VERSION.to_owned(), State::Start);
         };
+        let kept = if is_gone {
+            self.kept.leaves(object.name());
+            Ok(())
+        } else {
+            object.check().and_then(|()| self.kept.sees(object.name()))
+        };
+        if let Err(over) = kept {
+            return self.exceeds(over);
+        }
         self.hears(version, events, since);
         let object = Box::new(object.into_value(&self.api));
         Some(if is_gone { Change::Left(object) } else { Change::Seen(object) })
@@ -400,6 +452,22 @@ impl<const METADATA: bool> Watching<METADATA> {
         self.errors += 1;
         let is_lost = status.code == 410 || self.errors >= ERRORS_AT_ONE_PLACE;
         self.misses(is_heard || is_lost, why, if is_lost { State::Start } else { State::Known(version) })
+    }
+
+    /// It tells more than is kept of a cluster. All is listed again, ever more seldom: by then it may be less.
+    fn exceeds(&mut self, over: OverBound) -> Option<Change> {
+        let why = over.to_string();
+        if self.over.as_ref() != Some(&over) {
+            let (cluster, kind) = (&self.wanted.cluster, &self.api.kind);
+            tracing::warn!(%cluster, kind, error = why, "what a cluster tells of a kind goes over its bound");
+            self.over = Some(over);
+        }
+        self.breaks(why, State::Start)
+    }
+
+    fn ends_list(&mut self) {
+        self.kept.ends();
+        self.over = None;
     }
 
     /// Something came of a watch, which goes on.
@@ -497,14 +565,14 @@ fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => words_of(status),
         kube::Error::SerdeError(_) => "an answer that cannot be read".to_owned(),
-        error => innermost(error),
+        error => clean(&innermost(error)),
     }
 }
 
 fn words_of(status: &Status) -> String {
     if status.message.is_empty() {
-        format!("{} ({})", status.reason, status.code)
+        clean(&format!("{} ({})", status.reason, status.code))
     } else {
-        status.message.clone()
+        clean(&status.message)
     }
 }

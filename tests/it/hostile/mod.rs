@@ -1,8 +1,10 @@
 //! Hostile files and peers against the real binary, under a limit of memory: the process lives, a healthy cluster gets a
 //! commit that is pushed meanwhile within ten seconds, and what is hostile is named.
 
+mod api_server;
 mod arena;
 mod charts;
+mod clusters;
 mod execution;
 mod limits;
 mod peers;

@@ -1,0 +1,177 @@
+//! Measures JSON as it comes, without reading it.
+
+use super::{DEPTH, MEMORY};
+
+/// About what a field of a map takes in memory, beside its bytes.
+const FIELD: usize = 128;
+/// An item of a list, or another field: that of its place.
+const ITEM: usize = 80;
+/// A map that is not empty.
+const MAP: usize = 300;
+/// A list.
+const LIST: usize = 32;
+
+/// What there is too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Excess {
+    Bytes,
+    Depth,
+    Memory,
+}
+
+/// Of an answer, or of each line of a watch. Texts that are no JSON are measured too: what comes of that is never less than
+/// their bytes.
+#[derive(Debug)]
+pub(super) struct Meter {
+    /// The most bytes.
+    limit: usize,
+    /// Each line is measured for itself.
+    is_of_lines: bool,
+    bytes: usize,
+    memory: usize,
+    /// Of lines that ended in what came last.
+    ended: usize,
+    depth: u32,
+    is_text: bool,
+    is_escaped: bool,
+    /// A map began, and nothing is in it yet.
+    is_new_map: bool,
+}
+
+impl Meter {
+    pub fn new(limit: usize, is_of_lines: bool) -> Self {
+        Self {
+            limit,
+            is_of_lines,
+            bytes: 0,
+            memory: 0,
+            ended: 0,
+            depth: 0,
+            is_text: false,
+            is_escaped: false,
+            is_new_map: false,
+        }
+    }
+
+    /// What came takes so much, with the lines that ended in the last piece.
+    pub fn memory(&self) -> usize {
+        self.memory.saturating_add(self.ended)
+    }
+
+    /// What has not ended takes so much.
+    pub fn under_way(&self) -> usize {
+        self.memory
+    }
+
+    pub fn take(&mut self, piece: &[u8]) -> Result<(), Excess> {
+        self.ended = 0;
+        for &byte in piece {
+            self.bytes += 1;
+            self.memory += 1;
+            if self.is_text {
+                self.is_text = self.is_escaped || byte != b'"';
+                self.is_escaped = byte == b'\\' && !self.is_escaped;
+            } else {
+                self.take_sign(byte)?;
+            }
+            if self.bytes > self.limit {
+                return Err(Excess::Bytes);
+            }
+            if self.memory > MEMORY {
+                return Err(Excess::Memory);
+            }
+            // No text of JSON holds the end of a line.
+            if byte == b'\n' && self.is_of_lines {
+                *self = Self { ended: self.ended.max(self.memory), ..Self::new(self.limit, true) };
+            }
+        }
+        Ok(())
+    }
+
+    fn take_sign(&mut self, byte: u8) -> Result<(), Excess> {
+        match byte {
+            b'"' => {
+                self.is_text = true;
+                if std::mem::take(&mut self.is_new_map) {
+                    self.memory += MAP;
+                }
+            }
+            b'{' | b'[' => {
+                self.depth += 1;
+                self.is_new_map = byte == b'{';
+                self.memory += LIST;
+                if self.depth > DEPTH {
+                    return Err(Excess::Depth);
+                }
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.is_new_map = false;
+            }
+            b':' => self.memory += FIELD,
+            b',' => self.memory += ITEM,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(limit: usize, is_of_lines: bool, pieces: &[&str], expected: Result<(), Excess>) {
+        let mut meter = Meter::new(limit, is_of_lines);
+        let found = pieces.iter().try_for_each(|piece| meter.take(piece.as_bytes()));
+        assert_eq!(found, expected, "{:?}", pieces.first());
+    }
+
+    #[test]
+    fn bytes_are_those_of_all_pieces_or_of_a_line() {
+        check(4, false, &["12", "34"], Ok(()));
+        check(4, false, &["12", "345"], Err(Excess::Bytes));
+        check(4, true, &["12", "3\n123\n", "123"], Ok(()));
+        check(4, true, &["12", "3\n123\n123", "45"], Err(Excess::Bytes));
+        // The end of a line is one of its bytes.
+        check(4, true, &["1234\n"], Err(Excess::Bytes));
+    }
+
+    #[test]
+    fn depth_counts_no_brackets_of_texts() {
+        let deep = |number: usize| "[".repeat(number);
+        check(10_000, false, &[&deep(128)], Ok(()));
+        check(10_000, false, &[&deep(100), &deep(29)], Err(Excess::Depth));
+        check(10_000, false, &[&"[{}]".repeat(500)], Ok(()));
+        check(10_000, false, &["\"\\\\\\\"", &deep(500), "\"", &deep(128)], Ok(()));
+        check(10_000, false, &["\"\\", "\"", &deep(500), "\"", &deep(129)], Err(Excess::Depth));
+        check(10_000, true, &[&deep(100), "\n", &deep(100)], Ok(()));
+    }
+
+    #[test]
+    fn memory_of_small_values_is_more_than_their_bytes() {
+        let many = |value: &str| value.repeat(3 * 1024 * 1024 / value.len());
+        check(usize::MAX, false, &[&format!("\"{}\"", many("a"))], Ok(()));
+        check(usize::MAX, false, &[&many("[],")], Err(Excess::Memory));
+        check(usize::MAX, false, &[&many("{\"a\":1},")], Err(Excess::Memory));
+        check(usize::MAX, true, &[&format!("{}\n", many("{\"a\":1}\n"))], Ok(()));
+    }
+
+    /// The guess holds for what is read in practice, and is not far off for what is not.
+    #[test]
+    fn memory_is_about_what_a_tree_of_values_takes() {
+        let check = |text: &str, least: usize, most: usize| {
+            let mut meter = Meter::new(usize::MAX, false);
+            meter.take(text.as_bytes()).expect("small");
+            let found = meter.memory() / text.len();
+            assert!((least..=most).contains(&found), "{text}: {found}");
+        };
+        check(
+            r#"{"metadata":{"name":"web","labels":{"app":"web"}},"data":{"x":"yyyyyyyyyyyyyyyyyyy"}}"#,
+            10,
+            30,
+        );
+        check(r#"{"f:metadata":{"f:annotations":{".":{},"f:tutti.dev/hash":{}},"f:labels":{}}}"#, 10, 30);
+        check(r#"[{"a":1},{"a":1},{"a":1},{"a":1}]"#, 40, 80);
+    }
+}

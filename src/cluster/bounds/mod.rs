@@ -1,0 +1,380 @@
+//! How much of an answer is taken. The body of every answer is counted here, after it was unpacked and before anybody keeps it: its
+//! bytes, how deep its values stand in each other, and about how much memory they take once they are read. All bodies that are under
+//! way share a budget, and so do those of one cluster.
+//!
+//! What goes over a bound is cut off with an error that says which bound it was, and the log names the cluster.
+
+mod meter;
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use kube::client::Body;
+use parking_lot::Mutex;
+use tokio::time::{Instant, Sleep};
+use tower::{BoxError, Layer, Service};
+
+use self::meter::{Excess, Meter};
+use super::budget::{Account, Budget, Full, Share};
+use crate::model::{ClusterName, one_line, shortened};
+
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+
+/// Bytes of what a server says of its version.
+const VERSION: usize = 64 * KIB;
+/// Bytes of one document of discovery.
+const DISCOVERY: usize = 8 * MIB;
+/// Bytes of an answer that tells an error.
+const ERROR: usize = 64 * KIB;
+/// The same of a write: one that is in conflict names every field.
+const REFUSAL: usize = MIB;
+/// Bytes of one object, and of one event of a watch.
+const OBJECT: usize = 4 * MIB;
+/// Bytes of one page of a list.
+const PAGE: usize = 16 * MIB;
+/// How deep values stand in each other. The reader of JSON takes no more.
+const DEPTH: u32 = 128;
+/// Bytes of memory that one answer, or one event of a watch, takes once it is read, as [`Meter`] guesses.
+const MEMORY: usize = 32 * MIB;
+
+/// Bytes of memory of all answers of one cluster that are under way.
+const OF_ONE_CLUSTER: usize = 64 * MIB;
+/// The same of all clusters.
+const OF_ALL: usize = 256 * MIB;
+/// Bytes of memory that every answer may take, and that count for nothing there: most take no more.
+const FREE: usize = 64 * KIB;
+
+/// For so long an answer waits for room that others give back.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The log tells the same of a cluster no more often.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+/// Characters of a path in an error: names of kinds are the server's own.
+const PATH: usize = 200;
+
+static BUDGET: Budget = Budget::new(OF_ONE_CLUSTER, OF_ALL);
+
+tokio::task_local! {
+    /// Who reads an answer piece by piece after its end keeps the room of it until then.
+    static LENT: RefCell<Vec<Share>>;
+}
+
+/// Waits for an answer, and keeps what it takes of the budget.
+pub(super) async fn with_room<T>(answer: impl Future<Output = T>) -> (T, Vec<Share>) {
+    LENT.scope(RefCell::default(), async {
+        let answer = answer.await;
+        (answer, LENT.with(RefCell::take))
+    })
+    .await
+}
+
+/// An answer went over its bound.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct OverBound(String);
+
+impl OverBound {
+    pub fn new(words: impl Into<String>) -> Self {
+        Self(words.into())
+    }
+
+    /// It stands at the end of a chain of causes.
+    pub fn of<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
+        let mut error = error;
+        loop {
+            if let Some(found) = error.downcast_ref() {
+                return Some(found);
+            }
+            error = error.source()?;
+        }
+    }
+}
+
+/// What was asked, as far as bounds go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Version,
+    Discovery,
+    Object,
+    Write,
+    Page,
+    Watch,
+}
+
+impl Asked {
+    fn of<B>(request: &Request<B>) -> Self {
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let rest = match parts.as_slice() {
+            ["version"] => return Self::Version,
+            ["api" | "apis"] | ["api", _] | ["apis", _] | ["apis", _, _] => return Self::Discovery,
+            ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
+            _ => return Self::Object,
+        };
+        if query.split('&').any(|part| part == "watch=true") {
+            return Self::Watch;
+        }
+        if *request.method() != Method::GET {
+            return Self::Write;
+        }
+        if matches!(rest, [_] | ["namespaces", _, _]) { Self::Page } else { Self::Object }
+    }
+
+    fn bytes(self, status: StatusCode) -> usize {
+        let is_error = status.is_client_error() || status.is_server_error();
+        match self {
+            Self::Write if is_error => REFUSAL,
+            _ if is_error => ERROR,
+            Self::Version => VERSION,
+            Self::Discovery => DISCOVERY,
+            Self::Object | Self::Write | Self::Watch => OBJECT,
+            Self::Page => PAGE,
+        }
+    }
+}
+
+/// Of one connection; clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    cluster: ClusterName,
+    account: Account,
+    said: Mutex<Option<(String, Instant)>>,
+}
+
+impl Bounds {
+    pub fn new(cluster: ClusterName) -> Self {
+        Self(Arc::new(Inner { cluster, account: Account::of(&BUDGET), said: Mutex::default() }))
+    }
+}
+
+impl Inner {
+    fn say(&self, error: &OverBound) {
+        let mut said = self.said.lock();
+        let is_said = |(words, at): &(String, Instant)| *words == error.0 && at.elapsed() < SAY_EVERY;
+        if !said.as_ref().is_some_and(is_said) {
+            *said = Some((error.0.clone(), Instant::now()));
+            tracing::warn!(cluster = %self.cluster, %error, "an answer of a cluster goes over its bound and is not taken");
+        }
+    }
+}
+
+impl<S> Layer<S> for Bounds {
+    type Service = Bounded<S>;
+
+    fn layer(&self, service: S) -> Bounded<S> {
+        Bounded { service, bounds: self.clone() }
+    }
+}
+
+/// A connection whose answers are bounded.
+#[derive(Clone, Debug)]
+pub struct Bounded<S> {
+    service: S,
+    bounds: Bounds,
+}
+
+impl<S, B> Service<Request<Body>> for Bounded<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Counted<B>>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (asked, bounds) = (Asked::of(&request), Arc::clone(&self.bounds.0));
+        let place =
+            shortened(one_line(&format!("{} {}", request.method(), request.uri().path()), PATH), PATH);
+        let answer = self.service.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            let status = answer.status();
+            Ok(answer.map(|body| Counted::new(body, bounds, asked, status, place)))
+        })
+    }
+}
+
+/// A body that ends where it goes over its bound.
+pub struct Counted<B> {
+    body: Pin<Box<B>>,
+    bounds: Arc<Inner>,
+    /// `its answer to GET /version`.
+    what: String,
+    bytes: usize,
+    meter: Meter,
+    /// Taken out when it ends.
+    room: Option<Share>,
+    /// Came, and waits for room since.
+    waits: Option<Waiting>,
+    is_over: bool,
+    /// Whoever follows it may show another server who we are.
+    is_redirect: bool,
+}
+
+struct Waiting {
+    data: Bytes,
+    since: Instant,
+    look: Pin<Box<Sleep>>,
+}
+
+impl<B> std::fmt::Debug for Counted<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Counted({})", self.what)
+    }
+}
+
+impl<B> Counted<B> {
+    fn new(body: B, bounds: Arc<Inner>, asked: Asked, status: StatusCode, place: String) -> Self {
+        let is_watch = asked == Asked::Watch && status.is_success();
+        let what = match status {
+            _ if is_watch => format!("an event of {}", place.replacen("GET", "its watch", 1)),
+            status if status.is_success() => format!("its answer to {place}"),
+            status => format!("its answer {} to {place}", status.as_u16()),
+        };
+        let bytes = asked.bytes(status);
+        let (meter, room) = (Meter::new(bytes, is_watch), Some(bounds.account.share()));
+        let is_redirect = status.is_redirection();
+        Self {
+            body: Box::pin(body),
+            bounds,
+            what,
+            bytes,
+            meter,
+            room,
+            waits: None,
+            is_over: false,
+            is_redirect,
+        }
+    }
+
+    fn over(&mut self, why: &str) -> OverBound {
+        self.is_over = true;
+        let error = OverBound(format!("{} {why}", self.what));
+        self.bounds.say(&error);
+        error
+    }
+
+    fn take(&mut self, data: Bytes, context: &mut Context<'_>) -> Poll<Result<Bytes, OverBound>> {
+        if let Err(excess) = self.meter.take(&data) {
+            let why = match excess {
+                Excess::Bytes => format!("is longer than {}", in_units(self.bytes)),
+                Excess::Depth => format!("is nested more than {DEPTH} deep"),
+                Excess::Memory => format!("would take more than {} of memory", in_units(MEMORY)),
+            };
+            return Poll::Ready(Err(self.over(&why)));
+        }
+        self.settle(data, Instant::now(), context)
+    }
+
+    /// Passes it on when there is room for it.
+    fn settle(
+        &mut self,
+        data: Bytes,
+        since: Instant,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Bytes, OverBound>> {
+        let memory = self.meter.memory().saturating_sub(FREE);
+        match self.room.as_mut().map_or(Ok(()), |room| room.grow(memory)) {
+            Ok(()) => Poll::Ready(Ok(data)),
+            Err(full) if since.elapsed() >= PATIENCE => Poll::Ready(Err(self.over(&match full {
+                Full::OfOne => {
+                    format!("finds no room: its answers under way take {}", in_units(OF_ONE_CLUSTER))
+                }
+                Full::OfAll => {
+                    format!("finds no room: the answers of all clusters under way take {}", in_units(OF_ALL))
+                }
+            }))),
+            Err(_) => {
+                let mut look = Box::pin(tokio::time::sleep(LOOK_EVERY));
+                // Nobody else wakes it.
+                let is_due = look.as_mut().poll(context).is_ready();
+                self.waits = Some(Waiting { data, since, look });
+                if is_due {
+                    context.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<B> http_body::Body for Counted<B>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let it = &mut *self;
+        if it.is_over {
+            return Poll::Ready(None);
+        }
+        if it.is_redirect {
+            return Poll::Ready(Some(Err(it.over("is a redirect, which is not followed").into())));
+        }
+        let taken = if let Some(waits) = &mut it.waits {
+            ready!(waits.look.as_mut().poll(context));
+            let Some(Waiting { data, since, .. }) = it.waits.take() else { return Poll::Ready(None) };
+            ready!(it.settle(data, since, context))
+        } else {
+            // Who asks for more has read what came before.
+            if let Some(room) = &mut it.room {
+                room.shrink(it.meter.under_way().saturating_sub(FREE));
+            }
+            let frame = match ready!(it.body.as_mut().poll_frame(context)) {
+                None => return Poll::Ready(None),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                Some(Ok(frame)) => frame,
+            };
+            match frame.into_data() {
+                Ok(data) => ready!(it.take(data, context)),
+                Err(frame) => return Poll::Ready(Some(Ok(frame))),
+            }
+        };
+        Poll::Ready(Some(taken.map(Frame::data).map_err(Into::into)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over || (!self.is_redirect && self.waits.is_none() && self.body.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
+
+impl<B> Drop for Counted<B> {
+    fn drop(&mut self) {
+        if let Some(room) = self.room.take() {
+            // Outside of the scope nobody keeps it.
+            let _ = LENT.try_with(|lent| lent.borrow_mut().push(room));
+        }
+    }
+}
+
+fn in_units(bytes: usize) -> String {
+    if bytes >= MIB { format!("{} MiB", bytes / MIB) } else { format!("{} KiB", bytes / KIB) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! The bodies of answers, counted.
+
+use std::convert::Infallible;
+use std::pin::pin;
+
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use tower::ServiceExt as _;
+
+use super::*;
+
+/// What comes of an answer in these pieces: its bytes, or the error.
+async fn read(path: &str, status: u16, pieces: Vec<Vec<u8>>) -> Result<usize, String> {
+    let bounds = Bounds::new(ClusterName::from("one"));
+    let pieces = Mutex::new(Some(pieces));
+    let server = tower::service_fn(move |_: Request<Body>| {
+        let pieces = pieces.lock().take().unwrap_or_default();
+        let frames = pieces.into_iter().map(|piece| Ok::<_, Infallible>(Frame::data(Bytes::from(piece))));
+        let mut answer = Response::new(StreamBody::new(futures::stream::iter(frames)));
+        *answer.status_mut() = StatusCode::from_u16(status).expect("a status");
+        async { Ok::<_, Infallible>(answer) }
+    });
+    let request = Request::get(path).body(Body::empty()).expect("a request");
+    let answer = bounds.layer(server).oneshot(request).await.expect("an answer");
+    answer.into_body().collect().await.map(|body| body.to_bytes().len()).map_err(|error| error.to_string())
+}
+
+async fn check(path: &str, status: u16, bytes: usize, expected: &str) {
+    let whole = vec![b'0'; bytes / 2];
+    assert_eq!(read(path, status, vec![whole.clone(), whole.clone()]).await, Ok(bytes), "{path}");
+    let error = read(path, status, vec![whole.clone(), whole, b"0".to_vec()]).await;
+    assert_eq!(error, Err(expected.to_owned()));
+}
+
+#[tokio::test]
+async fn each_answer_has_the_bound_of_what_was_asked() {
+    check("/version", 200, VERSION, "its answer to GET /version is longer than 64 KiB").await;
+    check("/apis", 200, DISCOVERY, "its answer to GET /apis is longer than 8 MiB").await;
+    check("/api/v1", 200, DISCOVERY, "its answer to GET /api/v1 is longer than 8 MiB").await;
+    check("/api/v1/pods?limit=5", 200, PAGE, "its answer to GET /api/v1/pods is longer than 16 MiB").await;
+    let path = "/apis/apps/v1/namespaces/a/deployments";
+    check(path, 200, PAGE, &format!("its answer to GET {path} is longer than 16 MiB")).await;
+    check(path, 500, ERROR, &format!("its answer 500 to GET {path} is longer than 64 KiB")).await;
+    let path = "/api/v1/namespaces/a";
+    check(path, 200, OBJECT, &format!("its answer to GET {path} is longer than 4 MiB")).await;
+}
+
+#[tokio::test]
+async fn watch_goes_on_for_ever_and_its_events_do_not() {
+    let path = "/api/v1/pods?limit=5&watch=true";
+    let line = [vec![b'0'; OBJECT - 1], vec![b'\n']].concat();
+    let all = OBJECT * 9;
+    assert_eq!(read(path, 200, vec![line; 9]).await, Ok(all));
+    let error = read(path, 200, vec![vec![b'0'; OBJECT], b"0".to_vec()]).await;
+    assert_eq!(error, Err("an event of its watch /api/v1/pods is longer than 4 MiB".to_owned()));
+}
+
+/// An answer that holds its room while another waits for it.
+#[tokio::test(start_paused = true)]
+async fn who_finds_no_room_waits_and_is_given_up() {
+    let bounds = Bounds::new(ClusterName::from("one"));
+    let page = vec![b'0'; PAGE];
+    let server = tower::service_fn(move |_: Request<Body>| {
+        let body = Full::new(Bytes::from(page.clone()));
+        async { Ok::<_, Infallible>(Response::new(body)) }
+    });
+    let ask = async || {
+        let request = Request::get("/api/v1/pods").body(Body::empty()).expect("a request");
+        bounds.layer(server.clone()).oneshot(request).await.expect("an answer").into_body()
+    };
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let mut body = ask().await;
+        body.frame().await.expect("a frame").expect("room");
+        held.push(body);
+    }
+    let start = Instant::now();
+    let error = ask().await.collect().await.expect_err("no room").to_string();
+    assert_eq!(error, "its answer to GET /api/v1/pods finds no room: its answers under way take 64 MiB");
+    assert_eq!(start.elapsed().as_secs(), PATIENCE.as_secs());
+    let waiting = ask().await;
+    let mut waiting = pin!(waiting.collect());
+    let soon = tokio::time::timeout(Duration::from_secs(1), &mut waiting).await;
+    soon.expect_err("it waits");
+    held.pop();
+    waiting.await.expect("room");
+}
+
+#[test]
+fn bound_is_found_below_other_errors() {
+    let error = kube::Error::Service(Box::new(OverBound::new("too much")));
+    let error = kube::Error::ReadEvents(std::io::Error::other(error));
+    assert_eq!(OverBound::of(&error), Some(&OverBound::new("too much")));
+    assert_eq!(OverBound::of(&std::io::Error::other("else")), None);
+}

@@ -1,0 +1,143 @@
+//! What all clusters share, and each has its own bound of: memory of answers, objects.
+//!
+//! Nobody waits for a place that somebody else holds for ever: when all is taken, who has more than an even share gets no more, and
+//! who has less still does. So never more than twice of all is taken.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Of all clusters.
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// The most that one cluster may take.
+    pub of_one: usize,
+    pub of_all: usize,
+    taken: AtomicUsize,
+    /// Clusters that take some of it.
+    clusters: AtomicUsize,
+}
+
+/// Why there is no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// The cluster takes all that one may.
+    OfOne,
+    /// The clusters take all there is, and this one more than an even share.
+    OfAll,
+}
+
+impl Budget {
+    pub const fn new(of_one: usize, of_all: usize) -> Self {
+        Self { of_one, of_all, taken: AtomicUsize::new(0), clusters: AtomicUsize::new(0) }
+    }
+}
+
+/// Of one cluster; clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Account(Arc<Own>);
+
+#[derive(Debug)]
+struct Own {
+    taken: AtomicUsize,
+    budget: &'static Budget,
+}
+
+impl Account {
+    pub fn of(budget: &'static Budget) -> Self {
+        Self(Arc::new(Own { taken: AtomicUsize::new(0), budget }))
+    }
+
+    pub fn share(&self) -> Share {
+        Share { account: self.clone(), taken: 0 }
+    }
+}
+
+/// What one answer or list of a cluster takes; given back with it.
+#[derive(Debug)]
+pub(super) struct Share {
+    account: Account,
+    taken: usize,
+}
+
+impl Share {
+    /// Takes so much, if that is more than before and there is room.
+    pub fn grow(&mut self, to: usize) -> Result<(), Full> {
+        let more = to.saturating_sub(self.taken);
+        if more == 0 {
+            return Ok(());
+        }
+        let Own { taken, budget } = &*self.account.0;
+        let before = taken.fetch_add(more, Relaxed);
+        if before == 0 {
+            budget.clusters.fetch_add(1, Relaxed);
+        }
+        let (own, all) = (before + more, budget.taken.fetch_add(more, Relaxed) + more);
+        self.taken += more;
+        let even = budget.of_all / budget.clusters.load(Relaxed).max(1);
+        let full = if own > budget.of_one {
+            Full::OfOne
+        } else if all > budget.of_all && own > even {
+            Full::OfAll
+        } else {
+            return Ok(());
+        };
+        self.shrink(self.taken - more);
+        Err(full)
+    }
+
+    /// Gives back what is more than this.
+    pub fn shrink(&mut self, to: usize) {
+        let less = self.taken.saturating_sub(to);
+        if less == 0 {
+            return;
+        }
+        let Own { taken, budget } = &*self.account.0;
+        self.taken -= less;
+        budget.taken.fetch_sub(less, Relaxed);
+        if taken.fetch_sub(less, Relaxed) == less {
+            budget.clusters.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.shrink(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget() -> &'static Budget {
+        Box::leak(Box::new(Budget::new(10, 40)))
+    }
+
+    #[test]
+    fn one_cluster_takes_its_own_and_no_more() {
+        let budget = budget();
+        let account = Account::of(budget);
+        let (mut one, mut other) = (account.share(), account.share());
+        one.grow(10).expect("room");
+        assert_eq!(other.grow(1), Err(Full::OfOne));
+        one.shrink(5);
+        other.grow(2).expect("room");
+        drop((one, other));
+        assert_eq!((budget.taken.load(Relaxed), budget.clusters.load(Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn who_takes_little_finds_room_when_others_take_all() {
+        let budget = budget();
+        let mut greedy: Vec<Share> = (0..4).map(|_| Account::of(budget).share()).collect();
+        for share in &mut greedy {
+            share.grow(10).expect("room");
+        }
+        let mut modest = Account::of(budget).share();
+        modest.grow(8).expect("an even share");
+        assert_eq!(modest.grow(9), Err(Full::OfAll));
+        drop(greedy);
+        modest.grow(9).expect("room");
+    }
+}

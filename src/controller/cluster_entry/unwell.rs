@@ -1,0 +1,63 @@
+//! Workloads that are not healthy, whole: what their pods suffer from is judged by them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::controller::weight;
+use crate::model::ObjectId;
+
+/// Bytes of memory that those of one cluster may take. Of what does not fit in, the cause stays unknown.
+const OF_ONE_CLUSTER: usize = 64 * 1024 * 1024;
+
+#[derive(Debug, Default)]
+pub struct Unwell {
+    objects: BTreeMap<ObjectId, (Value, usize)>,
+    bytes: usize,
+}
+
+impl Unwell {
+    pub fn get(&self, id: &ObjectId) -> Option<&Value> {
+        self.objects.get(id).map(|(object, _)| object)
+    }
+
+    pub fn insert(&mut self, id: ObjectId, object: Value) {
+        self.remove(&id);
+        let bytes = weight::of(&object);
+        if self.bytes + bytes <= OF_ONE_CLUSTER {
+            self.bytes += bytes;
+            self.objects.insert(id, (object, bytes));
+        }
+    }
+
+    pub fn remove(&mut self, id: &ObjectId) {
+        if let Some((_, bytes)) = self.objects.remove(id) {
+            self.bytes -= bytes;
+        }
+    }
+
+    pub fn retain(&mut self, stays: impl Fn(&ObjectId) -> bool) {
+        self.objects.retain(|id, _| stays(id));
+        self.bytes = self.objects.values().map(|(_, bytes)| bytes).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_in_is_not_kept() {
+        let id = |name: &str| ObjectId::new("apps", "Deployment", Some("shop"), name);
+        let half = Value::String("a".repeat(OF_ONE_CLUSTER / 2));
+        let mut unwell = Unwell::default();
+        unwell.insert(id("one"), half.clone());
+        unwell.insert(id("one"), half.clone());
+        assert!(unwell.get(&id("one")).is_some());
+        unwell.insert(id("two"), half.clone());
+        assert!(unwell.get(&id("two")).is_none());
+        unwell.retain(|_| false);
+        unwell.insert(id("two"), half);
+        assert!(unwell.get(&id("two")).is_some());
+    }
+}

@@ -1,0 +1,259 @@
+//! An API server that answers as a test says: well, but for some requests.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+/// No answer is longer: a test that fails ends too.
+const LONGEST: Duration = Duration::from_secs(90);
+/// What an answer without end sends at once.
+pub const CHUNK: usize = 64 * 1024;
+
+/// What was asked.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub method: String,
+    pub path: String,
+    pub query: String,
+    pub body: Vec<u8>,
+}
+
+impl Asked {
+    pub fn is_watch(&self) -> bool {
+        self.query.split('&').any(|part| part == "watch=true")
+    }
+
+    /// The first objects of this watch are to be told as a list.
+    pub fn is_streamed_list(&self) -> bool {
+        self.is_watch() && self.query.contains("sendInitialEvents=true")
+    }
+
+    /// A list of a kind, of all namespaces or one.
+    pub fn is_list(&self, plural: &str) -> bool {
+        self.method == "GET" && !self.is_watch() && self.path.ends_with(&format!("/{plural}"))
+    }
+
+    pub fn is_watch_of(&self, plural: &str) -> bool {
+        self.is_watch() && self.path.ends_with(&format!("/{plural}"))
+    }
+}
+
+/// The body of an answer, piece by piece, by the number of the piece; `None` ends it.
+type Pieces = Box<dyn FnMut(usize) -> Option<Vec<u8>> + Send>;
+
+pub struct Answer {
+    status: u16,
+    headers: Vec<String>,
+    pieces: Pieces,
+    pause: Duration,
+}
+
+impl Answer {
+    pub fn json(value: &Value) -> Self {
+        Self::whole(200, value.to_string().into_bytes())
+    }
+
+    pub fn whole(status: u16, body: Vec<u8>) -> Self {
+        let mut body = Some(body);
+        Self::pieces(status, move |_| body.take())
+    }
+
+    pub fn pieces(status: u16, pieces: impl FnMut(usize) -> Option<Vec<u8>> + Send + 'static) -> Self {
+        Self { status, headers: Vec::new(), pieces: Box::new(pieces), pause: Duration::ZERO }
+    }
+
+    /// `first`, and then `more` for ever.
+    pub fn endless(status: u16, first: &str, more: impl Into<Vec<u8>>) -> Self {
+        let (first, more) = (first.as_bytes().to_vec(), more.into());
+        Self::pieces(status, move |number| Some(if number == 0 { first.clone() } else { more.clone() }))
+    }
+
+    pub fn header(mut self, line: impl Into<String>) -> Self {
+        self.headers.push(line.into());
+        self
+    }
+
+    /// Between two pieces.
+    pub fn pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+}
+
+type Says = dyn Fn(&Asked) -> Option<Answer> + Send + Sync;
+
+/// Ends with the value.
+pub struct ApiServer {
+    pub address: String,
+    pub asked: Arc<Mutex<Vec<Asked>>>,
+    _tasks: JoinSet<()>,
+}
+
+impl ApiServer {
+    /// `says`: what it answers; where that is nothing, what a server without objects would.
+    pub async fn start(says: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let says: Arc<Says> = Arc::new(says);
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let log = Arc::clone(&asked);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (says, log) = (Arc::clone(&says), Arc::clone(&log));
+                connections.spawn(async move {
+                    // The other side may leave at any time.
+                    let _ = tokio::time::timeout(LONGEST, serve(stream, &*says, &log)).await;
+                });
+            }
+        });
+        Self { address, asked, _tasks: tasks }
+    }
+
+    pub fn count(&self, is_meant: impl Fn(&Asked) -> bool) -> usize {
+        self.asked.lock().iter().filter(|asked| is_meant(asked)).count()
+    }
+}
+
+async fn serve(stream: TcpStream, says: &Says, log: &Mutex<Vec<Asked>>) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await? == 0 {
+            return Ok(());
+        }
+        let mut parts = line.split_whitespace().map(str::to_owned);
+        let (method, target) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).await?;
+            let line = line.trim_end().to_owned();
+            if line.is_empty() {
+                break;
+            }
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap_or_default();
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).await?;
+        let asked = Asked { method, path: path.to_owned(), query: query.to_owned(), body };
+        log.lock().push(asked.clone());
+        let answer = says(&asked).unwrap_or_else(|| usual(&asked));
+        send(stream.get_mut(), answer).await?;
+    }
+}
+
+async fn send(stream: &mut TcpStream, mut answer: Answer) -> std::io::Result<()> {
+    let mut head = format!("HTTP/1.1 {} X\r\ntransfer-encoding: chunked\r\n", answer.status);
+    if !answer.headers.iter().any(|line| line.starts_with("content-type")) {
+        head.push_str("content-type: application/json\r\n");
+    }
+    for line in &answer.headers {
+        head.push_str(line);
+        head.push_str("\r\n");
+    }
+    stream.write_all(format!("{head}\r\n").as_bytes()).await?;
+    for number in 0.. {
+        let Some(piece) = (answer.pieces)(number) else { break };
+        if piece.is_empty() {
+            continue;
+        }
+        stream.write_all(format!("{:x}\r\n", piece.len()).as_bytes()).await?;
+        stream.write_all(&piece).await?;
+        stream.write_all(b"\r\n").await?;
+        if answer.pause > Duration::ZERO {
+            stream.flush().await?;
+            tokio::time::sleep(answer.pause).await;
+        }
+    }
+    stream.write_all(b"0\r\n\r\n").await
+}
+
+/// What an API server without objects answers; what is applied is taken and forgotten.
+fn usual(asked: &Asked) -> Answer {
+    if asked.is_watch() {
+        // Bookmarks alone.
+        let mut end = bookmark("1");
+        end["object"]["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        let end = format!("{end}\n");
+        return Answer::pieces(200, move |number| (number < 60).then(|| end.clone().into_bytes()))
+            .pause(Duration::from_secs(1));
+    }
+    match (asked.method.as_str(), asked.path.as_str()) {
+        ("GET", "/version") => Answer::json(&version()),
+        ("GET", "/api") => Answer::json(&json!({"kind": "APIVersions", "versions": ["v1"]})),
+        ("GET", "/apis") => Answer::json(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []})),
+        ("GET", "/api/v1") => Answer::json(&json!({
+            "kind": "APIResourceList", "groupVersion": "v1", "resources": [
+                resource("namespaces", "Namespace", false), resource("services", "Service", true),
+                resource("configmaps", "ConfigMap", true), resource("secrets", "Secret", true),
+            ],
+        })),
+        ("GET", path) if is_object(path) => Answer::whole(404, status(404, "NotFound", "not found")),
+        ("GET", _) => Answer::json(&list(&[], "", "1")),
+        ("PATCH", _) => {
+            let mut object: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
+            object["metadata"]["uid"] = json!("00000000-0000-4000-8000-000000000001");
+            object["metadata"]["resourceVersion"] = json!("2");
+            Answer::json(&object)
+        }
+        _ => Answer::json(&json!({"kind": "Status", "apiVersion": "v1", "status": "Success"})),
+    }
+}
+
+fn is_object(path: &str) -> bool {
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    match parts.as_slice() {
+        ["api", "v1", "namespaces", _, rest @ ..] => rest.len() != 1,
+        ["api", "v1", rest @ ..] => rest.len() > 1,
+        _ => false,
+    }
+}
+
+pub fn version() -> Value {
+    json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0", "gitCommit": "", "gitTreeState": "",
+        "buildDate": "", "goVersion": "", "compiler": "", "platform": ""})
+}
+
+pub fn resource(plural: &str, kind: &str, namespaced: bool) -> Value {
+    let verbs = ["get", "list", "watch", "create", "patch", "update", "delete"];
+    json!({"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": verbs})
+}
+
+pub fn list(items: &[Value], token: &str, version: &str) -> Value {
+    let metadata = json!({"resourceVersion": version, "continue": token});
+    json!({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items})
+}
+
+pub fn bookmark(version: &str) -> Value {
+    let metadata = json!({"resourceVersion": version, "creationTimestamp": null});
+    json!({"type": "BOOKMARK", "object": {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata}})
+}
+
+/// One of ours, as its annotations say.
+pub fn config_map(name: &str, version: usize, annotation: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": name, "namespace": "shop", "uid": format!("uid-{name}"), "resourceVersion": version.to_string(),
+        "labels": {"tutti.dev/managed-by": "main"},
+        "annotations": {
+            "tutti.dev/app": "shop/hello", "tutti.dev/origin": format!("/ConfigMap/shop/{name}"), "note": annotation,
+        },
+    }})
+}
+
+pub fn status(code: u16, reason: &str, message: &str) -> Vec<u8> {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": message, "reason": reason, "code": code});
+    status.to_string().into_bytes()
+}
