@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -17,6 +17,8 @@ use crate::support::manifests::cluster;
 
 /// For so long the attack goes on before the healthy cluster is looked at again.
 const ATTACK: Duration = Duration::from_secs(5);
+/// Until it is named.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The process with a healthy and a hostile cluster.
 async fn beside(server: &ApiServer) -> Arena {
@@ -37,12 +39,22 @@ async fn check_with(server: &ApiServer, words: &[&str]) -> Arena {
     let mut arena = beside(server).await;
     arena.converges().await;
     for words in words {
-        arena.says(words).await;
+        says(&mut arena, words).await;
     }
     tokio::time::sleep(ATTACK).await;
     arena.converges().await;
     assert!(arena.log().contains("cluster=hostile"), "{}", arena.log());
     arena
+}
+
+/// As [`Arena::says`]: some bounds are so wide that a peer needs a while to go over them.
+async fn says(arena: &mut Arena, words: &str) {
+    let begun = Instant::now();
+    while !arena.log().contains(words) {
+        arena.lives();
+        assert!(begun.elapsed() < PATIENCE, "nothing says {words:?}:\n{}", arena.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 fn on(
@@ -143,7 +155,9 @@ async fn tokens_without_end_are_given_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_that_go_in_a_circle_are_given_up() {
-    let items: Vec<Value> = (0..100).map(|number| config_map(&format!("x{number}"), 1, "")).collect();
+    // Of nobody: of others nothing is kept.
+    let item = |number: usize| json!({"metadata": {"name": format!("x{number}"), "resourceVersion": "1"}});
+    let items: Vec<Value> = (0..100).map(item).collect();
     let page = list(&items, "again", "1").to_string().into_bytes();
     check(
         move |asked| {
@@ -255,7 +269,7 @@ async fn compressed_answers_count_unpacked() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let zeros = vec![b'0'; 1024 * 1024];
     encoder.write_all(br#"{"major":"1"#).expect("memory");
-    for _ in 0..4096 {
+    for _ in 0..512 {
         encoder.write_all(&zeros).expect("memory");
     }
     let bomb = encoder.finish().expect("memory");
@@ -344,7 +358,7 @@ async fn refusals_of_secrets_are_told_without_values() {
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: shop}\nstringData: {password: hunter2}\n";
     arena.repository.commit("Add a secret", &[("apps/hello/objects/secret.yaml", Some(secret))]);
     arena.converges().await;
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     while server.count(|asked| asked.method == "PATCH" && asked.path.contains("/secrets/")) == 0 {
         assert!(begun.elapsed() < Duration::from_secs(30), "{}", arena.log());
         tokio::time::sleep(Duration::from_millis(100)).await;
