@@ -19,7 +19,7 @@ use super::object::{Bare, Told, Whole};
 use super::standing::Standing;
 use super::streams::Streams;
 use super::without_apply::WithoutApply;
-use super::{Credential, Error, Link, Resource};
+use super::{Credential, Error, Link, Resource, watching};
 use crate::model::{ClusterName, Digest, ObjectId};
 
 /// What became of a delete.
@@ -63,6 +63,8 @@ pub struct PodPage {
 impl Client {
     /// The longest that one request is waited for.
     pub const PATIENCE: Duration = Duration::from_secs(30);
+    /// Pages of a list that is kept whole.
+    const PAGES: usize = 100;
     /// The longest that a probe is waited for.
     pub const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -187,8 +189,18 @@ impl Client {
     /// All objects of a kind in a namespace, whole.
     pub async fn list(&self, resource: &Resource, namespace: &str) -> Result<Vec<Value>, Error> {
         let api: Api<Whole> = Api::namespaced_with(self.kube.clone(), namespace, &resource.api);
-        let list = self.bounded("list", api.list(&ListParams::default())).await?;
-        Ok(list.items.into_iter().map(|object| object.into_value(&resource.api)).collect())
+        let mut parameters = ListParams::default().limit(watching::PAGE);
+        let mut objects = Vec::new();
+        for _ in 0..Self::PAGES {
+            let list = self.bounded("list", api.list(&parameters)).await?;
+            objects.extend(list.items.into_iter().map(|object| object.into_value(&resource.api)));
+            parameters.continue_token = list.metadata.continue_.filter(|token| !token.is_empty());
+            if parameters.continue_token.is_none() {
+                return Ok(objects);
+            }
+        }
+        let detail = format!("a list of {} has more than {} pages", resource.plural(), Self::PAGES);
+        Err(Error::OverBound { cluster: self.name.clone(), detail })
     }
 
     /// One server-side apply; the object as the server has it now. Where its server is known not to know that, it is not asked

@@ -3,8 +3,9 @@
 //! The client library would do it too, and run plug-ins where everybody waits for them, and quote them. So it is told nothing of it.
 
 use std::fmt;
-use std::fs;
+use std::fs::File;
 use std::future::Future;
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,6 +28,9 @@ use super::credential::life_of_token;
 use super::identity::{Certificate, Identity, READ_EVERY};
 use super::renewal::Renewal;
 use super::standing::is_of_node;
+
+/// Bytes of a file with a token.
+const LONGEST_TOKEN: u64 = 64 * 1024;
 
 /// Of one connection; clones share it.
 #[derive(Clone)]
@@ -237,7 +241,13 @@ struct ReadToken {
 
 impl ReadToken {
     fn of(path: &PathBuf) -> Result<Self, String> {
-        let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut text = String::new();
+        let file = File::open(path).map(|file| file.take(LONGEST_TOKEN));
+        file.and_then(|mut file| file.read_to_string(&mut text))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        if text.len() as u64 == LONGEST_TOKEN {
+            return Err(format!("{} is longer than a token: 64 KiB", path.display()));
+        }
         let token = SecretString::from(text);
         if token.expose_secret().trim().is_empty() {
             return Err(format!("{} is empty", path.display()));
@@ -332,6 +342,7 @@ where
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::fs;
 
     use super::*;
 
@@ -372,6 +383,9 @@ mod tests {
         assert_eq!(asked_for(&login, log, 401).await, "Bearer two");
         assert_eq!(asked(&login, 401).await, "Bearer two");
         assert_eq!(asked(&login, 200).await, "Bearer three");
+        fs::write(&file, "a".repeat(70_000)).expect("a file");
+        tokio::time::advance(READ_EVERY).await;
+        assert_eq!(asked(&login, 200).await, "Bearer three", "what is too long is no token");
         fs::remove_file(&file).expect("removed");
         tokio::time::advance(READ_EVERY).await;
         assert_eq!(asked(&login, 200).await, "Bearer three", "what was read is shown");

@@ -46,17 +46,21 @@ impl<const METADATA: bool> Told<METADATA> {
     pub fn check(&self) -> Result<(), OverBound> {
         let uid = self.value["metadata"]["uid"].as_str();
         let (namespace, name) = self.name();
-        let names = [name, namespace, self.version(), uid];
-        if names.into_iter().flatten().all(|text| text.len() <= LONGEST_NAME) {
-            return Ok(());
-        }
-        Err(OverBound::new(format!("it tells of an object with a name longer than {LONGEST_NAME} bytes")))
+        [name, namespace, self.version(), uid].into_iter().flatten().try_for_each(check_name)
     }
 
     /// Its resourceVersion, if it says one.
     pub fn version(&self) -> Option<&str> {
         self.meta.resource_version.as_deref().filter(|version| !version.is_empty())
     }
+}
+
+/// A name, a uid or a resourceVersion.
+pub(super) fn check_name(name: &str) -> Result<(), OverBound> {
+    if name.len() <= LONGEST_NAME {
+        return Ok(());
+    }
+    Err(OverBound::new(format!("it tells a name or resourceVersion longer than {LONGEST_NAME} bytes")))
 }
 
 /// Our entry where the server keeps none: whoever reads the object finds it where all others are. A controller that copies the

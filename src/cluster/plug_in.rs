@@ -84,6 +84,9 @@ async fn output(name: &str, exec: &ExecConfig) -> Result<Vec<u8>, String> {
     if let Some(out) = child.stdout.take() {
         out.take(LONGEST).read_to_end(&mut printed).await.map_err(cannot)?;
     }
+    if printed.len() as u64 == LONGEST {
+        return Err(format!("the plug-in {name} printed more than a credential has: 1 MiB"));
+    }
     let status = child.wait().await.map_err(cannot)?;
     if status.success() { Ok(printed) } else { Err(format!("the plug-in {name} failed: {status}")) }
 }

@@ -3,13 +3,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response};
+use http_body_util::Full;
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{Catalog, Client, Link};
-use crate::model::{ClusterName, Kind};
+use super::{Catalog, Client, Home, Keeper, Link};
+use crate::model::{ClusterName, Kind, StoredKey};
 
 /// An API server without aggregated discovery. Each path has its answers; the last one stays.
 #[derive(Clone)]
@@ -268,4 +270,19 @@ async fn a_credential_that_is_renewed_is_known_by_its_new_end() {
     let error = Client::connect(ClusterName::from("one"), &link).await.expect_err("it fails").to_string();
     assert!(error.ends_with("the plug-in sh failed: exit status: 1"), "{error}");
     assert_eq!(ends(&client), Some(1_900_000_000), "what was brought is good until then");
+}
+
+#[tokio::test]
+async fn answers_of_the_home_cluster_have_bounds_too() {
+    let server = tower::service_fn(|_: Request<Body>| async {
+        let body = Full::new(Bytes::from(vec![b' '; 5 * 1024 * 1024]));
+        Ok::<_, Infallible>(Response::new(body))
+    });
+    let home = Home::at(Link::in_process(server));
+    let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
+    let error = home.read(Keeper::Secret, &at).await.expect_err("it is too long").to_string();
+    assert!(
+        error.ends_with("its answer to GET /api/v1/namespaces/default/secrets/one is longer than 4 MiB"),
+        "{error}"
+    );
 }

@@ -1,6 +1,6 @@
 //! Measures JSON as it comes, without reading it.
 
-use super::{DEPTH, MEMORY};
+use super::DEPTH;
 
 /// About what a field of a map takes in memory, beside its bytes.
 const FIELD: usize = 128;
@@ -19,12 +19,18 @@ pub(super) enum Excess {
     Memory,
 }
 
+/// The most that may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Most {
+    pub bytes: usize,
+    pub memory: usize,
+}
+
 /// Of an answer, or of each line of a watch. Texts that are no JSON are measured too: what comes of that is never less than
 /// their bytes.
 #[derive(Debug)]
 pub(super) struct Meter {
-    /// The most bytes.
-    limit: usize,
+    most: Most,
     /// Each line is measured for itself.
     is_of_lines: bool,
     bytes: usize,
@@ -39,9 +45,9 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub fn new(limit: usize, is_of_lines: bool) -> Self {
+    pub fn new(most: Most, is_of_lines: bool) -> Self {
         Self {
-            limit,
+            most,
             is_of_lines,
             bytes: 0,
             memory: 0,
@@ -65,27 +71,42 @@ impl Meter {
 
     pub fn take(&mut self, piece: &[u8]) -> Result<(), Excess> {
         self.ended = 0;
-        for &byte in piece {
-            self.bytes += 1;
-            self.memory += 1;
-            if self.is_text {
-                self.is_text = self.is_escaped || byte != b'"';
-                self.is_escaped = byte == b'\\' && !self.is_escaped;
-            } else {
-                self.take_sign(byte)?;
-            }
-            if self.bytes > self.limit {
-                return Err(Excess::Bytes);
-            }
-            if self.memory > MEMORY {
-                return Err(Excess::Memory);
-            }
-            // No text of JSON holds the end of a line.
-            if byte == b'\n' && self.is_of_lines {
-                *self = Self { ended: self.ended.max(self.memory), ..Self::new(self.limit, true) };
+        if !self.is_of_lines {
+            return self.take_part(piece);
+        }
+        // No text of JSON holds the end of a line.
+        for part in piece.split_inclusive(|byte| *byte == b'\n') {
+            self.take_part(part)?;
+            if part.ends_with(b"\n") {
+                *self = Self { ended: self.ended.max(self.memory), ..Self::new(self.most, true) };
             }
         }
         Ok(())
+    }
+
+    fn take_part(&mut self, mut part: &[u8]) -> Result<(), Excess> {
+        self.bytes += part.len();
+        self.memory += part.len();
+        if self.bytes > self.most.bytes {
+            return Err(Excess::Bytes);
+        }
+        while let [sign, rest @ ..] = part {
+            part = rest;
+            if !self.is_text {
+                self.take_sign(*sign)?;
+            } else if std::mem::take(&mut self.is_escaped) {
+                // Whatever it is, it ends nothing.
+            } else if *sign == b'\\' {
+                self.is_escaped = true;
+            } else if *sign == b'"' {
+                self.is_text = false;
+            } else {
+                // Most of what comes.
+                let end = rest.iter().position(|sign| matches!(sign, b'"' | b'\\')).unwrap_or(rest.len());
+                part = rest.get(end..).unwrap_or_default();
+            }
+        }
+        if self.memory > self.most.memory { Err(Excess::Memory) } else { Ok(()) }
     }
 
     fn take_sign(&mut self, byte: u8) -> Result<(), Excess> {
@@ -120,9 +141,11 @@ impl Meter {
 mod tests {
     use super::*;
 
+    const MEMORY: usize = 32 * 1024 * 1024;
+
     #[track_caller]
-    fn check(limit: usize, is_of_lines: bool, pieces: &[&str], expected: Result<(), Excess>) {
-        let mut meter = Meter::new(limit, is_of_lines);
+    fn check(bytes: usize, is_of_lines: bool, pieces: &[&str], expected: Result<(), Excess>) {
+        let mut meter = Meter::new(Most { bytes, memory: MEMORY }, is_of_lines);
         let found = pieces.iter().try_for_each(|piece| meter.take(piece.as_bytes()));
         assert_eq!(found, expected, "{:?}", pieces.first());
     }
@@ -132,6 +155,7 @@ mod tests {
         check(4, false, &["12", "34"], Ok(()));
         check(4, false, &["12", "345"], Err(Excess::Bytes));
         check(4, true, &["12", "3\n123\n", "123"], Ok(()));
+        check(4, true, &["123\n", "123\n12", "3\n"], Ok(()));
         check(4, true, &["12", "3\n123\n123", "45"], Err(Excess::Bytes));
         // The end of a line is one of its bytes.
         check(4, true, &["1234\n"], Err(Excess::Bytes));
@@ -161,7 +185,7 @@ mod tests {
     #[test]
     fn memory_is_about_what_a_tree_of_values_takes() {
         let check = |text: &str, least: usize, most: usize| {
-            let mut meter = Meter::new(usize::MAX, false);
+            let mut meter = Meter::new(Most { bytes: usize::MAX, memory: usize::MAX }, false);
             meter.take(text.as_bytes()).expect("small");
             let found = meter.memory() / text.len();
             assert!((least..=most).contains(&found), "{text}: {found}");

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Layer, Service};
 
-use self::meter::{Excess, Meter};
+use self::meter::{Excess, Meter, Most};
 use super::budget::{Account, Budget, Full, Share};
 use crate::model::{ClusterName, one_line, shortened};
 
@@ -41,11 +41,13 @@ const OBJECT: usize = 4 * MIB;
 const PAGE: usize = 16 * MIB;
 /// How deep values stand in each other. The reader of JSON takes no more.
 const DEPTH: u32 = 128;
-/// Bytes of memory that one answer, or one event of a watch, takes once it is read, as [`Meter`] guesses.
+/// Bytes of memory that an answer, or an event of a watch, takes once it is read, as [`Meter`] guesses: ten times of its bytes is usual.
 const MEMORY: usize = 32 * MIB;
+/// The same of a page of a list: five hundred pods take about fifty.
+const MEMORY_OF_PAGE: usize = 128 * MIB;
 
 /// Bytes of memory of all answers of one cluster that are under way.
-const OF_ONE_CLUSTER: usize = 64 * MIB;
+const OF_ONE_CLUSTER: usize = 128 * MIB;
 /// The same of all clusters.
 const OF_ALL: usize = 256 * MIB;
 /// Bytes of memory that every answer may take, and that count for nothing there: most take no more.
@@ -127,16 +129,17 @@ impl Asked {
         if matches!(rest, [_] | ["namespaces", _, _]) { Self::Page } else { Self::Object }
     }
 
-    fn bytes(self, status: StatusCode) -> usize {
+    fn most(self, status: StatusCode) -> Most {
         let is_error = status.is_client_error() || status.is_server_error();
-        match self {
+        let bytes = match self {
             Self::Write if is_error => REFUSAL,
             _ if is_error => ERROR,
             Self::Version => VERSION,
             Self::Discovery => DISCOVERY,
             Self::Object | Self::Write | Self::Watch => OBJECT,
             Self::Page => PAGE,
-        }
+        };
+        Most { bytes, memory: if self == Self::Page { MEMORY_OF_PAGE } else { MEMORY } }
     }
 }
 
@@ -215,7 +218,7 @@ pub struct Counted<B> {
     bounds: Arc<Inner>,
     /// `its answer to GET /version`.
     what: String,
-    bytes: usize,
+    most: Most,
     meter: Meter,
     /// Taken out when it ends.
     room: Option<Share>,
@@ -246,14 +249,14 @@ impl<B> Counted<B> {
             status if status.is_success() => format!("its answer to {place}"),
             status => format!("its answer {} to {place}", status.as_u16()),
         };
-        let bytes = asked.bytes(status);
-        let (meter, room) = (Meter::new(bytes, is_watch), Some(bounds.account.share()));
+        let most = asked.most(status);
+        let (meter, room) = (Meter::new(most, is_watch), Some(bounds.account.share()));
         let is_redirect = status.is_redirection();
         Self {
             body: Box::pin(body),
             bounds,
             what,
-            bytes,
+            most,
             meter,
             room,
             waits: None,
@@ -272,9 +275,9 @@ impl<B> Counted<B> {
     fn take(&mut self, data: Bytes, context: &mut Context<'_>) -> Poll<Result<Bytes, OverBound>> {
         if let Err(excess) = self.meter.take(&data) {
             let why = match excess {
-                Excess::Bytes => format!("is longer than {}", in_units(self.bytes)),
+                Excess::Bytes => format!("is longer than {}", in_units(self.most.bytes)),
                 Excess::Depth => format!("is nested more than {DEPTH} deep"),
-                Excess::Memory => format!("would take more than {} of memory", in_units(MEMORY)),
+                Excess::Memory => format!("would take more than {} of memory", in_units(self.most.memory)),
             };
             return Poll::Ready(Err(self.over(&why)));
         }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::pin::pin;
 
 use http_body_util::{BodyExt as _, Full, StreamBody};
+use serde_json::json;
 use tower::ServiceExt as _;
 
 use super::*;
@@ -58,7 +59,8 @@ async fn watch_goes_on_for_ever_and_its_events_do_not() {
 #[tokio::test(start_paused = true)]
 async fn who_finds_no_room_waits_and_is_given_up() {
     let bounds = Bounds::new(ClusterName::from("one"));
-    let page = vec![b'0'; PAGE];
+    // As a tree of values, half of what one cluster may take.
+    let page = [b"[".as_slice(), &b"{\"a\":1},".repeat(OF_ONE_CLUSTER / 2 / 549)].concat();
     let server = tower::service_fn(move |_: Request<Body>| {
         let body = Full::new(Bytes::from(page.clone()));
         async { Ok::<_, Infallible>(Response::new(body)) }
@@ -68,14 +70,14 @@ async fn who_finds_no_room_waits_and_is_given_up() {
         bounds.layer(server.clone()).oneshot(request).await.expect("an answer").into_body()
     };
     let mut held = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..2 {
         let mut body = ask().await;
         body.frame().await.expect("a frame").expect("room");
         held.push(body);
     }
     let start = Instant::now();
     let error = ask().await.collect().await.expect_err("no room").to_string();
-    assert_eq!(error, "its answer to GET /api/v1/pods finds no room: its answers under way take 64 MiB");
+    assert_eq!(error, "its answer to GET /api/v1/pods finds no room: its answers under way take 128 MiB");
     assert_eq!(start.elapsed().as_secs(), PATIENCE.as_secs());
     let waiting = ask().await;
     let mut waiting = pin!(waiting.collect());
@@ -83,6 +85,20 @@ async fn who_finds_no_room_waits_and_is_given_up() {
     soon.expect_err("it waits");
     held.pop();
     waiting.await.expect("room");
+}
+
+/// As many as are ever asked for at once, each about as large as those of a mesh.
+#[tokio::test]
+async fn usual_pods_fit_into_a_page() {
+    let fields: serde_json::Map<_, _> = (0..250).map(|it| (format!("f:field-{it}"), json!({}))).collect();
+    let entry = json!({"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": fields}});
+    let env: Vec<_> =
+        (0..60).map(|it| json!({"name": format!("VARIABLE_{it}"), "value": "a value of it"})).collect();
+    let container = json!({"name": "web", "image": "registry.example.com/web:1.2.3", "env": env});
+    let pod = json!({"metadata": {"name": "web", "managedFields": [entry]}, "spec": {"containers": [container, container]}});
+    let list = json!({"kind": "PodList", "items": vec![pod; 500]}).to_string().into_bytes();
+    assert!(list.len() > 6 * MIB, "{}", list.len());
+    read("/api/v1/namespaces/shop/pods?limit=500", 200, vec![list]).await.expect("a page");
 }
 
 #[test]

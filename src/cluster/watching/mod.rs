@@ -27,7 +27,7 @@ use self::sight::Sight;
 use super::bounds::{OverBound, with_room};
 use super::budget::Share;
 use super::error::{clean, innermost};
-use super::object::Told;
+use super::object::{Told, check_name};
 use super::streams::Streams;
 use super::watch::Change;
 use crate::model::ClusterName;
@@ -53,6 +53,9 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const STREAMS_THAT_BREAK: u32 = 3;
 /// After so many errors in a row that the server tells at the same place, all is listed again.
 const ERRORS_AT_ONE_PLACE: u32 = 3;
+
+/// Bytes of the token by which a list goes on.
+const LONGEST_TOKEN: usize = 8 * 1024;
 
 /// Ends the objects of a streamed list.
 const END_OF_LIST: &str = "k8s.io/initial-events-end";
@@ -266,6 +269,9 @@ impl<const METADATA: bool> Watching<METADATA> {
                 if version.is_empty() {
                     return self.breaks(NO_VERSION.to_owned(), State::Start);
                 }
+                if let Err(over) = check_name(&version) {
+                    return self.exceeds(over);
+                }
                 (self.broken_streams, self.errors) = (0, 0);
                 self.ends_list();
                 self.sees();
@@ -314,7 +320,11 @@ impl<const METADATA: bool> Watching<METADATA> {
             (None, Some(version)) => Then::Known(version),
             (None, None) => return self.breaks(NO_VERSION.to_owned(), State::Start),
         };
-        if let Err(over) = self.kept.turns(list.items.len()) {
+        let is_short = match &then {
+            Then::Page(token) => check_token(token),
+            Then::Known(version) => check_name(version),
+        };
+        if let Err(over) = is_short.and_then(|()| self.kept.turns(list.items.len())) {
             return self.exceeds(over);
         }
         self.state = State::Read { items: list.items.into_iter(), then, room };
@@ -387,6 +397,9 @@ impl<const METADATA: bool> Watching<METADATA> {
             Ok(Some(Ok(WatchEvent::Deleted(object)))) => (object, true),
             Ok(Some(Ok(WatchEvent::Bookmark(bookmark)))) => {
                 let moved = bookmark.metadata.resource_version;
+                if let Err(over) = check_name(&moved) {
+                    return self.exceeds(over);
+                }
                 if moved.is_empty() || moved == version {
                     self.sees();
                     self.state = State::Watched { version, events, since, is_heard };
@@ -538,6 +551,14 @@ impl<const METADATA: bool> Watching<METADATA> {
             ..WatchParams::default()
         }
     }
+}
+
+/// It goes into the address of the next page.
+fn check_token(token: &str) -> Result<(), OverBound> {
+    if token.len() <= LONGEST_TOKEN {
+        return Ok(());
+    }
+    Err(OverBound::new(format!("a list of it goes on with a token longer than {LONGEST_TOKEN} bytes")))
 }
 
 /// An answer that never comes to its end is none. Through a proxy nothing else would tell.

@@ -136,7 +136,7 @@ async fn page_without_end_is_cut() {
             let endless = || Answer::endless(200, first, many.clone());
             paged(asked).or_else(|| asked.is_list("configmaps").then(endless))
         },
-        &["its answer to GET /api/v1/configmaps would take more than 32 MiB of memory"],
+        &["its answer to GET /api/v1/configmaps is longer than 16 MiB"],
     )
     .await;
 }
@@ -151,6 +151,22 @@ async fn tokens_without_end_are_given_up() {
     check_with(&server, &["pages without an object"]).await;
     let pages = server.count(|asked| asked.is_list("configmaps"));
     assert!(pages < 3000, "{pages}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_versions_and_names_are_refused() {
+    let long = "9".repeat(1024 * 1024);
+    let name = format!("{}\n", json!({"type": "ADDED", "object": config_map(&long, 2, "")}));
+    check(
+        move |asked| {
+            let version = || Answer::json(&list(&[], "", &long));
+            let events = || Answer::endless(200, &name, name.clone());
+            let is_events = asked.is_watch_of("configmaps").then(events);
+            is_events.or_else(|| paged(asked)).or_else(|| asked.is_list("namespaces").then(version))
+        },
+        &["a name or resourceVersion longer than 512 bytes"],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -279,6 +295,20 @@ async fn compressed_answers_count_unpacked() {
             is_meant.then(|| Answer::whole(200, bomb.clone()).header("content-encoding: gzip"))
         },
         &["its answer to GET /version is longer than 64 KiB"],
+    )
+    .await;
+}
+
+/// Wherever somebody waits for an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_drip_hold_up_nobody() {
+    check(
+        |asked| {
+            let drip = || Answer::endless(200, "{", [b' ']).pause(Duration::from_millis(200));
+            let is_meant = asked.path != "/version" && !asked.path.starts_with("/api");
+            (is_meant || asked.is_watch() || asked.is_list("configmaps")).then(drip)
+        },
+        &[],
     )
     .await;
 }
