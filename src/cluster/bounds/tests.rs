@@ -97,7 +97,7 @@ async fn usual_pods_fit_into_a_page() {
     let container = json!({"name": "web", "image": "registry.example.com/web:1.2.3", "env": env});
     let pod = json!({"metadata": {"name": "web", "managedFields": [entry]}, "spec": {"containers": [container, container]}});
     let list = json!({"kind": "PodList", "items": vec![pod; 500]}).to_string().into_bytes();
-    assert!(list.len() > 6 * MIB, "{}", list.len());
+    assert!(list.len() > 4 * MIB, "{}", list.len());
     read("/api/v1/namespaces/shop/pods?limit=500", 200, vec![list]).await.expect("a page");
 }
 
