@@ -96,9 +96,7 @@ impl Arena {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    #[allow(dead_code, reason = "for tests of hostile API servers")]
     /// A kubeconfig for a server without TLS, under the name of a cluster.
-    #[allow(dead_code, reason = "hostile clusters come with their own rows")]
     pub fn kubeconfig(&self, name: &str, server: &str) {
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{{name: x, cluster: {{server: '{server}'}}}}]\n\
