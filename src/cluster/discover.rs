@@ -27,10 +27,13 @@ impl Client {
         // An old server answers an aggregated request with an empty list and no error. Behind a balancer it may have been
         // asked only one of the two: every server has the core group and others.
         let mut catalog = match self.bounded("discover", self.aggregated()).await {
-            Ok(groups) if is_whole(&groups) => self.check_kinds(aggregate(groups))?,
+            Ok(groups) if is_whole(&groups) => aggregate(groups),
             Err(error) if error.is_unreachable() => return Err(error),
             Ok(_) | Err(_) => self.discover_one_by_one().await?,
         };
+        if catalog.iter().len() > KINDS {
+            return Err(self.serves_too_many(KINDS, "kinds"));
+        }
         catalog.version = version;
         Ok(catalog)
     }
@@ -45,6 +48,9 @@ impl Client {
     async fn discover_one_by_one(&self) -> Result<Catalog, Error> {
         let mut catalog = Catalog::default();
         let core = self.patiently("discover", || self.kube().list_core_api_versions()).await?;
+        if core.versions.len() > API_VERSIONS {
+            return Err(self.serves_too_many(API_VERSIONS, "API versions"));
+        }
         for version in &core.versions {
             catalog.insert("", version, self.resources_of("", version).await?, version == "v1");
         }
@@ -74,7 +80,10 @@ impl Client {
             match resources {
                 Ok(resources) => {
                     catalog.insert(&group, &version, resources, preferred);
-                    catalog = self.check_kinds(catalog)?;
+                    // The rest of them would only be more.
+                    if catalog.iter().len() > KINDS {
+                        break;
+                    }
                 }
                 Err(error) if error.is_unreachable() => return Err(error),
                 Err(error) => {
@@ -87,12 +96,7 @@ impl Client {
                 }
             }
         }
-        self.check_kinds(catalog)
-    }
-
-    /// Each kind is a question when a cluster is connected.
-    fn check_kinds(&self, catalog: Catalog) -> Result<Catalog, Error> {
-        if catalog.iter().len() > KINDS { Err(self.serves_too_many(KINDS, "kinds")) } else { Ok(catalog) }
+        Ok(catalog)
     }
 
     fn serves_too_many(&self, most: usize, what: &str) -> Error {

@@ -207,7 +207,7 @@ where
         Box::pin(async move {
             let answer = answer.await?;
             let status = answer.status();
-            Ok(answer.map(|body| Counted::new(body, bounds, asked, status, place)))
+            Ok(answer.map(|body| Counted::new(body, bounds, asked, status, &place)))
         })
     }
 }
@@ -242,7 +242,7 @@ impl<B> std::fmt::Debug for Counted<B> {
 }
 
 impl<B> Counted<B> {
-    fn new(body: B, bounds: Arc<Inner>, asked: Asked, status: StatusCode, place: String) -> Self {
+    fn new(body: B, bounds: Arc<Inner>, asked: Asked, status: StatusCode, place: &str) -> Self {
         let is_watch = asked == Asked::Watch && status.is_success();
         let what = match status {
             _ if is_watch => format!("an event of {}", place.replacen("GET", "its watch", 1)),
