@@ -307,7 +307,7 @@ async fn answers_that_drip_hold_up_nobody() {
             let drip = || Answer::endless(200, "{", [b' ']).pause(Duration::from_millis(200));
             (asked.is_watch() || asked.is_list("configmaps")).then(drip)
         },
-        &[],
+        &["it did not answer in time"],
     )
     .await;
 }
