@@ -9,7 +9,8 @@
 //! - [`protocol`] is what is said to a child ([`child`]), [`output`] reads what charts make, [`words`] what Helm
 //!   says of a failure;
 //! - [`schema`] checks values on this side, where references lead nowhere;
-//! - [`fetch`] asks chart repositories and registries, [`cache`] keeps what came;
+//! - [`fetch`] asks chart repositories ([`index`]) and registries, of which [`site`] says who may be asked;
+//!   [`cache`] keeps what came;
 //! - [`lint`] finds what is odd about a chart without being a mistake;
 //! - [`service`] puts it together, and renders no request twice.
 //!
@@ -20,6 +21,7 @@ mod cache;
 mod child;
 mod fallback;
 mod fetch;
+mod index;
 mod lint;
 mod output;
 mod program;
@@ -27,6 +29,7 @@ mod protocol;
 mod renderer;
 mod schema;
 mod service;
+mod site;
 mod tar;
 mod words;
 
@@ -34,3 +37,4 @@ pub use lint::{Recorder, Remark};
 pub use program::{Found, PROGRAM, VARIABLE, find};
 pub use renderer::{Limits, Renderer};
 pub use service::Service;
+pub use site::Sites;

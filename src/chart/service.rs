@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::cache::Cache;
 use super::fetch::Fetcher;
+use super::site::Sites;
 use super::{Limits, Renderer, archive, program};
 use crate::model::{Chart, ChartFailure, ChartFault, ChartOutput, ChartRequest, ChartSource, Charts, Digest};
 
@@ -25,6 +26,8 @@ const PATIENCE: usize = 2;
 const FETCHES: usize = 4;
 const ATTEMPTS: usize = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// Of one chart, with all attempts.
+const LONGEST: Duration = Duration::from_secs(45);
 
 type Rendering = Arc<OnceLock<Result<Arc<ChartOutput>, ChartFailure>>>;
 
@@ -46,6 +49,11 @@ pub struct Service {
 impl Service {
     /// Keeps what it fetches in a folder, if there is one.
     pub fn new(renderer: Renderer, cache: Option<PathBuf>) -> Self {
+        Self::asking(Sites::default(), renderer, cache)
+    }
+
+    /// The same, of whom the operator says.
+    pub fn asking(sites: Sites, renderer: Renderer, cache: Option<PathBuf>) -> Self {
         Self {
             renderer,
             results: Mutex::default(),
@@ -53,9 +61,14 @@ impl Service {
             fetched: Mutex::default(),
             hosts: Mutex::default(),
             cache: Cache::new(cache),
-            fetcher: Fetcher::default(),
+            fetcher: Fetcher::new(sites),
             offenders: Mutex::default(),
         }
+    }
+
+    /// With the program that is found, and the user's cache folder.
+    pub fn found(sites: Sites) -> Self {
+        Self::asking(sites, Renderer::new(program::find(), Limits::default()), cache_folder())
     }
 
     /// Fetches what is not there yet, and comes back when all of it has come or failed. What could not be fetched is tried again
@@ -110,20 +123,30 @@ impl Service {
         }
         // Nobody closes it.
         let _turn = self.turns_of_host(source).acquire_owned().await;
+        let late = |_| {
+            let message = format!("failed to fetch {source}: it did not come within {} s", LONGEST.as_secs());
+            ChartFailure::new(ChartFault::Limit, message)
+        };
+        let bytes = tokio::time::timeout(LONGEST, self.fetch_again(source)).await.map_err(late)??;
+        let chart = archive::read(&bytes, &origin)?;
+        self.cache.put(source, &bytes);
+        Ok(Arc::new(chart))
+    }
+
+    async fn fetch_again(&self, source: &ChartSource) -> Result<Vec<u8>, ChartFailure> {
         let mut pause = FIRST_PAUSE;
         let mut attempts = 1;
-        let bytes = loop {
+        loop {
             match self.fetcher.fetch(source).await {
-                Ok(bytes) => break bytes,
-                Err(failure) if attempts == ATTEMPTS => return Err(failure),
+                Ok(bytes) => return Ok(bytes),
+                Err(failure) if attempts == ATTEMPTS || failure.fault == ChartFault::Limit => {
+                    return Err(failure);
+                }
                 Err(_) => tokio::time::sleep(pause).await,
             }
             attempts += 1;
             pause *= 4;
-        };
-        let chart = archive::read(&bytes, &origin)?;
-        self.cache.put(source, &bytes);
-        Ok(Arc::new(chart))
+        }
     }
 
     pub fn renderer(&self) -> &Renderer {
@@ -157,9 +180,9 @@ impl Service {
 }
 
 impl Default for Service {
-    /// With the program that is found, and the user's cache folder.
+    /// As [`Service::found`], of whom the environment says.
     fn default() -> Self {
-        Self::new(Renderer::new(program::find(), Limits::default()), cache_folder())
+        Self::found(Sites::of_environment())
     }
 }
 

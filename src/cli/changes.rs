@@ -43,7 +43,7 @@ impl State {
     async fn of(mut snapshot: Snapshot, process: &Process) -> Self {
         snapshot.keys = process.keys.clone();
         let fleet = repository::fleet(&snapshot);
-        let charts = repository::charts(&fleet).await;
+        let charts = repository::charts(&fleet, process.sites.clone()).await;
         Self { snapshot, fleet, charts, defined: OnceLock::new() }
     }
 

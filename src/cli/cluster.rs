@@ -11,6 +11,7 @@ use super::keys::KeyArgs;
 use super::output::{self, tell};
 use super::{diagnostics, repository};
 use crate::access::{self, Account, Place};
+use crate::chart::Sites;
 use crate::fleet::Fleet;
 use crate::model::{App, ClusterName, ClusterState, Diagnostic, Rendered, Scope, Snapshot};
 use crate::render::Renderer;
@@ -85,7 +86,7 @@ async fn rbac(args: RbacArgs) -> anyhow::Result<Exit> {
     let cluster = chosen(&fleet, name)?;
     let is_leaving = is_leaving(&fleet, &cluster);
     let fleet = if is_leaving { fleet.before_removal(&cluster) } else { fleet };
-    let charts = repository::charts(&fleet).await;
+    let charts = repository::charts(&fleet, Sites::of_environment()).await;
     let renderer = Renderer::new(&fleet, &snapshot, &charts);
     let (renders, mut mistakes) = renders_of(&fleet, &renderer, &cluster);
     mistakes.extend(fleet.diagnostics.iter().filter(|it| it.is_error()).cloned());

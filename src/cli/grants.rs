@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use clap::Args;
 
+use crate::chart::Sites;
 use crate::controller::Grants;
-use crate::forge::{HostRules, Hosts, is_loopback};
+use crate::forge::HostRules;
+use crate::model::{Hosts, is_loopback};
 use crate::source::Credentials;
 
 #[derive(Args, Clone, Debug, Default)]
@@ -26,6 +28,9 @@ pub struct GrantArgs {
     /// Host that tokens are sent to without TLS, as within a cluster
     #[arg(long, env = "TUTTI_ALLOW_HTTP", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub allow_http: Vec<String>,
+    /// Host that charts may come from though a registry leads there, or though its address is private
+    #[arg(long, env = "TUTTI_CHART_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
+    pub chart_host: Vec<String>,
 }
 
 impl GrantArgs {
@@ -38,7 +43,12 @@ impl GrantArgs {
             secret_namespace: list(&self.secret_namespace, file.secret_namespace),
             forge_host: list(&self.forge_host, file.forge_host),
             allow_http: list(&self.allow_http, file.allow_http),
+            chart_host: list(&self.chart_host, file.chart_host),
         }
+    }
+
+    pub fn sites(&self) -> Sites {
+        Sites::new(hosts(&self.chart_host), hosts(&self.allow_http))
     }
 
     /// `token`: the variable of the repository's own token, which its forge may have too.
@@ -55,7 +65,10 @@ impl GrantArgs {
         };
         let is_in_address = parsed.password().is_some() || !parsed.username().is_empty();
         let is_secret = is_in_address || matches!(credentials, Credentials::Token(_));
-        if is_secret && !is_loopback(&parsed) && !hosts(&self.allow_http).has(&parsed) {
+        let allowed = hosts(&self.allow_http);
+        let is_named =
+            parsed.host_str().is_some_and(|host| allowed.has(host, parsed.port_or_known_default()));
+        if is_secret && !parsed.host_str().is_some_and(is_loopback) && !is_named {
             let host = parsed.host_str().context("the address of the config repository has no host")?;
             bail!(
                 "the token of the config repository would be sent to {host} without TLS: use https, or --allow-http {host}"

@@ -9,6 +9,7 @@ use super::exit::Exit;
 use super::keys::KeyArgs;
 use super::output::{self, Format, say};
 use super::{diagnostics, repository};
+use crate::chart::Sites;
 use crate::chart::{Recorder, Remark};
 use crate::controller::approvals_of_other_versions;
 use crate::manifest::codes::NOT_A_MANIFEST;
@@ -39,7 +40,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let mut snapshot = repository::snapshot(&args.path, args.revision.as_deref()).await?;
     snapshot.keys = args.keys.alone().await?;
     let fleet = repository::fleet(&snapshot);
-    let charts = repository::charts(&fleet).await;
+    let charts = repository::charts(&fleet, Sites::of_environment()).await;
     let (renders, remarks) = {
         let recorder = Recorder::new(&charts);
         let renders = Renderer::new(&fleet, &snapshot, &recorder).render_all(&mut Memory::default());

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::grants::GrantArgs;
 use super::keys::KeyArgs;
 use super::ways::{Ways, WorkTree, default_kubeconfigs};
+use crate::chart::Sites;
 use crate::cluster::{Home, Link};
 use crate::controller::{Grants, resolve_secret};
 use crate::manifest;
@@ -87,6 +88,8 @@ struct ConfigFile {
     forge_host: Vec<String>,
     #[serde(default)]
     allow_http: Vec<String>,
+    #[serde(default)]
+    chart_host: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -148,6 +151,8 @@ pub struct Process {
     pub keys: Keys,
     /// What the repository may refer to.
     pub grants: Arc<Grants>,
+    /// Whom charts are fetched from.
+    pub sites: Sites,
 }
 
 impl ProcessArgs {
@@ -183,10 +188,12 @@ impl ProcessArgs {
             secret_namespace: file.secret_namespace,
             forge_host: file.forge_host,
             allow_http: file.allow_http,
+            chart_host: file.chart_host,
         });
         grants.check_repository(&url, &credentials)?;
         let home = home.limited_to(&grants.secret_namespace);
         let of_file = configured.and_then(|it| it.token.as_ref()?.env.as_deref());
+        let sites = grants.sites();
         let grants = grants.grants(&url, self.token_env.as_deref().or(of_file));
         let state = self.state.clone().or(file.state).unwrap_or_else(default_state);
         let mut ways = file.cluster;
@@ -210,6 +217,7 @@ impl ProcessArgs {
             hooks_listen: file.hooks_listen,
             keys: self.keys.resolve(identities, &operator).await?,
             grants: Arc::new(grants),
+            sites,
             ways: Ways::parse(home, kubeconfigs, &ways, work_tree)?,
         })
     }

@@ -11,6 +11,7 @@ use super::fields::{self, ObjectSelector};
 use super::keys::KeyArgs;
 use super::output::{self, Format, say};
 use super::{diagnostics, repository};
+use crate::chart::Sites;
 use crate::model::{Diagnostic, masked};
 use crate::render::{Memory, Renderer};
 
@@ -53,7 +54,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
         let known: Vec<&str> = fleet.clusters.keys().map(|cluster| cluster.as_str()).collect();
         bail!("no cluster {name}; there are {}", known.join(", "));
     }
-    let charts = repository::charts(&fleet).await;
+    let charts = repository::charts(&fleet, Sites::of_environment()).await;
     let mut renderer = Renderer::new(&fleet, &snapshot, &charts);
     let renders = renderer.render_all(&mut Memory::default());
     let wanted = |app: &crate::model::AppId| {

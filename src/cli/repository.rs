@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::output::tell;
 use super::session::Source;
-use crate::chart;
+use crate::chart::{self, Sites};
 use crate::fleet::{self, Fleet};
 use crate::manifest;
 use crate::model::{ClusterName, KubeVersion, Rendered, Snapshot};
@@ -56,8 +56,8 @@ pub fn note_guesses<'a>(fleet: &Fleet, rendered: impl Iterator<Item = &'a Render
 }
 
 /// What renders the charts of a fleet, with everything fetched that is elsewhere.
-pub async fn charts(fleet: &Fleet) -> chart::Service {
-    let charts = chart::Service::default();
+pub async fn charts(fleet: &Fleet, sites: Sites) -> chart::Service {
+    let charts = chart::Service::found(sites);
     charts.prefetch(&fleet::charts::remote_sources(fleet)).await;
     charts
 }

@@ -13,7 +13,7 @@ use super::state_folder::StateFolder;
 use super::timeout::timeout;
 use super::{diagnostics, get};
 use crate::controller::{Ending, Until};
-use crate::source;
+use crate::model::shown_address;
 
 #[derive(Args, Debug)]
 pub struct RunArgs {
@@ -42,7 +42,7 @@ pub struct RunArgs {
 pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let mut process = args.process.resolve(None).await?;
     process.ways.embeds_only_by_flag = !args.once;
-    let _state = StateFolder::take(&process.source.state, &source::without_credentials(&process.source.url))?;
+    let _state = StateFolder::take(&process.source.state, &shown_address(&process.source.url))?;
     let until = if args.once { Until::Settled { timeout: args.timeout } } else { Until::Stopped };
     // Once, two instances must be able to run side by side: any free port will do.
     let (listen, hooks) =

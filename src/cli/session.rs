@@ -21,6 +21,7 @@ use super::taken_away;
 use super::ways::Ways;
 use crate::api::{self, HooksState};
 use crate::apply::WritePermit;
+use crate::chart::{self, Sites};
 use crate::cluster::Home;
 use crate::controller::{self, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until};
 use crate::forge::Hint;
@@ -130,7 +131,7 @@ impl Session {
             links: process.ways.links(),
             home: process.ways.home.clone(),
             grants: Arc::clone(&process.grants),
-            charts: Arc::default(),
+            charts: Arc::new(chart::Service::found(process.sites.clone())),
             keys: process.keys.clone(),
             until: wish.until,
             mode: wish.mode,
@@ -398,6 +399,7 @@ pub fn process_of(url: String, ways: Ways) -> Process {
         ways,
         keys: Keys::default(),
         grants: Arc::default(),
+        sites: Sites::of_environment(),
     }
 }
 

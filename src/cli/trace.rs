@@ -11,6 +11,7 @@ use super::exit::Exit;
 use super::keys::KeyArgs;
 use super::output::{self, Format, say, tell};
 use super::repository;
+use crate::chart::Sites;
 use crate::fleet::layers::shipped_in;
 use crate::fleet::{Fleet, Target, Waves};
 use crate::model::{AppId, AppSpec};
@@ -44,7 +45,7 @@ pub async fn run(args: TraceArgs) -> anyhow::Result<Exit> {
         bail!("no file {} here, and none that is shipped", touch.file);
     }
     let fleet = repository::fleet(&snapshot);
-    let charts = repository::charts(&fleet).await;
+    let charts = repository::charts(&fleet, Sites::of_environment()).await;
     let mut renderer = Renderer::new(&fleet, &snapshot, &charts);
     renderer.render_all(&mut Memory::default());
     let (mut rows, mut unknown) = (Vec::new(), 0_usize);

@@ -1,26 +1,9 @@
 //! Where the forge may be: `tutti.yaml` names it, and the token goes there.
 
-use std::collections::BTreeSet;
-
 use reqwest::Url;
 
 use super::Error;
-
-/// Hosts by name, as `HOST` (with any port) or `HOST:PORT`, in small letters.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hosts(BTreeSet<String>);
-
-impl Hosts {
-    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        Self(names.into_iter().map(str::to_ascii_lowercase).collect())
-    }
-
-    pub fn has(&self, url: &Url) -> bool {
-        let Some(host) = url.host_str() else { return false };
-        let with_port = url.port_or_known_default().map(|port| format!("{host}:{port}"));
-        self.0.contains(host) || with_port.is_some_and(|name| self.0.contains(&name))
-    }
-}
+use crate::model::{Hosts, is_loopback};
 
 /// What the operator says of it.
 #[derive(Clone, Debug, Default)]
@@ -41,14 +24,18 @@ impl HostRules {
     /// Whether a token may be sent to a forge at this address.
     pub fn check(&self, url: &Url, has_token: bool) -> Result<(), Error> {
         let shown = || host_of(url);
-        if !self.is_home(url) && !self.named.has(url) {
+        if !self.is_home(url) && !names(&self.named, url) {
             let home = self
                 .home
                 .as_ref()
                 .map_or_else(|| "on this machine".to_owned(), |home| format!("on {}", host_of(home)));
             return Err(Error::ForeignHost { host: shown(), home });
         }
-        if has_token && url.scheme() != "https" && !is_loopback(url) && !self.plain.has(url) {
+        if has_token
+            && url.scheme() != "https"
+            && !url.host_str().is_some_and(is_loopback)
+            && !names(&self.plain, url)
+        {
             return Err(Error::PlainHttp { host: shown() });
         }
         Ok(())
@@ -77,16 +64,13 @@ fn home_of(repository: &str) -> Option<Url> {
     Url::parse(&format!("ssh://{host}/")).ok()
 }
 
+fn names(hosts: &Hosts, url: &Url) -> bool {
+    url.host_str().is_some_and(|host| hosts.has(host, url.port_or_known_default()))
+}
+
 fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-}
-
-/// An address of this machine, or the name that every system gives it.
-pub fn is_loopback(url: &Url) -> bool {
-    let Some(host) = url.host_str() else { return false };
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

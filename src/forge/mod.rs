@@ -18,5 +18,5 @@ mod status;
 pub use client::Client;
 pub use error::{Error, ErrorKind};
 pub use hint::{Hint, HintKind, Received, Rejected};
-pub use host_rules::{HostRules, Hosts, is_loopback};
+pub use host_rules::HostRules;
 pub use status::{CommitStatus, LONGEST_DESCRIPTION, State, shortened};

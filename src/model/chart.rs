@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Digest, Location};
+use super::{Digest, Location, shown_address};
 
 /// A chart as a manifest names it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,8 +52,10 @@ impl fmt::Display for ChartSource {
         match self {
             Self::Folder { name, .. } => write!(f, "charts/{name}"),
             Self::Raw { digest, .. } => write!(f, "rawChart {}", digest.short()),
-            Self::Repository { url, chart, version } => write!(f, "{chart} {version} of {url}"),
-            Self::Registry { url, version } => write!(f, "{url} {version}"),
+            Self::Repository { url, chart, version } => {
+                write!(f, "{chart} {version} of {}", shown_address(url))
+            }
+            Self::Registry { url, version } => write!(f, "{} {version}", shown_address(url)),
         }
     }
 }

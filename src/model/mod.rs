@@ -4,7 +4,8 @@
 //! manifests once they are read, and what IO hands to the pure part (snapshots of the config
 //! repository, observations of clusters). Nothing here does IO, reads a clock or takes a decision.
 
-pub mod app;
+pub mod address;
+mod app;
 pub mod approval;
 pub mod beside;
 pub mod body;
@@ -43,6 +44,7 @@ pub mod sync_wave;
 pub mod taint;
 pub mod unit_mark;
 
+pub use address::{Hosts, ip_of, is_loopback, shown_address};
 pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
     WorkloadKind,

@@ -9,6 +9,7 @@ use git2::{CertificateCheckStatus, Cred, CredentialType, RemoteCallbacks};
 use secrecy::ExposeSecret;
 
 use super::{Credentials, Error, known_hosts, place};
+use crate::model::shown_address;
 
 /// Forges take any user name beside a token; this one also suits GitHub's installation tokens.
 pub(super) const TOKEN_USER: &str = "x-access-token";
@@ -32,7 +33,7 @@ pub(super) fn callbacks<'a>(
             return Cred::username(user);
         }
         let refuse = |message: &str| {
-            let url = place::without_credentials(url);
+            let url = shown_address(url);
             told.replace(Some(Error::Authentication { url, message: message.to_owned() }));
             git2::Error::from_str(message)
         };

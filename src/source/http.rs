@@ -1,20 +1,19 @@
-//! Git over http by protocol version 2 (gitprotocol-v2(5), gitprotocol-http(5)): one request to ask
-//! for the tip, one more to fetch what is new.
+//! Git over http (gitprotocol-http(5)): by protocol version 2 (gitprotocol-v2(5)) one request to ask for the tip, one more to fetch
+//! what is new; servers that do not know it are asked by version 0 (gitprotocol-pack(5)), whose list has every reference.
 //!
-//! libgit2 could do it too, but it writes each request in two pieces onto a socket with Nagle's
-//! algorithm, which costs 40 ms per request, and asks first without the token, then with it. A push
-//! waits for this, so it is done here; whatever a server does not support is left to libgit2.
+//! libgit2 could do it too, but it keeps a list of references without end, sends the token to whoever a redirect leads to, and
+//! writes each request in two pieces onto a socket with Nagle's algorithm, which costs 40 ms per request.
 
-use std::collections::HashMap;
-use std::io::Write as _;
 use std::time::Duration;
 
 use git2::{Oid, Repository};
+use reqwest::header::LOCATION;
 use reqwest::{RequestBuilder, Response, StatusCode};
 use secrecy::ExposeSecret;
 
 use super::credentials::TOKEN_USER;
 use super::heads::{BRANCHES, Head, choose};
+use super::http_answers::{Advertised, Bounds, LIST, MOST_HEADS, PACK, Pack, head_of};
 use super::packets::{DELIMITER, FLUSH, Packet, Packets, line};
 use super::remote::{Address, Failure, is_known};
 use super::{Credentials, Error};
@@ -30,24 +29,22 @@ pub(super) struct Http {
     client: reqwest::Client,
     address: Address,
     patience: Duration,
-    /// Known to speak version 2.
-    greeted: bool,
+    /// Once it is known.
+    version: Option<Version>,
 }
 
-/// An answer, or that libgit2 has to try.
-enum Said<T> {
-    Answer(T),
-    NotThisWay(String),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    Zero,
+    Two,
 }
 
 impl Http {
-    /// `None` for any other kind of address, and when no client can be made.
-    pub(super) fn of(address: &Address, patience: Duration) -> Option<Self> {
-        if !address.url.starts_with("http://") && !address.url.starts_with("https://") {
-            return None;
-        }
-        if matches!(address.credentials, Credentials::SshKey { .. }) {
-            return None;
+    /// `None` for any other kind of address.
+    pub(super) fn of(address: &Address, patience: Duration) -> Result<Option<Self>, Error> {
+        let scheme = address.url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+        if !matches!(scheme.as_str(), "http" | "https") {
+            return Ok(None);
         }
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             // The process chose none; another thread may have been faster, with the same result.
@@ -58,86 +55,65 @@ impl Http {
             .connect_timeout(CONNECT.min(patience))
             .read_timeout(patience)
             .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .ok()?;
-        Some(Self { client, address: address.clone(), patience, greeted: false })
+            .build();
+        let client = client.map_err(|error| {
+            let message = format!("no http client can be made: {error}");
+            Error::Remote { url: address.shown.clone(), message }
+        })?;
+        Ok(Some(Self { client, address: address.clone(), patience, version: None }))
     }
 
-    /// The tip of the branch, which is then in the copy; `None` when the server does not support this.
-    pub(super) async fn tip(&mut self) -> Result<Option<Oid>, Failure> {
-        let greeted = self.greeted;
-        let said = match self.try_tip().await {
+    /// The tip of the branch, which is then in the copy.
+    pub(super) async fn tip(&mut self) -> Result<Oid, Failure> {
+        let is_known = self.version.is_some();
+        match self.try_tip().await {
             // The server may have closed the idle connection just now.
-            Err(Failure::Told(Error::Unreachable { .. })) if greeted => self.try_tip().await?,
-            said => said?,
-        };
-        match said {
-            Said::Answer(tip) => Ok(Some(tip)),
-            Said::NotThisWay(reason) => {
-                tracing::debug!(url = self.address.shown, reason, "no Git protocol 2, asking the older way");
-                self.greeted = false;
-                Ok(None)
-            }
+            Err(Failure::Told(Error::Unreachable { .. })) if is_known => self.try_tip().await,
+            found => found,
         }
     }
 
-    async fn try_tip(&mut self) -> Result<Said<Oid>, Failure> {
-        if !self.greeted
-            && let Said::NotThisWay(reason) = self.greet().await?
-        {
-            return Ok(Said::NotThisWay(reason));
-        }
-        self.greeted = true;
+    async fn try_tip(&mut self) -> Result<Oid, Failure> {
         let copy = self.address.copy()?;
-        let heads = match self.list().await? {
-            Said::Answer(heads) => heads,
-            Said::NotThisWay(reason) => return Ok(Said::NotThisWay(reason)),
-        };
+        let heads = self.heads().await?;
         let (branch, tip) = choose(&self.address.shown, self.address.branch.as_deref(), &heads)?;
         if is_known(&copy, &branch, tip) {
-            return Ok(Said::Answer(tip));
+            return Ok(tip);
         }
-        if let Said::NotThisWay(reason) = self.fetch(&copy, &branch, tip).await? {
-            return Ok(Said::NotThisWay(reason));
-        }
+        self.fetch(&copy, &branch, tip).await?;
         let damaged = |error: git2::Error| Failure::Damaged(error.message().to_owned());
         copy.find_commit(tip).map_err(damaged)?;
         copy.reference(&format!("{BRANCHES}{branch}"), tip, true, "fetch").map_err(damaged)?;
-        Ok(Said::Answer(tip))
+        Ok(tip)
     }
 
-    /// Which version the server speaks. It stays the same, so this is asked once.
-    async fn greet(&self) -> Result<Said<()>, Error> {
-        let response = self.sent(self.client.get(self.path("info/refs?service=git-upload-pack"))).await?;
-        let response = match self.accepted(response)? {
-            Said::Answer(response) => response,
-            Said::NotThisWay(reason) => return Ok(Said::NotThisWay(reason)),
-        };
-        let mut lines = Vec::new();
-        let read = self.each(response, |content| {
-            lines.push(content);
-            Ok(())
-        });
-        if let Err(reason) = read.await? {
-            return Ok(Said::NotThisWay(reason));
+    async fn heads(&mut self) -> Result<Vec<Head>, Error> {
+        if self.version != Some(Version::Two) {
+            let advertised = self.greet().await?;
+            if !advertised.speaks_version_2() {
+                self.version = Some(Version::Zero);
+                return advertised.heads().map_err(|message| self.failed(message));
+            }
+            self.version = Some(Version::Two);
         }
-        let says = |start: &str| lines.iter().any(|line| line.starts_with(start.as_bytes()));
-        if !says("version 2") || !says("fetch") || !says("ls-refs") || says("object-format=sha256") {
-            return Ok(Said::NotThisWay("another version".to_owned()));
-        }
-        Ok(Said::Answer(()))
+        self.list().await
+    }
+
+    /// Which version the server speaks, and its references where that is not version 2. A server that knew version 2 goes on knowing it.
+    async fn greet(&self) -> Result<Advertised, Error> {
+        let mut advertised = Advertised::default();
+        let request = self.client.get(self.path("info/refs?service=git-upload-pack"));
+        self.ask(request, LIST, |content| advertised.take(&content)).await?;
+        Ok(advertised)
     }
 
     /// The wanted branch alone; all of them when it is not there, to say so.
-    async fn list(&self) -> Result<Said<Vec<Head>>, Error> {
+    async fn list(&self) -> Result<Vec<Head>, Error> {
         let wanted = match &self.address.branch {
             Some(branch) => vec![format!("{BRANCHES}{branch}")],
             None => vec!["HEAD".to_owned()],
         };
-        let mut heads = match self.list_of(&wanted).await? {
-            Said::Answer(heads) => heads,
-            other => return Ok(other),
-        };
+        let mut heads = self.list_of(&wanted).await?;
         // The answer to HEAD names its branch, which is all there is to know.
         let named = heads.iter().find_map(|head| Some(Head { name: head.target.clone()?, ..head.clone() }));
         heads.extend(named);
@@ -146,74 +122,82 @@ impl Http {
             None => heads.iter().any(|head| head.name.starts_with(BRANCHES)),
         };
         if found {
-            return Ok(Said::Answer(heads));
+            return Ok(heads);
         }
         self.list_of(&["HEAD".to_owned(), BRANCHES.to_owned()]).await
     }
 
-    async fn list_of(&self, prefixes: &[String]) -> Result<Said<Vec<Head>>, Error> {
+    async fn list_of(&self, prefixes: &[String]) -> Result<Vec<Head>, Error> {
         let mut body = [line("command=ls-refs"), line(AGENT), DELIMITER.to_vec(), line("symrefs")].concat();
         for prefix in prefixes {
             body.extend(line(&format!("ref-prefix {prefix}")));
         }
         body.extend(FLUSH);
-        let response = match self.post(body).await? {
-            Said::Answer(response) => response,
-            Said::NotThisWay(reason) => return Ok(Said::NotThisWay(reason)),
-        };
         let mut heads = Vec::new();
-        let read = self.each(response, |content| {
-            heads.push(head_of(&content).ok_or("not a reference")?);
+        let take = |content: Vec<u8>| {
+            if heads.len() == MOST_HEADS {
+                return Err("it has too many branches");
+            }
+            heads.push(head_of(&content).ok_or("it has what is no reference")?);
             Ok(())
-        });
-        match read.await? {
-            Ok(()) => Ok(Said::Answer(heads)),
-            Err(reason) => Ok(Said::NotThisWay(reason)),
-        }
+        };
+        self.ask(self.post(body), LIST, take).await?;
+        Ok(heads)
     }
 
     /// Everything up to the tip that the copy does not have, into one pack.
-    async fn fetch(&self, copy: &Repository, branch: &str, tip: Oid) -> Result<Said<()>, Failure> {
-        let start = [line("command=fetch"), line(AGENT), DELIMITER.to_vec()].concat();
-        let options = ["ofs-delta", "thin-pack", "no-progress"].map(line).concat();
+    async fn fetch(&self, copy: &Repository, branch: &str, tip: Oid) -> Result<(), Failure> {
+        let is_old = self.version == Some(Version::Zero);
         let haves = haves(copy, branch).into_iter().flat_map(|have| line(&format!("have {have}")));
-        let mut body = [start, options, line(&format!("want {tip}"))].concat();
+        let mut body = if is_old {
+            let options = format!("side-band-64k ofs-delta thin-pack no-progress {AGENT}");
+            [line(&format!("want {tip} {options}")), FLUSH.to_vec()].concat()
+        } else {
+            let start = [line("command=fetch"), line(AGENT), DELIMITER.to_vec()].concat();
+            let options = ["ofs-delta", "thin-pack", "no-progress"].map(line).concat();
+            [start, options, line(&format!("want {tip}"))].concat()
+        };
         body.extend(haves);
         body.extend(line("done"));
-        body.extend(FLUSH);
-        let response = match self.post(body).await? {
-            Said::Answer(response) => response,
-            Said::NotThisWay(reason) => return Ok(Said::NotThisWay(reason)),
-        };
+        if !is_old {
+            body.extend(FLUSH);
+        }
         let damaged = |error: git2::Error| Failure::Damaged(error.message().to_owned());
         let database = copy.odb().map_err(damaged)?;
-        let mut pack = database.packwriter().map_err(damaged)?;
-        let mut in_pack = false;
-        let read = self.each(response, |content| {
-            match content.split_first() {
-                _ if !in_pack => in_pack = content == b"packfile\n",
-                Some((1, bytes)) => pack.write_all(bytes).map_err(|_| "the pack cannot be kept")?,
-                Some((2, _)) => {}
-                _ => return Err("the pack broke off"),
-            }
-            Ok(())
-        });
-        if let Err(reason) = read.await? {
-            return Ok(Said::NotThisWay(reason));
+        let mut pack = Pack::new(database.packwriter().map_err(damaged)?, is_old);
+        let asked = self.ask(self.post(body), PACK, |content| pack.take(&content)).await;
+        // Whatever the server says then of it.
+        if let Some(message) = pack.unkept.take() {
+            return Err(Failure::Damaged(message));
         }
-        pack.commit().map_err(damaged)?;
-        Ok(Said::Answer(()))
+        asked?;
+        pack.commit().map_err(damaged)
     }
 
-    async fn post(&self, body: Vec<u8>) -> Result<Said<Response>, Error> {
-        let request = self
-            .client
+    fn post(&self, body: Vec<u8>) -> RequestBuilder {
+        self.client
             .post(self.path("git-upload-pack"))
             .header("content-type", "application/x-git-upload-pack-request")
             .header("accept", "application/x-git-upload-pack-result")
-            .body(body);
-        let response = self.sent(request).await?;
-        self.accepted(response)
+            .body(body)
+    }
+
+    /// Sends a request, and reads all packets of its answer within the bounds.
+    async fn ask(
+        &self,
+        request: RequestBuilder,
+        bounds: Bounds,
+        take: impl FnMut(Vec<u8>) -> Result<(), &'static str>,
+    ) -> Result<(), Error> {
+        let answer = async {
+            let response = self.accepted(self.sent(request).await?)?;
+            self.each(response, bounds, take).await
+        };
+        let late = |_| {
+            let message = format!("its answer did not end within {} s", bounds.time.as_secs());
+            self.failed(message)
+        };
+        tokio::time::timeout(bounds.time, answer).await.map_err(late)?
     }
 
     async fn sent(&self, request: RequestBuilder) -> Result<Response, Error> {
@@ -225,53 +209,62 @@ impl Http {
         request.send().await.map_err(|error| self.unreachable(error))
     }
 
-    fn accepted(&self, response: Response) -> Result<Said<Response>, Error> {
+    fn accepted(&self, response: Response) -> Result<Response, Error> {
         let url = self.address.shown.clone();
         let status = response.status();
         let message = match (status, &self.address.credentials) {
-            (StatusCode::OK, _) => return Ok(Said::Answer(response)),
+            (StatusCode::OK, _) => return Ok(response),
             (StatusCode::UNAUTHORIZED, Credentials::None) if !self.address.has_password() => {
                 "the server asks for credentials and none are configured".to_owned()
+            }
+            (StatusCode::UNAUTHORIZED, Credentials::SshKey { .. }) => {
+                "the server takes no ssh key here; an http address needs a token".to_owned()
             }
             (StatusCode::UNAUTHORIZED, _) => "the server refused the credentials".to_owned(),
             (status, _) => format!("http status {status}"),
         };
-        match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Error::Authentication { url, message }),
-            StatusCode::NOT_FOUND => Err(Error::NoSuchRepository { url, message }),
-            _ => Ok(Said::NotThisWay(message)),
-        }
+        Err(match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Error::Authentication { url, message },
+            StatusCode::NOT_FOUND => Error::NoSuchRepository { url, message },
+            status if status.is_redirection() => {
+                // Who is there would be given the token: somebody has to name it.
+                let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+                let place = place.and_then(|place| response.url().join(place).ok());
+                let place = place.map(|place| format!(", to {}", place.origin().ascii_serialization()));
+                let message = format!("{message}{}; redirects are not followed", place.unwrap_or_default());
+                Error::NoSuchRepository { url, message }
+            }
+            _ => self.failed(message),
+        })
     }
 
-    /// Reads all packets of an answer. The inner error is about what it says.
     async fn each(
         &self,
         mut response: Response,
+        bounds: Bounds,
         mut take: impl FnMut(Vec<u8>) -> Result<(), &'static str>,
-    ) -> Result<Result<(), String>, Error> {
-        let mut packets = Packets::default();
-        let mut ended = false;
+    ) -> Result<(), Error> {
+        let (mut packets, mut ended, mut size) = (Packets::default(), false, 0);
         while let Some(bytes) = response.chunk().await.map_err(|error| self.unreachable(error))? {
+            size += bytes.len() as u64;
+            if size > bounds.bytes {
+                return Err(self.failed(format!("its answer has more than {} bytes", bounds.bytes)));
+            }
             packets.push(&bytes);
-            loop {
-                ended = match packets.next() {
-                    Ok(None) => break,
-                    Ok(Some(Packet::Data(content))) => {
-                        if let Some(message) = content.strip_prefix(b"ERR ") {
-                            return Ok(Err(String::from_utf8_lossy(message).trim().to_owned()));
-                        }
-                        match take(content) {
-                            Ok(()) => false,
-                            Err(reason) => return Ok(Err(reason.to_owned())),
-                        }
-                    }
-                    Ok(Some(Packet::Delimiter)) => false,
-                    Ok(Some(Packet::Flush)) => true,
-                    Err(reason) => return Ok(Err(reason.to_owned())),
-                };
+            while let Some(packet) = packets.next().map_err(|reason| self.failed(reason))? {
+                ended = packet == Packet::Flush;
+                let Packet::Data(content) = packet else { continue };
+                if let Some(message) = content.strip_prefix(b"ERR ") {
+                    return Err(self.failed(String::from_utf8_lossy(message).trim()));
+                }
+                take(content).map_err(|reason| self.failed(reason))?;
             }
         }
-        Ok(if ended { Ok(()) } else { Err("the answer broke off".to_owned()) })
+        if ended { Ok(()) } else { Err(self.failed("its answer broke off")) }
+    }
+
+    fn failed(&self, message: impl Into<String>) -> Error {
+        Error::Remote { url: self.address.shown.clone(), message: message.into() }
     }
 
     fn unreachable(&self, error: reqwest::Error) -> Error {
@@ -295,16 +288,6 @@ impl Http {
     fn path(&self, rest: &str) -> String {
         format!("{}/{rest}", self.address.url.trim_end_matches('/'))
     }
-}
-
-/// `<id> <name>`, and perhaps `symref-target:<name>`.
-fn head_of(content: &[u8]) -> Option<Head> {
-    let text = std::str::from_utf8(content).ok()?.trim_end();
-    let mut words = text.split(' ');
-    let tip = Oid::from_str(words.next()?).ok()?;
-    let name = words.next()?.to_owned();
-    let attributes: HashMap<&str, &str> = words.filter_map(|word| word.split_once(':')).collect();
-    Some(Head { name, tip, target: attributes.get("symref-target").map(|target| (*target).to_owned()) })
 }
 
 /// The newest commits of the branch in the copy; none when it has none or is damaged.

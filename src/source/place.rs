@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::remote::Address;
 use super::{Credentials, Listed, Options};
-use crate::model::Digest;
+use crate::model::{Digest, shown_address};
 
 /// A repository's whereabouts, decided once.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 
 impl Place {
     pub(super) fn of(options: Options) -> Self {
-        let shown = without_credentials(&options.url);
+        let shown = shown_address(&options.url);
         let folder = normal_folder(&options.path);
         let kind = if is_local(&options.url) {
             Kind::Local(PathBuf::from(&options.url))
@@ -86,19 +86,6 @@ fn is_local(url: &str) -> bool {
     }
 }
 
-/// The address without `user:password@`; a bare user name is kept for ssh, where it is part of the address.
-pub fn without_credentials(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let authority_end = rest.find('/').unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(authority_end);
-    let Some((user, host)) = authority.rsplit_once('@') else { return url.to_owned() };
-    match user.split_once(':') {
-        None if scheme.contains("ssh") => url.to_owned(),
-        Some((user, _)) if scheme.contains("ssh") => format!("{scheme}://{user}@{host}{path}"),
-        _ => format!("{scheme}://{host}{path}"),
-    }
-}
-
 /// What stands between `://` and `@`, for scrubbing messages of others.
 pub(super) fn credentials_in(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
@@ -110,18 +97,6 @@ pub(super) fn credentials_in(url: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_are_shown_without_credentials() {
-        let check = |url: &str, expected: &str| assert_eq!(without_credentials(url), expected, "{url}");
-        check("https://li:s3cr3t@git.example.com/a/b.git", "https://git.example.com/a/b.git");
-        check("https://token@git.example.com/a/b.git", "https://git.example.com/a/b.git");
-        check("https://li:p@ss@git.example.com/a@b.git", "https://git.example.com/a@b.git");
-        check("https://git.example.com:3000/a@b.git", "https://git.example.com:3000/a@b.git");
-        check("ssh://git@git.example.com:22/a.git", "ssh://git@git.example.com:22/a.git");
-        check("git@git.example.com:a/b.git", "git@git.example.com:a/b.git");
-        check("../repo", "../repo");
-    }
 
     #[test]
     fn a_path_is_told_from_an_address() {

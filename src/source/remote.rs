@@ -1,23 +1,25 @@
-//! The conversation with a remote by libgit2's own transports: ssh, files, and http where
-//! [`super::http`] does not get through.
+//! The conversation with a remote by libgit2's own transports: ssh and files. Http: [`super::http`].
 //!
 //! libgit2 has no timeout of its own: a question that gets no answer is given up by leaving its
 //! thread behind.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use git2::{AutotagOption, Direction, ErrorClass, FetchOptions, Oid, ProxyOptions, Repository};
 use secrecy::ExposeSecret;
 
 use super::credentials::{Cause, callbacks};
 use super::heads::{BRANCHES, Head, choose};
+use super::http_answers::PACK;
 use super::place::credentials_in;
 use super::{Credentials, Error, translate};
 
+/// Threads that are left behind; more are not begun.
+const MOST_OPEN: usize = 8;
 /// How often a waiting question looks whether anything still moves.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -69,18 +71,28 @@ struct Progress {
     given_up: AtomicBool,
 }
 
-/// The tip of the branch, which is then in the copy. Blocks; gives up when nothing moved for `patience`.
-pub(super) fn tip(address: &Address, patience: Duration) -> Result<Oid, Failure> {
+/// The tip of the branch, which is then in the copy. Blocks; gives up when nothing moved for `patience`, or when it takes too long.
+pub(super) fn tip(address: &Address, patience: Duration, open: &Arc<AtomicUsize>) -> Result<Oid, Failure> {
+    let unable = |message: String| Error::Remote { url: address.shown.clone(), message };
+    if open.load(Ordering::Relaxed) >= MOST_OPEN {
+        return Err(unable(format!("{MOST_OPEN} earlier questions have not come to an end")).into());
+    }
     let (answer, answered) = sync_channel(1);
     let progress = Arc::new(Progress::default());
     let (asked, seen) = (address.clone(), Arc::clone(&progress));
+    let ended = Arc::clone(open);
     let question = move || {
         // Whoever asked may have given up.
         let _ = answer.send(ask(&asked, &seen));
+        ended.fetch_sub(1, Ordering::Relaxed);
     };
-    let unable = |message: String| Error::Remote { url: address.shown.clone(), message };
+    open.fetch_add(1, Ordering::Relaxed);
     let thread = std::thread::Builder::new().name("source".to_owned());
-    thread.spawn(question).map_err(|error| unable(error.to_string()))?;
+    if let Err(error) = thread.spawn(question) {
+        open.fetch_sub(1, Ordering::Relaxed);
+        return Err(unable(error.to_string()).into());
+    }
+    let begun = Instant::now();
     let (mut steps, mut still) = (0, Duration::ZERO);
     loop {
         match answered.recv_timeout(LOOK.min(patience)) {
@@ -89,6 +101,11 @@ pub(super) fn tip(address: &Address, patience: Duration) -> Result<Oid, Failure>
             Err(RecvTimeoutError::Timeout) => still += LOOK.min(patience),
         }
         let now = progress.steps.load(Ordering::Relaxed);
+        if begun.elapsed() > PACK.time {
+            progress.given_up.store(true, Ordering::Relaxed);
+            let message = format!("its answer did not end within {} s", PACK.time.as_secs());
+            return Err(unable(message).into());
+        }
         if now != steps {
             (steps, still) = (now, Duration::ZERO);
         } else if still >= patience {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -32,6 +33,8 @@ struct Inner {
     reader: Mutex<Reader>,
     /// For http; asked one at a time.
     http: tokio::sync::Mutex<Option<Http>>,
+    /// Questions by libgit2 that have not come to their end.
+    open: Arc<AtomicUsize>,
     patience: Duration,
 }
 
@@ -56,8 +59,9 @@ impl Repository {
                 Kind::Local(path) => open_local(&place, path)?,
                 Kind::Remote { clone, .. } => open_clone(&place, clone)?,
             };
-            let http = place.address().and_then(|address| Http::of(&address, patience));
-            Ok(Inner { place, reader: Mutex::new(reader), http: tokio::sync::Mutex::new(http), patience })
+            let http = place.address().map(|address| Http::of(&address, patience)).transpose()?.flatten();
+            let (reader, http, open) = (Mutex::new(reader), tokio::sync::Mutex::new(http), Arc::default());
+            Ok(Inner { place, reader, http, open, patience })
         });
         let inner = opened.await.map_err(|_| Error::Stopped { url })??;
         Ok(Self { inner: Arc::new(inner) })
@@ -204,7 +208,7 @@ impl Inner {
     fn ask(&self) -> Result<Revision, Failure> {
         let asking = async {
             match self.http.lock().await.as_mut() {
-                Some(http) => http.tip().await,
+                Some(http) => http.tip().await.map(Some),
                 None => Ok(None),
             }
         };
@@ -214,7 +218,7 @@ impl Inner {
         let Some(address) = self.place.address() else {
             return self.reader.lock().tip().map_err(Failure::Told);
         };
-        remote::tip(&address, self.patience).map(revision_of)
+        remote::tip(&address, self.patience, &self.open).map(revision_of)
     }
 
     /// Throws the copy away and starts an empty one.

@@ -80,7 +80,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
         diagnostics::print(&fleet.diagnostics);
         bail!("the instance cannot be read");
     }
-    let charts = repository::charts(&fleet).await;
+    let charts = repository::charts(&fleet, process.sites.clone()).await;
     let links = process.ways.links();
     let (fleet, snapshot) = (&fleet, &snapshot);
     let examined = names.iter().filter_map(|name| fleet.clusters.get(name)).map(|cluster| {

@@ -143,7 +143,7 @@ async fn commits(
 async fn newest_change(process: &Process, mut snapshot: Snapshot, app: &AppId) -> Option<Revision> {
     snapshot.keys = process.keys.clone();
     let fleet = repository::fleet(&snapshot);
-    let charts = repository::charts(&fleet).await;
+    let charts = repository::charts(&fleet, process.sites.clone()).await;
     let renderer = Renderer::new(&fleet, &snapshot, &charts);
     let of_app = fleet.targets().into_iter().filter(|target| target.app == *app);
     let own = fleet.apps.get(app).map(|app| app.location.file.as_str());

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::forge::status::shortened;
 use crate::forge::{CommitStatus, Error, HostRules, State};
-use crate::model::Revision;
+use crate::model::{Revision, shown_address};
 
 /// Of one request, from its start to the last byte of the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ impl Client {
         token: Option<SecretString>,
         rules: &HostRules,
     ) -> Result<Self, Error> {
-        let address = |message: String| Error::Address { url: shown(url), message };
+        let address = |message: String| Error::Address { url: shown_address(url), message };
         let mut base = Url::parse(url).map_err(|error| address(error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") {
             return Err(address("neither http nor https".to_owned()));
@@ -56,8 +56,8 @@ impl Client {
             .split_once('/')
             .filter(|(owner, name)| !owner.is_empty() && !name.is_empty() && !name.contains('/'))
             .ok_or_else(|| Error::RepositoryName { repository: repository.to_owned() })?;
-        let http =
-            http_client().map_err(|error| Error::Client { url: shown(url), message: chain(&error) })?;
+        let http = http_client()
+            .map_err(|error| Error::Client { url: shown_address(url), message: chain(&error) })?;
         Ok(Self { http, base, owner: owner.to_owned(), name: name.to_owned(), token })
     }
 
@@ -296,16 +296,4 @@ fn message_of(body: &[u8]) -> String {
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
-/// The address without credentials.
-fn shown(url: &str) -> String {
-    match Url::parse(url) {
-        Ok(mut url) => {
-            // Addresses that cannot have credentials refuse to lose them.
-            let _ = url.set_username("").and_then(|()| url.set_password(None));
-            url.to_string()
-        }
-        Err(_) => url.split('@').next_back().unwrap_or_default().to_owned(),
-    }
 }

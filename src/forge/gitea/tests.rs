@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use super::{receive, signature};
 use crate::forge::{
-    Client, CommitStatus, Error, ErrorKind, Hint, HintKind, HostRules, Hosts, Received, Rejected, State,
+    Client, CommitStatus, Error, ErrorKind, Hint, HintKind, HostRules, Received, Rejected, State,
 };
-use crate::model::Revision;
+use crate::model::{Hosts, Revision};
 
 const COMMIT: &str = "3f9c2d1a0000000000000000000000000000beef";
 

@@ -12,8 +12,8 @@ use tutti::apply::WritePermit;
 use tutti::chart;
 use tutti::cluster::{Home, Link};
 use tutti::controller::{self, Ending, Grants, Inputs, Origin, Outputs, Settings, Until};
-use tutti::forge::{HostRules, Hosts};
-use tutti::model::{Connection, Keys, Mode, Revision};
+use tutti::forge::HostRules;
+use tutti::model::{Connection, Hosts, Keys, Mode, Revision};
 use tutti::report::{Overview, TargetReport};
 
 use super::manifests;

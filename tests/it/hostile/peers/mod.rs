@@ -2,4 +2,6 @@
 
 mod credentials;
 mod forge;
+mod git;
+mod registry;
 mod server;

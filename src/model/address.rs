@@ -1,0 +1,114 @@
+//! Addresses of other hosts: as people may see them, and which of them an operator named.
+
+use std::collections::BTreeSet;
+
+// An address is a value; nothing is connected here.
+use core::net::IpAddr;
+
+/// Hosts by name, as `HOST` (with any port) or `HOST:PORT`, in small letters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts(BTreeSet<String>);
+
+impl Hosts {
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self(names.into_iter().map(|name| name.trim().to_ascii_lowercase()).collect())
+    }
+
+    /// `host` in small letters.
+    pub fn has(&self, host: &str, port: Option<u16>) -> bool {
+        self.0.contains(host) || port.is_some_and(|port| self.0.contains(&format!("{host}:{port}")))
+    }
+
+    /// With one port at least.
+    pub fn has_any_port(&self, host: &str) -> bool {
+        let is_it = |name: &String| {
+            name.strip_prefix(host).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        };
+        self.0.iter().any(is_it)
+    }
+}
+
+/// Whether the host of an address is this machine: an address of loopback, or the name that every system gives it.
+pub fn is_loopback(host: &str) -> bool {
+    host == "localhost" || ip_of(host).is_some_and(|address| address.is_loopback())
+}
+
+/// Of a host that is no name.
+pub fn ip_of(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// An address without what may be a credential: user and password, query and fragment. A bare user name of ssh is part of the address;
+/// what is no address with a scheme stays as it is.
+pub fn shown_address(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (main, hidden) = match rest.find(['?', '#']) {
+        Some(at) => (&rest[..at], "?***"),
+        None => (rest, ""),
+    };
+    let (authority, path) = main.split_at(main.find('/').unwrap_or(main.len()));
+    let (user, host) =
+        authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+    let after_name = host.rfind(']').unwrap_or(0);
+    let port = host[after_name..].split_once(':').map_or("", |(_, port)| port);
+    if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A password with a `/` or `?` in it, most likely.
+        return format!("{scheme}://***");
+    }
+    let user = match user.map(|user| user.split_once(':').map_or(user, |(name, _)| name)) {
+        Some(name) if scheme.contains("ssh") => format!("{name}@"),
+        _ => String::new(),
+    };
+    format!("{scheme}://{user}{host}{path}{hidden}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_credentials() {
+        let check = |url: &str, expected: &str| assert_eq!(shown_address(url), expected, "{url}");
+        check("https://li:s3cr3t@git.example.com/a/b.git", "https://git.example.com/a/b.git");
+        check("https://token@git.example.com/a/b.git", "https://git.example.com/a/b.git");
+        check("https://li:p@ss@git.example.com/a@b.git", "https://git.example.com/a@b.git");
+        check("https://git.example.com:3000/a@b.git", "https://git.example.com:3000/a@b.git");
+        check("https://[::1]:3000/a", "https://[::1]:3000/a");
+        check("https://[::1]/a", "https://[::1]/a");
+        check("https://li:p/ss@git.example.com/a", "https://***");
+        check("https://li:p?ss@git.example.com/a", "https://***");
+        check("https://git.example.com/a?access_token=s3cr3t&b=1", "https://git.example.com/a?***");
+        check("https://git.example.com?token=s3cr3t", "https://git.example.com?***");
+        check("https://git.example.com/a#s3cr3t", "https://git.example.com/a?***");
+        check("ssh://git@git.example.com:22/a.git", "ssh://git@git.example.com:22/a.git");
+        check("ssh://git:s3cr3t@git.example.com/a.git", "ssh://git@git.example.com/a.git");
+        check("git@git.example.com:a/b.git", "git@git.example.com:a/b.git");
+        check("../repo", "../repo");
+    }
+
+    #[test]
+    fn hosts_are_named_with_and_without_a_port() {
+        let hosts = Hosts::new(["A.example.com", "b.example.com:3000", " c "]);
+        let check = |host: &str, port: u16, expected: bool| {
+            assert_eq!(hosts.has(host, Some(port)), expected, "{host}:{port}");
+        };
+        check("a.example.com", 443, true);
+        check("b.example.com", 3000, true);
+        check("b.example.com", 443, false);
+        check("example.com", 443, false);
+        check("c", 80, true);
+        assert!(hosts.has_any_port("b.example.com") && !hosts.has_any_port("b.example"));
+    }
+
+    #[test]
+    fn loopback_is_told_from_names_that_look_like_it() {
+        for host in ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in
+            ["localhost.evil.com", "127.0.0.1.evil.com", "10.0.0.1", "0.0.0.0", "::", "[::ffff:10.0.0.1]"]
+        {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+}

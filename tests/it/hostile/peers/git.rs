@@ -1,0 +1,184 @@
+//! A Git server that somebody has taken over. Its repository is the only one of the process: nothing is there to converge, but
+//! the process lives, keeps little, and names it.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::super::arena::Arena;
+use super::server::{Answer, Peer, head, whole};
+
+const ID: &str = "1d50357000000000000000000000000000000001";
+/// An option of version 0 that is needed.
+const OPTIONS: &str = "side-band-64k symref=HEAD:refs/heads/main";
+
+/// A packet of Git's protocol.
+fn packet(content: &[u8]) -> Vec<u8> {
+    [format!("{:04x}", content.len() + 4).as_bytes(), content].concat()
+}
+
+fn greeting(lines: &[&str]) -> Vec<u8> {
+    let start = [packet(b"# service=git-upload-pack\n"), b"0000".to_vec()].concat();
+    lines.iter().fold(start, |bytes, line| [bytes, packet(line.as_bytes())].concat())
+}
+
+fn version_2() -> Answer {
+    let lines = greeting(&["version 2\n", "ls-refs\n", "fetch=shallow\n", "object-format=sha1\n"]);
+    whole("200 OK", "", &[lines, b"0000".to_vec()].concat())
+}
+
+fn list() -> Answer {
+    let line = format!("{ID} HEAD symref-target:refs/heads/main\n");
+    whole("200 OK", "", &[packet(line.as_bytes()), b"0000".to_vec()].concat())
+}
+
+/// Goes on after what is there with what is given.
+fn after(status: &str, bytes: Vec<u8>, again: Vec<u8>) -> Answer {
+    Answer::Endless([head(status), bytes].concat(), again)
+}
+
+/// `greet`, `list` and `fetch` by what is asked.
+async fn serve(
+    answer: impl Fn(&str, &str) -> Answer + Send + Sync + 'static,
+    arguments: &[&str],
+    change: impl FnOnce(&mut Command),
+) -> (Peer, Arena) {
+    let server = Peer::start(move |head, body| {
+        let body = String::from_utf8_lossy(body);
+        let step = match body.split_once("command=").map(|(_, command)| command) {
+            _ if head.starts_with("get") => "greet",
+            Some(command) if command.starts_with("ls-refs") => "list",
+            _ => "fetch",
+        };
+        answer(step, head)
+    })
+    .await;
+    let mut arena = Arena::new().await;
+    let url = format!("{}/a/b.git", server.url());
+    arena.run_from(&url, arguments, change);
+    server.is_asked().await;
+    (server, arena)
+}
+
+async fn check(answer: impl Fn(&str, &str) -> Answer + Send + Sync + 'static, says: &str) -> Peer {
+    let (server, mut arena) = serve(answer, &[], |_| {}).await;
+    arena.says(says).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    arena.lives();
+    server
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn references_without_end_are_cut() {
+    let more = packet(format!("{ID} refs/heads/{}\n", "x".repeat(200)).as_bytes()).repeat(200);
+    let answer = move |step: &str, _: &str| match step {
+        "greet" => version_2(),
+        _ => after("200 OK", Vec::new(), more.clone()),
+    };
+    check(answer, "more than 67108864 bytes").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_references_without_end_are_cut() {
+    let first = greeting(&[&format!("{ID} HEAD\0{OPTIONS}\n")]);
+    let more = packet(format!("{ID} refs/tags/{}\n", "x".repeat(200)).as_bytes()).repeat(200);
+    check(move |_, _| after("200 OK", first.clone(), more.clone()), "more than 67108864 bytes").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_references_without_end_are_cut() {
+    let first = greeting(&[&format!("{ID} HEAD\0{OPTIONS}\n")]);
+    let more = packet(format!("{ID} refs/heads/x\n").as_bytes()).repeat(1000);
+    check(move |_, _| after("200 OK", first.clone(), more.clone()), "too many branches").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn features_without_end_are_cut() {
+    let more = packet(b"x=y\n").repeat(5000);
+    check(move |_, _| after("200 OK", greeting(&["version 2\n"]), more.clone()), "more than 67108864 bytes")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dripping_references_are_given_up() {
+    let drip = packet(format!("{ID} refs/heads/main\n").as_bytes());
+    let answer = move |step: &str, _: &str| match step {
+        "greet" => version_2(),
+        _ => Answer::Drip(head("200 OK"), drip.clone()),
+    };
+    check(answer, "did not end within 20 s").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pack_of_too_many_objects_is_refused() {
+    let start = [&b"\x01PACK\0\0\0\x02"[..], &u32::MAX.to_be_bytes()].concat();
+    // A blob without a byte in it.
+    let more = packet(&[&b"\x01"[..], &b"\x30\x78\x9c\x03\0\0\0\0\x01".repeat(7000)].concat());
+    let answer = move |step: &str, _: &str| match step {
+        "greet" => version_2(),
+        "list" => list(),
+        _ => after("200 OK", [packet(b"packfile\n"), packet(&start)].concat(), more.clone()),
+    };
+    check(answer, "more than 2000000 objects").await;
+}
+
+/// Until it is cut it is on the disk, and in no memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn pack_without_end_takes_no_memory() {
+    // A blob of 2^60 bytes, in blocks of zlib that are not compressed.
+    let size = b"\xb0\x80\x80\x80\x80\x80\x80\x80\x80\x01";
+    let start = [&b"\x01PACK\0\0\0\x02\0\0\0\x01"[..], size, b"\x78\x01"].concat();
+    let block = [&b"\0\xff\xef\0\x10"[..], &[b'x'; 0xefff]].concat();
+    let more = packet(&[&b"\x01"[..], &block].concat());
+    let answer = move |step: &str, _: &str| match step {
+        "greet" => version_2(),
+        "list" => list(),
+        _ => after("200 OK", [packet(b"packfile\n"), packet(&start)].concat(), more.clone()),
+    };
+    let (_server, mut arena) = serve(answer, &[], |_| {}).await;
+    for _ in 0..8 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        arena.lives();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn token_follows_no_redirect() {
+    let thief =
+        Peer::start(|_, _| whole("401 Unauthorized", "www-authenticate: Basic realm=\"x\"\r\n", b"")).await;
+    let location =
+        format!("location: {}/a/b.git/info/refs?service=git-upload-pack&token=s3cr3t\r\n", thief.url());
+    let answer = move |_: &str, _: &str| whole("302 Found", &location, b"");
+    let (_server, mut arena) = serve(answer, &["--token-env", "TUTTI_SECRET_GIT"], |command| {
+        command.env("TUTTI_SECRET_GIT", "t0ken");
+    })
+    .await;
+    arena.says("redirects are not followed").await;
+    arena.lives();
+    assert_eq!(thief.heads(), Vec::<String>::new());
+    assert!(!arena.log().contains("s3cr3t"), "{}", arena.log());
+}
+
+/// The process does not begin.
+#[tokio::test(flavor = "multi_thread")]
+async fn token_is_not_sent_without_tls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments =
+        ["run", "--repo", "http://git.invalid/a/b.git", "--token-env", "TUTTI_SECRET_GIT", "--once"];
+    let mut program = crate::support::program::tutti(folder.path());
+    program.args(arguments).env("TUTTI_SECRET_GIT", "t0ken");
+    let ended = tokio::task::spawn_blocking(move || program.output()).await.expect("no panic");
+    let (_, said, code) = crate::support::program::told(&ended.expect("it runs"));
+    assert!(code == 2 && said.contains("--allow-http git.invalid"), "{code}: {said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_in_an_address_are_hidden() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = "http://127.0.0.1:1/a/b.git?token=s3cr3t&access_token=s3cr3t";
+    let mut program = crate::support::program::tutti(folder.path());
+    program.args(["doctor", "-vv", "--repo", url]).env("RUST_LOG", "tutti=trace");
+    let ended = tokio::task::spawn_blocking(move || program.output()).await.expect("no panic");
+    let (out, said, code) = crate::support::program::told(&ended.expect("it runs"));
+    assert!(code == 6 && said.contains("http://127.0.0.1:1/a/b.git?***"), "{code}: {said}");
+    assert!(!format!("{out}{said}").contains("s3cr3t"), "{said}");
+}
