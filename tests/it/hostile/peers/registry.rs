@@ -20,7 +20,7 @@ fn files(url: &str) -> (String, String) {
     (app, INSTANCE.replace("{}", &format!("{{{named}}}")))
 }
 
-/// Pushes an app of such a chart; `wait`: how long others may wait for it, as charts are fetched before all else.
+/// Pushes an app of such a chart: the others go on, and after a while it is said what is wrong.
 async fn check(url: &str, arguments: &[&str], says: &[&str], wait: Duration) {
     let mut arena = Arena::new().await;
     arena.run(arguments, |command| {
@@ -29,6 +29,7 @@ async fn check(url: &str, arguments: &[&str], says: &[&str], wait: Duration) {
     arena.converges().await;
     let (app, instance) = files(url);
     arena.repository.commit("A chart", &[("apps/web/app.yaml", Some(&app)), ("tutti.yaml", Some(&instance))]);
+    arena.converges().await;
     tokio::time::sleep(wait).await;
     for words in says {
         arena.says(words).await;
