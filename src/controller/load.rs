@@ -12,7 +12,7 @@ use super::grants::Grants;
 use super::registry::Registry;
 use super::secrets::SecretError;
 use crate::cluster::Home;
-use crate::fleet::{self, Fleet, Vanished};
+use crate::fleet::{self, Fleet, Holders, Vanished};
 use crate::model::{Diagnostic, Registered, Revision, Scope, Snapshot};
 use crate::reconcile::History;
 use crate::source::{self, Repository};
@@ -85,6 +85,8 @@ pub struct Ask {
     pub known: Option<Revision>,
     /// What the registry said then.
     pub registered: Option<Arc<Registered>>,
+    /// Who held which name then.
+    pub holders: Arc<Holders>,
     /// A commit that a hook spoke of.
     pub after: Option<String>,
     /// The branch is read wherever it is: it went back a while ago.
@@ -94,7 +96,7 @@ pub struct Ask {
 /// Reads the newest revision, unless it is the one that was read last and the same clusters are registered.
 pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     let Ask { origin, charts, history, home, grants, registry, .. } = ask;
-    let Ask { reading, events, known, registered, after, believes, .. } = ask;
+    let Ask { reading, events, known, registered, holders, after, believes, .. } = ask;
     let mut unread = None;
     let (revision, recent, snapshot, behind) = match &origin {
         Origin::Folder { path, .. } => {
@@ -134,7 +136,6 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
             let commits = repository.recent(&revision, RECENT).await.map_err(|error| explain(&error))?;
             let recent = commits.into_iter().map(|commit| commit.revision).collect();
             let snapshot = repository.snapshot(&revision).await.map_err(|error| explain(&error))?;
-            repository.refuse_links(&revision).await.map_err(|error| explain(&error))?;
             (revision, recent, snapshot, behind)
         }
     };
@@ -160,7 +161,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     };
     let vanished = vanished.await.map_err(|error| crashed(&error))?;
     let assembled = tokio::task::spawn_blocking(move || {
-        let fleet = fleet::assemble(manifests, &snapshot);
+        let fleet = fleet::assemble_after(manifests, &snapshot, &holders);
         News { revision, recent, fleet, snapshot, token, vanished }
     });
     let news = assembled.await.map_err(|error| crashed(&error))?;

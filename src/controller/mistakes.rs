@@ -1,13 +1,38 @@
 //! What mistakes in the repository hide: targets that are known, or would be, and of which nobody can say what they shall be.
 //! They are shown, and left alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::world::World;
 use crate::fleet::{Fleet, Target};
 use crate::model::{App, ClusterName, Diagnostic, Revision};
 use crate::render::{Render, Renders};
+
+/// So many mistakes of a commit are written to the log.
+const LOGGED: usize = 20;
+
+/// Errors that were not there before.
+pub(super) fn log_mistakes(fleet: &Fleet, before: Option<&Fleet>) {
+    let known: BTreeSet<(&str, &str)> = before.iter().flat_map(|fleet| errors(fleet)).map(words).collect();
+    let mut new = errors(fleet).filter(|error| !known.contains(&words(error)));
+    for error in new.by_ref().take(LOGGED) {
+        tracing::error!(%error, "a mistake in the config repository");
+    }
+    let more = new.count();
+    if more > 0 {
+        tracing::error!(more, "more mistakes in the config repository");
+    }
+}
+
+fn errors(fleet: &Fleet) -> impl Iterator<Item = &Diagnostic> {
+    fleet.diagnostics.iter().filter(|it| it.is_error())
+}
+
+/// That a line moves makes no other mistake of it.
+fn words(error: &Diagnostic) -> (&str, &str) {
+    (error.code, &error.message)
+}
 
 impl World {
     /// Apps whose manifest has mistakes, where they run or would run: they are shown, and left alone.

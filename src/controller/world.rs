@@ -17,6 +17,7 @@ use super::head_renders::{Head, HeadRenders};
 use super::in_flight::InFlight;
 use super::listing::Listing;
 use super::load::{self, Ask, Loaded};
+use super::mistakes::log_mistakes;
 use super::posting::Telling;
 use super::registry::Registry;
 use super::target::TargetEntry;
@@ -207,6 +208,7 @@ impl World {
             events: self.events.clone(),
             known: self.head.clone(),
             registered: self.snapshot.as_ref().and_then(|snapshot| snapshot.registered.clone()),
+            holders: self.fleet.as_ref().map(|fleet| Arc::clone(&fleet.holders)).unwrap_or_default(),
             after: self.awaited.clone(),
             believes: self.went_back.is_believed(Instant::now()),
         };
@@ -273,6 +275,7 @@ impl World {
                 mistakes = fleet.diagnostics.len(),
                 "read the config repository"
             );
+            log_mistakes(&fleet, self.fleet.as_deref());
             self.tell_about(&news.revision, &news.recent);
             // Other clusters are registered: what the commit has deleted already counts on.
             let is_same = self.head.as_ref() == Some(&news.revision);

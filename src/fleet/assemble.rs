@@ -4,17 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::checks::{CHECKS, Facts, comes_of_kustomize};
-use super::{Broken, Fleet, health_rules, pins, projects, registry, routes};
+use super::{Broken, Fleet, Holders, health_rules, pins, projects, registry, rivals, routes};
 use crate::manifest::Manifests;
 use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, RolloutApproval, Scope, Snapshot};
 
 /// Puts the manifests together, runs every check, and takes out the apps with errors.
-pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
-    projects::place(&mut manifests.apps);
+pub fn assemble(manifests: Manifests, snapshot: &Snapshot) -> Fleet {
+    assemble_after(manifests, snapshot, &Holders::default())
+}
+
+/// The same after a revision at which `before` held the names.
+pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Holders) -> Fleet {
     let mut unregistered = registry::take(&mut manifests, snapshot);
+    let (holders, mut newcomers) = rivals::settle(&mut manifests, before);
+    manifests.diagnostics.append(&mut newcomers);
+    projects::place(&mut manifests.apps);
     let mut lost_routes = routes::attach(&mut manifests);
     let of_namespace = projects::by_namespace(&manifests.apps);
-    let clusters = first_of_each(&manifests.clusters);
+    let clusters: BTreeMap<ClusterName, Cluster> =
+        manifests.clusters.iter().map(|cluster| (cluster.name.clone(), cluster.clone())).collect();
     let rings: &[Ring] = manifests.rings.as_ref().map_or(&[], |rings| &rings.rings);
     let ring_of = rings_of(rings, &clusters);
     let facts = Facts {
@@ -23,6 +31,7 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
         clusters: &clusters,
         rings,
         ring_of: &ring_of,
+        before,
         more_clusters: registry::is_unknown(&manifests, snapshot),
     };
     let mut found: Vec<Diagnostic> = CHECKS.iter().flat_map(|(_, check)| check(&facts)).collect();
@@ -30,7 +39,7 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
     found.append(&mut unregistered);
     let (health, mut mistakes) = health_rules::of(snapshot);
     found.append(&mut mistakes);
-    found.append(&mut projects::held(&manifests, &found));
+    found.append(&mut projects::held(&manifests, &found, before));
 
     let hidden = comes_of_kustomize(&manifests);
     let mut diagnostics: Vec<Diagnostic> =
@@ -40,6 +49,9 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
     diagnostics.sort_by(|one, other| (&one.location, one.code).cmp(&(&other.location, other.code)));
     diagnostics.dedup();
 
+    // Without its instance nobody knows the namespaces of apps.
+    let is_usable = !diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance);
+    let holders = if is_usable || before.is_empty() { holders } else { before.clone() };
     let of_folders = pins::by_folder(&manifests.pins);
     for app in &mut manifests.apps {
         pins::attach(app, &of_folders, &ring_of);
@@ -60,18 +72,10 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
         rollout_approvals,
         health: Arc::new(health),
         diagnostics,
+        holders: Arc::new(holders),
         ring_of,
         projects: of_namespace,
     }
-}
-
-/// Of clusters with one name, the first; the check of identities speaks of the others.
-fn first_of_each(clusters: &[Cluster]) -> BTreeMap<ClusterName, Cluster> {
-    let mut by_name = BTreeMap::new();
-    for cluster in clusters {
-        by_name.entry(cluster.name.clone()).or_insert_with(|| cluster.clone());
-    }
-    by_name
 }
 
 /// The first ring that selects a cluster has it; a check speaks of clusters in two.

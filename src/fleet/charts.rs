@@ -87,7 +87,7 @@ pub fn in_folder(name: &str, version: Option<&str>, snapshot: &Snapshot) -> Resu
         let failure = ChartFailure::new(ChartFault::Missing, format!("there is no chart {origin}"));
         return Err(failure.help(suggest(name, &known, &known)));
     }
-    if let Some((name, excess)) = files.iter().find_map(|(name, file)| Some((name, file.excess()?))) {
+    if let Some((name, excess)) = files.iter().find_map(|(name, file)| Some((name, file.why_unreadable()?))) {
         return Err(ChartFailure::new(ChartFault::Malformed, format!("{origin}{name} {excess}")));
     }
     let chart = Chart {

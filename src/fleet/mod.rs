@@ -19,6 +19,7 @@ mod placement;
 mod projects;
 mod registry;
 mod replicas;
+mod rivals;
 mod routes;
 mod shipped;
 #[cfg(test)]
@@ -31,9 +32,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-pub use assemble::assemble;
+pub use assemble::{assemble, assemble_after};
 pub use placement::{files_of, placement, selector};
 pub use replicas::{Division, divide};
+pub use rivals::Holders;
 pub use vanished::{Gone, LookBack, Vanished};
 pub use waves::{Wave, Waves};
 
@@ -84,6 +86,8 @@ pub struct Fleet {
     pub health: Arc<health::Rules>,
     /// Of reading and of the checks here, by place.
     pub diagnostics: Vec<Diagnostic>,
+    /// The file of each app and cluster: at the next revision it keeps the name.
+    pub holders: Arc<Holders>,
     ring_of: BTreeMap<ClusterName, String>,
     /// By namespace.
     projects: BTreeMap<String, AppId>,
@@ -214,6 +218,7 @@ impl Fleet {
             rollout_approvals: BTreeMap::new(),
             health: Arc::clone(&self.health),
             diagnostics: Vec::new(),
+            holders: Arc::default(),
             projects: BTreeMap::new(),
         }
     }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::codes;
-use crate::manifest::{self, Manifests, Native};
+use super::{Holders, codes};
+use crate::manifest::{self, Manifests, Native, is_below_apps};
 use crate::model::{App, AppId, AppSpec, Diagnostic, Placement, Project, Scope};
 
-/// The project of each namespace; of two, the first. A check speaks of the other.
+/// The project of each namespace.
 pub fn by_namespace(apps: &[Arc<App>]) -> BTreeMap<String, AppId> {
     let mut projects = BTreeMap::new();
     for (app, project) in apps.iter().filter_map(|app| of(app)) {
@@ -42,10 +42,15 @@ pub fn place(apps: &mut [Arc<App>]) {
 }
 
 /// Apps that must wait because what their project says is not known.
-pub fn held(manifests: &Manifests, found: &[Diagnostic]) -> Vec<Diagnostic> {
+///
+/// One with mistakes below `apps/` that was no project before says nothing of apps outside of its folder.
+pub fn held(manifests: &Manifests, found: &[Diagnostic], before: &Holders) -> Vec<Diagnostic> {
     let errors = || manifests.diagnostics.iter().chain(found).filter(|diagnostic| diagnostic.is_error());
     let mut namespaces: BTreeMap<&AppId, Vec<&str>> = BTreeMap::new();
-    let unread = manifests.unread_projects.iter().map(|(id, namespace)| (id, namespace));
+    let is_known = |id: &AppId, file: &str| before.get(&Scope::App(id.clone())).is_some_and(|it| it == file);
+    let unread = manifests.unread_projects.iter();
+    let unread = unread.filter(|(id, _, place)| !is_below_apps(&place.file) || is_known(id, &place.file));
+    let unread = unread.map(|(id, namespace, _)| (id, namespace));
     let read = manifests.apps.iter().filter_map(|app| of(app)).map(|(app, it)| (&app.id, &it.namespace));
     for (project, namespace) in unread.chain(read) {
         namespaces.entry(project).or_default().push(namespace);
@@ -64,7 +69,6 @@ pub fn held(manifests: &Manifests, found: &[Diagnostic]) -> Vec<Diagnostic> {
         |file: &str| manifests.apps.iter().any(|app| app.id.is_project() && app.location.file == file);
     let may_be_one = |file: &str| manifest::usual_at(file) == Some(Native::Project) && !is_of_one(file);
     let stray = stray.filter(|place| may_be_one(&place.file)).min();
-    let lost = manifests.lost.get(&Native::Project).or(stray);
     let known: BTreeSet<&str> = manifests
         .apps
         .iter()
@@ -73,6 +77,7 @@ pub fn held(manifests: &Manifests, found: &[Diagnostic]) -> Vec<Diagnostic> {
         .collect();
     let hold = |app: &App| {
         let namespace = &*app.id.namespace;
+        let lost = manifests.lost_project(&app.location.file).or(stray);
         let (place, why) = match (wrong.get(namespace), lost) {
             _ if of(app).is_some() => return None,
             (Some(error), _) => {

@@ -58,13 +58,13 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     }
     // The instance first: it has the namespace of manifests without one.
     found.sort_by_key(|found| found.native != Native::Instance);
-    let mut places = Places::default();
+    let places = Places::of(&found);
     let mut namespace = Defaults::default().namespace;
     let of_all: BTreeSet<&str> = found.iter().filter(|it| it.native.is_one()).map(|it| it.file).collect();
     let first_instance = found.iter().take_while(|found| found.native == Native::Instance).count();
     for found in found.drain(..first_instance) {
         let part = parts.entry(found.file).or_default();
-        read_document(&found, &namespace, part, &mut places);
+        read_document(&found, &namespace, part, &places);
         if let Some(instance) = &part.instance {
             namespace.clone_from(&instance.defaults.namespace);
         }
@@ -77,7 +77,7 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
         found.sort_by(|one, other| one.file.cmp(other.file));
     }
     for found in &found {
-        read_document(found, &namespace, parts.entry(found.file).or_default(), &mut places);
+        read_document(found, &namespace, parts.entry(found.file).or_default(), &places);
     }
     parts.iter_mut().for_each(|(path, part)| part.lose_what_is_usual(path));
     memory.files.extend(kept.into_iter().map(|(_, entry)| entry));
@@ -93,6 +93,7 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     for (_, part) in memory.files.values() {
         manifests.add(part);
     }
+    manifests.add_links(snapshot, &ignored);
     manifests.diagnostics.extend(ignored.mistakes(snapshot, &hub));
     manifests.wait_for_the_lost();
     manifests.in_order();
@@ -127,7 +128,6 @@ pub fn clusters_in(path: &str, content: &[u8]) -> Option<Vec<(ClusterName, Optio
 
 impl Manifests {
     fn add(&mut self, part: &Self) {
-        // Of two instances the first counts, and it is told.
         self.instance = self.instance.take().or_else(|| part.instance.clone());
         self.rings = self.rings.take().or_else(|| part.rings.clone());
         self.clusters.extend(part.clusters.iter().cloned());
@@ -136,8 +136,11 @@ impl Manifests {
         self.rollout_approvals.extend(part.rollout_approvals.iter().cloned());
         self.routes.extend(part.routes.iter().cloned());
         self.pins.extend(part.pins.iter().cloned());
+        self.unread.extend(part.unread.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
         part.lost.iter().for_each(|(native, place)| self.lose(place, [*native]));
+        self.lost_below_apps
+            .extend(part.lost_below_apps.iter().map(|(folder, at)| (folder.clone(), at.clone())));
         self.plain.extend(part.plain.iter().cloned());
         self.diagnostics.extend(part.diagnostics.iter().cloned());
     }
@@ -156,11 +159,31 @@ impl Manifests {
     }
 }
 
-/// Where the kinds of which there is one were read first.
+/// Where the documents are that count, of the kinds of which there is one.
 #[derive(Default)]
-struct Places {
-    instance: Option<Location>,
-    rings: Option<Location>,
+struct Places(BTreeMap<Native, Location>);
+
+impl Places {
+    /// The one in its usual place counts, else the first that is not below `apps/`, else the first.
+    fn of(found: &[Found<'_>]) -> Self {
+        let mut places: BTreeMap<Native, (_, Location)> = BTreeMap::new();
+        for found in found.iter().filter(|found| found.native.is_one()) {
+            let is_usual = meant::by_path(found.file) == Some(found.native);
+            let rank = (!is_usual, meant::is_below_apps(found.file));
+            let known = places.get(&found.native);
+            if known.is_none_or(|(known, _)| rank < *known) {
+                places.insert(found.native, (rank, found.place()));
+            }
+        }
+        Self(places.into_iter().map(|(native, (_, place))| (native, place)).collect())
+    }
+}
+
+impl Found<'_> {
+    fn place(&self) -> Location {
+        let root = &self.document.root;
+        root.entry("kind").map_or_else(|| root.location(self.file), |entry| entry.location(self.file))
+    }
 }
 
 fn look_into<'a>(
@@ -172,12 +195,14 @@ fn look_into<'a>(
     let scope = || Scope::File(path.to_owned());
     let Some(text) = snapshot.text(path) else {
         let location = Location::new(path, 1, 1);
-        let message = format!("the file {path} {}", snapshot.why_unreadable(path));
-        manifests
-            .diagnostics
-            .push(Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone()));
-        let bytes = snapshot.files.get(path).map_or(&[][..], |file| &file.content[..]);
-        manifests.lose(&location, meant::by_text(&String::from_utf8_lossy(bytes), &[]));
+        // Of all links it is told at once.
+        if let Some(file) = snapshot.files.get(path).filter(|file| !file.is_link()) {
+            let message = format!("the file {path} {}", snapshot.why_unreadable(path));
+            manifests
+                .diagnostics
+                .push(Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone()));
+            manifests.lose(&location, meant::by_text(&String::from_utf8_lossy(&file.content), &[]));
+        }
         if let (true, Some((folder, ring))) = (find::is_pin(path), kinds::pin::parts(path)) {
             manifests.pins.push(PinManifest { folder, ring, version: None, location });
         }
@@ -248,6 +273,7 @@ fn look_into<'a>(
                 }
                 let value = Value::root(&document.root).entry("kind", path);
                 reading.not_yet(&format!("the kind {kind}"), &value);
+                note_unread(document.root.location(path), &reading, manifests);
                 if foreign {
                     manifests.plain.push(PlainDocument {
                         file: path.to_owned(),
@@ -313,10 +339,16 @@ fn keep_pin(pin: PinManifest, mut reading: Reading<'_>, manifests: &mut Manifest
     manifests.diagnostics.append(&mut reading.mistakes);
 }
 
-fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, places: &mut Places) {
+fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, places: &Places) {
     let Found { file, native, document } = found;
     let root = &document.root;
+    if let Some(first) = places.0.get(native).filter(|first| **first != found.place()) {
+        manifests.diagnostics.push(second(found, first));
+        return;
+    }
     let scope = match native {
+        // Apps that name a ring wait all the same while it is not known.
+        Native::Rings if meant::is_below_apps(file) => Scope::File((*file).to_owned()),
         // Which clusters a ring has is not known when rings.yaml is wrong: everything waits.
         Native::Instance | Native::Rings => Scope::Instance,
         Native::Cluster => kinds::cluster_scope(root, file),
@@ -330,12 +362,10 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
     reading.mistakes.extend(rescoped);
     match native {
         Native::Instance => {
-            only_one(root, "Instance", &mut places.instance, &mut reading);
             let instance = kinds::instance::read(root, &mut reading);
             keep(instance, &reading, |instance| manifests.instance = Some(instance));
         }
         Native::Rings => {
-            only_one(root, "Rings", &mut places.rings, &mut reading);
             let rings = kinds::rings::read(root, &mut reading);
             keep(rings, &reading, |rings| manifests.rings = Some(rings));
         }
@@ -361,9 +391,12 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
             if let Some(place) = meant::first_error(&reading.mistakes) {
                 match (&scope, kinds::project::namespace_of(root)) {
                     (Scope::App(id), Some(namespace)) => {
-                        manifests.unread_projects.push((id.clone(), namespace));
+                        manifests.unread_projects.push((id.clone(), namespace, found.place()));
                     }
                     _ => manifests.lose(&place, [Native::Project]),
+                }
+                if meant::is_below_apps(file) {
+                    manifests.lose(&place, [Native::Project]);
                 }
             }
         }
@@ -379,7 +412,16 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
             });
         }
     }
+    note_unread(found.place(), &reading, manifests);
     manifests.diagnostics.append(&mut reading.mistakes);
+}
+
+/// Whose manifest it is remains known.
+fn note_unread(place: Location, reading: &Reading<'_>, manifests: &mut Manifests) {
+    let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
+    if is_wrong && matches!(reading.scope, Scope::App(_) | Scope::Cluster(_)) {
+        manifests.unread.push((reading.scope.clone(), place));
+    }
 }
 
 /// What has a mistake is not used, even if it could be read.
@@ -391,23 +433,15 @@ fn keep<T>(read: Option<T>, reading: &Reading<'_>, to: impl FnOnce(T)) {
     }
 }
 
-fn only_one(root: &yaml::Node, kind: &str, first: &mut Option<Location>, reading: &mut Reading<'_>) {
-    let place =
-        root.entry("kind").map_or_else(|| reading.location(root), |entry| entry.location(reading.file));
-    match first {
-        Some(first) => {
-            reading
-                .mistake(
-                    codes::SECOND,
-                    format!("a second {kind}; a config repository has one"),
-                    place,
-                    "kind",
-                )
-                .related(first.clone(), "the first one")
-                .help("keep one of them");
-        }
-        None => *first = Some(place),
-    }
+/// Nothing of it is used, so nothing more is said of it.
+fn second(found: &Found<'_>, first: &Location) -> Diagnostic {
+    let kind = found.native.name();
+    let message = format!("a second {kind}; a config repository has one, and that in {} counts", first.file);
+    Diagnostic::error(codes::SECOND, message, Scope::File(found.file.to_owned()))
+        .at(found.place())
+        .in_path("kind")
+        .related(first.clone(), "the one that counts")
+        .help("keep one of them")
 }
 
 #[cfg(test)]

@@ -77,7 +77,10 @@ impl Ignored {
             let first = files.first().copied().unwrap_or_default();
             let message = format!("the pattern {pattern:?} leaves out the manifest {first}{more}");
             let help = "narrow the pattern; to remove what a manifest says, delete the file";
-            let error = Diagnostic::error(codes::BAD_PATTERN, message, Scope::Instance);
+            // Below `apps/` it is of apps alone, which may be new.
+            let is_of_apps = files.iter().all(|file| meant::is_below_apps(file));
+            let scope = if is_of_apps { Scope::File(FILE.to_owned()) } else { Scope::Instance };
+            let error = Diagnostic::error(codes::BAD_PATTERN, message, scope);
             error.at(place.clone()).in_path("spec.ignore").help(help)
         };
         by_pattern.into_iter().map(mistake).collect()
@@ -142,7 +145,8 @@ mod tests {
             let found: Vec<String> =
                 manifests.diagnostics.iter().map(|it| format!("{} {}", it.code, it.message)).collect();
             assert_eq!(found, expected, "{pattern} {path}");
-            assert!(manifests.diagnostics.iter().all(|it| it.scope == Scope::Instance));
+            let is_of_all = |it: &Diagnostic| it.scope == Scope::Instance;
+            assert!(path.starts_with("apps/") || manifests.diagnostics.iter().all(is_of_all));
         };
         let rings =
             "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: []}\n";

@@ -6,22 +6,56 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::kinds::{self, Native};
 use super::read::{nearest, with_a_slip};
 use super::yaml::{Document, Node};
-use super::{Manifests, OWN_VERSION};
-use crate::model::{Diagnostic, Location, Scope};
+use super::{Ignored, Manifests, OWN_VERSION, codes};
+use crate::model::{Diagnostic, Location, Scope, Snapshot, beside};
 
 /// Others run as these say.
 const DEPENDED_ON: [Native; 3] = [Native::Instance, Native::Rings, Native::Project];
 
-/// Where the first place of each is that cannot be read and may be it.
+/// Where the place of each is that cannot be read and may be it: the usual one, else the first.
 pub type Lost = BTreeMap<Native, Location>;
 
 impl Manifests {
-    /// What is hidden there is not known, and may be each of these.
+    /// What is hidden there is not known, and may be each of these. Whoever may write below `apps/` holds up nobody outside of the
+    /// own folder by it.
     pub(super) fn lose(&mut self, place: &Location, meant: impl IntoIterator<Item = Native>) {
         for native in meant {
-            let first = self.lost.entry(native).or_insert_with(|| place.clone());
-            if place < first {
-                first.clone_from(place);
+            if native != Native::Instance && is_below_apps(&place.file) {
+                if let (Native::Project, Some((folder, _))) = (native, place.file.rsplit_once('/')) {
+                    self.lost_below_apps.entry(format!("{folder}/")).or_insert_with(|| place.clone());
+                }
+                continue;
+            }
+            let known = self.lost.entry(native).or_insert_with(|| place.clone());
+            let rank = |place: &Location| by_path(&place.file) != Some(native);
+            if (rank(place), place) < (rank(known), known) {
+                known.clone_from(place);
+            }
+        }
+    }
+
+    /// Where something that cannot be read may be the project of an app, by the file of the app.
+    pub fn lost_project(&self, file: &str) -> Option<&Location> {
+        let mut folders = file.match_indices('/').map(|(slash, _)| &file[..=slash]);
+        let of_folder = || folders.find_map(|folder| self.lost_below_apps.get(folder));
+        self.lost.get(&Native::Project).or_else(of_folder)
+    }
+
+    /// Links stand for files and folders of which nothing is known.
+    pub(super) fn add_links(&mut self, snapshot: &Snapshot, ignored: &Ignored) {
+        let links = snapshot.files.iter().filter(|(path, file)| file.is_link() && !ignored.fits(path));
+        for path in links.map(|(path, _)| path) {
+            let place = Location::new(path, 1, 1);
+            let is_file = path.ends_with(".yaml") || path.ends_with(".yml") || path.ends_with(".j2");
+            let shared = ["templates", "health", "plugins"];
+            let is_shared = shared.contains(&path.split('/').next().unwrap_or_default());
+            // Nobody could tell what the apps lose with a whole folder of these.
+            let scope = if is_shared && !is_file { Scope::Instance } else { Scope::File(path.clone()) };
+            let message = format!("{path} {}", snapshot.why_unreadable(path));
+            let error = Diagnostic::error(codes::UNREADABLE, message, scope).at(place.clone());
+            self.diagnostics.push(error.help("put what it names in its place"));
+            if !is_shared && !path.starts_with("charts/") && !beside::is_beside(path) {
+                self.lose(&place, DEPENDED_ON);
             }
         }
     }
@@ -48,7 +82,20 @@ impl Manifests {
 
     /// Whether nobody may run while this may be what cannot be read.
     pub fn stops_everybody(&self, native: Native) -> bool {
-        matches!(native, Native::Instance | Native::Rings) && !self.holds(native)
+        // One that stands elsewhere does not take the place of the usual one.
+        let is_usual = |place: &Location| by_path(&place.file) == Some(native);
+        let is_lost = || self.lost.get(&native).is_some_and(is_usual);
+        match native {
+            Native::Instance => {
+                let place = self.instance.as_ref().and_then(|instance| instance.location.as_ref());
+                self.instance.is_none() || is_lost() && !place.is_some_and(is_usual)
+            }
+            Native::Rings => {
+                let place = self.rings.as_ref().map(|rings| &rings.location);
+                place.is_none_or(|place| is_lost() && !is_usual(place))
+            }
+            _ => false,
+        }
     }
 
     /// Whether any of it is here, of those that others depend on.
@@ -67,6 +114,11 @@ impl Manifests {
             | Native::Approval => false,
         }
     }
+}
+
+/// Where app teams write.
+pub fn is_below_apps(file: &str) -> bool {
+    file.starts_with("apps/")
 }
 
 /// Whether a kind is named as one of these, whatever its version.

@@ -37,12 +37,13 @@ pub use kinds::conversion::FOLDER as CONVERSIONS;
 pub use kinds::health_rule::{self, HealthRule};
 pub use kinds::objects::listed_beside;
 pub use kinds::pin::PinManifest;
-pub use meant::{Lost, by_path as usual_at};
+pub use meant::{Lost, by_path as usual_at, is_below_apps};
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
-    App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings, RolloutApproval, Route,
+    App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings, RolloutApproval, Route, Scope,
 };
 
 /// The apiVersion of every native kind, and the hub's.
@@ -62,10 +63,14 @@ pub struct Manifests {
     pub rollout_approvals: Vec<RolloutApproval>,
     pub routes: Vec<RouteManifest>,
     pub pins: Vec<PinManifest>,
+    /// Apps and clusters whose manifest has mistakes.
+    pub unread: Vec<(Scope, Location)>,
     /// Projects with mistakes, each with its namespace as far as that can be told.
-    pub unread_projects: Vec<(AppId, String)>,
+    pub unread_projects: Vec<(AppId, String, Location)>,
     /// What cannot be read at all, and may be what others depend on.
     pub lost: Lost,
+    /// Folders below `apps/`, each with its final `/`, where something that cannot be read may be the project of the apps there.
+    pub lost_below_apps: BTreeMap<String, Location>,
     pub plain: Vec<PlainDocument>,
     /// Sorted by place.
     pub diagnostics: Vec<Diagnostic>,

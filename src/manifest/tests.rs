@@ -652,7 +652,7 @@ fn scopes_and_neighbours() {
             ("E1104", Scope::App(AppId::new("shop", "nginx"))),
             ("E1290", Scope::App(AppId::new("data", "db"))),
             ("E1102", Scope::File("broken.yaml".to_owned())),
-            ("E1113", Scope::Instance),
+            ("E1113", Scope::File("zz.yaml".to_owned())),
         ]
     );
     assert_eq!(manifests.instance.unwrap().name, "main");

@@ -14,7 +14,9 @@ pub struct File {
 }
 
 /// No UTF-8 begins like this.
-const TOO_LARGE: &[u8] = b"\xff\xfftoo large: ";
+const UNREADABLE: &[u8] = b"\xff\xffunreadable: ";
+/// What is wrong with a symbolic link, to follow its name.
+const LINK: &str = "is a symbolic link, and links are not followed";
 
 /// What is wrong with a file of `size` bytes, to follow its name.
 pub fn over_limit(size: usize, limit: usize) -> String {
@@ -29,14 +31,26 @@ impl File {
 
     /// In the place of a file that is too large to be read. Its content is no text, so nothing can use it by mistake.
     pub fn too_large(blob: &str, size: usize, limit: usize) -> Self {
-        let content = [TOO_LARGE, over_limit(size, limit).as_bytes()].concat();
-        Self { blob: blob.into(), content: content.into() }
+        Self::unreadable(blob, &over_limit(size, limit))
     }
 
-    /// `has 2000000 bytes, more than the limit of 1048576`, when it stands for a file that is too large.
-    pub fn excess(&self) -> Option<String> {
-        let words = self.content.strip_prefix(TOO_LARGE)?;
+    /// In the place of a symbolic link that has the name of a file that is read, or leads to a folder with one.
+    pub fn link(target: &str) -> Self {
+        Self::unreadable(&format!("link to {target}"), LINK)
+    }
+
+    fn unreadable(blob: &str, why: &str) -> Self {
+        Self { blob: blob.into(), content: [UNREADABLE, why.as_bytes()].concat().into() }
+    }
+
+    /// `has 2000000 bytes, more than the limit of 1048576`, when it stands for something that is not read.
+    pub fn why_unreadable(&self) -> Option<String> {
+        let words = self.content.strip_prefix(UNREADABLE)?;
         Some(String::from_utf8_lossy(words).into_owned())
+    }
+
+    pub fn is_link(&self) -> bool {
+        self.content.strip_prefix(UNREADABLE) == Some(LINK.as_bytes())
     }
 }
 
@@ -90,8 +104,8 @@ impl Snapshot {
 
     /// Why a file has no text.
     pub fn why_unreadable(&self, path: &str) -> String {
-        let excess = self.files.get(path).and_then(File::excess);
-        excess.unwrap_or_else(|| "is not UTF-8 text".to_owned())
+        let why = self.files.get(path).and_then(File::why_unreadable);
+        why.unwrap_or_else(|| "is not UTF-8 text".to_owned())
     }
 
     /// The files of a folder (with a final `/`), or of all folders and files that begin so, sorted by path.

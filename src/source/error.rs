@@ -44,8 +44,6 @@ pub enum Error {
     MissingFolder { url: String, path: String, revision: Revision },
     #[error("failed to find revision {revision} in {url}")]
     UnknownRevision { url: String, revision: Revision },
-    #[error("failed to read {path}: it is a symbolic link")]
-    Link { path: String },
     #[error("failed to authenticate at {url}: {message}")]
     Authentication { url: String, message: String },
     #[error("failed to read the key {path}: {message}")]
@@ -84,7 +82,6 @@ impl Error {
             | Self::NoDefaultBranch { .. }
             | Self::MissingFolder { .. }
             | Self::UnknownRevision { .. }
-            | Self::Link { .. }
             | Self::Key { .. }
             | Self::Folder { .. } => ErrorKind::Configuration,
             Self::Authentication { .. } | Self::HostKey { .. } | Self::Certificate { .. } => {
@@ -115,7 +112,6 @@ impl Error {
             Self::NoDefaultBranch { .. } => "name the branch to read",
             Self::MissingFolder { .. } => "check the path inside the repository",
             Self::UnknownRevision { .. } => "it may not be pushed yet, or was removed by a forced push",
-            Self::Link { .. } => "links are not followed: put what it names in its place",
             Self::Authentication { .. } => {
                 "check the token or key; it needs read access to this repository (Gitea: read:repository)"
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use git2::{ObjectType, Oid, Repository};
@@ -12,7 +12,7 @@ use super::{Error, Listed, is_hidden, largest, must_be_read};
 use crate::model::{File, Keys, Revision, Snapshot};
 
 /// Reads what a commit of this folder would hold: hidden names and what Git ignores are left out, symbolic links are left out or
-/// refused, and the blob ids are those Git would give. In a worktree also what is `listed` beside the folder.
+/// stand as what cannot be read, and the blob ids are those Git would give. In a worktree also what is `listed` beside the folder.
 pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
     let path = path.canonicalize().map_err(|error| failure(path, &error))?;
     let ignoring = Repository::discover(&path).ok();
@@ -29,7 +29,7 @@ pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
                 lists.see(listed, relative, Some(&file));
                 files.insert(relative.to_owned(), file);
             } else if kind.is_symlink() && (must_be_read(relative) || hides_files(&entry.path(), &path)) {
-                return Err(Error::Link { path: relative.to_owned() });
+                files.insert(relative.to_owned(), link(&entry.path()));
             }
             Ok(())
         },
@@ -46,9 +46,8 @@ pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
                 let Some(relative) = area.path_of(from_root) else { return Ok(()) };
                 let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
                 if kind.is_symlink() {
-                    return Err(Error::Link { path: relative });
-                }
-                if kind.is_file()
+                    files.insert(relative, link(&entry.path()));
+                } else if kind.is_file()
                     && let Some(file) = read_file(&entry.path(), &relative)?
                 {
                     files.insert(relative, file);
@@ -105,9 +104,28 @@ fn walk(
 /// Whether a link leads to a folder below `root` with something that is read.
 fn hides_files(link: &Path, root: &Path) -> bool {
     let target = link.canonicalize().ok().filter(|it| it.is_dir() && it.starts_with(root) && it != root);
-    let lists_nothing = |_: &str, _: &str| Vec::new();
-    let is_read = |target: PathBuf| read_folder(&target, lists_nothing);
-    target.is_some_and(|target| is_read(target).is_ok_and(|it| it.files.keys().any(|it| must_be_read(it))))
+    target.is_some_and(|target| holds_files(&target).unwrap_or(true))
+}
+
+/// Whether there is a file that is read. Links are not followed.
+fn holds_files(folder: &Path) -> std::io::Result<bool> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let (name, kind) = (entry.file_name(), entry.file_type()?);
+            match name.to_str().filter(|name| !is_hidden(name)) {
+                Some(_) if kind.is_dir() => folders.push(entry.path()),
+                Some(name) if kind.is_file() && must_be_read(name) => return Ok(true),
+                _ => {}
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn link(path: &Path) -> File {
+    File::link(&std::fs::read_link(path).map_or(String::new(), |target| target.display().to_string()))
 }
 
 fn read_file(path: &Path, relative: &str) -> Result<Option<File>, Error> {

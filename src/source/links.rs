@@ -1,5 +1,7 @@
 //! Symbolic links. They are not followed; one that stands where something is to be read is found, so that it is not silently left out.
 
+use std::collections::BTreeMap;
+
 use git2::{ObjectType, Repository, Tree, TreeWalkMode, TreeWalkResult};
 
 use super::{is_hidden, must_be_read};
@@ -12,8 +14,14 @@ pub(super) fn is_link(mode: i32) -> bool {
     mode & FILE_TYPE == LINK
 }
 
-/// The first link that has the name of a file that is read, or leads to a folder of the tree with one.
-pub(super) fn hiding(repository: &Repository, root: &Tree<'_>) -> Result<Option<String>, git2::Error> {
+/// Every link that has the name of a file that is read, or leads to a folder of the tree with one; each with its target.
+pub(super) fn hiding(
+    repository: &Repository,
+    root: &Tree<'_>,
+) -> Result<BTreeMap<String, String>, git2::Error> {
+    let mut found = BTreeMap::new();
+    // Many links may lead to one folder.
+    let mut holding: BTreeMap<String, bool> = BTreeMap::new();
     let mut folders = vec![(String::new(), root.id())];
     while let Some((prefix, id)) = folders.pop() {
         for entry in &repository.find_tree(id)? {
@@ -22,16 +30,23 @@ pub(super) fn hiding(repository: &Repository, root: &Tree<'_>) -> Result<Option<
             if entry.kind() == Some(ObjectType::Tree) {
                 folders.push((format!("{path}/"), entry.id()));
             } else if is_link(entry.filemode()) {
-                let target = repository.find_blob(entry.id())?;
-                let target = std::str::from_utf8(target.content()).ok().and_then(|it| behind(&path, it));
-                if must_be_read(&path) || target.is_some_and(|target| holds_files(repository, root, &target))
-                {
-                    return Ok(Some(path));
+                let blob = repository.find_blob(entry.id())?;
+                let target = String::from_utf8_lossy(blob.content()).into_owned();
+                let mut holds = |folder: String| {
+                    let known = holding.get(&folder).copied();
+                    known.unwrap_or_else(|| {
+                        let holds = holds_files(repository, root, &folder);
+                        holding.insert(folder, holds);
+                        holds
+                    })
+                };
+                if must_be_read(&path) || behind(&path, &target).is_some_and(&mut holds) {
+                    found.insert(path, target);
                 }
             }
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// Whether it is a folder with something that is read.

@@ -44,6 +44,8 @@ struct Read {
     area: Area,
     /// Symbolic links in the place of files beside the folder.
     links: BTreeSet<String>,
+    /// Links of the folder and beside it for which a file stands that cannot be read.
+    marked: Vec<String>,
     snapshot: Snapshot,
 }
 
@@ -87,6 +89,7 @@ impl Reader {
     /// The files of a revision with their history.
     pub(super) fn snapshot(&mut self, revision: &Revision) -> Result<Snapshot, Error> {
         let mut read = self.read_files(revision)?;
+        self.mark_links(&mut read)?;
         let tip = self.commit(revision)?.id();
         // What was not read before has no history yet.
         let earlier = self.last.as_ref().filter(|last| last.area.is_like(&read.area));
@@ -122,6 +125,7 @@ impl Reader {
         };
         let root = commit.tree().map_err(|error| self.unreadable(&error))?;
         let area = Area::of(&self.place.folder, &lists);
+        last.into_iter().flat_map(|last| &last.marked).for_each(|path| _ = files.remove(path));
         let links = self.read_beside(last, &area, &root, &mut files)?;
         let snapshot = Snapshot {
             revision: revision_of(commit.id()),
@@ -131,7 +135,7 @@ impl Reader {
             keys: Keys::default(),
             registered: None,
         };
-        Ok(Read { tree: tree.id(), root: root.id(), lists, area, links, snapshot })
+        Ok(Read { tree: tree.id(), root: root.id(), lists, area, links, marked: Vec::new(), snapshot })
     }
 
     /// The files beside the folder, taking over those of the last answer where it had the same; and links in their place.
@@ -194,20 +198,18 @@ impl Reader {
         paths().map_err(|error| self.unreadable(&error))
     }
 
-    /// Whoever puts a manifest, or a folder of them, behind a link means them to be read: they are not to count as taken away. Of
-    /// files beside the folder it is known once the revision is read.
-    pub(super) fn refuse_links(&self, revision: &Revision) -> Result<(), Error> {
-        let last = self.last.as_ref().filter(|last| last.snapshot.revision == *revision);
-        if let Some(path) = last.and_then(|last| last.links.first()) {
-            return Err(Error::Link { path: path.clone() });
+    /// Whoever puts a manifest, or a folder of them, behind a link means them to be read: they are not to count as taken away.
+    fn mark_links(&self, read: &mut Read) -> Result<(), Error> {
+        let tree = self.repository.find_tree(read.tree);
+        let found = tree.and_then(|root| links::hiding(&self.repository, &root));
+        let mut found = found.map_err(|error| self.unreadable(&error))?;
+        found.extend(read.links.iter().map(|path| (path.clone(), String::new())));
+        read.marked = found.keys().cloned().collect();
+        if !found.is_empty() {
+            let files = Arc::make_mut(&mut read.snapshot.files);
+            files.extend(found.into_iter().map(|(path, target)| (path, File::link(&target))));
         }
-        let commit = self.commit(revision)?;
-        let found = history::tree_of(&self.repository, &self.place.folder, &commit)
-            .and_then(|root| root.map_or(Ok(None), |root| links::hiding(&self.repository, &root)));
-        match found.map_err(|error| self.unreadable(&error))? {
-            Some(path) => Err(Error::Link { path }),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Another one of the same repository, which knows nothing yet.

@@ -104,13 +104,7 @@ impl Repository {
         .await
     }
 
-    /// That a revision has no symbolic link in the place of what is to be read. Not asked of earlier ones, which were read as they are.
-    pub async fn refuse_links(&self, revision: &Revision) -> Result<(), Error> {
-        let revision = revision.clone();
-        self.blocking(move |inner| inner.reader.lock().refuse_links(&revision)).await
-    }
-
-    /// The same of an earlier revision, without its history: what is read next is not measured by it.
+    /// The same of an earlier revision, without its history and without what stands for links: what is read next is not measured by it.
     pub async fn files(&self, revision: &Revision) -> Result<Snapshot, Error> {
         let revision = revision.clone();
         self.blocking(move |inner| inner.reader.lock().files(&revision)).await

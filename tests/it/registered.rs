@@ -193,7 +193,7 @@ async fn a_registry_costs_nothing_while_it_does_not_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_in_git_and_in_the_registry_is_refused_and_both_are_named() {
+async fn of_a_name_in_git_and_in_the_registry_git_is_used() {
     let scene = Scene::new();
     scene.register("bj1", &[("zone", "bj")], kubeconfig("one")).await;
     scene.register("bj2", &[("zone", "bj")], json!({})).await;
@@ -202,7 +202,7 @@ async fn a_name_in_git_and_in_the_registry_is_refused_and_both_are_named() {
     let told: Vec<String> = now.diagnostics.iter().map(ToString::to_string).collect();
     assert!(
         told.iter().any(|it| it
-            .starts_with("error[E2001]: Cluster bj1 has the identity of Cluster bj1 at clusters/bj1.yaml")
+            .starts_with("error[E2001]: the cluster bj1 has a manifest already, at clusters/bj1.yaml")
             && it.contains("ConfigMap default/bj1")),
         "{told:?}"
     );
@@ -212,11 +212,9 @@ async fn a_name_in_git_and_in_the_registry_is_refused_and_both_are_named() {
         "{told:?}"
     );
     tokio::time::sleep(Duration::from_secs(60)).await;
-    for name in ["bj1", "bj2"] {
-        assert!(
-            live::get(scene.fleet.cluster(name), "ConfigMap", "default", "one").await.is_none(),
-            "{name}"
-        );
+    for (name, expected) in [("bj1", true), ("bj2", false)] {
+        let found = live::get(scene.fleet.cluster(name), "ConfigMap", "default", "one").await;
+        assert_eq!(found.is_some(), expected, "{name}");
     }
     running.stop().await;
 }

@@ -8,23 +8,6 @@ use super::Facts;
 use crate::fleet::codes;
 use crate::model::{Diagnostic, Location, Scope};
 
-pub fn apps(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    twice(
-        facts
-            .manifests
-            .apps
-            .iter()
-            .map(|app| (&app.id, &app.location, || (app.title(), Scope::App(app.id.clone())))),
-    )
-}
-
-pub fn clusters(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    twice(facts.manifests.clusters.iter().map(|cluster| {
-        let told = || (format!("Cluster {}", cluster.name), Scope::Cluster(cluster.name.clone()));
-        (&cluster.name, &cluster.location, told)
-    }))
-}
-
 pub fn approvals(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let of_objects = facts.manifests.approvals.iter().map(|it| (&it.name, it.location.as_ref()));
     let of_rollouts = facts.manifests.rollout_approvals.iter().map(|it| (&it.name, it.location.as_ref()));

@@ -17,8 +17,9 @@ mod waves;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::fleet::{Holders, rivals};
 use crate::manifest::Manifests;
-use crate::model::{AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
+use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
 
 /// What a check may look at.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,8 @@ pub struct Facts<'a> {
     pub clusters: &'a BTreeMap<ClusterName, Cluster>,
     pub rings: &'a [Ring],
     pub ring_of: &'a BTreeMap<ClusterName, String>,
+    /// Who held which name at the revision before.
+    pub before: &'a Holders,
     /// There may be clusters that are not known here: their registry was not asked.
     pub more_clusters: bool,
 }
@@ -37,8 +40,6 @@ pub use files::comes_of_kustomize;
 pub type Check = fn(&Facts<'_>) -> Vec<Diagnostic>;
 
 pub const CHECKS: &[(&str, Check)] = &[
-    ("one app has one manifest", identity::apps),
-    ("one cluster has one manifest", identity::clusters),
     ("one approval has one manifest", identity::approvals),
     ("a cluster is in at most one ring", rings::one_ring_each),
     ("a ring has clusters", rings::no_empty_ring),
@@ -48,7 +49,6 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a named cluster takes the app", placement::taints_are_tolerated),
     ("a named ring exists", placement::rings_exist),
     ("an app is placed somewhere", placement::somewhere),
-    ("a namespace belongs to one project", projects::one_each),
     ("an app keeps to what its project allows", projects::apps_are_allowed),
     ("a ring that a route names exists", routes::rings_exist),
     ("a host and path of a cluster has one route", routes::differ),
@@ -70,7 +70,12 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("nothing waits for kustomize", files::no_kustomization),
 ];
 
-impl Facts<'_> {
+impl<'a> Facts<'a> {
+    /// Of two apps that want one thing the first keeps it.
+    fn by_seniority(&self) -> Vec<&'a App> {
+        rivals::by_seniority(&self.manifests.apps, self.before)
+    }
+
     /// The names of all apps in Git, with mistakes and without.
     fn app_names(&self) -> BTreeSet<&AppId> {
         let broken = self.manifests.diagnostics.iter().filter_map(|diagnostic| match &diagnostic.scope {

@@ -100,38 +100,25 @@ pub fn names_differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
     }
     let is_shared =
         |app: &App, name: &str| times.get(&(&*app.id.namespace, name)).is_some_and(|times| *times > 1);
-    for app in facts.manifests.apps.iter().filter(|app| names(app).any(|name| is_shared(app, name))) {
+    for app in facts.by_seniority().into_iter().filter(|app| names(app).any(|name| is_shared(app, name))) {
         for (cluster, name, location) in pod_sets(app, facts) {
             let key = (cluster, &*app.id.namespace, name);
             let Some((other, place)) = taken.get(&key) else {
                 taken.insert(key, (app, location));
                 continue;
             };
-            // Two manifests of one app are a mistake of their own.
-            if other.id == app.id && other.location != app.location {
-                continue;
-            }
             let (cluster, ..) = key;
             let message = format!(
                 "podSet {name} of {} is also a podSet of {} in namespace {} of cluster {cluster}",
                 app.id, other.id, app.id.namespace
             );
-            let error = |scope| Diagnostic::error(codes::POD_SET_TWICE, message.clone(), scope);
-            let help = "both would be one workload of that name; rename one of them";
+            let error = Diagnostic::error(codes::POD_SET_TWICE, message, Scope::App(app.id.clone()));
             found.push(
-                error(Scope::App(app.id.clone()))
+                error
                     .at(location.clone())
-                    .help(help)
-                    .related((*place).clone(), "also here"),
+                    .help("both would be one workload of that name; rename one of them")
+                    .related((*place).clone(), "the one that has it"),
             );
-            if other.id != app.id {
-                found.push(
-                    error(Scope::App(other.id.clone()))
-                        .at((*place).clone())
-                        .help(help)
-                        .related(location.clone(), "also here"),
-                );
-            }
         }
     }
     // One app on many clusters says it once.

@@ -1,35 +1,8 @@
-//! Projects: one for each namespace, and apps that keep to what theirs allows.
-
-use std::collections::BTreeMap;
+//! Apps keep to what their project allows.
 
 use super::Facts;
 use crate::fleet::{codes, placement, projects};
 use crate::model::{Allow, App, ClusterName, Diagnostic, Scope};
-
-pub fn one_each(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    let mut first: BTreeMap<&str, &App> = BTreeMap::new();
-    let mut found = Vec::new();
-    for (app, project) in facts.manifests.apps.iter().filter_map(|app| projects::of(app)) {
-        let Some(other) = first.get(project.namespace.as_str()) else {
-            first.insert(&project.namespace, app);
-            continue;
-        };
-        // Two manifests of one project are a mistake of their own.
-        if other.id == app.id {
-            continue;
-        }
-        for (one, two) in [(*other, app), (app, *other)] {
-            let message =
-                format!("{} and {} both have the namespace {}", one.title(), two.title(), project.namespace);
-            let error = Diagnostic::error(codes::NAMESPACE_TWICE, message, Scope::App(one.id.clone()))
-                .at(one.location.clone())
-                .help("a namespace belongs to one project: give one of them another, or make one of the two")
-                .related(two.location.clone(), "the other one");
-            found.push(error);
-        }
-    }
-    found
-}
 
 pub fn apps_are_allowed(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();

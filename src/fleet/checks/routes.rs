@@ -25,7 +25,8 @@ pub fn rings_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
 pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut taken: BTreeMap<(ClusterName, String, String), (&App, &Route)> = BTreeMap::new();
     let mut found: Vec<Diagnostic> = Vec::new();
-    for (app, route) in all(facts) {
+    let apps = facts.by_seniority();
+    for (app, route) in apps.iter().flat_map(|app| app.routes.iter().map(|route| (*app, route))) {
         for cluster in placement(app, facts.clusters, facts.ring_of) {
             let ring = facts.ring_of.get(&cluster).map(String::as_str);
             let here = facts.clusters.get(&cluster);
@@ -43,24 +44,20 @@ pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
                     continue;
                 };
                 let (cluster, host, path) = key;
-                for ((one, one_route), (two, two_route)) in
-                    [((*other, *first), (app, route)), ((app, route), (*other, *first))]
-                {
-                    let message = format!(
-                        "route {} of {} has {host}{path} on cluster {cluster}, and so has route {} of {}",
-                        one_route.name,
-                        one.title(),
-                        two_route.name,
-                        two.title()
-                    );
-                    let error = Diagnostic::error(codes::ROUTE_TWICE, message, Scope::App(one.id.clone()));
-                    found.push(
-                        error
-                            .at(one_route.location.clone())
-                            .help("give one of them another host or path, or other clusters")
-                            .related(two_route.location.clone(), "the other one"),
-                    );
-                }
+                let message = format!(
+                    "route {} of {} wants {host}{path} on cluster {cluster}, which route {} of {} has",
+                    route.name,
+                    app.title(),
+                    first.name,
+                    other.title()
+                );
+                let error = Diagnostic::error(codes::ROUTE_TWICE, message, Scope::App(app.id.clone()));
+                found.push(
+                    error
+                        .at(route.location.clone())
+                        .help("give one of them another host or path, or other clusters")
+                        .related(first.location.clone(), "the one that has it"),
+                );
             }
         }
     }

@@ -344,7 +344,7 @@ mod tests {
             let text = format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\n{rest}\n");
             let manifests = manifest::read(&Snapshot::of_texts([("a.yaml", text.as_str())]));
             let namespaces: Vec<&str> =
-                manifests.unread_projects.iter().map(|(_, namespace)| namespace.as_str()).collect();
+                manifests.unread_projects.iter().map(|(_, namespace, _)| namespace.as_str()).collect();
             assert_eq!(namespaces, expected, "{rest}");
             // Where it is not, it may be any.
             assert_eq!(manifests.lost.contains_key(&Native::Project), expected.is_empty(), "{rest}");

@@ -8,6 +8,10 @@ fn paths(snapshot: &Snapshot) -> Vec<&str> {
     snapshot.files.keys().map(String::as_str).collect()
 }
 
+fn links(snapshot: &Snapshot) -> Vec<&str> {
+    snapshot.files.iter().filter(|(_, file)| file.is_link()).map(|(path, _)| path.as_str()).collect()
+}
+
 #[tokio::test]
 async fn only_visible_regular_files_are_read() {
     let fixture = Fixture::new();
@@ -36,17 +40,13 @@ async fn only_visible_regular_files_are_read() {
     );
     // A file that becomes a link, seen by the incremental read.
     let tip = fixture.commit_mode("bin/run", b"/bin/sh", 0o120_000);
-    assert_eq!(paths(&repository.snapshot(&tip).await.expect("snapshot")), ["a.yaml"]);
-    assert_eq!(
-        repository.refuse_links(&tip).await,
-        Ok(()),
-        "none of them stands where something is to be read"
-    );
+    let snapshot = repository.snapshot(&tip).await.expect("snapshot");
+    assert_eq!(paths(&snapshot), ["a.yaml"], "none of them stands where something is to be read");
 }
 
 /// What stands behind them would count as taken away.
 #[tokio::test]
-async fn links_to_what_is_to_be_read_are_errors() {
+async fn links_to_what_is_to_be_read_stand_there_without_text() {
     for (path, target) in [
         ("apps/pay/app.yaml", "../../shared/app.yaml"),
         ("apps/pay/app.yaml", "/etc/app.yaml"),
@@ -59,18 +59,18 @@ async fn links_to_what_is_to_be_read_are_errors() {
         let repository = open(&fixture.path().display().to_string(), state.path()).await;
         repository.snapshot(&before).await.expect("a snapshot");
         let tip = fixture.commit_mode(path, target.as_bytes(), 0o120_000);
-        let expected = Error::Link { path: path.to_owned() };
-        assert_eq!(repository.refuse_links(&tip).await, Err(expected.clone()), "{path} to {target}");
+        let snapshot = repository.snapshot(&tip).await.expect("a snapshot");
+        assert_eq!((snapshot.text(path), links(&snapshot)), (None, vec![path]), "{path} to {target}");
+        assert_eq!(*snapshot.last_change([path]), tip);
         std::fs::create_dir_all(folder.path().join("shared/pay")).expect("a folder");
         std::fs::write(folder.path().join("shared/pay/app.yaml"), "a: 1").expect("a file");
         let link = folder.path().join(path);
         std::fs::create_dir_all(link.parent().expect("a parent")).expect("a folder");
         std::os::unix::fs::symlink(target, link).expect("a link");
-        assert_eq!(
-            read_folder(folder.path(), |_, _| Vec::new()),
-            Err(expected),
-            "{path} to {target}, on disk"
-        );
+        let on_disk = read_folder(folder.path(), |_, _| Vec::new()).expect("a folder");
+        assert_eq!(on_disk.files.get(path), snapshot.files.get(path), "{path} to {target}, on disk");
+        let after = fixture.commit("two", &[(path, None)]);
+        assert_eq!(links(&repository.snapshot(&after).await.expect("a snapshot")), Vec::<&str>::new());
     }
 }
 
@@ -173,12 +173,11 @@ async fn files_beside_the_folder_are_read_where_they_are_listed() {
     assert_eq!(paths(&snapshot), ["../../other/c.yaml", "../deploy/a.yaml", own, "lists"]);
     assert_eq!(*snapshot.last_change(["../../other/c.yaml"]), three);
     let linked = fixture.commit_mode("teams/deploy/a.yaml", b"../../other/c.yaml", 0o120_000);
-    repository.snapshot(&linked).await.expect("a snapshot");
-    let expected = Error::Link { path: "../deploy/a.yaml".to_owned() };
-    assert_eq!(repository.refuse_links(&linked).await, Err(expected.clone()));
+    let snapshot = repository.snapshot(&linked).await.expect("a snapshot");
+    assert_eq!(links(&snapshot), ["../deploy/a.yaml"]);
     let as_before = fixture.commit("as before", &[("other/d.yaml", Some("d: 1\n"))]);
-    repository.snapshot(&as_before).await.expect("a snapshot");
-    assert_eq!(repository.refuse_links(&as_before).await, Err(expected), "it is still there");
+    let snapshot = repository.snapshot(&as_before).await.expect("a snapshot");
+    assert_eq!(links(&snapshot), ["../deploy/a.yaml"], "it is still there");
     let five = fixture.commit("five", &[("teams/config/lists", None)]);
     assert_eq!(paths(&repository.snapshot(&five).await.expect("a snapshot")), [own]);
 }
@@ -209,8 +208,8 @@ async fn a_folder_on_disk_has_what_is_listed_beside_it() {
     assert_eq!(paths(&on_disk), ["../deploy/a.yaml", "c.yaml", "lists"]);
     assert_eq!((&on_disk.files, &on_disk.folder), (&committed.files, &committed.folder));
     std::os::unix::fs::symlink("a.yaml", fixture.path().join("deploy/link.yaml")).expect("a link");
-    let expected = Error::Link { path: "../deploy/link.yaml".to_owned() };
-    assert_eq!(read_folder(&fixture.path().join("config"), by_line), Err(expected));
+    let on_disk = read_folder(&fixture.path().join("config"), by_line).expect("a folder");
+    assert_eq!(links(&on_disk), ["../deploy/link.yaml"]);
     // Without a repository around it nothing is beside it.
     let alone = tempfile::tempdir().expect("a folder");
     std::fs::write(alone.path().join("lists"), "../a.yaml\n").expect("a file");

@@ -6,6 +6,7 @@ mod arena;
 mod charts;
 mod clusters;
 mod execution;
+mod files;
 mod limits;
 mod peers;
 mod process;

@@ -61,18 +61,29 @@ impl ConfigRepository {
 
     /// Commits on `main`, on top of its tip; the worktree is left alone.
     pub fn commit(&self, subject: &str, changes: &[Change<'_>]) -> Revision {
+        self.commit_on(subject, |index| {
+            for (path, content) in changes {
+                match content {
+                    Some(content) => self.add(index, path, content, REGULAR),
+                    None => index.remove(Path::new(path), 0).expect("remove"),
+                }
+            }
+        })
+    }
+
+    /// The same with one symbolic link.
+    pub fn link(&self, path: &str, target: &str) -> Revision {
+        self.commit_on("Link", |index| self.add(index, path, target, LINK))
+    }
+
+    fn commit_on(&self, subject: &str, change: impl FnOnce(&mut Index)) -> Revision {
         let parent = self.repository.refname_to_id("refs/heads/main").ok();
         let parent = parent.map(|id| self.repository.find_commit(id).expect("parent"));
         let mut index = Index::new().expect("index");
         if let Some(parent) = &parent {
             index.read_tree(&parent.tree().expect("tree")).expect("read tree");
         }
-        for (path, content) in changes {
-            match content {
-                Some(content) => self.add(&mut index, path, content),
-                None => index.remove(Path::new(path), 0).expect("remove"),
-            }
-        }
+        change(&mut index);
         let tree = index.write_tree_to(&self.repository).expect("write tree");
         let tree = self.repository.find_tree(tree).expect("tree");
         let when = Time::new(self.clock.replace(self.clock.get() + 60), 0);
@@ -175,19 +186,23 @@ impl ConfigRepository {
         }
     }
 
-    fn add(&self, index: &mut Index, path: &str, content: &str) {
+    fn add(&self, index: &mut Index, path: &str, content: &str, mode: u32) {
         let id = self.repository.blob(content.as_bytes()).expect("blob");
-        index.add(&entry(path, id)).expect("add");
+        index.add(&entry(path, id, mode)).expect("add");
     }
 }
 
-fn entry(path: &str, id: Oid) -> IndexEntry {
+/// Modes of Git.
+const REGULAR: u32 = 0o100_644;
+const LINK: u32 = 0o120_000;
+
+fn entry(path: &str, id: Oid, mode: u32) -> IndexEntry {
     IndexEntry {
         ctime: IndexTime::new(0, 0),
         mtime: IndexTime::new(0, 0),
         dev: 0,
         ino: 0,
-        mode: 0o100_644,
+        mode,
         uid: 0,
         gid: 0,
         file_size: 0,

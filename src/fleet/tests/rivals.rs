@@ -1,0 +1,102 @@
+//! Two that claim one thing: the one that had it keeps it, the newcomer alone is refused.
+
+use super::super::{Fleet, assemble, assemble_after};
+use super::{BJ, component, objects, project, route};
+use crate::manifest;
+use crate::model::{Scope, Snapshot};
+
+type Files<'a> = [(&'a str, &'a str)];
+
+/// What is refused of the files of a newcomer beside those of a holder, and where the mistakes are: the process knows the holder,
+/// or begins with both.
+fn check(holder: &Files<'_>, newcomer: &Files<'_>, expected: &[(&str, &str)]) {
+    let base = [BJ, ("tutti.yaml", super::OBSERVE)];
+    let snapshot = |files: &[&Files<'_>]| {
+        Snapshot::of_texts(base.iter().chain(files.iter().copied().flatten()).copied())
+    };
+    let before = snapshot(&[holder]);
+    let before = assemble(manifest::read(&before), &before);
+    assert!(before.is_valid(), "{:#?}", before.diagnostics);
+    let now = snapshot(&[holder, newcomer]);
+    let now = assemble_after(manifest::read(&now), &now, &before.holders);
+    let told: Vec<_> = now.diagnostics.iter().filter(|it| it.is_error()).collect();
+    let told: Vec<_> =
+        told.iter().map(|it| (it.code, &*it.location.as_ref().expect("a place").file)).collect();
+    assert_eq!(told, expected, "{:#?}", now.diagnostics);
+    assert!(is_kept(&before, &now), "{:#?}", now.diagnostics);
+    // Who had it is known on, also by a process that reads the same again.
+    assert_eq!(before.holders.iter().find(|(scope, file)| now.holders.get(scope) != Some(file)), None);
+}
+
+/// All that ran before runs on, as it was.
+fn is_kept(before: &Fleet, now: &Fleet) -> bool {
+    let is_same = |target| now.apps.get(&target) == before.apps.get(&target);
+    let targets = now.targets();
+    before.targets().into_iter().all(|target| targets.contains(&target) && is_same(target.app))
+        && before.clusters.iter().all(|(name, cluster)| now.clusters.get(name) == Some(cluster))
+}
+
+#[test]
+fn newcomer_with_the_name_of_an_app_is_refused() {
+    let (web, other) = (component("web", ""), objects("web", "x.yaml"));
+    for text in [&other, &other.replace("spec: {", "spec: {no: 1, ")] {
+        for file in ["apps/a/app.yaml", "apps/z/app.yaml"] {
+            let object = file.replace("app.yaml", "x.yaml");
+            let newcomer = [(file, &**text), (&*object, super::CONFIG_MAP)];
+            let expected = [("E2001", file), ("E1201", file)];
+            let expected = if *text == other { &expected[..1] } else { &expected };
+            check(&[("apps/web/app.yaml", &web)], &newcomer, expected);
+        }
+    }
+}
+
+#[test]
+fn newcomer_with_the_name_of_a_cluster_is_refused() {
+    let web = component("web", "");
+    let holder = [("apps/web/app.yaml", &*web)];
+    let broken = BJ.1.replace("spec: {", "spec: {no: 1, ");
+    check(&holder, &[("apps/a/c.yaml", BJ.1)], &[("E2001", "apps/a/c.yaml")]);
+    check(&holder, &[("apps/a/c.yaml", &broken)], &[("E2001", "apps/a/c.yaml"), ("E1201", "apps/a/c.yaml")]);
+}
+
+#[test]
+fn newcomer_with_the_namespace_of_a_project_is_refused() {
+    let (shop, web) = (project("shop", ""), super::in_shop("web", ""));
+    let holder = [("projects/shop.yaml", &*shop), ("apps/web/app.yaml", &web)];
+    for newcomer in
+        [project("a", "namespace: shop, allow: {kinds: [AppSet]}"), project("a", "namespace: shop, no: 1")]
+    {
+        let expected = [("E2051", "apps/a/p.yaml"), ("E1201", "apps/a/p.yaml")];
+        let expected = if newcomer.contains("no: 1") { &expected[..] } else { &expected[..1] };
+        check(&holder, &[("apps/a/p.yaml", &newcomer)], expected);
+    }
+    let same = project("shop", "allow: {kinds: [AppSet]}");
+    check(&holder, &[("apps/a/p.yaml", &same)], &[("E2001", "apps/a/p.yaml")]);
+    // It says something of what stands beside it, and of nothing else.
+    let broken = project("shop", "no: 1");
+    check(&holder[1..], &[("apps/a/p.yaml", &broken)], &[("E1201", "apps/a/p.yaml")]);
+}
+
+#[test]
+fn newcomer_with_a_route_or_pod_set_of_another_app_is_refused() {
+    let web = component("web", ", routes: [{host: a.io}]");
+    let holder = [("apps/web/app.yaml", &*web)];
+    let a = component("a", "");
+    let newcomer = [("apps/a/app.yaml", &*a), ("apps/a/r.yaml", &*route("more", "host: a.io"))];
+    check(&holder, &newcomer, &[("E2061", "apps/a/r.yaml")]);
+    let set = super::app_set("a", "", "{name: bj, podSets: [{name: web, replicas: 1}]}");
+    check(&holder, &[("apps/a/app.yaml", &set)], &[("E2013", "apps/a/app.yaml")]);
+}
+
+#[test]
+fn holder_with_a_mistake_stays_the_holder() {
+    let snapshot = Snapshot::of_texts([BJ, ("z.yaml", &*component("web", ""))]);
+    let first = assemble(manifest::read(&snapshot), &snapshot);
+    let broken = component("web", ", no: 1");
+    let newcomer = component("web", "");
+    let snapshot = Snapshot::of_texts([BJ, ("z.yaml", &*broken), ("a.yaml", &newcomer)]);
+    let now = assemble_after(manifest::read(&snapshot), &snapshot, &first.holders);
+    assert_eq!(now.holders, first.holders);
+    assert!(now.targets().is_empty() && now.broken.len() == 1);
+    assert!(now.diagnostics.iter().any(|it| it.scope == Scope::File("a.yaml".to_owned())));
+}
