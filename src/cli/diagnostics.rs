@@ -37,9 +37,18 @@ pub fn render(diagnostics: &[Diagnostic], source: impl Fn(&str) -> Option<String
     // Those without a place come last.
     sorted.sort_by_key(|diagnostic| (diagnostic.location.is_none(), &diagnostic.location, diagnostic.code));
     let mut text = String::new();
+    let mut told: BTreeMap<&str, usize> = BTreeMap::new();
     for diagnostic in sorted {
-        text.push_str(&renderer.render(&[group(diagnostic, &sources)]));
-        text.push_str("\n\n");
+        let file = diagnostic.location.as_ref().map_or("", |location| location.file.as_str());
+        let count = told.entry(file).or_default();
+        *count += 1;
+        if *count <= TOLD_OF_A_FILE {
+            text.push_str(&renderer.render(&[group(diagnostic, &sources)]));
+            text.push_str("\n\n");
+        }
+    }
+    for (file, count) in told.into_iter().filter(|(_, count)| *count > TOLD_OF_A_FILE) {
+        text.push_str(&format!("{file}: {} more are not shown\n\n", count - TOLD_OF_A_FILE));
     }
     text.push_str(&count(diagnostics));
     text.push('\n');
@@ -54,7 +63,8 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     let mut group = Group::with_title(level.primary_title(diagnostic.message.as_str()).id(diagnostic.code));
     let label = diagnostic.path.as_deref().unwrap_or("");
     let places = diagnostic.location.iter().map(|location| (location, label, true));
-    let related = diagnostic.related.iter().map(|(location, label)| (location, label.as_str(), false));
+    let related =
+        diagnostic.related.iter().take(RELATED).map(|(location, label)| (location, label.as_str(), false));
     // One block of source per file, the file of the mistake first; places far apart have their own.
     let mut files: Vec<(&str, Vec<Mark<'_>>)> = Vec::new();
     for (location, label, primary) in places.chain(related) {
@@ -82,6 +92,13 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     }
     group
 }
+
+/// So many mistakes of one file are shown.
+const TOLD_OF_A_FILE: usize = 100;
+/// So many related places of one mistake are shown.
+const RELATED: usize = 10;
+/// Bytes of a line; a longer one is named and not shown.
+const LONGEST_LINE: usize = 1000;
 
 /// Lines between two places that are shown in one block.
 const FAR: u32 = 50;
@@ -146,6 +163,9 @@ impl Sources {
         let first = marks.iter().map(|mark| mark.location.start.line).min()? as usize;
         let last = marks.iter().map(|mark| mark.location.start.line).max()? as usize;
         let shown = lines.get(first.checked_sub(1)?..last)?;
+        if shown.iter().any(|line| line.len() > LONGEST_LINE) {
+            return None;
+        }
         let mut starts = Vec::with_capacity(shown.len());
         let mut text = String::new();
         for line in shown {

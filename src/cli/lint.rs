@@ -12,6 +12,7 @@ use super::{diagnostics, repository};
 use crate::chart::Sites;
 use crate::chart::{Recorder, Remark};
 use crate::controller::approvals_of_other_versions;
+use crate::fleet::misplaced;
 use crate::manifest::codes::NOT_A_MANIFEST;
 use crate::model::{Diagnostic, Location, Scope, Severity};
 use crate::render::codes;
@@ -56,6 +57,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let of_waves = shared_by_waves(&fleet, rendered());
     let of_approvals = approvals_of_other_versions(&fleet, &snapshot, &charts, &renders);
     let of_names = charts_of_no_app(&fleet, &snapshot, &charts);
+    let of_places = misplaced(&fleet);
     let found = fleet
         .diagnostics
         .iter()
@@ -63,7 +65,8 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
         .chain(&of_claims)
         .chain(&of_waves)
         .chain(&of_approvals)
-        .chain(&of_names);
+        .chain(&of_names)
+        .chain(&of_places);
     let mut mistakes = merged(found, |app| renders.of_app(app).count());
     if snapshot.keys.is_empty() {
         mistakes.iter_mut().for_each(unopened);

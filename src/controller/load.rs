@@ -160,6 +160,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
         None => None,
     };
     let vanished = vanished.await.map_err(|error| crashed(&error))?;
+    let holders = with_the_older(holders, &manifests, &origin, &revision).await;
     let assembled = tokio::task::spawn_blocking(move || {
         let fleet = fleet::assemble_after(manifests, &snapshot, &holders);
         News { revision, recent, fleet, snapshot, token, vanished }
@@ -174,6 +175,37 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     };
     charts.start_fetching(&fleet::charts::remote_sources(&news.fleet), arrived);
     Ok(Loaded { news: Some(news), behind, went_back: None, unread })
+}
+
+/// So many names are looked for in history.
+const LOOKED_FOR: usize = 32;
+
+/// Of a name that several files claim, and of which this process knows nothing: who has had it for longer.
+async fn with_the_older(
+    holders: Arc<Holders>,
+    manifests: &manifest::Manifests,
+    origin: &Origin,
+    head: &Revision,
+) -> Arc<Holders> {
+    let disputed = fleet::disputed(manifests, &holders);
+    let Origin::Repository(repository) = origin else { return holders };
+    let mut holders = holders;
+    for (scope, files) in disputed.into_iter().take(LOOKED_FOR) {
+        let defaults = manifests.instance.as_ref().map(|instance| instance.defaults.clone());
+        let (name, namespace) = (scope.clone(), defaults.unwrap_or_default().namespace);
+        let says = move |path: &str, content: &[u8]| manifest::claims(path, content, &name, &namespace);
+        match repository.ages(head, files.clone(), says).await {
+            Ok(ages) => {
+                let oldest = ages.iter().copied().max().unwrap_or_default();
+                let mut of_oldest = files.into_iter().zip(&ages).filter(|(_, age)| **age == oldest);
+                if let (Some((file, _)), None) = (of_oldest.next(), of_oldest.next()) {
+                    Arc::make_mut(&mut holders).insert(scope, file);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "who held a name first is not known"),
+        }
+    }
+    holders
 }
 
 fn crashed(error: &tokio::task::JoinError) -> LoadError {

@@ -275,7 +275,10 @@ impl World {
                 mistakes = fleet.diagnostics.len(),
                 "read the config repository"
             );
-            log_mistakes(&fleet, self.fleet.as_deref());
+            // Whoever only looks is shown them at the end.
+            if matches!(self.settings.until, Until::Stopped) && self.settings.mode.is_none() {
+                log_mistakes(&fleet, self.fleet.as_deref());
+            }
             self.tell_about(&news.revision, &news.recent);
             // Other clusters are registered: what the commit has deleted already counts on.
             let is_same = self.head.as_ref() == Some(&news.revision);

@@ -26,6 +26,8 @@ pub const NO_SUCH_FILE: &str = "E2021";
 pub const STRAY_DOCUMENT: &str = "E2022";
 /// A file for kustomize, which is not run.
 pub const KUSTOMIZATION: &str = "E2023";
+/// A manifest outside of its folder (a warning).
+pub const MISPLACED: &str = "E2024";
 pub const UNKNOWN_LAYER: &str = "E2031";
 /// A chart repository that tutti.yaml does not name.
 pub const UNKNOWN_REPOSITORY: &str = "E2041";

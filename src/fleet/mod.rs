@@ -16,6 +16,7 @@ pub mod layers;
 mod pattern;
 mod pins;
 mod placement;
+mod places;
 mod projects;
 mod registry;
 mod replicas;
@@ -34,8 +35,9 @@ use serde::Serialize;
 
 pub use assemble::{assemble, assemble_after};
 pub use placement::{files_of, placement, selector};
+pub use places::misplaced;
 pub use replicas::{Division, divide};
-pub use rivals::Holders;
+pub use rivals::{Holders, disputed};
 pub use vanished::{Gone, LookBack, Vanished};
 pub use waves::{Wave, Waves};
 

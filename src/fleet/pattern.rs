@@ -1,21 +1,22 @@
 //! Patterns of paths. Nearly all say no more than `*` within a folder; those are matched by hand, as a matcher of any pattern takes
 //! far longer to make than to use, and every commit asks about every pattern.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobSet;
+
+use crate::model::glob::{self, Separator};
 
 /// `*` stays within one folder, `**` does not. What is called as the pattern is written fits it in any case.
 pub struct Pattern {
     text: String,
     /// Of a pattern that is not simple.
-    matcher: Option<GlobMatcher>,
+    matcher: Option<GlobSet>,
     is_simple: bool,
 }
 
 impl Pattern {
     pub fn new(text: &str) -> Self {
         let is_simple = !text.contains(['?', '[', ']', '{', '}', '\\', ',']) && !text.contains("**");
-        let glob = || GlobBuilder::new(text).literal_separator(true).build().ok();
-        let matcher = if is_simple { None } else { glob().map(|glob| glob.compile_matcher()) };
+        let matcher = if is_simple { None } else { glob::compile(text, Separator::Ends).ok() };
         Self { text: text.to_owned(), matcher, is_simple }
     }
 
@@ -70,8 +71,8 @@ mod tests {
     fn simple_patterns_fit_what_any_matcher_fits() {
         let paths = texts(&['a', 'b', '/'], 5);
         for pattern in texts(&['a', 'b', '*', '/'], 4).iter().filter(|pattern| !pattern.contains("**")) {
-            let matcher = GlobBuilder::new(pattern).literal_separator(true).build().expect("a pattern");
-            let (matcher, simple) = (matcher.compile_matcher(), Pattern::new(pattern));
+            let matcher = glob::compile(pattern, Separator::Ends).expect("a pattern");
+            let simple = Pattern::new(pattern);
             assert!(simple.is_simple);
             for path in &paths {
                 assert_eq!(simple.fits(path), matcher.is_match(path), "{pattern} {path}");

@@ -1,7 +1,8 @@
 //! Manifests that claim one identity. The one that had it first keeps it, and the newcomer alone is refused.
 //!
 //! What a live object says names the app and not its file, so of two files it cannot tell. A file that held the identity at the
-//! revision before keeps it; for a process that starts, the one that stands where its kind belongs, and then the first by path.
+//! revision before keeps it; a process that starts asks Git which of them has had it for longer. Else the one that stands where its
+//! kind belongs has it, and then the first by path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,6 +34,16 @@ pub fn settle(manifests: &mut Manifests, before: &Holders) -> (Holders, Vec<Diag
     refuse(manifests, &holders, &refused);
     found.append(&mut one_project_each(manifests, before));
     (holders, found)
+}
+
+/// Names that several files claim, of which it is not known who held them; each with these files.
+pub fn disputed(manifests: &Manifests, before: &Holders) -> Vec<(Scope, Vec<String>)> {
+    let files = |(scope, claims): (Scope, Vec<Rank<'_>>)| {
+        let files: BTreeSet<String> = claims.iter().map(|(_, _, place)| place.file.clone()).collect();
+        let is_known = before.get(&scope).is_some_and(|file| files.contains(file));
+        (files.len() > 1 && !is_known).then(|| (scope, files.into_iter().collect()))
+    };
+    claims(manifests, before).into_iter().filter_map(files).collect()
 }
 
 /// Every app, the first of two rivals before the other.

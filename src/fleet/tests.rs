@@ -1,3 +1,4 @@
+mod cost;
 mod rivals;
 mod rollout;
 

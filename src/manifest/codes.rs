@@ -26,6 +26,9 @@ pub const UNKNOWN_API_VERSION: &str = "E1112";
 /// A second manifest of a kind of which there is one.
 pub const SECOND: &str = "E1113";
 
+/// In the place of further mistakes of a document.
+pub const MORE_MISTAKES: &str = "E1114";
+
 pub const UNKNOWN_FIELD: &str = "E1201";
 pub const MISSING_FIELD: &str = "E1202";
 pub const WRONG_TYPE: &str = "E1203";

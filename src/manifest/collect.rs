@@ -126,6 +126,21 @@ pub fn clusters_in(path: &str, content: &[u8]) -> Option<Vec<(ClusterName, Optio
     Some(clusters)
 }
 
+/// Whether a file has a manifest of this app or cluster, with mistakes or without.
+pub fn claims(path: &str, content: &[u8], scope: &Scope, namespace: &str) -> bool {
+    let Ok(text) = std::str::from_utf8(content) else { return false };
+    let is_of_it = |document: &Document| {
+        let root = &document.root;
+        let of_kind = match root.get("kind").and_then(yaml::Node::as_str) {
+            Some("Cluster") => kinds::cluster_scope(root, path),
+            Some("Project") => kinds::project_scope(root, path),
+            _ => kinds::app_scope(root, path, namespace),
+        };
+        of_kind == *scope
+    };
+    yaml::read(path, text).documents.iter().any(is_of_it)
+}
+
 impl Manifests {
     fn add(&mut self, part: &Self) {
         self.instance = self.instance.take().or_else(|| part.instance.clone());

@@ -1,14 +1,16 @@
 //! Files that `spec.ignore` of tutti.yaml leaves out: other tools' YAML beside ours.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::Glob;
 
 use super::hub::Hub;
 use super::kinds::{self, Identity, Native};
 use super::read::Reading;
 use super::yaml::{self, Node};
 use super::{codes, find, meant};
+use crate::model::glob::{self, Globs, Separator};
 use crate::model::{Diagnostic, Location, Scope, Snapshot};
 
 /// The file that says it. It must be known before any other file is read.
@@ -17,8 +19,8 @@ pub const FILE: &str = "tutti.yaml";
 /// Which files hold no manifest of ours, whatever they look like.
 #[derive(Debug, Default)]
 pub struct Ignored {
-    globs: GlobSet,
-    /// What each glob was made of, and where that stands.
+    globs: Globs,
+    /// Each with where it stands.
     patterns: Vec<(String, Location)>,
 }
 
@@ -33,19 +35,17 @@ impl Ignored {
             |root: &&Node| root.get("kind").and_then(Node::as_str) == Some(Native::Instance.name());
         let instance = stream.documents.iter().map(|document| &document.root).find(is_instance);
         let list = instance.and_then(|root| root.find(&["spec", "ignore"])?.as_seq());
-        let (mut globs, mut patterns) = (GlobSetBuilder::new(), Vec::new());
+        let (mut globs, mut patterns) = (Vec::new(), Vec::new());
         for node in list.into_iter().flatten() {
             let Some(pattern) = node.as_str() else { continue };
-            for glob in globs_of(pattern).into_iter().flatten() {
-                globs.add(glob);
-                patterns.push((pattern.to_owned(), node.location(FILE)));
-            }
+            globs.extend(globs_of(pattern).into_iter().flatten());
+            patterns.push((pattern.to_owned(), node.location(FILE)));
         }
-        Self { globs: globs.build().unwrap_or_default(), patterns }
+        Self { globs: Globs::of(&globs), patterns }
     }
 
     pub fn fits(&self, path: &str) -> bool {
-        path != FILE && self.globs.is_match(path)
+        path != FILE && self.globs.fits(path)
     }
 
     /// Whether a file is looked into for manifests.
@@ -62,11 +62,11 @@ impl Ignored {
         let usual =
             snapshot.files.keys().filter(|path| find::is_candidate(path) && find::holds_a_manifest(path));
         let ignored = usual.filter(|path| self.fits(path) && is_own(snapshot, path, hub));
+        let each = LazyCell::new(|| self.patterns.iter().map(|it| (one(&it.0), it)).collect::<Vec<_>>());
         let mut by_pattern: BTreeMap<&(String, Location), Vec<&str>> = BTreeMap::new();
         for path in ignored {
-            let pattern = self.globs.matches(path).first().and_then(|index| self.patterns.get(*index));
-            if let Some(pattern) = pattern {
-                by_pattern.entry(pattern).or_default().push(path);
+            if let Some((_, pattern)) = each.iter().find(|(globs, _)| globs.fits(path)) {
+                by_pattern.entry(*pattern).or_default().push(path);
             }
         }
         let mistake = |((pattern, place), files): (&(String, Location), Vec<&str>)| {
@@ -98,10 +98,16 @@ fn is_own(snapshot: &Snapshot, path: &str, hub: &Hub) -> bool {
 }
 
 /// A pattern of paths from the folder that is read; one of a folder fits all that is in it.
-pub fn globs_of(pattern: &str) -> Result<[globset::Glob; 2], globset::Error> {
+pub fn globs_of(pattern: &str) -> Result<[Glob; 2], String> {
     let pattern = trimmed(pattern);
-    let glob = |pattern: &str| GlobBuilder::new(pattern).literal_separator(true).build();
-    Ok([glob(pattern)?, glob(&format!("{pattern}/**"))?])
+    let glob = |pattern: &str| glob::parse(pattern, Separator::Ends);
+    let globs = [glob(pattern)?, glob(&format!("{pattern}/**"))?];
+    glob::compile(pattern, Separator::Ends)?;
+    Ok(globs)
+}
+
+fn one(pattern: &str) -> Globs {
+    globs_of(pattern).map(|globs| Globs::of(&globs)).unwrap_or_default()
 }
 
 /// Without what says nothing: empty for the folder that is read.

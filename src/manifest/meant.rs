@@ -21,8 +21,11 @@ impl Manifests {
     pub(super) fn lose(&mut self, place: &Location, meant: impl IntoIterator<Item = Native>) {
         for native in meant {
             if native != Native::Instance && is_below_apps(&place.file) {
-                if let (Native::Project, Some((folder, _))) = (native, place.file.rsplit_once('/')) {
-                    self.lost_below_apps.entry(format!("{folder}/")).or_insert_with(|| place.clone());
+                let folder = place.file.rsplit_once('/').map(|(folder, _)| folder);
+                // A link stands for a folder, and a file for itself.
+                let own = folder.filter(|folder| *folder != "apps").unwrap_or(&place.file);
+                if native == Native::Project {
+                    self.lost_below_apps.entry(format!("{own}/")).or_insert_with(|| place.clone());
                 }
                 continue;
             }
@@ -37,8 +40,9 @@ impl Manifests {
     /// Where something that cannot be read may be the project of an app, by the file of the app.
     pub fn lost_project(&self, file: &str) -> Option<&Location> {
         let mut folders = file.match_indices('/').map(|(slash, _)| &file[..=slash]);
+        let in_file = || self.lost_below_apps.get(&format!("{file}/"));
         let of_folder = || folders.find_map(|folder| self.lost_below_apps.get(folder));
-        self.lost.get(&Native::Project).or_else(of_folder)
+        self.lost.get(&Native::Project).or_else(of_folder).or_else(in_file)
     }
 
     /// Links stand for files and folders of which nothing is known.

@@ -29,7 +29,7 @@ pub mod schema;
 mod tests;
 pub mod yaml;
 
-pub use collect::{Memory, clusters_in, read, read_again};
+pub use collect::{Memory, claims, clusters_in, read, read_again};
 pub use ignored::{FILE as IGNORING, Ignored};
 pub use kinds::Native;
 pub use kinds::approval::{rollout_to_yaml as rollout_approval_to_yaml, to_yaml as approval_to_yaml};

@@ -15,6 +15,7 @@ pub mod cluster;
 pub mod derived;
 pub mod diagnostic;
 pub mod digest;
+pub mod glob;
 pub mod health;
 pub mod hook;
 pub mod ignore;
@@ -60,7 +61,7 @@ pub use chart::{
 };
 pub use cluster::{Cluster, ClusterState, Connection};
 pub use derived::{Derived, Fact};
-pub use diagnostic::{Diagnostic, Location, Position, Scope, Severity};
+pub use diagnostic::{Diagnostic, Location, MISTAKES_KEPT, Position, Scope, Severity, left_off};
 pub use digest::Digest;
 pub use health::{Health, Status};
 pub use hook::{Hook, InstallMark, Occasion, Stage};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::beside;
+use super::glob::{self, Separator};
 
 /// What a selector looks at.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +71,7 @@ pub(super) fn name_matches(pattern: &str, name: &str) -> bool {
     // Most names are no patterns, most patterns are `gz*`, and to compile one takes far longer than to compare.
     let plain = beside::before_wildcards(pattern);
     let is_pattern = || plain.len() < pattern.len() && name.starts_with(plain);
-    let fits = || globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name));
+    let fits = || glob::compile(pattern, Separator::Fits).is_ok_and(|glob| glob.is_match(name));
     pattern == name || is_pattern() && (&pattern[plain.len()..] == "*" || fits())
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use super::documents::Document;
@@ -156,7 +157,18 @@ fn take_steps(
     object: &mut Map<String, Value>,
 ) -> Result<(), Box<Diagnostic>> {
     let mut value = Value::Object(std::mem::take(object));
+    let mut copied = 0;
     for step in steps {
+        if let PatchOperation::Copy(copy) = &step.operation
+            && let Some(source) = value.pointer(copy.from.as_str())
+        {
+            copied += weight(source);
+            if copied > COPIED || depth_of(source) > yaml::DEPTH_LIMIT {
+                let message =
+                    format!("the patch copies more than {COPIED} bytes of {kind}, or what is too deep");
+                return Err(job.error(codes::PATCH, message).at(step.location.clone()).into());
+            }
+        }
         json_patch::patch(&mut value, std::slice::from_ref(&step.operation)).map_err(|error| {
             let message = format!("the patch does not fit {kind}: {} at {}", error.kind, error.path);
             Box::new(
@@ -176,6 +188,29 @@ fn take_steps(
         }
     }
     Ok(())
+}
+
+/// So many bytes the steps of one patch may copy: each may copy what those before it made.
+const COPIED: usize = 1024 * 1024;
+
+/// About as many bytes as it takes.
+fn weight(value: &Value) -> usize {
+    const OF_A_VALUE: usize = 32;
+    let inside = match value {
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(map) => map.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+        Value::String(text) => text.len(),
+        _ => 0,
+    };
+    OF_A_VALUE + inside
+}
+
+fn depth_of(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth_of).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth_of).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// The mistake of such a patch, told at each target that reads it.

@@ -1,11 +1,14 @@
 //! The `sops` map of a file: recipients, the rule for what is encrypted, the code.
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use secrecy::{ExposeSecret as _, SecretSlice};
 
 use super::codes;
 use crate::manifest::yaml::{Entry, Node, NodeKind};
 use crate::model::{Diagnostic, Keys, Location, Scope};
+
+/// Bytes of a regular expression that is compiled.
+const LARGEST_REGEX: usize = 1 << 20;
 
 #[derive(Debug)]
 pub struct Envelope {
@@ -154,7 +157,7 @@ impl Reader<'_> {
         } else if entry.key.ends_with("_suffix") {
             Pattern::Suffix(text.to_owned())
         } else {
-            match Regex::new(text) {
+            match RegexBuilder::new(text).size_limit(LARGEST_REGEX).build() {
                 Ok(regex) => Pattern::Regex(Box::new(regex)),
                 Err(_) => {
                     self.wrong(&format!("`sops.{}` is not a regular expression", entry.key), location);

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use git2::{Commit, Oid, Repository};
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::Glob;
 
 use super::difference::{difference, difference_within};
 use super::history::tree_of;
+use crate::model::glob::{self, Globs, Separator};
 use crate::model::{File, beside};
 
 /// The files beside the folder that a file of the folder lists, by its path and text: paths or patterns that begin with `../`.
@@ -36,7 +37,7 @@ pub(super) struct Area {
     /// What is read beside it. None leaves the repository, or is in the folder.
     patterns: BTreeSet<String>,
     /// By how many folders they lead up.
-    fits: BTreeMap<usize, GlobSet>,
+    fits: BTreeMap<usize, Globs>,
     /// From the root of the repository, each with its final `/`: only in and below them something fits.
     folders: BTreeSet<String>,
 }
@@ -45,17 +46,17 @@ impl Area {
     pub(super) fn of(folder: &str, lists: &Lists) -> Self {
         let placed = lists.0.values().flatten().filter_map(|pattern| beside::placed(folder, pattern));
         let patterns: BTreeSet<String> = placed.filter(|pattern| beside::is_beside(pattern)).collect();
-        let (mut fits, mut folders) = (BTreeMap::<usize, GlobSetBuilder>::new(), BTreeSet::new());
+        let (mut fits, mut folders) = (BTreeMap::<usize, Vec<Glob>>::new(), BTreeSet::new());
         for pattern in &patterns {
             let (up, rest) = beside::split(pattern);
             // One that is no pattern fits nothing; it is told where its app is read.
-            let glob = GlobBuilder::new(rest).literal_separator(true).build();
+            let glob = glob::parse(rest, Separator::Ends);
             let (Ok(glob), Some(path)) = (glob, beside::from_root(folder, pattern)) else { continue };
-            fits.entry(up).or_insert_with(GlobSetBuilder::new).add(glob);
+            fits.entry(up).or_default().push(glob);
             let plain = beside::before_wildcards(&path);
             folders.insert(plain.rfind('/').map_or("", |slash| &plain[..=slash]).to_owned());
         }
-        let fits = fits.into_iter().map(|(up, globs)| (up, globs.build().unwrap_or_default())).collect();
+        let fits = fits.into_iter().map(|(up, globs)| (up, Globs::of(&globs))).collect();
         Self { folder: folder.to_owned(), patterns, fits, folders }
     }
 
@@ -82,7 +83,7 @@ impl Area {
     pub(super) fn path_of(&self, path: &str) -> Option<String> {
         let path = beside::from_folder(&self.folder, path);
         let (up, rest) = beside::split(&path);
-        (up > 0 && self.fits.get(&up)?.is_match(rest)).then_some(path)
+        (up > 0 && self.fits.get(&up)?.fits(rest)).then_some(path)
     }
 
     /// The files beside the folder that differ between the whole trees of two commits, each with its path from the root.

@@ -11,6 +11,7 @@
 //!
 //! Only this module names `git2` and `notify`. Blocking Git work runs on tokio's blocking threads.
 
+mod age;
 mod area;
 mod create;
 mod credentials;

@@ -11,7 +11,7 @@ use super::difference::difference;
 use super::links::{self, FILE_TYPE};
 use super::past::{self, Reached, Walk};
 use super::place::Place;
-use super::{Error, history, is_hidden, largest, must_be_read, translate};
+use super::{Error, age, history, is_hidden, largest, must_be_read, translate};
 use crate::model::{Changed, File, Keys, Revision, Snapshot, beside};
 
 /// One commit of the first-parent line.
@@ -230,6 +230,18 @@ impl Reader {
         // One that is here no more is on no line.
         let known = walk.known.as_ref().and_then(|known| Oid::from_str(known.as_str()).ok());
         past::walk(&self.repository, &self.place.folder, (tip, known), walk, visit)
+            .map_err(|error| self.unreadable(&error))
+    }
+
+    /// How many commits each file has said something, back from a revision.
+    pub(super) fn ages(
+        &self,
+        tip: &Revision,
+        files: &[String],
+        says: &dyn Fn(&str, &[u8]) -> bool,
+    ) -> Result<Vec<usize>, Error> {
+        let tip = self.commit(tip)?.id();
+        age::ages(&self.repository, &self.place.folder, tip, files, says)
             .map_err(|error| self.unreadable(&error))
     }
 

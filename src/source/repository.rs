@@ -129,6 +129,21 @@ impl Repository {
         .await
     }
 
+    /// How many commits each file has said something without a break, back from a revision.
+    pub async fn ages(
+        &self,
+        tip: &Revision,
+        files: Vec<String>,
+        says: impl Fn(&str, &[u8]) -> bool + Send + 'static,
+    ) -> Result<Vec<usize>, Error> {
+        let tip = tip.clone();
+        self.blocking(move |inner| {
+            let beside = inner.reader.lock().beside()?;
+            beside.ages(&tip, &files, &says)
+        })
+        .await
+    }
+
     /// Whether a remote that said `earlier` before goes on from there with `revision`. Of a local path it always does: whoever
     /// moves a branch there is asked, and no copy of it is behind.
     pub async fn goes_on(&self, revision: &Revision, earlier: &Revision) -> Result<bool, Error> {

@@ -185,7 +185,7 @@ async fn a_template_that_is_none() {
 async fn two_manifests_with_one_name() {
     check(
         &[("apps/second/app.yaml", Some(&component("web", "registry.example.com/other:1")))],
-        &["error[E2001]: Component default/web has the identity of Component default/web at apps/second/app.yaml:3:18 at apps/web/app.yaml:3:18"],
+        &["error[E2001]: the app default/web has a manifest already, at apps/web/app.yaml:3:18 at apps/second/app.yaml:3:18"],
     )
     .await;
 }

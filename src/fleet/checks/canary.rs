@@ -1,6 +1,7 @@
 //! `canaryClusters`: clusters of the fleet, where the app has canary podSets.
 
 use super::Facts;
+use super::placement::TOLD;
 use crate::fleet::codes;
 use crate::manifest::read::suggest;
 use crate::model::{App, AppSet, AppSpec, ClusterName, Diagnostic, RolloutGroup, Scope, WaveOrder};
@@ -23,6 +24,9 @@ fn check(app: &App, app_set: &AppSet, canaries: &[ClusterName], facts: &Facts<'_
     let mut found = Vec::new();
     let mut is_used = false;
     for name in canaries {
+        if found.len() >= TOLD {
+            break;
+        }
         let used = app_set.clusters.iter().find(|cluster| cluster.name == *name);
         is_used |= used.is_some();
         if let Some(used) = used {

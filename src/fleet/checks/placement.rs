@@ -5,6 +5,9 @@ use crate::fleet::{codes, placement, selector};
 use crate::manifest::read::suggest;
 use crate::model::{App, AppSpec, Cluster, ClusterState, Diagnostic, Location, Scope, Selector, TaintEffect};
 
+/// So many unknown names of one list are told.
+pub(super) const TOLD: usize = 20;
+
 pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
     if facts.more_clusters {
         return Vec::new();
@@ -20,7 +23,8 @@ pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
     for app in &facts.manifests.apps {
         let (scope, who) = (Scope::App(app.id.clone()), app.title());
         if let AppSpec::AppSet(app_set) = &app.spec {
-            for cluster in app_set.clusters.iter().filter(|cluster| !known.contains(&cluster.name.as_str())) {
+            let lost = app_set.clusters.iter().filter(|cluster| !known.contains(&cluster.name.as_str()));
+            for cluster in lost.take(TOLD) {
                 found.push(unknown(cluster.name.as_str(), scope.clone(), &cluster.location, &who));
             }
         }
@@ -102,7 +106,7 @@ fn named(facts: &Facts<'_>, judge: impl Fn(&App, &Cluster) -> Option<Warning>) -
 pub(super) fn missing<'a>(selector: &'a Selector, known: &[&str]) -> impl Iterator<Item = &'a str> {
     let is_pattern = |name: &str| name.contains(['*', '?', '[', '{']);
     let names = selector.names.iter().flatten().map(String::as_str);
-    names.filter(move |name| !is_pattern(name) && !known.contains(name))
+    names.filter(move |name| !is_pattern(name) && !known.contains(name)).take(TOLD)
 }
 
 pub fn rings_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {

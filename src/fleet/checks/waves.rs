@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use super::Facts;
-use super::placement::missing;
+use super::placement::{TOLD, missing};
 use crate::fleet::{codes, placement};
 use crate::manifest::read::suggest;
 use crate::model::{
@@ -117,6 +117,9 @@ fn selections(scene: &Scene<'_>, known: &Known<'_>, facts: &Facts<'_>) -> Vec<Di
     let (scope, title) = (Scope::App(app.id.clone()), app.title());
     let mut found = Vec::new();
     for (wave, reach) in waves {
+        if found.len() >= TOLD {
+            break;
+        }
         let before = found.len();
         let mut error = |code, what: String, help| {
             let message = format!("wave {} of {title} names {what}", wave.name);
@@ -132,7 +135,8 @@ fn selections(scene: &Scene<'_>, known: &Known<'_>, facts: &Facts<'_>) -> Vec<Di
             let what = format!("ring {ring}, which does not exist");
             error(codes::UNKNOWN_RING, what, suggest(ring, &known.rings, &known.rings));
         }
-        for group in wave.groups.iter().map(String::as_str).filter(|group| !groups.contains(group)) {
+        for group in wave.groups.iter().map(String::as_str).filter(|group| !groups.contains(group)).take(TOLD)
+        {
             let what = format!("group {group}, and none of its podSets is in it");
             error(codes::UNKNOWN_GROUP, what, suggest(group, &groups, &groups));
         }

@@ -98,7 +98,7 @@ enum What {
 }
 
 fn read_objects(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<ApprovedObject>> {
-    let items = reading.list(value)?;
+    let items = reading.long_list(value)?;
     let read: Vec<_> = items.iter().map(|item| read_object(item, reading)).collect();
     let mut objects = read.into_iter().collect::<Option<Vec<_>>>()?;
     objects.sort_unstable();

@@ -99,7 +99,7 @@ fn read_ignore(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Strin
         let mistake = match ignored::globs_of(&pattern) {
             _ if leaves => format!("the pattern {pattern:?} leaves the config repository"),
             _ if ignored::trimmed(&pattern).is_empty() => "the pattern is empty".to_owned(),
-            Err(error) => format!("{pattern:?} is not a pattern: {}", error.kind()),
+            Err(error) => format!("{pattern:?} is not a pattern: {error}"),
             Ok(_) => {
                 patterns.push(pattern);
                 continue;

@@ -4,6 +4,7 @@ use super::super::read::{NameRule, Reading, Value};
 use super::super::yaml::{self, Node};
 use super::super::{codes, find};
 use super::{Native, envelope, placement, spec_fields, workload};
+use crate::model::glob::{self, Separator};
 use crate::model::{App, AppSpec, Location, Objects, Placement, beside};
 
 pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> Option<App> {
@@ -23,10 +24,19 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     Some(workload::app(metadata?, &common, spec, default_namespace))
 }
 
+/// Patterns of one app: each is held against all files that begin as it does.
+const MOST_PATTERNS: usize = 256;
+
 fn read_files(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<(String, Location)>> {
     let items = reading.list(value)?;
     if items.is_empty() {
         reading.bad_value(value, "`files` is empty", "name at least one file, or remove the app");
+    }
+    let is_pattern = |text: &&str| beside::before_wildcards(text).len() < text.len();
+    if items.iter().filter_map(|item| item.node.as_str()).filter(is_pattern).count() > MOST_PATTERNS {
+        let message = format!("`files` has more than {MOST_PATTERNS} patterns");
+        reading.bad_value(value, message, "write a wider pattern, or the paths of the files");
+        return None;
     }
     let files: Vec<_> = items.iter().map(|item| read_pattern(item, reading)).collect();
     files.into_iter().collect()
@@ -41,10 +51,10 @@ fn read_pattern(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(String,
             format!("the pattern {text:?} is no path relative to this manifest"),
             "write a path in the repository, relative to this manifest: objects/*.yaml, ../shared/a.yaml",
         ),
-        Some(path) => match globset::Glob::new(&path) {
+        Some(path) => match glob::compile(&path, Separator::Ends) {
             Ok(_) => return Some((path, location)),
             Err(error) => (
-                format!("{text:?} is not a pattern: {}", error.kind()),
+                format!("{text:?} is not a pattern: {}", error),
                 "write a path relative to this manifest, for example objects/*.yaml",
             ),
         },

@@ -4,6 +4,7 @@ use json_patch::PatchOperation;
 
 use super::super::codes;
 use super::super::read::{Fields, Reading, Value};
+use crate::model::glob::{self, Separator};
 use crate::model::{Change, JsonStep, Patch, PatchTarget};
 use serde_json::Value as Json;
 
@@ -44,10 +45,10 @@ fn read_target(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PatchTarg
 
 pub fn read_name(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
     let name = reading.word(value)?;
-    if let Err(error) = globset::Glob::new(&name) {
+    if let Err(error) = glob::compile(&name, Separator::Fits) {
         reading.bad_value(
             value,
-            format!("{name:?} is no name and no pattern: {}", error.kind()),
+            format!("{name:?} is no name and no pattern: {}", error),
             "for example web, or web-*",
         );
         return None;

@@ -3,6 +3,7 @@
 use super::super::codes;
 use super::super::read::{Fields, Reading, Value};
 use super::taint;
+use crate::model::glob::{self, Separator};
 use crate::model::{Operator, Placement, Requirement, Selector};
 
 /// `placement: {clusters: selector, tolerations}`.
@@ -47,9 +48,9 @@ fn patterns(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String>>
     let mut patterns = Vec::new();
     for item in &items {
         let Some(text) = reading.word(item) else { continue };
-        if let Err(error) = globset::Glob::new(&text) {
+        if let Err(error) = glob::compile(&text, Separator::Fits) {
             let location = reading.location(item.node);
-            let message = format!("{text:?} is not a pattern: {}", error.kind());
+            let message = format!("{text:?} is not a pattern: {}", error);
             reading
                 .mistake(codes::BAD_PATTERN, message, location, &item.path)
                 .help("a cluster's name, or a shell pattern such as gz*");

@@ -120,14 +120,9 @@ impl<'a> Fields<'a> {
             }
             let place = entry.location(reading.file);
             let within = if self.path.is_empty() { String::new() } else { format!(" in `{}`", self.path) };
-            reading
-                .mistake(
-                    codes::UNKNOWN_FIELD,
-                    format!("unknown field `{key}`{within}"),
-                    place,
-                    &self.path_of(key),
-                )
-                .help(suggest(key, &meant, &self.known));
+            let help = if reading.is_full() { String::new() } else { suggest(key, &meant, &self.known) };
+            let message = format!("unknown field `{key}`{within}");
+            reading.mistake(codes::UNKNOWN_FIELD, message, place, &self.path_of(key)).help(help);
         }
     }
 

@@ -11,7 +11,7 @@ mod names;
 mod text;
 mod value;
 
-use crate::model::{Diagnostic, Location, Scope};
+use crate::model::{Diagnostic, Location, MISTAKES_KEPT, Scope, left_off};
 
 pub use fields::Fields;
 pub use names::{NameRule, is_label_key, is_label_value, nearest, suggest, with_a_slip};
@@ -28,11 +28,14 @@ pub struct Reading<'a> {
     /// What a mistake in it puts out of action.
     pub scope: Scope,
     pub mistakes: Vec<Diagnostic>,
+    /// How many were found after [`MISTAKES_KEPT`], and the last of them.
+    more: usize,
+    unsaid: Vec<Diagnostic>,
 }
 
 impl<'a> Reading<'a> {
     pub fn new(file: &'a str, scope: Scope) -> Self {
-        Self { file, scope, mistakes: Vec::new() }
+        Self { file, scope, mistakes: Vec::new(), more: 0, unsaid: Vec::new() }
     }
 
     pub fn location(&self, node: &Node) -> Location {
@@ -51,8 +54,20 @@ impl<'a> Reading<'a> {
         if !path.is_empty() {
             diagnostic = diagnostic.in_path(path);
         }
-        self.mistakes.push(diagnostic);
-        Noted { mistakes: &mut self.mistakes }
+        if self.mistakes.len() < MISTAKES_KEPT {
+            self.mistakes.push(diagnostic);
+            return Noted { mistakes: &mut self.mistakes };
+        }
+        self.more += 1;
+        self.mistakes.truncate(MISTAKES_KEPT);
+        self.mistakes.push(left_off(codes::MORE_MISTAKES, self.more, &diagnostic));
+        self.unsaid = vec![diagnostic];
+        Noted { mistakes: &mut self.unsaid }
+    }
+
+    /// Whether further mistakes are not told: what costs time to say of them is left.
+    pub fn is_full(&self) -> bool {
+        self.mistakes.len() > MISTAKES_KEPT
     }
 
     /// A field or value that is known and comes later: refused, never ignored.

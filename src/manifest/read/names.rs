@@ -69,12 +69,26 @@ pub fn with_a_slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     closest(name, known, SLIP)
 }
 
+/// Names that are longer are like none.
+const LONGEST_NAME: usize = 253;
+/// Of more names none is looked for.
+const MOST_NAMES: usize = 4096;
+
 fn closest<'k>(name: &str, known: &[&'k str], share: f32) -> Option<&'k str> {
-    known
-        .iter()
-        .find(|candidate| candidate.eq_ignore_ascii_case(name))
-        .copied()
-        .or_else(|| similar::get_close_matches(name, known, 1, share).first().copied())
+    if name.len() > LONGEST_NAME || known.len() > MOST_NAMES {
+        return None;
+    }
+    let is_near = |other: &&&str| is_near(name.len(), other.len(), share);
+    known.iter().find(|candidate| candidate.eq_ignore_ascii_case(name)).copied().or_else(|| {
+        let known: Vec<&str> = known.iter().filter(is_near).copied().collect();
+        similar::get_close_matches(name, &known, 1, share).first().copied()
+    })
+}
+
+/// Whether two names of these lengths can have such a share of common letters. Of four bytes a letter may have, one is common.
+#[expect(clippy::cast_precision_loss, reason = "lengths of names")]
+fn is_near(one: usize, other: usize, share: f32) -> bool {
+    other <= LONGEST_NAME && (one.min(other) * 8) as f32 >= share * (one + other) as f32
 }
 
 /// The help for a wrong name: the nearest one among all that are known, and the valid ones.

@@ -9,6 +9,9 @@ use super::{NameRule, Reading, codes, suggest};
 use crate::manifest::yaml::{Node, NodeKind};
 use crate::model::Location;
 
+/// Items of one list or map of a manifest: readers compare them with each other.
+pub const ITEMS: usize = 4096;
+
 /// A node with its path in the document.
 #[derive(Clone, Debug)]
 pub struct Value<'a> {
@@ -187,6 +190,13 @@ impl Reading<'_> {
     }
 
     pub fn list<'v>(&mut self, value: &Value<'v>) -> Option<Vec<Value<'v>>> {
+        let items = self.long_list(value)?;
+        self.check_items(value, items.len())?;
+        Some(items)
+    }
+
+    /// One that may be as long as the file allows: nobody compares its items with each other.
+    pub fn long_list<'v>(&mut self, value: &Value<'v>) -> Option<Vec<Value<'v>>> {
         let Some(items) = value.node.as_seq() else {
             self.wrong_type(value, "a list");
             return None;
@@ -194,6 +204,17 @@ impl Reading<'_> {
         let item =
             |(index, node)| Value { node, path: format!("{}[{index}]", value.path), name_location: None };
         Some(items.iter().enumerate().map(item).collect())
+    }
+
+    fn check_items(&mut self, value: &Value<'_>, count: usize) -> Option<()> {
+        if count <= ITEMS {
+            return Some(());
+        }
+        let message = format!("`{}` has {count} items, more than the limit of {ITEMS}", value.name());
+        let location = value.name_location.clone().unwrap_or_else(|| self.location(value.node));
+        self.mistake(codes::LIMIT, message, location, &value.path)
+            .help("write a pattern or a selector, or split what it is in");
+        None
     }
 
     pub fn texts(&mut self, value: &Value<'_>) -> Option<Vec<String>> {
@@ -209,6 +230,7 @@ impl Reading<'_> {
             self.wrong_type(value, "a map");
             return None;
         };
+        self.check_items(value, entries.len())?;
         let file = self.file;
         let entry = |entry: &'v crate::manifest::yaml::Entry| {
             let path = format!("{}.{}", value.path, entry.key);

@@ -7,7 +7,7 @@ use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 
 use super::syntax::{self, position};
 use super::{Document, Entry, Node, NodeKind, codes, kubectl_syntax, scalar};
-use crate::model::{Diagnostic, Location, Position, Scope};
+use crate::model::{Diagnostic, Location, MISTAKES_KEPT, Position, Scope, left_off};
 
 /// Maps and lists within each other.
 pub const DEPTH_LIMIT: usize = 64;
@@ -37,6 +37,10 @@ pub struct Loader<'a> {
     /// Where the last event ended.
     reached: Position,
     anchors: HashMap<String, Anchor>,
+    /// How many mistakes of the document are not told.
+    more: usize,
+    /// Nodes that anchors keep.
+    anchored: usize,
     /// Of the whole file so far.
     pub nodes: usize,
     /// So many nodes are read at most.
@@ -60,6 +64,8 @@ impl<'a> Loader<'a> {
             line,
             reached,
             anchors: HashMap::new(),
+            more: 0,
+            anchored: 0,
             nodes,
             node_limit: NODE_LIMIT,
             lacks_colons: false,
@@ -75,6 +81,7 @@ impl<'a> Loader<'a> {
                 EventData::StreamEnd => return Ok(()),
                 EventData::DocumentStart { implicit, .. } => {
                     self.anchors.clear();
+                    self.more = 0;
                     let first = self.next()?;
                     if !implicit {
                         self.nothing_behind(event.end_mark, &first);
@@ -109,7 +116,7 @@ impl<'a> Loader<'a> {
         if first.start_mark.line == marker.line && start != end {
             let message = "the document begins on the line of its `---`".to_owned();
             let mistake = self.mistake(codes::SYNTAX, message, start, end);
-            self.mistakes.push(mistake.help("put it on the next line: kubectl refuses this"));
+            self.tell(mistake.help("put it on the next line: kubectl refuses this"));
         }
     }
 
@@ -140,7 +147,14 @@ impl<'a> Loader<'a> {
             _ => (None, Node { kind: NodeKind::Null, start, end }),
         };
         if let Some(anchor) = anchor {
-            let (nodes, depth) = (self.nodes - before, depth_of(&node));
+            let nodes = self.nodes - before;
+            // Each keeps a copy, and they may stand within each other.
+            self.anchored += nodes;
+            if self.anchored > self.node_limit {
+                let message = format!("the anchors of one file name more than {} values", self.node_limit);
+                return Err(Box::new(self.mistake(codes::LIMIT, message, start, end).help("split the file")));
+            }
+            let depth = depth_of(&node);
             self.anchors.insert(anchor, Anchor { node: node.clone(), nodes, depth });
         }
         Ok(node)
@@ -187,7 +201,7 @@ impl<'a> Loader<'a> {
                     .mistake(codes::DUPLICATE_KEY, format!("the key `{key}` stands twice"), start, key_end)
                     .related(first, "here first")
                     .help("keep one of them");
-                self.mistakes.push(mistake);
+                self.tell(mistake);
                 continue;
             }
             index.insert(key.clone(), entries.len());
@@ -209,7 +223,7 @@ impl<'a> Loader<'a> {
         if message.starts_with("a list") {
             mistake = mistake.help("a text that starts with `{` or `[` needs quotes");
         }
-        self.mistakes.push(mistake);
+        self.tell(mistake);
         None
     }
 
@@ -219,7 +233,7 @@ impl<'a> Loader<'a> {
             let Some(maps) = maps_to_merge(&value) else {
                 let message = "`<<` merges a map or a list of maps".to_owned();
                 let mistake = self.mistake(codes::MERGE, message, value.start, value.end);
-                self.mistakes.push(mistake);
+                self.tell(mistake);
                 continue;
             };
             for merged in maps.into_iter().flatten() {
@@ -235,7 +249,7 @@ impl<'a> Loader<'a> {
                         let mistake = self
                             .mistake(codes::MERGE, message, *start, *end)
                             .help("readers of YAML disagree which one holds: write `<<` first in the map");
-                        self.mistakes.push(mistake);
+                        self.tell(mistake);
                     }
                     Some(_) => {}
                 }
@@ -253,7 +267,8 @@ impl<'a> Loader<'a> {
         if let Some(anchor) = self.anchors.get(name) {
             return Ok(anchor.node.clone());
         }
-        let known: Vec<&str> = self.anchors.keys().map(String::as_str).collect();
+        let is_full = self.mistakes.len() >= MISTAKES_KEPT;
+        let known: Vec<&str> = self.anchors.keys().map(String::as_str).filter(|_| !is_full).collect();
         let help = match super::super::read::nearest(name, &known) {
             Some(nearest) => format!("did you mean `*{nearest}`?"),
             None => "an anchor `&name` stands before its aliases, in the same document, and not around them"
@@ -262,7 +277,7 @@ impl<'a> Loader<'a> {
         let mistake = self
             .mistake(codes::ALIAS, format!("no anchor `&{name}` before this alias"), start, end)
             .help(help);
-        self.mistakes.push(mistake);
+        self.tell(mistake);
         Ok(Node { kind: NodeKind::Null, start, end })
     }
 
@@ -297,7 +312,7 @@ impl<'a> Loader<'a> {
             _ => {
                 let mistake =
                     self.mistake(codes::TAG, format!("`{value}` does not fit its tag !!{short}"), start, end);
-                self.mistakes.push(mistake);
+                self.tell(mistake);
                 NodeKind::Null
             }
         }
@@ -313,7 +328,7 @@ impl<'a> Loader<'a> {
                     end,
                 )
                 .help("put it in quotes if it is a text");
-            self.mistakes.push(mistake);
+            self.tell(mistake);
             NodeKind::Null
         })
     }
@@ -332,7 +347,7 @@ impl<'a> Loader<'a> {
         } else {
             "remove it; put the value in quotes if it starts with `!`"
         });
-        self.mistakes.push(mistake);
+        self.tell(mistake);
     }
 
     /// A flow collection ends at its bracket; a block one with its last child (its end event stands at
@@ -356,6 +371,16 @@ impl<'a> Loader<'a> {
         }
         let message = format!("more than {} values in one file, aliases expanded", self.node_limit);
         Err(Box::new(self.mistake(codes::LIMIT, message, start, end).help("split the file")))
+    }
+
+    fn tell(&mut self, mistake: Diagnostic) {
+        if self.mistakes.len() < MISTAKES_KEPT {
+            self.mistakes.push(mistake);
+            return;
+        }
+        self.more += 1;
+        self.mistakes.truncate(MISTAKES_KEPT);
+        self.mistakes.push(left_off(codes::MORE_MISTAKES, self.more, &mistake));
     }
 
     fn mistake(&self, code: &'static str, message: String, start: Position, end: Position) -> Diagnostic {

@@ -215,3 +215,17 @@ async fn a_folder_on_disk_has_what_is_listed_beside_it() {
     std::fs::write(alone.path().join("lists"), "../a.yaml\n").expect("a file");
     assert_eq!(paths(&read_folder(alone.path(), by_line).expect("a folder")), ["lists"]);
 }
+
+#[tokio::test]
+async fn what_a_file_says_is_as_old_as_it_says_it() {
+    let fixture = Fixture::new();
+    let state = tempfile::tempdir().expect("state");
+    fixture.commit("one", &[("b.yaml", Some("web"))]);
+    fixture.commit("two", &[("a.yaml", Some("other")), ("b.yaml", Some("web 2"))]);
+    fixture.commit("three", &[("a.yaml", Some("web"))]);
+    let tip = fixture.commit("four", &[("c.yaml", Some("web"))]);
+    let repository = open(&fixture.path().display().to_string(), state.path()).await;
+    let files = ["a.yaml", "b.yaml", "c.yaml"].map(str::to_owned).to_vec();
+    let ages = repository.ages(&tip, files, |_, content| content.starts_with(b"web")).await;
+    assert_eq!(ages, Ok(vec![2, 3, 1]));
+}

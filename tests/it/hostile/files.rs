@@ -119,6 +119,18 @@ async fn app_of_the_same_name() {
     }
 }
 
+/// A process that starts with both asks history, whatever the order of the files.
+#[tokio::test(flavor = "multi_thread")]
+async fn app_of_the_same_name_before_a_start() {
+    let mut arena = Arena::new().await;
+    let (app, object) = (objects("shop", "hello"), config_map("shop", "other", "1"));
+    let changes = [("apps/a/app.yaml", Some(&*app)), ("apps/a/objects/x.yaml", Some(&*object))];
+    arena.repository.commit("Attack", &changes);
+    arena.run(&[], |_| {});
+    arena.converges().await;
+    arena.says("apps/a/app.yaml").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn cluster_of_the_same_name() {
     let other = cluster("good").replace("good.kubeconfig", "other.kubeconfig");
@@ -146,8 +158,14 @@ async fn object_of_another_app() {
     let other = config_map("shop", "hello", "hostile");
     for folder in ["apps/a", "apps/team"] {
         let (app, object) = (format!("{folder}/app.yaml"), format!("{folder}/objects/x.yaml"));
-        check(&[(&app, &objects("team-a", "a")), (&object, &other)], &["E3091", "shop/hello", "team-a/a"])
-            .await;
+        let mut arena = Arena::start(&[]).await;
+        let changes = [(&*app, Some(objects("team-a", "a"))), (&*object, Some(other.clone()))];
+        let changes = changes.each_ref().map(|(path, text)| (*path, text.as_deref()));
+        arena.repository.commit("Attack", &changes);
+        arena.converges().await;
+        arena.says("team-a/a").await;
+        arena.says("app shop/hello already manages this object").await;
+        lint(&arena, &["E3091", "shop/hello", "team-a/a"]);
     }
 }
 
@@ -156,4 +174,64 @@ async fn manifest_that_is_ignored() {
     let instance = INSTANCE.replace("spec: {}", "spec: {ignore: ['apps/old-*']}");
     let files = [("tutti.yaml", &*instance), ("apps/old-a/app.yaml", &*objects("team-a", "a"))];
     check(&files, &["E1209", "apps/old-a/app.yaml"]).await;
+}
+
+/// Files that are slow to read: nobody waits for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_stand_twice() {
+    let keys = "a: b\n".repeat(190_000);
+    check(&[("apps/a/x.yaml", &keys)], &["E1104", "E1114", "apps/a/x.yaml"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_that_nobody_knows() {
+    let fields: String = (0..60_000).map(|number| format!("  image{number}: a\n")).collect();
+    let head = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: a}\nspec:\n";
+    check(&[("apps/a/app.yaml", &(head.to_owned() + &fields))], &["E1201", "E1114", "apps/a/app.yaml"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pattern_with_nested_braces() {
+    let app = |pattern: &str| objects("team-a", "a").replace("objects/*.yaml", &format!("'{pattern}'"));
+    for pattern in ["{a,".repeat(5_000), "{a,".repeat(5_000) + &"}".repeat(5_000), "**/".repeat(2_000)] {
+        check(&[("apps/a/app.yaml", &app(&pattern))], &["E1209", "apps/a/app.yaml"]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_without_end() {
+    let names: String = (0..90_000).map(|number| format!("'a?{number}', ")).collect();
+    let app = objects("team-a", "a")
+        .replace("spec: {", &format!("spec: {{placement: {{clusters: {{names: [{names}]}}}}, "));
+    check(&[("apps/a/app.yaml", &app)], &["E1108", "apps/a/app.yaml"]).await;
+    let rings: String =
+        (0..20_000).map(|number| format!("  - {{name: r{number}, clusters: {{}}}}\n")).collect();
+    let head = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec:\n  rings:\n";
+    check(&[("apps/a/rings.yaml", &(head.to_owned() + &rings))], &["E1108", "apps/a/rings.yaml"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn anchors_and_nesting() {
+    let open: String = (0..60).map(|number| format!("&a{number} [")).collect();
+    let nested = format!("{open}{}{}", "x,".repeat(190_000), "]".repeat(60));
+    let laughs: String =
+        (1..60).map(|number| format!("- &a{number} [*a{0}, *a{0}, *a{0}]\n", number - 1)).collect();
+    for text in [&nested, &format!("- &a0 [x, x]\n{laughs}"), &"[".repeat(900_000), &"- ".repeat(450_000)] {
+        check(&[("apps/a/x.yaml", text)], &["E1108", "apps/a/x.yaml"]).await;
+    }
+}
+
+/// Each step copies what those before it made.
+#[tokio::test(flavor = "multi_thread")]
+async fn patch_that_doubles_its_object() {
+    let app = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: a, namespace: team-a}\nspec:\n  workloadType: \
+               Deployment\n  developLanguage: generic\n  runType: worker\n  image: 'registry.example.com/a:1'\n";
+    let steps: String =
+        (0..60).map(|number| format!("- {{op: copy, from: /spec, path: /spec/a{number}}}\n")).collect();
+    let patch = format!("target: {{kind: Deployment}}\njson:\n{steps}");
+    check(
+        &[("apps/a/app.yaml", app), ("apps/a/layer/patches/double.yaml", &patch)],
+        &["E3061", "apps/a/layer/patches/double.yaml"],
+    )
+    .await;
 }

@@ -1,0 +1,145 @@
+//! Where manifests belong. What one may say is a matter of its folder, so that who may write a folder says who has the power.
+
+use std::collections::BTreeMap;
+
+use super::{Fleet, codes};
+use crate::model::{App, AppSpec, Connection, Diagnostic, Location, Scope};
+
+/// Folders of what others depend on; apps stand elsewhere.
+const OF_POWER: [&str; 8] =
+    ["clusters/", "projects/", "policies/", "approvals/", "triggers/", "plugins/", "health/", "templates/"];
+
+/// A manifest with the file that it belongs to; `None` where it may stay.
+struct Found<'a> {
+    what: String,
+    place: &'a Location,
+    home: Option<String>,
+}
+
+/// A warning for each manifest outside of its folder.
+pub fn misplaced(fleet: &Fleet) -> Vec<Diagnostic> {
+    let all = all(fleet);
+    let mut in_file: BTreeMap<&str, usize> = BTreeMap::new();
+    all.iter().for_each(|found| *in_file.entry(&found.place.file).or_default() += 1);
+    let warn = |found: &Found<'_>| {
+        let (home, file) = (found.home.as_ref()?, &found.place.file);
+        let folder = home.rfind('/').map_or(&**home, |slash| &home[..=slash]);
+        let message = format!("{} stands in {file}, and not in {folder}", found.what);
+        let help = match in_file.get(&**file) {
+            Some(1) => format!("git mv {file} {home}"),
+            _ => format!("move this document to {home}: other manifests stand in {file}, too"),
+        };
+        let warning = Diagnostic::warning(codes::MISPLACED, message, Scope::File(file.clone()));
+        Some(warning.at(found.place.clone()).help(help))
+    };
+    all.iter().filter_map(warn).collect()
+}
+
+fn all(fleet: &Fleet) -> Vec<Found<'_>> {
+    let named = |place: &Location, file: &str| (!is_at(place, file)).then(|| file.to_owned());
+    let below = |place: &Location, folder: &str, name: &str| {
+        (!place.file.starts_with(folder)).then(|| format!("{folder}{name}.yaml"))
+    };
+    let mut all = Vec::new();
+    if let Some(place) = &fleet.instance.location {
+        all.push(Found { what: "the Instance".to_owned(), place, home: named(place, "tutti.yaml") });
+    }
+    if let Some(place) = &fleet.rings_location {
+        all.push(Found { what: "the Rings".to_owned(), place, home: named(place, "rings.yaml") });
+    }
+    let of_files =
+        fleet.clusters.values().filter(|it| !matches!(it.connection, Connection::ConfigMap { .. }));
+    all.extend(of_files.map(|cluster| Found {
+        what: format!("Cluster {}", cluster.name),
+        place: &cluster.location,
+        home: below(&cluster.location, "clusters/", cluster.name.as_str()),
+    }));
+    let of_objects = fleet.approvals.iter().filter_map(|it| Some((&it.name, it.location.as_ref()?)));
+    all.extend(of_objects.map(|(name, place)| Found {
+        what: format!("Approval {name}"),
+        place,
+        home: below(place, "approvals/", name),
+    }));
+    for (app, approvals) in &fleet.rollout_approvals {
+        let folder = fleet.apps.get(app).map(|app| app.folder()).filter(|folder| !folder.is_empty());
+        let is_beside = |place: &Location| folder.is_some_and(|folder| place.file.starts_with(folder));
+        let approvals = approvals.iter().filter_map(|it| Some((&it.name, it.location.as_ref()?)));
+        all.extend(approvals.map(|(name, place)| Found {
+            what: format!("Approval {name}"),
+            place,
+            home: below(place, "approvals/", name).filter(|_| !is_beside(place)),
+        }));
+    }
+    all.extend(fleet.apps.values().map(|app| Found {
+        what: app.title(),
+        place: &app.location,
+        home: home(app),
+    }));
+    all
+}
+
+fn home(app: &App) -> Option<String> {
+    let file = &app.location.file;
+    match &app.spec {
+        AppSpec::Project(_) if file.starts_with("projects/") => None,
+        AppSpec::Project(_) => Some(format!("projects/{}.yaml", app.id.name)),
+        _ if OF_POWER.iter().any(|folder| file.starts_with(folder)) => {
+            Some(format!("apps/{}/app.yaml", app.id.name))
+        }
+        _ => None,
+    }
+}
+
+/// Both endings of YAML will do.
+fn is_at(place: &Location, file: &str) -> bool {
+    place.file == file
+        || place.file.strip_suffix(".yml").is_some_and(|it| file.strip_suffix(".yaml") == Some(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::assemble;
+    use crate::manifest;
+    use crate::model::Snapshot;
+
+    #[test]
+    fn manifests_outside_of_their_folder_are_told_with_the_way_home() {
+        let own = |kind: &str, name: &str, spec: &str| {
+            format!(
+                "apiVersion: tutti.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n"
+            )
+        };
+        let (instance, rings) = (own("Instance", "main", ""), own("Rings", "rings", "rings: []"));
+        let (cluster, project) =
+            (own("Cluster", "bj", "connection: {sandbox: {}}"), own("Project", "shop", ""));
+        let web = own("Objects", "web", "files: [o.txt]");
+        let check = |files: &[(&str, &str)], expected: &[&str]| {
+            let snapshot = Snapshot::of_texts(files.iter().copied());
+            let fleet = assemble(manifest::read(&snapshot), &snapshot);
+            let told = misplaced(&fleet);
+            let told: Vec<_> = told.iter().filter_map(|it| it.help.as_deref()).collect();
+            assert_eq!(told, expected, "{files:?}");
+        };
+        let right = [
+            ("tutti.yaml", &*instance),
+            ("rings.yml", &rings),
+            ("clusters/a/bj.yaml", &cluster),
+            ("projects/x.yaml", &project),
+        ];
+        check(&right, &[]);
+        check(
+            &[("conf/i.yaml", &instance), ("r.yaml", &rings)],
+            &["git mv conf/i.yaml tutti.yaml", "git mv r.yaml rings.yaml"],
+        );
+        check(&[("apps/bj.yaml", &cluster)], &["git mv apps/bj.yaml clusters/bj.yaml"]);
+        check(&[("apps/p.yaml", &project)], &["git mv apps/p.yaml projects/shop.yaml"]);
+        let both = [&*cluster, &*project].join("---\n");
+        check(
+            &[("clusters/all.yaml", &both)],
+            &["move this document to projects/shop.yaml: other manifests stand in clusters/all.yaml, too"],
+        );
+        let files = [("clusters/web.yaml", &*web), ("clusters/o.txt", "a")];
+        check(&files, &["git mv clusters/web.yaml apps/web/app.yaml"]);
+    }
+}

@@ -1,0 +1,196 @@
+//! What a manifest costs to read grows as its length does, and none of the length that a file may have takes long.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use super::super::assemble;
+use super::{BJ, GZ};
+use crate::manifest;
+use crate::manifest::yaml::FILE_LIMIT;
+use crate::model::Snapshot;
+
+/// Of a build for tests, for one file of the greatest length.
+const LONGEST: Duration = Duration::from_secs(2);
+/// What twice the length may cost.
+const GROWTH: f64 = 2.5;
+/// Where less is taken, others on the machine say more than the reader.
+const MEASURABLE: Duration = Duration::from_millis(50);
+/// The best of so many counts.
+const TRIES: usize = 4;
+
+/// Makes a text of about so many bytes.
+type Make = fn(usize) -> String;
+
+fn repeated(head: &str, size: usize, item: impl Fn(usize) -> String, tail: &str) -> String {
+    let mut text = head.to_owned();
+    let mut number = 0;
+    while text.len() + tail.len() < size {
+        let _ = write!(text, "{}", item(number));
+        number += 1;
+    }
+    text + tail
+}
+
+fn own(kind: &str, size: usize, head: &str, item: impl Fn(usize) -> String, tail: &str) -> String {
+    let start = format!("apiVersion: tutti.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: a}}\n{head}");
+    repeated(&start, size, item, tail)
+}
+
+const COMPONENT: &str =
+    "spec: {workloadType: Deployment, developLanguage: go, runType: server, image: 'a:1', ";
+
+const READERS: &[(&str, &str, Make)] = &[
+    ("keys twice", "apps/a/x.yaml", |size| "a: b\n".repeat(size / 5)),
+    ("keys twice in a manifest", "apps/a/app.yaml", |size| {
+        own("Objects", size, "", |_| "kind: b\n".into(), "")
+    }),
+    ("keys", "apps/a/x.yaml", |size| repeated("", size, |n| format!("k{n}: b\n"), "")),
+    ("unknown fields", "apps/a/app.yaml", |size| {
+        own("Component", size, "spec:\n", |n| format!("  imag{n}: b\n"), "")
+    }),
+    ("documents", "apps/a/x.yaml", |size| "---\na: 1\n".repeat(size / 9)),
+    ("documents with mistakes", "apps/a/x.yaml", |size| "---\na: 1\na: 2\n".repeat(size / 14)),
+    ("documents that are none", "apps/a/x.yaml", |size| "---\na: [\n".repeat(size / 9)),
+    ("manifests", "apps/a/x.yaml", |size| {
+        let one =
+            "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: a}\nspec: {files: [a]}\n---\n";
+        one.repeat(size / one.len())
+    }),
+    ("anchors", "apps/a/x.yaml", |size| repeated("", size, |n| format!("- &a{n} x\n- *a{n}\n"), "")),
+    ("aliases of nothing", "apps/a/x.yaml", |size| {
+        repeated("", size, |n| format!("- &a{n} x\n- *b{n}\n"), "")
+    }),
+    ("aliases of aliases", "apps/a/x.yaml", |size| {
+        let mut text = "- &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for n in 1..size / 40 {
+            let last = n - 1;
+            let _ = writeln!(text, "- &a{n} [*a{last}, *a{last}, *a{last}, *a{last}, *a{last}]");
+        }
+        text
+    }),
+    ("anchors within each other", "apps/a/x.yaml", |size| {
+        let open: String = (0..60).map(|n| format!("&a{n} [")).collect();
+        repeated(&open, size, |_| "x,".into(), &"]".repeat(60))
+    }),
+    ("brackets", "apps/a/x.yaml", |size| "[".repeat(size)),
+    ("braces", "apps/a/x.yaml", |size| "{".repeat(size)),
+    ("lists in lists", "apps/a/x.yaml", |size| "- ".repeat(size / 2)),
+    ("deeper lines", "apps/a/x.yaml", |size| repeated("", size, |n| format!("{}a:\n", " ".repeat(n)), "")),
+    ("a long line", "apps/a/x.yaml", |size| format!("a: {}", "x ".repeat(size / 2))),
+    ("a long text in quotes", "apps/a/x.yaml", |size| format!("a: \"{}", "\\n ".repeat(size / 3))),
+    ("a long key", "apps/a/x.yaml", |size| format!("{}: 1\n", "k".repeat(size))),
+    ("a long kind", "apps/a/x.yaml", |size| format!("apiVersion: v1\nkind: Instance{}\n", "k".repeat(size))),
+    ("a long comment", "apps/a/x.yaml", |size| format!("# {}\na: 1", "x".repeat(size))),
+    ("kinds in what is no YAML", "apps/a/x.yaml", |size| "kind: Instance # [\n: ".repeat(size / 21)),
+    ("tabs", "apps/a/x.yaml", |size| "a:\n\tb: 1\n---\n".repeat(size / 13)),
+    ("labels", "apps/a/app.yaml", |size| {
+        let start = "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nspec: {files: [a]}\nmetadata:\n  name: a\n  labels:\n";
+        repeated(start, size, |n| format!("    k{n}: v\n"), "")
+    }),
+    ("labels that are none", "apps/a/app.yaml", |size| {
+        let start = "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nspec: {files: [a]}\nmetadata:\n  name: a\n  labels:\n";
+        repeated(start, size, |n| format!("    k{n}-: -\n"), "")
+    }),
+    ("names of clusters", "apps/a/app.yaml", |size| {
+        let head = format!("{COMPONENT}placement: {{clusters: {{names: [");
+        own("Component", size, &head, |n| format!("bj{n}, "), "bj]}}}\n")
+    }),
+    ("patterns of clusters", "apps/a/app.yaml", |size| {
+        let head = format!("{COMPONENT}placement: {{clusters: {{names: [");
+        own("Component", size, &head, |n| format!("'b?{n}', "), "bj]}}}\n")
+    }),
+    ("expressions of a selector", "apps/a/app.yaml", |size| {
+        let head = format!("{COMPONENT}placement: {{clusters: {{matchExpressions: [");
+        own("Component", size, &head, |n| format!("{{key: k{n}, operator: In, values: [a]}}, "), "]}}}\n")
+    }),
+    ("files", "apps/a/app.yaml", |size| {
+        own("Objects", size, "spec: {files: [", |n| format!("x{n}.yaml, "), "a]}\n")
+    }),
+    ("patterns of files", "apps/a/app.yaml", |size| {
+        own("Objects", size, "spec: {files: [", |n| format!("'**/x?{n}/**', "), "a]}\n")
+    }),
+    ("braces of a pattern", "apps/a/app.yaml", |size| {
+        own("Objects", size, "spec: {files: ['", |_| "{a,".into(), "']}\n")
+    }),
+    ("stars of a pattern", "apps/a/app.yaml", |size| {
+        own("Objects", size, "spec: {files: ['", |_| "**/".into(), "']}\n")
+    }),
+    ("rings", "rings.yaml", |size| {
+        own(
+            "Rings",
+            size,
+            "spec:\n  rings:\n",
+            |n| format!("  - {{name: r{n}, clusters: {{names: [a{n}]}}}}\n"),
+            "",
+        )
+    }),
+    ("clusters of an AppSet", "apps/a/app.yaml", |size| {
+        let head = "spec:\n  clusterTopology:\n    clusters:\n";
+        own(
+            "AppSet",
+            size,
+            head,
+            |n| format!("    - {{name: c{n}, podSets: [{{name: p{n}, replicas: 1}}]}}\n"),
+            "",
+        )
+    }),
+    ("podSets of a cluster", "apps/a/app.yaml", |size| {
+        let head = "spec:\n  clusterTopology:\n    clusters:\n    - name: bj\n      podSets:\n";
+        own("AppSet", size, head, |n| format!("      - {{name: p{n}, replicas: 1}}\n"), "")
+    }),
+    ("waves", "apps/a/app.yaml", |size| {
+        let head = format!("{COMPONENT}rollout: {{waves: [");
+        own("Component", size, &head, |n| format!("{{name: w{n}, clusters: {{names: [c{n}]}}}}, "), "]}}\n")
+    }),
+    ("routes", "apps/a/app.yaml", |size| {
+        let head = format!("{COMPONENT}port: 80, routes: [");
+        own("Component", size, &head, |n| format!("{{name: r{n}, host: h{n}.io}}, "), "]}\n")
+    }),
+    ("patches", "apps/a/app.yaml", |size| {
+        let head = format!("{COMPONENT}patches: [");
+        own("Component", size, &head, |n| format!("{{target: {{name: 'a{n}*'}}, merge: {{}}}}, "), "]}\n")
+    }),
+    ("what is ignored", "tutti.yaml", |size| {
+        own("Instance", size, "spec: {ignore: [", |n| format!("'x{n}/**', "), "y]}\n")
+    }),
+    ("taints of a cluster", "clusters/c.yaml", |size| {
+        let head = "spec:\n  connection: {sandbox: {}}\n  taints:\n";
+        own("Cluster", size, head, |n| format!("  - {{key: k{n}, effect: NoSchedule}}\n"), "")
+    }),
+    ("members of a project", "projects/a.yaml", |size| {
+        own("Project", size, "spec:\n  members:\n", |n| format!("  - {{user: u{n}, role: view}}\n"), "")
+    }),
+];
+
+fn cost(path: &str, text: &str) -> Duration {
+    let snapshot = Snapshot::of_texts([BJ, GZ, (path, text)]);
+    let begun = Instant::now();
+    let fleet = assemble(manifest::read(&snapshot), &snapshot);
+    let cost = begun.elapsed();
+    drop(fleet);
+    cost
+}
+
+#[test]
+fn twice_the_length_costs_twice_as_much() {
+    let length = FILE_LIMIT - 200;
+    let mut slow = Vec::new();
+    for (name, path, make) in READERS {
+        let (half, whole) = (make(length / 2), make(length));
+        let (mut less, mut more) = (Duration::MAX, Duration::MAX);
+        let mut is_wrong = true;
+        for _ in 0..TRIES {
+            less = less.min(cost(path, &half));
+            more = more.min(cost(path, &whole));
+            is_wrong =
+                more > LONGEST || more > MEASURABLE && more.as_secs_f64() > GROWTH * less.as_secs_f64();
+            if !is_wrong || more > 5 * LONGEST {
+                break;
+            }
+        }
+        if is_wrong {
+            slow.push(format!("{name}: {less:?}, and {more:?} of twice as much"));
+        }
+    }
+    assert!(slow.is_empty(), "{slow:#?}");
+}

@@ -1,0 +1,93 @@
+//! Shell patterns, within bounds: what a matcher of them costs must not be for whoever writes a manifest to say.
+
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// Bytes of one pattern.
+const LONGEST: usize = 1024;
+/// Braces within each other.
+const DEEPEST: usize = 4;
+/// `**` in one pattern.
+const MOST_DEEP_STARS: usize = 8;
+
+/// Whether `*` fits a `/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separator {
+    Fits,
+    Ends,
+}
+
+/// A pattern, or why it is none.
+pub fn parse(pattern: &str, separator: Separator) -> Result<Glob, String> {
+    check_bounds(pattern)?;
+    let glob = GlobBuilder::new(pattern).literal_separator(separator == Separator::Ends).build();
+    glob.map_err(|error| error.kind().to_string())
+}
+
+/// What a pattern fits, or why it is none.
+pub fn compile(pattern: &str, separator: Separator) -> Result<GlobSet, String> {
+    set(&[parse(pattern, separator)?])
+}
+
+/// Many patterns at once.
+#[derive(Clone, Debug, Default)]
+pub struct Globs(Vec<GlobSet>);
+
+impl Globs {
+    /// Where they are too much for one matcher, each has its own.
+    pub fn of(globs: &[Glob]) -> Self {
+        let each = || globs.iter().filter_map(|glob| set(std::slice::from_ref(glob)).ok()).collect();
+        Self(set(globs).map_or_else(|_| each(), |set| vec![set]))
+    }
+
+    pub fn fits(&self, path: &str) -> bool {
+        self.0.iter().any(|set| set.is_match(path))
+    }
+}
+
+fn set(globs: &[Glob]) -> Result<GlobSet, String> {
+    let mut set = GlobSetBuilder::new();
+    globs.iter().for_each(|glob| _ = set.add(glob.clone()));
+    set.build().map_err(|error| error.kind().to_string())
+}
+
+fn check_bounds(pattern: &str) -> Result<(), String> {
+    if pattern.len() > LONGEST {
+        return Err(format!("it has more than {LONGEST} bytes"));
+    }
+    if pattern.matches("**").count() > MOST_DEEP_STARS {
+        return Err(format!("it has `**` more than {MOST_DEEP_STARS} times"));
+    }
+    let mut depth: usize = 0;
+    for letter in pattern.chars() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return Err(format!("it has more than {DEEPEST} braces within each other"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_bounded() {
+        let check = |pattern: &str, expected: bool| {
+            assert_eq!(compile(pattern, Separator::Ends).is_ok(), expected, "{pattern}");
+        };
+        check("apps/{a,b{1,2}}/*.yaml", true);
+        check("a/**/b/**/*.yaml", true);
+        check("{a,{b,{c,{d,{e}}}}}", false);
+        check(&"{".repeat(1000), false);
+        check(&"**/".repeat(9), false);
+        check(&"*".repeat(1025), false);
+        check(&"[a-z]".repeat(200), true);
+        check("[", false);
+        check("{a", false);
+    }
+}
