@@ -130,9 +130,9 @@ pub const MISTAKES_KEPT: usize = 50;
 /// In the place of all mistakes of a document after [`MISTAKES_KEPT`].
 pub fn left_off(code: &'static str, count: usize, last: &Diagnostic) -> Diagnostic {
     let message = format!("{count} more mistakes in this document are not told");
-    let told =
-        Diagnostic { severity: Severity::Error, ..Diagnostic::error(code, message, last.scope.clone()) };
-    Diagnostic { location: last.location.clone(), ..told }.help("mend those that are told first")
+    let mut told = Diagnostic::error(code, message, last.scope.clone());
+    told.location.clone_from(&last.location);
+    told.help("mend those that are told first")
 }
 
 /// One line: `error[E1203]: message at file:line:column`.
