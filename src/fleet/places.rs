@@ -104,7 +104,7 @@ mod tests {
     use crate::model::Snapshot;
 
     #[test]
-    fn manifests_outside_of_their_folder_are_told_with_the_way_home() {
+    fn misplaced_manifests_are_told_with_the_way_home() {
         let own = |kind: &str, name: &str, spec: &str| {
             format!(
                 "apiVersion: tutti.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n"

@@ -78,7 +78,7 @@ fn newcomer_with_the_namespace_of_a_project_is_refused() {
 }
 
 #[test]
-fn newcomer_with_a_route_or_pod_set_of_another_app_is_refused() {
+fn newcomer_with_a_taken_route_or_name_is_refused() {
     let web = component("web", ", routes: [{host: a.io}]");
     let holder = [("apps/web/app.yaml", &*web)];
     let a = component("a", "");

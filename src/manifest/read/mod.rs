@@ -28,8 +28,9 @@ pub struct Reading<'a> {
     /// What a mistake in it puts out of action.
     pub scope: Scope,
     pub mistakes: Vec<Diagnostic>,
-    /// How many were found after [`MISTAKES_KEPT`], and the last of them.
+    /// How many were found after [`MISTAKES_KEPT`].
     more: usize,
+    /// The last of these.
     unsaid: Vec<Diagnostic>,
 }
 
@@ -58,9 +59,12 @@ impl<'a> Reading<'a> {
             self.mistakes.push(diagnostic);
             return Noted { mistakes: &mut self.mistakes };
         }
-        self.more += 1;
-        self.mistakes.truncate(MISTAKES_KEPT);
-        self.mistakes.push(left_off(codes::MORE_MISTAKES, self.more, &diagnostic));
+        // The reader of YAML may have said so already.
+        if self.more > 0 || self.mistakes.len() == MISTAKES_KEPT {
+            self.more += 1;
+            self.mistakes.truncate(MISTAKES_KEPT);
+            self.mistakes.push(left_off(codes::MORE_MISTAKES, self.more, &diagnostic));
+        }
         self.unsaid = vec![diagnostic];
         Noted { mistakes: &mut self.unsaid }
     }

@@ -46,7 +46,7 @@ async fn only_visible_regular_files_are_read() {
 
 /// What stands behind them would count as taken away.
 #[tokio::test]
-async fn links_to_what_is_to_be_read_stand_there_without_text() {
+async fn links_in_the_place_of_files_have_no_text() {
     for (path, target) in [
         ("apps/pay/app.yaml", "../../shared/app.yaml"),
         ("apps/pay/app.yaml", "/etc/app.yaml"),
@@ -217,7 +217,7 @@ async fn a_folder_on_disk_has_what_is_listed_beside_it() {
 }
 
 #[tokio::test]
-async fn what_a_file_says_is_as_old_as_it_says_it() {
+async fn age_of_what_a_file_says() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     fixture.commit("one", &[("b.yaml", Some("web"))]);
