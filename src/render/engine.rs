@@ -11,6 +11,7 @@ use super::bounds;
 use super::depth::too_deep;
 use super::layers::Source;
 use super::site;
+use super::template_error::TemplateError;
 use super::trace::{Notes, marks};
 
 /// What `extends parent` evaluates to; no file has this name.
@@ -26,7 +27,7 @@ const CARELESS: [&str; 6] = ["chain", "e", "escape", "groupby", "pprint", "zip"]
 /// A file that is no template.
 #[derive(Debug)]
 pub enum Unread {
-    Mistake(Error),
+    Mistake(TemplateError),
     /// The engine has no words for what is wrong.
     GivenUp {
         file: String,
@@ -90,7 +91,7 @@ impl Engine {
                 // It panics where an assignment has something else than a name on its left.
                 let added = catch_unwind(AssertUnwindSafe(|| environment.add_template_owned(path, text)));
                 mistakes.extend(match added {
-                    Ok(added) => added.err().map(Unread::Mistake),
+                    Ok(added) => added.err().map(|error| Unread::Mistake((&error).into())),
                     Err(_) => Some(Unread::GivenUp { file: source.path.clone() }),
                 });
             }
@@ -112,9 +113,11 @@ impl Engine {
         Ok(Self { environment, rendered })
     }
 
-    pub fn render(&self, source: &Source, variables: Value) -> Result<String, Error> {
+    pub fn render(&self, source: &Source, variables: Value) -> Result<String, TemplateError> {
         let mut paper = bounds::Paper::default();
-        self.environment.get_template(&source.path)?.render_captured_to(variables, &mut paper)?;
+        let template = self.environment.get_template(&source.path);
+        let rendered = template.and_then(|template| template.render_captured_to(variables, &mut paper));
+        rendered.map_err(|error| TemplateError::from(&error))?;
         Ok(paper.into_text())
     }
 }

@@ -1,13 +1,12 @@
 //! What a template did wrong, and where.
 
-use std::error::Error as _;
 use std::ops::Range;
 
-use minijinja::{Error, ErrorKind};
 use serde_json::Value;
 
 use super::engine::Unread;
-use super::{Job, bounds, codes, engine};
+use super::template_error::{TemplateError, TemplateFault};
+use super::{Job, codes, engine};
 use crate::manifest::read::suggest;
 use crate::model::{Diagnostic, Location, Position};
 
@@ -27,53 +26,43 @@ pub fn of_unread(job: &Job<'_>, unread: &Unread) -> Diagnostic {
 }
 
 /// The mistake of a template, with the variable's name and the nearest valid one where that is known.
-pub fn of_template(job: &Job<'_>, error: &Error, context: &dyn Fn() -> Value) -> Diagnostic {
-    let error = innermost(error);
-    let file = error.name().unwrap_or("(template)").to_owned();
-    let location = location(error, &file);
-    let expression = expression(error);
-    let detail = error.detail().unwrap_or("").to_owned();
+pub fn of_template(job: &Job<'_>, error: &TemplateError, context: &dyn Fn() -> Value) -> Diagnostic {
+    let file = error.file.as_deref().unwrap_or("(template)");
+    let location = location(error, file);
+    let detail = &error.detail;
     let of = |code, message: String| job.error(code, message).at(location.clone());
-    match error.kind() {
-        ErrorKind::SyntaxError => of(codes::SYNTAX, format!("{file} is not a template: {detail}")),
-        ErrorKind::UndefinedError => match undefined(error, &context()) {
+    match &error.fault {
+        TemplateFault::Syntax => of(codes::SYNTAX, format!("{file} is not a template: {detail}")),
+        TemplateFault::Undefined => match undefined(error, &context()) {
             Some((variable, help)) => {
                 of(codes::UNDEFINED, format!("{variable} is undefined in {file}")).help(help)
             }
             None => {
-                of(codes::UNDEFINED, format!("{} is undefined in {file}", expression.unwrap_or("a variable")))
+                let what = expression(error).unwrap_or("a variable");
+                of(codes::UNDEFINED, format!("{what} is undefined in {file}"))
             }
         },
-        ErrorKind::OutOfFuel => of(codes::FUEL, format!("{file} takes more than {} steps", engine::FUEL))
+        TemplateFault::Steps => of(codes::FUEL, format!("{file} takes more than {} steps", engine::FUEL))
             .help("look for a loop over too much, or within another"),
-        _ if bounds::is_too_long(error) => of(codes::SIZE, format!("{file} makes more than 16 MiB of text"))
+        TemplateFault::Size => of(codes::SIZE, format!("{file} makes more than 16 MiB of text"))
             .help("look for a text that is put into itself in a loop"),
-        ErrorKind::TemplateNotFound if detail.contains(engine::PARENT) => of(
+        TemplateFault::NotFound if detail.contains(engine::PARENT) => of(
             codes::NO_TEMPLATE,
             format!("{file} extends its parent, and no lower layer has a file of its name"),
         ),
-        ErrorKind::TemplateNotFound => of(codes::NO_TEMPLATE, format!("{file}: {detail}")).help(
+        TemplateFault::NotFound => of(codes::NO_TEMPLATE, format!("{file}: {detail}")).help(
             "templates see the files of their layers only, by file name; a part of a template is named _*.j2",
         ),
-        kind => {
-            let detail = if detail.is_empty() { kind.to_string() } else { format!("{kind}: {detail}") };
+        TemplateFault::Other(kind) => {
+            let detail = if detail.is_empty() { kind.clone() } else { format!("{kind}: {detail}") };
             of(codes::TEMPLATE, format!("{file}: {detail}"))
         }
     }
 }
 
-/// The engine wraps a mistake in an include or a block; the cause is the innermost.
-fn innermost(error: &Error) -> &Error {
-    let mut innermost = error;
-    while let Some(cause) = innermost.source().and_then(|cause| cause.downcast_ref::<Error>()) {
-        innermost = cause;
-    }
-    innermost
-}
-
-fn location(error: &Error, file: &str) -> Location {
-    let line = error.line().and_then(|line| u32::try_from(line).ok()).unwrap_or(1);
-    let (Some(range), Some(text)) = (range(error), error.template_source()) else {
+fn location(error: &TemplateError, file: &str) -> Location {
+    let line = error.line.unwrap_or(1);
+    let (Some(range), Some(text)) = (range(error), error.text.as_deref()) else {
         return Location::new(file, line, 1);
     };
     let (Some(start), Some(end)) = (position(text, range.start), position(text, range.end)) else {
@@ -89,14 +78,14 @@ fn position(text: &str, offset: usize) -> Option<Position> {
     Some(Position { line: u32::try_from(line).ok()?, column: u32::try_from(column).ok()? })
 }
 
-fn expression(error: &Error) -> Option<&str> {
-    error.template_source()?.get(range(error)?)
+fn expression(error: &TemplateError) -> Option<&str> {
+    error.text.as_deref()?.get(range(error)?)
 }
 
 /// The engine's range may begin within a dotted name; this one begins with the name.
-fn range(error: &Error) -> Option<Range<usize>> {
-    let range = error.range()?;
-    let before = error.template_source()?.get(..range.start)?;
+fn range(error: &TemplateError) -> Option<Range<usize>> {
+    let range = error.range.clone()?;
+    let before = error.text.as_deref()?.get(..range.start)?;
     let name = before.trim_end_matches(is_name_part);
     Some(name.len()..range.end)
 }
@@ -107,8 +96,8 @@ fn is_name_part(letter: char) -> bool {
 
 /// The first dotted name that leads nowhere, up to where it is lost, and what is there instead. A filter's
 /// mistake spans the filter only, so the whole tag around it is looked at as well.
-fn undefined(error: &Error, context: &Value) -> Option<(String, String)> {
-    let (text, range) = (error.template_source()?, range(error)?);
+fn undefined(error: &TemplateError, context: &Value) -> Option<(String, String)> {
+    let (text, range) = (error.text.as_deref()?, range(error)?);
     let before = text.get(..range.start)?;
     let tag = before.rfind("{{").max(before.rfind("{%")).unwrap_or(range.start);
     let of = |part: &str| names(part).into_iter().find_map(|name| lost(name, text, context));

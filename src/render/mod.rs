@@ -66,6 +66,7 @@ mod shared_by_waves;
 mod site;
 mod stacks;
 mod strategic;
+mod template_error;
 #[cfg(test)]
 mod tests;
 pub mod trace;

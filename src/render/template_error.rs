@@ -1,0 +1,64 @@
+//! What a template did wrong, apart from the engine that found it: one process tells it to another.
+
+use std::error::Error as _;
+use std::ops::Range;
+
+use minijinja::{Error, ErrorKind};
+use serde::{Deserialize, Serialize};
+
+use super::bounds;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TemplateError {
+    pub fault: TemplateFault,
+    pub detail: String,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    /// What the engine points at, in bytes of the text.
+    pub range: Option<Range<usize>>,
+    /// Of the file.
+    pub text: Option<String>,
+}
+
+/// The faults that have words of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum TemplateFault {
+    Syntax,
+    Undefined,
+    Steps,
+    Size,
+    NotFound,
+    /// In the engine's words.
+    Other(String),
+}
+
+impl From<&Error> for TemplateError {
+    fn from(error: &Error) -> Self {
+        let error = innermost(error);
+        let fault = match error.kind() {
+            ErrorKind::SyntaxError => TemplateFault::Syntax,
+            ErrorKind::UndefinedError => TemplateFault::Undefined,
+            ErrorKind::OutOfFuel => TemplateFault::Steps,
+            ErrorKind::TemplateNotFound => TemplateFault::NotFound,
+            _ if bounds::is_too_long(error) => TemplateFault::Size,
+            kind => TemplateFault::Other(kind.to_string()),
+        };
+        Self {
+            fault,
+            detail: error.detail().unwrap_or_default().to_owned(),
+            file: error.name().map(str::to_owned),
+            line: error.line().and_then(|line| u32::try_from(line).ok()),
+            range: error.range(),
+            text: error.template_source().map(str::to_owned),
+        }
+    }
+}
+
+/// The engine wraps a mistake in an include or a block; the cause is the innermost.
+fn innermost(error: &Error) -> &Error {
+    let mut innermost = error;
+    while let Some(cause) = innermost.source().and_then(|cause| cause.downcast_ref::<Error>()) {
+        innermost = cause;
+    }
+    innermost
+}
