@@ -4,6 +4,7 @@ pub mod access;
 pub mod api;
 pub mod apply;
 pub mod chart;
+pub mod child;
 pub mod cli;
 pub mod cluster;
 pub mod controller;

@@ -6,7 +6,7 @@
 //! Where that program is not, `helm template` does the same ([`fallback`]).
 //!
 //! - [`archive`] and [`tar`] unpack charts within limits;
-//! - [`protocol`] is what is said to a child ([`child`]), [`output`] reads what charts make, [`words`] what Helm
+//! - [`protocol`] is what is said to a child ([`mod@child`]), [`output`] reads what charts make, [`words`] what Helm
 //!   says of a failure;
 //! - [`schema`] checks values on this side, where references lead nowhere;
 //! - [`fetch`] asks chart repositories ([`index`]) and registries, of which [`site`] says who may be asked;

@@ -1,17 +1,14 @@
-//! What is said to `helm-render` and what it answers: the length of JSON and the length of texts, each in four bytes, most
-//! significant first; the JSON; and the texts that it gives the sizes of, one after the other.
+//! What is said to `helm-render` and what it answers, in [`frames`]: JSON, and the texts that it gives the sizes of.
 
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::child::{Frame, frames};
 use crate::model::{Chart, ChartCapabilities, ChartRequest};
-
-/// Two lengths.
-const PREFIX: usize = 8;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -137,41 +134,19 @@ pub fn frame(
         capabilities: &request.capabilities,
         deadline_milliseconds: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
     };
-    whole(&said, files.iter().map(|(_, content)| &**content))
+    frames::whole(&said, files.iter().map(|(_, content)| &**content))
 }
 
 /// The bytes of a request to read texts, each with the file that made it.
 pub fn reading(texts: &[(&str, &str)]) -> io::Result<Vec<u8>> {
     let texts_said = texts.iter().map(|(file, text)| Text { file, size: text.len() });
     let said = Reading { texts: texts_said.collect() };
-    whole(&said, texts.iter().map(|(_, text)| text.as_bytes()))
+    frames::whole(&said, texts.iter().map(|(_, text)| text.as_bytes()))
 }
 
-fn whole<'a>(said: &impl Serialize, texts: impl Iterator<Item = &'a [u8]>) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; PREFIX];
-    serde_json::to_writer(&mut bytes, said)?;
-    let head = bytes.len();
-    texts.for_each(|text| bytes.extend_from_slice(text));
-    let length =
-        |length: usize| u32::try_from(length).map_err(|_| io::Error::other("the request is too long"));
-    let lengths = [length(head - PREFIX)?, length(bytes.len() - head)?].map(u32::to_be_bytes).concat();
-    bytes[..PREFIX].copy_from_slice(&lengths);
-    Ok(bytes)
-}
-
-/// Reads one answer of at most `limit` bytes.
-pub fn read(from: &mut impl Read, limit: usize) -> io::Result<Answer> {
-    let mut lengths = [[0; 4]; 2];
-    from.read_exact(lengths.as_flattened_mut())?;
-    let [head, texts] = lengths.map(|length| u32::from_be_bytes(length) as usize);
-    let length = head.saturating_add(texts);
-    if length > limit {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("an answer of {length} bytes")));
-    }
-    let mut bytes = vec![0; length];
-    from.read_exact(&mut bytes)?;
-    let (head, mut texts) = bytes.split_at(head);
-    let mut answer: Answer = serde_json::from_slice(head)?;
+pub fn read(frame: &Frame) -> io::Result<Answer> {
+    let mut texts = frame.texts();
+    let mut answer: Answer = serde_json::from_slice(frame.head())?;
     for object in &mut answer.objects {
         let (text, rest) = texts
             .split_at_checked(object.size)

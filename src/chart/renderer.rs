@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::child::{Child, Ended};
 use super::program::{Found, PROGRAM, VARIABLE};
 use super::protocol::{self, Answer};
 use super::{fallback, output, schema, words};
+use crate::child::{Place, Pool};
 use crate::model::{ChartFailure, ChartFault, ChartObject, ChartOutput, ChartRequest};
 
 /// Charts whose definitions are kept; beyond that, all are forgotten.
@@ -47,43 +48,14 @@ impl Default for Limits {
 pub struct Renderer {
     program: Found,
     limits: Limits,
-    children: Mutex<Children>,
-    returned: Condvar,
+    children: Pool<Child>,
     /// By what children know charts by.
     definitions: Mutex<BTreeMap<String, Arc<[ChartObject]>>>,
 }
 
-#[derive(Debug, Default)]
-struct Children {
-    idle: Vec<Child>,
-    taken: usize,
-}
-
-/// One of the places for children; given back when dropped.
-struct Place<'a> {
-    renderer: &'a Renderer,
-    child: Option<Child>,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut children = self.renderer.children.lock();
-        children.taken -= 1;
-        children.idle.extend(self.child.take());
-        drop(children);
-        self.renderer.returned.notify_one();
-    }
-}
-
 impl Renderer {
     pub fn new(program: Found, limits: Limits) -> Self {
-        Self {
-            program,
-            limits,
-            children: Mutex::default(),
-            returned: Condvar::new(),
-            definitions: Mutex::default(),
-        }
+        Self { program, children: Pool::new(limits.children), limits, definitions: Mutex::default() }
     }
 
     pub fn program(&self) -> &Found {
@@ -101,7 +73,7 @@ impl Renderer {
             Found::Engine(program) => self.by_engine(program, request),
             Found::Command(helm) => {
                 schema::only_own_references(&request.chart)?;
-                let _place = self.place();
+                let _place = self.children.place();
                 fallback::render(helm, request, &self.limits)
             }
             Found::Nothing(why) => Err(nothing(why.as_deref())),
@@ -119,11 +91,11 @@ impl Renderer {
     }
 
     fn by_engine(&self, program: &Path, request: &ChartRequest) -> Result<ChartOutput, ChartFailure> {
-        let mut place = self.place();
+        let mut place = self.children.place();
         let fresh = place.child.is_none();
         let name = protocol::name_of(&request.chart);
         let definitions = self.definitions.lock().get(&name).cloned();
-        let ask = |place: &mut Place<'_>| {
+        let ask = |place: &mut Place<'_, Child>| {
             let known = definitions.is_some();
             self.with_child(place, program, |child| child.ask(request, known, &self.limits))
         };
@@ -165,7 +137,7 @@ impl Renderer {
     /// A child that failed is not given back.
     fn with_child(
         &self,
-        place: &mut Place<'_>,
+        place: &mut Place<'_, Child>,
         program: &Path,
         ask: impl FnOnce(&mut Child) -> Result<Answer, Ended>,
     ) -> Result<Answer, Ended> {
@@ -176,17 +148,6 @@ impl Renderer {
         let answer = ask(&mut child)?;
         place.child = Some(child);
         Ok(answer)
-    }
-
-    fn place(&self) -> Place<'_> {
-        let mut children = self.children.lock();
-        while children.taken >= self.limits.children.max(1) {
-            self.returned.wait(&mut children);
-        }
-        children.taken += 1;
-        let child = children.idle.pop();
-        drop(children);
-        Place { renderer: self, child }
     }
 
     fn explain(&self, ended: Ended, program: &Path) -> ChartFailure {

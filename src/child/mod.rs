@@ -1,0 +1,184 @@
+//! Child processes that work for this one, under limits.
+//!
+//! What comes of other people's charts and templates is made in children, so that whatever it takes, only the child ends. Each
+//! [`Child`] answers one request at a time, in [`frames`]; a [`Pool`] has as many of them as may run side by side.
+//!
+//! Knows nothing of what is asked.
+
+pub mod frames;
+mod pool;
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child as Process, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::Duration;
+
+pub use frames::Frame;
+pub use pool::{Place, Pool};
+
+/// How much of what a dying child says is kept, in bytes.
+const LAST_WORDS: usize = 16 * 1024;
+/// Begins a line in which a child says where it is.
+pub const AT: char = '\u{1}';
+
+/// Why there is no answer. The child is gone in every case.
+#[derive(Debug)]
+pub enum Ended {
+    /// It was still at it when its time was over.
+    Late,
+    /// It ended by itself.
+    Died,
+    /// It wrote more than is taken.
+    TooMuch,
+    NotStarted(io::Error),
+}
+
+/// What a child wrote to standard error.
+#[derive(Debug, Default)]
+pub struct LastWords {
+    pub text: String,
+    /// What it said last of where it is.
+    pub place: Option<String>,
+}
+
+/// A running child. Dropping it ends it.
+#[derive(Debug)]
+pub struct Child {
+    process: Process,
+    requests: SyncSender<Vec<u8>>,
+    answers: Receiver<io::Result<Frame>>,
+    last_words: Receiver<LastWords>,
+}
+
+impl Child {
+    /// `answer`: bytes of the longest answer that is taken.
+    pub fn start(mut command: Command, answer: usize) -> Result<Self, Ended> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().map_err(Ended::NotStarted)?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (process.stdin.take(), process.stdout.take(), process.stderr.take())
+        else {
+            let _ = process.kill();
+            return Err(Ended::NotStarted(io::Error::other("its pipes are missing")));
+        };
+        let (requests, to_send) = mpsc::sync_channel(1);
+        let (sender, answers) = mpsc::sync_channel(1);
+        thread::spawn(move || converse(stdin, stdout, &to_send, &sender, answer));
+        let (words, last_words) = mpsc::sync_channel(1);
+        thread::spawn(move || words.send(listen(stderr)));
+        Ok(Self { process, requests, answers, last_words })
+    }
+
+    /// Asks once. After an error the child is of no use.
+    pub fn exchange(&mut self, request: io::Result<Vec<u8>>, deadline: Duration) -> Result<Frame, Ended> {
+        let ended = match request.map(|bytes| self.requests.send(bytes)) {
+            Err(error) => Ended::NotStarted(error),
+            Ok(Err(_)) => Ended::Died,
+            Ok(Ok(())) => match self.answers.recv_timeout(deadline) {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => Ended::TooMuch,
+                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => Ended::Died,
+                Err(RecvTimeoutError::Timeout) => Ended::Late,
+            },
+        };
+        self.end();
+        Err(ended)
+    }
+
+    /// Ends it, and gives what it wrote to standard error.
+    pub fn last_words(&mut self) -> LastWords {
+        self.end();
+        self.last_words.recv_timeout(Duration::from_secs(1)).unwrap_or_default()
+    }
+
+    fn end(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Writes requests and reads answers until either side is gone. On a thread of its own, because a pipe knows no deadline.
+fn converse(
+    mut stdin: ChildStdin,
+    stdout: ChildStdout,
+    requests: &Receiver<Vec<u8>>,
+    answers: &SyncSender<io::Result<Frame>>,
+    limit: usize,
+) {
+    let mut stdout = BufReader::new(stdout);
+    while let Ok(request) = requests.recv() {
+        let said = stdin.write_all(&request).and_then(|()| stdin.flush());
+        let answer = said.and_then(|()| frames::read(&mut stdout, limit));
+        let failed = answer.is_err();
+        if answers.send(answer).is_err() || failed {
+            return;
+        }
+    }
+}
+
+/// Reads to the end, and keeps the beginning.
+fn listen(stderr: ChildStderr) -> LastWords {
+    let mut stderr = BufReader::new(stderr);
+    let mut words = LastWords::default();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // A line that never ends is taken piece by piece.
+        match stderr.by_ref().take(LAST_WORDS as u64).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return words,
+            Ok(_) => {}
+        }
+        let said = String::from_utf8_lossy(&line);
+        match said.strip_prefix(AT) {
+            Some(place) => words.place = Some(place.trim_end().to_owned()),
+            None if words.text.len() < LAST_WORDS => words.text.push_str(&said),
+            None => {}
+        }
+    }
+}
+
+/// A program under a limit of memory, in bytes; without environment. `ulimit` is of the shell: this crate calls no system
+/// functions by itself.
+pub fn limited(program: &Path, memory: u64) -> Command {
+    let mut command = Command::new("/bin/sh");
+    let kibibytes = (memory / 1024).to_string();
+    command.args(["-c", r#"ulimit -d "$1" && ulimit -c 0 && shift && exec "$@""#, "sh", &kibibytes]);
+    command.arg(program).env_clear().current_dir("/");
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Child {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        Child::start(command, 100).expect("sh starts")
+    }
+
+    #[test]
+    fn child_that_ends_is_told_with_its_place_and_last_words() {
+        let request = || frames::whole(&"x", []);
+        let late = |child: &mut Child| child.exchange(request(), Duration::from_secs(5));
+        let mut child = shell("printf '\\001a:1\\n\\001a:2\\nout of memory\\n' >&2; exit 3");
+        assert!(matches!(late(&mut child), Err(Ended::Died)));
+        let words = child.last_words();
+        assert_eq!((words.text.as_str(), words.place.as_deref()), ("out of memory\n", Some("a:2")));
+
+        let mut child = shell("printf '\\001b:7\\n' >&2; exec sleep 60");
+        assert!(matches!(child.exchange(request(), Duration::from_millis(300)), Err(Ended::Late)));
+        assert_eq!(child.last_words().place.as_deref(), Some("b:7"));
+
+        let mut child = shell("printf '\\177\\0\\0\\0\\0\\0\\0\\0'; exec sleep 60");
+        assert!(matches!(late(&mut child), Err(Ended::TooMuch)));
+    }
+}
