@@ -21,3 +21,4 @@ pub mod rollout;
 pub mod schedule;
 pub mod sops;
 pub mod source;
+pub mod worker;

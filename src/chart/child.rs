@@ -32,10 +32,11 @@ pub struct Child {
 
 impl Child {
     pub fn start(program: &Path, limits: &Limits) -> Result<Self, Ended> {
-        let process = Process::start(limited(program, limits), limits.answer).map_err(|ended| match ended {
-            child::Ended::NotStarted(error) => Ended::NotStarted(error),
-            _ => Ended::Died(String::new()),
-        })?;
+        let process =
+            Process::start(limited(program, limits), limits.answer).map_err(|ended| match ended {
+                child::Ended::NotStarted(error) => Ended::NotStarted(error),
+                _ => Ended::Died(String::new()),
+            })?;
         Ok(Self { process, known: BTreeSet::new() })
     }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::Service;
-use crate::model::{Chart, ChartFailure, ChartOutput, ChartRequest, ChartSource, Charts, Digest};
+use crate::model::{
+    Chart, ChartFailure, ChartOutput, ChartRequest, ChartSource, Charts, Digest, TemplateWorkers,
+};
 
 /// Something odd, and where: relative to the repository, for charts that are kept there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +61,10 @@ impl Charts for Recorder<'_> {
     fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
         self.requests.lock().entry(request.key()).or_insert_with(|| request.clone());
         self.service.render(request)
+    }
+
+    fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
+        self.service.template_workers()
     }
 }
 

@@ -13,7 +13,9 @@ use super::cache::Cache;
 use super::fetch::Fetcher;
 use super::site::Sites;
 use super::{Limits, Renderer, archive, program};
-use crate::model::{Chart, ChartFailure, ChartFault, ChartOutput, ChartRequest, ChartSource, Charts, Digest};
+use crate::model::{
+    Chart, ChartFailure, ChartFault, ChartOutput, ChartRequest, ChartSource, Charts, Digest, TemplateWorkers,
+};
 
 /// Results that are kept; beyond that, all are forgotten.
 const MOST_RESULTS: usize = 20_000;
@@ -44,6 +46,7 @@ pub struct Service {
     fetcher: Fetcher,
     /// Charts that went over a limit: when, and the last failure.
     offenders: Mutex<BTreeMap<Digest, (Vec<Instant>, ChartFailure)>>,
+    template_workers: Option<Arc<dyn TemplateWorkers>>,
 }
 
 impl Service {
@@ -63,12 +66,18 @@ impl Service {
             cache: Cache::new(cache),
             fetcher: Fetcher::new(sites),
             offenders: Mutex::default(),
+            template_workers: None,
         }
     }
 
     /// With the program that is found, and the user's cache folder.
     pub fn found(sites: Sites) -> Self {
         Self::asking(sites, Renderer::new(program::find(), Limits::default()), cache_folder())
+    }
+
+    /// Templates of the repository are rendered by these.
+    pub fn with_template_workers(self, workers: Arc<dyn TemplateWorkers>) -> Self {
+        Self { template_workers: Some(workers), ..self }
     }
 
     /// Fetches what is not there yet, and comes back when all of it has come or failed. What could not be fetched is tried again
@@ -214,6 +223,10 @@ fn origin(source: &ChartSource) -> String {
 }
 
 impl Charts for Service {
+    fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
+        self.template_workers.as_deref()
+    }
+
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
         match source {
             ChartSource::Raw { digest, archive } => {

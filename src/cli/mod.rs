@@ -50,6 +50,7 @@ use std::process::ExitCode;
 use clap::builder::BoolishValueParser;
 use clap::{Parser, Subcommand};
 
+use crate::worker;
 use exit::Exit;
 
 /// A GitOps reconciler for many Kubernetes clusters
@@ -112,6 +113,9 @@ enum Command {
     Health(health::HealthArgs),
     /// Print the version
     Version(VersionArgs),
+    /// Render templates for the process that started this one
+    #[command(name = worker::COMMAND, hide = true)]
+    TemplateWorker,
 }
 
 #[derive(clap::Args, Debug)]
@@ -149,6 +153,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => on_runtime(doctor::run(args)),
         Command::Cluster(args) => on_runtime(cluster::run(args)),
         Command::Version(args) => version(&args),
+        Command::TemplateWorker => worker::serve().map(|()| Exit::Ok).map_err(Into::into),
     };
     match result {
         Ok(exit) => exit.into(),

@@ -2,14 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::output::tell;
 use super::session::Source;
 use crate::chart::{self, Sites};
 use crate::fleet::{self, Fleet};
 use crate::manifest;
-use crate::model::{ClusterName, KubeVersion, Rendered, Snapshot};
+use crate::model::{
+    Chart, ChartFailure, ChartOutput, ChartRequest, ChartSource, Charts, ClusterName, KubeVersion, NoCharts,
+    Rendered, Snapshot, TemplateWorkers,
+};
 use crate::source::{self, Credentials, Options, Repository};
+use crate::worker::Workers;
 
 /// The folder as it stands on disk, or a commit of the repository that it is in.
 pub async fn snapshot(path: &Path, revision: Option<&str>) -> anyhow::Result<Snapshot> {
@@ -55,11 +60,34 @@ pub fn note_guesses<'a>(fleet: &Fleet, rendered: impl Iterator<Item = &'a Render
     }
 }
 
-/// What renders the charts of a fleet, with everything fetched that is elsewhere.
+/// What renders charts, and the templates of the repository.
+pub fn renderers(sites: Sites) -> chart::Service {
+    chart::Service::found(sites).with_template_workers(Arc::new(Workers::default()))
+}
+
+/// The same, with all charts of a fleet fetched that are elsewhere.
 pub async fn charts(fleet: &Fleet, sites: Sites) -> chart::Service {
-    let charts = chart::Service::found(sites);
+    let charts = renderers(sites);
     charts.prefetch(&fleet::charts::remote_sources(fleet)).await;
     charts
+}
+
+/// Renders templates as ever, and no chart.
+#[derive(Debug, Default)]
+pub struct OnlyTemplates(Workers);
+
+impl Charts for OnlyTemplates {
+    fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
+        NoCharts.chart(source)
+    }
+
+    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
+        NoCharts.render(request)
+    }
+
+    fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
+        Some(&self.0)
+    }
 }
 
 /// The config repository as it will be with these files.

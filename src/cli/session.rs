@@ -17,11 +17,11 @@ use super::exit::Exit;
 use super::hook_secrets::HookSecrets;
 use super::output::tell;
 use super::process::Process;
-use super::taken_away;
 use super::ways::Ways;
+use super::{repository, taken_away};
 use crate::api::{self, HooksState};
 use crate::apply::WritePermit;
-use crate::chart::{self, Sites};
+use crate::chart::Sites;
 use crate::cluster::Home;
 use crate::controller::{self, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until};
 use crate::forge::Hint;
@@ -131,7 +131,7 @@ impl Session {
             links: process.ways.links(),
             home: process.ways.home.clone(),
             grants: Arc::clone(&process.grants),
-            charts: Arc::new(chart::Service::found(process.sites.clone())),
+            charts: Arc::new(repository::renderers(process.sites.clone())),
             keys: process.keys.clone(),
             until: wish.until,
             mode: wish.mode,

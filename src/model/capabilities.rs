@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Cluster;
 
 /// `1.27`, `v1.27.4+k3s1`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeVersion {
     pub major: u32,
@@ -48,7 +48,7 @@ pub struct KindFacts {
 pub type KindsByName = BTreeMap<String, KindFacts>;
 
 /// For templates: `cluster.capabilities`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Capabilities {
     pub version: KubeVersion,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Digest, Location, shown_address};
+use super::{Digest, Location, TemplateWorkers, shown_address};
 
 /// A chart as a manifest names it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -244,6 +244,9 @@ pub trait Charts: Send + Sync + fmt::Debug {
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure>;
 
     fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure>;
+
+    /// Who renders the templates of the repository; `None` where they are rendered in this process, without its limits.
+    fn template_workers(&self) -> Option<&dyn TemplateWorkers>;
 }
 
 /// For whoever has no charts: every one is refused.
@@ -257,5 +260,9 @@ impl Charts for NoCharts {
 
     fn render(&self, _: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
         Err(ChartFailure::new(ChartFault::NoRenderer, "nothing here renders charts"))
+    }
+
+    fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
+        None
     }
 }

@@ -43,6 +43,7 @@ pub mod selector;
 pub mod snapshot;
 pub mod sync_wave;
 pub mod taint;
+mod templates;
 pub mod unit_mark;
 
 pub use address::{Hosts, ip_of, is_loopback, shown_address};
@@ -96,4 +97,5 @@ pub use selector::{ClusterFacts, Operator, Requirement, Selector};
 pub use snapshot::{Changed, File, History, Snapshot, over_limit};
 pub use sync_wave::{NotAWave, SyncWave};
 pub use taint::{Effect as TaintEffect, Taint, Toleration};
+pub use templates::{KeptText, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers};
 pub use unit_mark::{ObjectMark, Previous, Refused, UnitMark};

@@ -165,6 +165,10 @@ struct Trace {
 /// thing on each of 2,000 clusters must not cost their square.
 const COMPARED: usize = 16;
 
+/// After so many renders of an app with the same layers that ended a worker, its other clusters are not tried: each costs seconds,
+/// and a commit that changes nothing of it must not wait for all of them.
+const PATIENCE: usize = 2;
+
 /// An app to be rendered.
 struct Task<'a> {
     app: &'a Arc<App>,
@@ -246,7 +250,7 @@ fn is_any_answered_otherwise(renderer: &Renderer<'_>, renders: &Renders) -> bool
     renders.iter().any(|(target, (_, result))| {
         let Some((_, capabilities)) = renderer.clusters.get(&target.cluster) else { return false };
         let defined = renderer.defined.get(&target.cluster).unwrap_or(&none);
-        result.as_ref().is_ok_and(|rendered| !rendered.questions.hold(capabilities, defined))
+        result.as_ref().is_ok_and(|rendered| !rendered.questions.hold(capabilities.known(), defined))
     })
 }
 
@@ -391,6 +395,8 @@ struct Traces {
     by_answers: HashMap<(Digest, String), Vec<usize>>,
     of_clusters: BTreeMap<ClusterName, usize>,
     made: usize,
+    /// How often a render ended its worker, and how, by layers.
+    ended: HashMap<Digest, (usize, Vec<Diagnostic>)>,
 }
 
 impl Traces {
@@ -521,6 +527,11 @@ fn render(
     if let Some(made) = traces.find(&target.cluster, &basis) {
         return (revision, Ok((made, job.pod_sets(&pod_sets))));
     }
+    if let Some((times, mistakes)) = traces.ended.get(&stack.id)
+        && *times >= PATIENCE
+    {
+        return blamed(job.rescoped(mistakes));
+    }
     traces.made += 1;
     match job.make(&stack) {
         Ok(made) => {
@@ -530,7 +541,13 @@ fn render(
             traces.of_clusters.insert(target.cluster.clone(), number);
             (revision, Ok((made, job.pod_sets(&pod_sets))))
         }
-        Err(mistakes) => blamed(mistakes),
+        Err(mistakes) => {
+            if mistakes.iter().any(codes::is_end) {
+                let ended = traces.ended.entry(stack.id).or_default();
+                *ended = (ended.0 + 1, mistakes.clone());
+            }
+            blamed(mistakes)
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The codes of mistakes that rendering finds; stable for ever.
 
+use crate::model::Diagnostic;
+
 /// A template that is not one.
 pub const SYNTAX: &str = "E3001";
 pub const UNDEFINED: &str = "E3002";
@@ -10,6 +12,14 @@ pub const FUEL: &str = "E3004";
 pub const NO_TEMPLATE: &str = "E3005";
 /// A template that makes too much text.
 pub const SIZE: &str = "E3006";
+/// A template that takes too long.
+pub const TIME: &str = "E3007";
+/// A template that takes too much memory.
+pub const MEMORY: &str = "E3008";
+/// A template that goes deeper than the stack is.
+pub const STACK: &str = "E3009";
+/// A template that ends the process that renders it otherwise, or nothing renders it.
+pub const WORKER: &str = "E3010";
 /// Not YAML, after templates are filled in.
 pub const OUTPUT: &str = "E3011";
 /// A document that is no Kubernetes object.
@@ -98,3 +108,8 @@ pub const NOT_YET: &str = "E3290";
 pub const AWAITED: &str = "E3998";
 /// A fault of the renderer itself.
 pub const CRASHED: &str = "E3999";
+
+/// A render ended so, and took its worker with it: another try costs as much.
+pub fn is_end(mistake: &Diagnostic) -> bool {
+    [TIME, MEMORY, STACK, WORKER].contains(&mistake.code)
+}

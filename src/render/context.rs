@@ -1,5 +1,6 @@
 //! What templates see.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -46,42 +47,56 @@ pub fn of_app(app: &App) -> [(&'static str, Value); 2] {
 #[derive(Clone, Debug)]
 pub struct Context<'a> {
     job: &'a Job<'a>,
-    /// The same for every template, so they are made once.
-    variables: Variable,
     values: Map<String, Value>,
     pod_set: Option<&'a AssignedPodSet>,
 }
 
 impl<'a> Context<'a> {
     pub fn new(job: &'a Job<'a>, values: Map<String, Value>, pod_set: Option<&'a AssignedPodSet>) -> Self {
-        let mut fixed: BTreeMap<&'static str, Variable> =
-            of_app(job.app).into_iter().map(|(name, value)| (name, serialized(&value))).collect();
-        fixed.insert("values", serialized(&values));
-        fixed.extend(pod_set.map(|pod_set| ("podSet", serialized(pod_set))));
-        fixed.insert("parent", Variable::from(PARENT));
-        let variables = Variable::from_object(Variables { fixed, notebook: job.site.notebook() });
-        Self { job, variables, values, pod_set }
+        Self { job, values, pod_set }
     }
 
+    /// As the engine here takes them. They are the same for every template.
     pub fn variables(&self) -> Variable {
-        self.variables.clone()
+        let mut fixed: BTreeMap<Cow<'static, str>, Variable> =
+            of_app(self.job.app).into_iter().map(|(name, value)| (name.into(), serialized(&value))).collect();
+        fixed.insert("values".into(), serialized(&self.values));
+        fixed.extend(self.pod_set.map(|pod_set| ("podSet".into(), serialized(pod_set))));
+        variables(fixed, self.job.site.notebook())
+    }
+
+    /// All but the place, for a worker.
+    pub fn told(&self) -> Map<String, Value> {
+        let mut told: Map<String, Value> =
+            of_app(self.job.app).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        told.insert("values".to_owned(), Value::Object(self.values.clone()));
+        told.extend(self.pod_set.map(|pod_set| ("podSet".to_owned(), json!(pod_set))));
+        told
     }
 
     /// All of it, for the mistakes of templates.
     pub fn to_json(&self) -> Value {
-        let mut context: Map<String, Value> =
-            of_app(self.job.app).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let mut context = self.told();
         context.extend(self.job.site.to_json().map(|(name, value)| (name.to_owned(), value)));
-        context.insert("values".to_owned(), Value::Object(self.values.clone()));
-        context.extend(self.pod_set.map(|pod_set| ("podSet".to_owned(), json!(pod_set))));
         Value::Object(context)
     }
+}
+
+/// As the engine of a worker takes what it was told.
+pub fn read(told: Map<String, Value>, notebook: Notebook) -> Variable {
+    let fixed = told.into_iter().map(|(name, value)| (name.into(), serialized(&value)));
+    variables(fixed.collect(), notebook)
+}
+
+fn variables(mut fixed: BTreeMap<Cow<'static, str>, Variable>, notebook: Notebook) -> Variable {
+    fixed.insert("parent".into(), Variable::from(PARENT));
+    Variable::from_object(Variables { fixed, notebook })
 }
 
 /// The variables as the engine asks for them.
 #[derive(Debug)]
 struct Variables {
-    fixed: BTreeMap<&'static str, Variable>,
+    fixed: BTreeMap<Cow<'static, str>, Variable>,
     notebook: Notebook,
 }
 
@@ -99,7 +114,7 @@ impl Object for Variables {
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         Enumerator::Values(
-            self.fixed.keys().copied().chain(Notebook::VARIABLES).map(Variable::from).collect(),
+            self.fixed.keys().map(|name| &**name).chain(Notebook::VARIABLES).map(Variable::from).collect(),
         )
     }
 }

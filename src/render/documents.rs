@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::definitions::Definitions;
 use super::layers::Source;
 use super::nulls::{self, Mistake};
+use super::template_error::shortened;
 use super::trace::{self, marks};
 use super::{Job, canonical, codes, foreign_marks, lists};
 use crate::manifest::yaml;
@@ -121,8 +122,8 @@ fn collect(
 fn in_output(job: &Job<'_>, template: &Source, output: &str, mistake: &Diagnostic) -> Diagnostic {
     let line = mistake.location.as_ref().map_or(1, |location| location.start.line);
     let text = output.lines().nth(line.saturating_sub(1) as usize).unwrap_or("").trim();
-    let text =
-        if secret_text::has_secret(output) { secret_text::without_values(text) } else { text.to_owned() };
+    let text = shortened(text);
+    let text = if secret_text::has_secret(output) { secret_text::without_values(&text) } else { text };
     let message =
         format!("{} makes a text that is not YAML: {} (line {line} of it)", template.path, mistake.message);
     let help = match &mistake.help {

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use minijinja::machinery::{Token, tokenize};
+use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::bounds;
@@ -12,7 +15,7 @@ use super::depth::too_deep;
 use super::layers::Source;
 use super::site;
 use super::template_error::TemplateError;
-use super::trace::{Notes, marks};
+use super::trace::{lines, marks};
 
 /// What `extends parent` evaluates to; no file has this name.
 pub const PARENT: &str = "(parent)";
@@ -25,7 +28,7 @@ const DEPTH: usize = 64;
 const CARELESS: [&str; 6] = ["chain", "e", "escape", "groupby", "pprint", "zip"];
 
 /// A file that is no template.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Unread {
     Mistake(TemplateError),
     /// The engine has no words for what is wrong.
@@ -39,24 +42,40 @@ pub enum Unread {
     },
 }
 
+/// What is put into templates, to find out where something comes from. Each is known by its number among all that are
+/// rendered together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mode {
+    /// Marks in the text; the number of the first template.
+    pub marks: Option<usize>,
+    /// Lines are reported as they are reached; the number of the first template.
+    pub lines: Option<(usize, ReportLine)>,
+}
+
+/// Takes the number of a template, and a line of it.
+pub type ReportLine = fn(usize, usize);
+
+impl Mode {
+    pub fn is_plain(self) -> bool {
+        self.marks.is_none() && self.lines.is_none()
+    }
+}
+
 /// Templates that can see each other, by file name.
 #[derive(Debug)]
 pub struct Engine {
     environment: Environment<'static>,
-    /// The highest file of each name that is rendered by itself (not `_*.j2`), by name.
-    pub rendered: Vec<Source>,
 }
 
 impl Engine {
     /// Of chains of files with one name, the lowest first. Every template that is not one is named.
-    pub fn new(chains: &BTreeMap<&str, Vec<&Source>>, notes: Option<&Notes>) -> Result<Self, Vec<Unread>> {
+    pub fn new(chains: &BTreeMap<&str, Vec<&Source>>, mode: Mode) -> Result<Self, Vec<Unread>> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_formatter(format);
-        let marked = notes.filter(|notes| notes.marked);
         // Marks are steps too.
-        environment.set_fuel(Some(if marked.is_some() { 4 * FUEL } else { FUEL }));
+        environment.set_fuel(Some(if mode.is_plain() { FUEL } else { 4 * FUEL }));
         environment.set_recursion_limit(DEPTH);
         environment.set_debug(true);
         environment.add_filter("tojson", to_json);
@@ -64,7 +83,13 @@ impl Engine {
         environment.add_filter("join", join);
         environment.add_filter("replace", bounds::replace);
         environment.add_filter("indent", bounds::indent);
-        match marked {
+        if let Some((_, report)) = mode.lines {
+            environment.add_function(lines::FUNCTION, move |template: usize, line: usize| {
+                report(template, line);
+                ""
+            });
+        }
+        match mode.marks {
             Some(_) => environment.add_filter("sha256", |text: &str| sha256(&marks::clean(text))),
             None => environment.add_filter("sha256", sha256),
         }
@@ -76,12 +101,19 @@ impl Engine {
         let mut highest: BTreeMap<String, String> = BTreeMap::new();
         let mut next_lower: BTreeMap<String, String> = BTreeMap::new();
         let mut mistakes = Vec::new();
+        let mut number = 0;
         for (name, chain) in chains {
             for source in chain {
-                let text = match marked {
-                    Some(notes) => marks::instrument(&source.text, notes.template(&source.path)),
+                let mut text = match mode.marks {
+                    Some(first) => marks::instrument(&source.text, first + number),
                     None => source.text.to_string(),
                 };
+                if let Some((first, report)) = mode.lines {
+                    text = lines::instrument(&text, first + number);
+                    // The engine computes what is constant before it renders anything.
+                    report(first + number, 1);
+                }
+                number += 1;
                 let path = source.path.clone();
                 // What it panics on, the engine does too.
                 if let Ok(Some(line)) = catch_unwind(|| too_deep(&source.text)) {
@@ -107,17 +139,14 @@ impl Engine {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let rendered = chains.iter().filter(|(name, _)| !name.starts_with('_'));
-        let rendered =
-            rendered.filter_map(|(_, chain)| chain.last().map(|source| (*source).clone())).collect();
-        Ok(Self { environment, rendered })
+        Ok(Self { environment })
     }
 
-    pub fn render(&self, source: &Source, variables: Value) -> Result<String, TemplateError> {
+    pub fn render(&self, path: &str, variables: Value) -> Result<String, Box<TemplateError>> {
         let mut paper = bounds::Paper::default();
-        let template = self.environment.get_template(&source.path);
+        let template = self.environment.get_template(path);
         let rendered = template.and_then(|template| template.render_captured_to(variables, &mut paper));
-        rendered.map_err(|error| TemplateError::from(&error))?;
+        rendered.map_err(|error| Box::new(TemplateError::from(&error)))?;
         Ok(paper.into_text())
     }
 }
@@ -170,13 +199,42 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Res
     out.write_str(&text).map_err(|error| Error::new(ErrorKind::WriteFailure, "output").with_source(error))
 }
 
-/// Whether a template reads a variable of the context. A text that is no template reads nothing.
+/// Whether a template may read a variable of the context, by its words: nothing is compiled, as that computes what is constant.
 pub fn reads(text: &str, variable: &str) -> bool {
-    let mentioned = || match too_deep(text) {
-        None => Some(Environment::new().template_from_str(text).ok()?.undeclared_variables(false)),
-        Some(_) => None,
-    };
-    // Most templates do not even hold the word. What the engine gives up on is told where it is rendered.
-    text.contains(variable)
-        && catch_unwind(mentioned).is_ok_and(|found| found.is_some_and(|names| names.contains(variable)))
+    // Most templates do not even hold the word.
+    if !text.contains(variable) {
+        return false;
+    }
+    let mut before = None;
+    // It panics on some texts; what it gives up on is told where it is rendered.
+    let found = catch_unwind(AssertUnwindSafe(|| {
+        tokenize(text, false, SyntaxConfig::default()).map_while(Result::ok).any(|(token, _)| {
+            let is_variable = matches!(&token, Token::Ident(name) if *name == variable)
+                && !matches!(before, Some(Token::Dot | Token::Pipe));
+            before = Some(token);
+            is_variable
+        })
+    }));
+    found.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn template_reads_what_it_names_outside_of_texts() {
+        for (text, expected) in [
+            ("{{ ring }}", true),
+            ("{% if a == ring %}{% endif %}", true),
+            ("{{ a[ring] | upper }}", true),
+            ("ring: {{ a.ring }}", false),
+            ("{{ 'ring' }}{# ring #}", false),
+            ("{{ a | ring }}", false),
+            ("{{ string }}", false),
+            ("{{ ring", true),
+        ] {
+            assert_eq!(reads(text, "ring"), expected, "{text}");
+        }
+    }
 }

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::engine::Unread;
 use super::template_error::{TemplateError, TemplateFault};
+use super::templates::time_of;
 use super::{Job, codes, engine};
 use crate::manifest::read::suggest;
-use crate::model::{Diagnostic, Location, Position};
+use crate::model::{Diagnostic, Location, Position, RenderEndCause};
 
 /// The mistake of a file that is no template.
 pub fn of_unread(job: &Job<'_>, unread: &Unread) -> Diagnostic {
@@ -60,6 +61,37 @@ pub fn of_template(job: &Job<'_>, error: &TemplateError, context: &dyn Fn() -> V
     }
 }
 
+/// The mistake of templates that ended the worker that rendered them, at a line if that is known.
+pub fn of_end(job: &Job<'_>, cause: &RenderEndCause, file: &str, line: u32) -> Diagnostic {
+    let of = |code, message: String| job.error(code, message).at(Location::new(file, line, 1));
+    match cause {
+        RenderEndCause::Time => {
+            let limit = time_of(job).as_secs_f64();
+            of(codes::TIME, format!("{file} takes longer than the {limit} s that {} may take", job.target))
+                .help("look for a loop over too much, or for a filter on a long text within a loop")
+        }
+        RenderEndCause::Memory(limit) => {
+            of(codes::MEMORY, format!("{file} takes more than {} MiB of memory", limit / 1024 / 1024))
+                .help("look for a text or a list that is put into itself in a loop")
+        }
+        RenderEndCause::Stack => of(codes::STACK, format!("{file} goes too deep"))
+            .help("look for a list or a map that is put into itself in a loop"),
+        RenderEndCause::Output(limit) => {
+            let message =
+                format!("the templates of {} make more than {} MiB of text", job.target, limit / 1024 / 1024);
+            of(codes::SIZE, message).help("look for a text that is put into itself in a loop")
+        }
+        RenderEndCause::Crash(words) => {
+            of(codes::WORKER, format!("{file} ends the process that renders it: {words}"))
+                .help("the engine of templates has a fault here: write this line otherwise")
+        }
+        RenderEndCause::NoWorker(error) => {
+            of(codes::WORKER, format!("nothing renders {file}: no worker starts: {error}"))
+                .help("tutti starts itself as `tutti template-worker`, through /bin/sh")
+        }
+    }
+}
+
 fn location(error: &TemplateError, file: &str) -> Location {
     let line = error.line.unwrap_or(1);
     let (Some(range), Some(text)) = (range(error), error.text.as_deref()) else {
@@ -100,10 +132,13 @@ fn undefined(error: &TemplateError, context: &Value) -> Option<(String, String)>
     let (text, range) = (error.text.as_deref()?, range(error)?);
     let before = text.get(..range.start)?;
     let tag = before.rfind("{{").max(before.rfind("{%")).unwrap_or(range.start);
-    let of = |part: &str| names(part).into_iter().find_map(|name| lost(name, text, context));
+    let of = |part: &str| names(part).into_iter().take(MOST_NAMES).find_map(|name| lost(name, text, context));
     let of_range = if before.trim_end().ends_with('|') { None } else { of(text.get(range.clone())?) };
     of_range.or_else(|| of(text.get(tag..range.end)?))
 }
+
+/// For each name the whole text may be read: of a tag with more, the first are looked at.
+const MOST_NAMES: usize = 100;
 
 /// The dotted names of an expression that stand for values: not in quotes, no filters, tests, functions
 /// or words of the language.

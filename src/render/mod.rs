@@ -10,6 +10,7 @@
 //!   order; [`stacks`] reads them once for all targets that have the same;
 //! - [`values`] merges, [`context`] is what templates see, [`engine`] runs them, within [`bounds`],
 //!   [`mistakes`] says what they did wrong and where;
+//! - [`templates`] has them rendered here or by workers, for which [`template_desk`] answers;
 //! - [`site`] answers what is asked about the cluster, and notes the question; [`inputs`] is what an app is
 //!   made from beside that; [`all`] renders what neither of them, nor the layers, say is known;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
@@ -66,15 +67,18 @@ mod shared_by_waves;
 mod site;
 mod stacks;
 mod strategic;
+mod template_desk;
 mod template_error;
+mod templates;
 #[cfg(test)]
 mod tests;
 pub mod trace;
 mod values;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -94,8 +98,9 @@ use patches::idle_mistake as idle_patch;
 use places::Places;
 use remarks::Remarks;
 pub use shared_by_waves::shared_by_waves;
-use site::{Facts, Site};
+use site::{Facts, Site, ToldCapabilities};
 use stacks::{Stack, Stacks};
+pub use template_desk::{ReportLine, TemplateDesk, Told};
 
 /// Renders one app on one cluster. Who renders many makes one [`Renderer`] for them.
 pub fn render(
@@ -115,7 +120,7 @@ pub struct Renderer<'a> {
     snapshot: &'a Snapshot,
     charts: &'a dyn Charts,
     stacks: Stacks,
-    clusters: BTreeMap<&'a ClusterName, (Arc<Value>, Arc<Capabilities>)>,
+    clusters: BTreeMap<&'a ClusterName, (Arc<Value>, Arc<ToldCapabilities>)>,
     discovered: Discovered,
     defined: Defined,
     /// Kinds that are defined by apps which are not in the fleet.
@@ -143,7 +148,7 @@ impl<'a> Renderer<'a> {
     ) -> Self {
         let facts = |(name, cluster)| {
             let capabilities = Capabilities::of(cluster, discovered.get(name));
-            (name, (Arc::new(Facts::of_cluster(cluster)), capabilities))
+            (name, (Arc::new(Facts::of_cluster(cluster)), Arc::new(ToldCapabilities::new(capabilities))))
         };
         let clusters = fleet.clusters.iter().map(facts).collect();
         Self {
@@ -229,6 +234,7 @@ impl<'a> Renderer<'a> {
             inputs: Arc::clone(inputs),
             site: Site::new(cluster, ring, facts),
             notes: None,
+            time_left: Cell::default(),
             remarks: Remarks::default(),
             warnings: RefCell::default(),
             places: Places::default(),
@@ -260,6 +266,8 @@ struct Job<'a> {
     site: Site<'a>,
     /// Asked for by [`trace`] alone.
     notes: Option<&'a trace::Notes>,
+    /// For templates that workers render; nothing as long as none was.
+    time_left: Cell<Option<Duration>>,
     remarks: Remarks,
     warnings: RefCell<Vec<Diagnostic>>,
     places: Places,

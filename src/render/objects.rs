@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::Context;
-use super::engine::{self, Engine};
+use super::engine;
 use super::layers::{Source, too_wide};
 use super::patches::Used;
 use super::stacks::Stack;
-use super::{Found, Job, codes, documents, foreign_marks, mistakes, pods};
+use super::templates::Templates;
+use super::{Found, Job, codes, documents, foreign_marks, pods};
 use crate::fleet::files_of;
 use crate::model::{Diagnostic, Location, Objects, Snapshot};
 
@@ -31,7 +32,7 @@ pub fn render(
     let patches = stack.patches(job)?;
     used.append(&mut patches.unused(job.app));
     let context = Context::new(job, stack.values(job)?.clone(), None);
-    let (mut made, mut wrong) = (Vec::new(), Vec::new());
+    let (mut plain, mut filled, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
     for path in files(objects, job.snapshot) {
         let Some(text) = job.snapshot.text(path) else {
             let message = format!("{path} {}", job.snapshot.why_unreadable(path));
@@ -39,11 +40,24 @@ pub fn render(
             continue;
         };
         let file = Source { path: path.to_owned(), blob: "".into(), text: text.into() };
-        let documents = if path.ends_with(".j2") {
-            template(job, &file, &context)
-        } else {
-            documents::of_file(job, &file)
-        };
+        match too_wide(job, &file.path, &file.text).filter(|_| path.ends_with(".j2")) {
+            Some(mistake) => wrong.push(mistake),
+            None if path.ends_with(".j2") => filled.push(file),
+            None => plain.push(file),
+        }
+    }
+    // A template of an Objects app sees no other template.
+    let groups: Vec<_> =
+        filled.iter().map(|file| BTreeMap::from([(file.path.as_str(), vec![file])])).collect();
+    let templates = Templates::new(job, &groups);
+    let (texts, mut mistakes) = templates.render(job, &context);
+    wrong.append(&mut mistakes);
+    let of_texts = texts.iter().map(|(file, text)| (&file.path, documents::of_output(job, file, text)));
+    let of_plain = plain.iter().map(|file| (&file.path, documents::of_file(job, file)));
+    // In the order of the files, by which the first of two is told.
+    let by_file: BTreeMap<_, _> = of_texts.chain(of_plain).collect();
+    let mut made = Vec::new();
+    for documents in by_file.into_values() {
         match documents {
             Ok(mut documents) => made.append(&mut documents),
             Err(mut mistakes) => wrong.append(&mut mistakes),
@@ -55,23 +69,4 @@ pub fn render(
     wrong.extend(marked.err().into_iter().flatten());
     let found = pods::finish(job, made, "", &mut wrong);
     if wrong.is_empty() { Ok(found) } else { Err(wrong) }
-}
-
-/// A template of an Objects app sees no other template.
-fn template(
-    job: &Job<'_>,
-    file: &Source,
-    context: &Context<'_>,
-) -> Result<Vec<documents::Document>, Vec<Diagnostic>> {
-    if let Some(mistake) = too_wide(job, &file.path, &file.text) {
-        return Err(vec![mistake]);
-    }
-    let chains = BTreeMap::from([(file.path.as_str(), vec![file])]);
-    let output = Engine::new(&chains, job.notes)
-        .map_err(|unread| unread.iter().map(|unread| mistakes::of_unread(job, unread)).collect::<Vec<_>>())
-        .and_then(|engine| {
-            let mistake = |error| vec![mistakes::of_template(job, &error, &|| context.to_json())];
-            engine.render(file, context.variables()).map_err(mistake)
-        })?;
-    documents::of_output(job, file, &output)
 }

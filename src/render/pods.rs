@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use super::context::Context;
 use super::definitions::Definitions;
 use super::documents::Document;
-use super::engine::Engine;
 use super::patches::{Patches, Used};
 use super::stacks::Stack;
-use super::{Found, Job, app_set, charts, codes, documents, foreign_marks, hooks, mistakes, values};
+use super::templates::Templates;
+use super::{Found, Job, app_set, charts, codes, documents, foreign_marks, hooks, values};
 use crate::model::labels::PRUNE;
 use crate::model::{
     App, AppSpec, Component, Diagnostic, Location, RenderedObject, image_tag, retag, with_version,
@@ -22,7 +22,7 @@ pub fn render(job: &Job<'_>, stack: &Stack, used: &mut Used) -> Result<Found, Ve
     let of_layers = stack.values(job)?;
     let patches = stack.patches(job)?;
     used.append(&mut patches.unused(job.app));
-    let engine = stack.engine(job)?;
+    let templates = stack.templates(job);
     let mut found = Found::new();
     let mut mistakes = Vec::new();
     for (index, pod_set) in assign(job.app, &job.target.cluster).into_iter().enumerate() {
@@ -38,7 +38,7 @@ pub fn render(job: &Job<'_>, stack: &Stack, used: &mut Used) -> Result<Found, Ve
         };
         let (pod_set, values) = complete(job, &pod_set, of_layers.clone());
         let context = Context::new(job, values, Some(&pod_set));
-        match one(job, engine, &pod_set, &context, of_chart, patches, used) {
+        match one(job, templates, &pod_set, &context, of_chart, patches, used) {
             Ok(objects) => {
                 let pod_sets = units(job.app, &pod_set.name);
                 for (object, pod_set) in objects.into_values() {
@@ -46,7 +46,14 @@ pub fn render(job: &Job<'_>, stack: &Stack, used: &mut Used) -> Result<Found, Ve
                     mistakes.extend(add(job, &mut found, object, &pod_set));
                 }
             }
-            Err(mut of_pod_set) => mistakes.append(&mut of_pod_set),
+            Err(mut of_pod_set) => {
+                let ended = of_pod_set.iter().any(codes::is_end);
+                mistakes.append(&mut of_pod_set);
+                // The others would cost as much.
+                if ended {
+                    break;
+                }
+            }
         }
     }
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
@@ -63,20 +70,17 @@ fn units(app: &App, pod_set: &str) -> Arc<[Arc<str>]> {
 /// All objects of one podSet.
 fn one(
     job: &Job<'_>,
-    engine: &Engine,
+    templates: &Templates,
     pod_set: &AssignedPodSet,
     context: &Context<'_>,
     of_chart: Vec<Document>,
     patches: &Patches,
     used: &mut Used,
 ) -> Result<Found, Vec<Diagnostic>> {
-    let (mut made, mut wrong) = (of_chart, Vec::new());
-    for template in &engine.rendered {
-        let documents = engine
-            .render(template, context.variables())
-            .map_err(|error| vec![mistakes::of_template(job, &error, &|| context.to_json())])
-            .and_then(|output| documents::of_output(job, template, &output));
-        match documents {
+    let mut made = of_chart;
+    let (texts, mut wrong) = templates.render(job, context);
+    for (template, output) in texts {
+        match documents::of_output(job, template, &output) {
             Ok(mut documents) => made.append(&mut documents),
             Err(mut mistakes) => wrong.append(&mut mistakes),
         }

@@ -6,10 +6,12 @@ use std::sync::{Arc, OnceLock};
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
 use minijinja::{Error, ErrorKind};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::model::{
-    Capabilities, Cluster, ClusterFacts, Kind, KindFacts, KindsByName, Questions, Revision, Selector,
+    Capabilities, Cluster, ClusterFacts, KeptText, Kind, KindFacts, KindsByName, Questions, Revision,
+    Selector,
 };
 
 /// What can be known of a place: `cluster.labels.zone`, `ring`, `revision`, part by part.
@@ -24,7 +26,7 @@ pub struct Seen {
 }
 
 /// Questions without their answers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Asked {
     paths: Vec<Path>,
     has: Vec<String>,
@@ -38,7 +40,7 @@ impl Asked {
     pub fn answers_of(&self, facts: &Facts) -> String {
         let Self { paths, has, kinds, version, all } = self;
         let of_paths: Vec<_> = paths.iter().map(|path| (path, answer_of(facts, path))).collect();
-        let known = &facts.capabilities;
+        let known = &facts.capabilities.known;
         let of_has: Vec<_> = has.iter().map(|name| (name, known.has(name))).collect();
         let facts_of = |name: &String| facts.kind(name).map(|it| [it.namespaced, it.has_status]);
         let of_kinds: Vec<_> = kinds.iter().map(|name| (name, facts_of(name))).collect();
@@ -60,7 +62,7 @@ impl Seen {
 
     pub fn is_true_of(&self, facts: &Facts) -> bool {
         let same = |(path, answer): (&Path, &Option<Json>)| answer_of(facts, path) == answer.as_ref();
-        self.answers.iter().all(same) && self.questions.hold(&facts.capabilities, &facts.defined)
+        self.answers.iter().all(same) && self.questions.hold(&facts.capabilities.known, &facts.defined)
     }
 }
 
@@ -69,7 +71,7 @@ impl Seen {
 pub struct Facts {
     /// What its manifest says.
     cluster: Arc<Json>,
-    capabilities: Arc<Capabilities>,
+    capabilities: Arc<ToldCapabilities>,
     /// The kinds that apps define there.
     defined: Arc<KindsByName>,
     ring: Json,
@@ -90,7 +92,7 @@ impl Facts {
 
     pub fn new(
         cluster: Arc<Json>,
-        capabilities: Arc<Capabilities>,
+        capabilities: Arc<ToldCapabilities>,
         defined: Arc<KindsByName>,
         ring: Option<&str>,
     ) -> Self {
@@ -98,7 +100,54 @@ impl Facts {
     }
 
     fn kind(&self, name: &str) -> Option<KindFacts> {
-        self.capabilities.kinds.get(name).or_else(|| self.defined.get(name)).copied()
+        self.capabilities.known.kinds.get(name).or_else(|| self.defined.get(name)).copied()
+    }
+}
+
+/// What a cluster can do, and the same as a worker is told.
+#[derive(Debug)]
+pub struct ToldCapabilities {
+    known: Arc<Capabilities>,
+    told: OnceLock<KeptText>,
+}
+
+impl ToldCapabilities {
+    pub fn new(known: Arc<Capabilities>) -> Self {
+        Self { known, told: OnceLock::new() }
+    }
+
+    pub fn known(&self) -> &Arc<Capabilities> {
+        &self.known
+    }
+
+    /// Without the kinds, which no template sees.
+    fn told(&self) -> &KeptText {
+        let text = || serde_json::json!([&*self.known, self.known.asked]).to_string();
+        self.told.get_or_init(|| KeptText::new(text()))
+    }
+
+    /// From what was told.
+    pub fn read(text: &str) -> serde_json::Result<Self> {
+        let (known, asked): (Capabilities, bool) = serde_json::from_str(text)?;
+        Ok(Self::new(Arc::new(Capabilities { asked, ..known })))
+    }
+}
+
+/// The facts as a worker is told, but for what the cluster can do.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub struct ToldFacts {
+    cluster: Json,
+    ring: Json,
+    revision: Option<Json>,
+}
+
+impl ToldFacts {
+    pub fn with(self, capabilities: Arc<ToldCapabilities>) -> Notebook {
+        let Self { cluster, ring, revision } = self;
+        let revision = revision.map_or_else(OnceLock::new, OnceLock::from);
+        let cluster = Arc::new(cluster);
+        let facts = Facts { cluster, capabilities, defined: Arc::default(), ring, revision };
+        Notebook { facts: Arc::new(facts), seen: Arc::default() }
     }
 }
 
@@ -135,13 +184,13 @@ impl Notebook {
     }
 
     fn version(&self) -> Value {
-        let version = &self.facts.capabilities.version;
+        let version = &self.facts.capabilities.known.version;
         self.seen.lock().questions.version = Some(version.clone());
         serialized(version)
     }
 
     fn has(&self, name: &str) -> bool {
-        let answer = self.facts.capabilities.has(name);
+        let answer = self.facts.capabilities.known.has(name);
         self.seen.lock().questions.has.entry(name.to_owned()).or_insert(answer);
         answer
     }
@@ -154,8 +203,8 @@ impl Notebook {
 
     /// For whoever may look at any of it.
     fn capabilities(&self) -> &Capabilities {
-        self.seen.lock().questions.all = Some(Arc::clone(&self.facts.capabilities));
-        &self.facts.capabilities
+        self.seen.lock().questions.all = Some(Arc::clone(&self.facts.capabilities.known));
+        &self.facts.capabilities.known
     }
 
     fn answer(&self, path: &[String]) -> Option<Json> {
@@ -164,6 +213,10 @@ impl Notebook {
 
     fn note(&self, path: Path, answer: Option<Json>) {
         self.seen.lock().answers.insert(path, answer);
+    }
+
+    pub fn asked(&self) -> Asked {
+        self.seen.lock().asked()
     }
 }
 
@@ -259,6 +312,31 @@ impl<'a> Site<'a> {
         &self.notebook.facts
     }
 
+    /// For a worker.
+    pub fn told(&self) -> (ToldFacts, &KeptText) {
+        let Facts { cluster, capabilities, ring, revision, .. } = &*self.notebook.facts;
+        let cluster = Json::clone(cluster);
+        let told = ToldFacts { cluster, ring: ring.clone(), revision: revision.get().cloned() };
+        (told, capabilities.told())
+    }
+
+    /// Notes what a worker was asked, with the answers of here, which are those that it gave.
+    pub fn note_asked(&self, asked: Asked) {
+        let Asked { paths, has, kinds, version, all } = asked;
+        for path in paths {
+            let answer = self.notebook.answer(&path);
+            self.notebook.note(path, answer);
+        }
+        has.iter().for_each(|name| _ = self.notebook.has(name));
+        kinds.into_iter().for_each(|name| _ = self.notebook.kind(name));
+        if version {
+            self.notebook.version();
+        }
+        if all {
+            self.notebook.capabilities();
+        }
+    }
+
     pub fn notebook(&self) -> Notebook {
         self.notebook.clone()
     }
@@ -267,8 +345,8 @@ impl<'a> Site<'a> {
     pub fn to_json(&self) -> [(&'static str, Json); 3] {
         let Facts { cluster, capabilities, defined: _, ring, revision } = &*self.notebook.facts;
         let mut cluster = Json::clone(cluster);
-        cluster["version"] = serde_json::json!(capabilities.version);
-        cluster["capabilities"] = serde_json::json!(&**capabilities);
+        cluster["version"] = serde_json::json!(capabilities.known.version);
+        cluster["capabilities"] = serde_json::json!(&*capabilities.known);
         let revision = revision.get().cloned().unwrap_or_default();
         [("cluster", cluster), ("ring", ring.clone()), ("revision", revision)]
     }
@@ -289,7 +367,7 @@ impl<'a> Site<'a> {
 }
 
 /// As the engine holds it.
-pub fn serialized(value: &impl serde::Serialize) -> Value {
+pub fn serialized(value: &impl Serialize) -> Value {
     Value::from(minijinja::value::Serde(value))
 }
 

@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::clusters::{self, ClusterLayer};
-use super::engine::Engine;
 use super::layers::{self, Layers};
 use super::patches::{self, Patches};
-use super::{Job, mistakes, values};
+use super::templates::Templates;
+use super::{Job, values};
 use crate::model::{AppSpec, ClusterName, Diagnostic, Digest, Snapshot};
 
 /// The layers of a target with what they come to.
@@ -22,7 +22,7 @@ pub struct Stack {
     pub id: Digest,
     values: OnceLock<Result<Map<String, Value>, Vec<Diagnostic>>>,
     patches: OnceLock<Result<Patches, Vec<Diagnostic>>>,
-    engine: OnceLock<Result<Engine, Vec<Diagnostic>>>,
+    templates: OnceLock<Templates>,
     looks_at_ring: OnceLock<bool>,
     newest: OnceLock<Option<usize>>,
 }
@@ -118,7 +118,7 @@ impl Stack {
             id,
             values: OnceLock::new(),
             patches: OnceLock::new(),
-            engine: OnceLock::new(),
+            templates: OnceLock::new(),
             looks_at_ring: OnceLock::new(),
             newest: OnceLock::new(),
         }
@@ -146,11 +146,7 @@ impl Stack {
     }
 
     /// The templates of all layers.
-    pub fn engine(&self, job: &Job<'_>) -> Result<&Engine, Vec<Diagnostic>> {
-        let compiled = self.engine.get_or_init(|| {
-            Engine::new(&self.layers.chains(), job.notes)
-                .map_err(|unread| unread.iter().map(|unread| mistakes::of_unread(job, unread)).collect())
-        });
-        compiled.as_ref().map_err(|mistakes| job.rescoped(mistakes))
+    pub fn templates(&self, job: &Job<'_>) -> &Templates {
+        self.templates.get_or_init(|| Templates::new(job, &[self.layers.chains()]))
     }
 }

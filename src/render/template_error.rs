@@ -45,12 +45,29 @@ impl From<&Error> for TemplateError {
         };
         Self {
             fault,
-            detail: error.detail().unwrap_or_default().to_owned(),
+            detail: shortened(error.detail().unwrap_or_default()),
             file: error.name().map(str::to_owned),
             line: error.line().and_then(|line| u32::try_from(line).ok()),
             range: error.range(),
             text: error.template_source().map(str::to_owned),
         }
+    }
+}
+
+impl TemplateError {
+    pub fn without_text(self) -> Self {
+        Self { range: None, text: None, ..self }
+    }
+}
+
+/// Letters of what the engine says, which may hold a value of the template.
+const LONGEST_DETAIL: usize = 1000;
+
+/// For messages.
+pub fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_DETAIL) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

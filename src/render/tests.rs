@@ -1,3 +1,4 @@
+mod at_desk;
 mod explain;
 mod facts;
 mod layer_file;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use super::render;
 use crate::fleet::{Fleet, Target, assemble};
 use crate::manifest;
-use crate::model::{AppId, Diagnostic, History, NoCharts, Rendered, Snapshot};
+use crate::model::{AppId, Charts, Diagnostic, History, NoCharts, Rendered, Snapshot};
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1, labels: {zone: bj, environment: test}}\nspec: {vip: 10.0.0.1, connection: {sandbox: {}}}\n";
 const WEB: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: web}\nspec: {workloadType: Deployment, developLanguage: go, runType: server, image: 'web:1', port: 8080}\n";
@@ -30,10 +31,24 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
     fleet
 }
 
+/// By workers too, which makes no difference.
 fn run(app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
+    let here = run_here(app, files);
+    assert_eq!(run_by(&at_desk::AtDesk::default(), app, files), here, "by a worker");
+    // What is wrong then has no columns.
+    let reporting = run_by(&at_desk::reporting(), app, files);
+    assert_eq!(reporting.ok(), here.as_ref().ok().cloned(), "by a worker that reports lines");
+    here
+}
+
+fn run_here(app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
+    run_by(&NoCharts, app, files)
+}
+
+fn run_by(charts: &dyn Charts, app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
     let snapshot = snapshot(files);
     let target = Target { app: AppId::new("default", app), cluster: "bj1".into() };
-    render(&fleet(&snapshot), &snapshot, &NoCharts, &target)
+    render(&fleet(&snapshot), &snapshot, charts, &target)
 }
 
 fn web(files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {

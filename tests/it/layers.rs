@@ -12,8 +12,9 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 22] = [
+const MODULES: [(u8, Purity, &str); 24] = [
     (0, Purity::Pure, "model"),
+    (1, Purity::Io, "child"),
     (1, Purity::Io, "source"),
     (1, Purity::Io, "forge"),
     (1, Purity::Io, "cluster"),
@@ -27,6 +28,7 @@ const MODULES: [(u8, Purity, &str); 22] = [
     (4, Purity::Pure, "schedule"),
     (5, Purity::Pure, "render"),
     (6, Purity::Pure, "rollout"),
+    (6, Purity::Io, "worker"),
     (7, Purity::Pure, "plan"),
     (7, Purity::Pure, "access"),
     (8, Purity::Pure, "policy"),

@@ -11,7 +11,7 @@ use super::write::{self, Drafts, Form};
 use crate::apply::takeover;
 use crate::cluster::{Catalog, Client};
 use crate::fleet::{Fleet, Target};
-use crate::model::{AppId, ClusterName, NoCharts, ObjectId, Rendered, Snapshot, labels};
+use crate::model::{AppId, ClusterName, ObjectId, Rendered, Snapshot, labels};
 use crate::{cli::repository, render};
 
 /// One cluster that is imported from.
@@ -41,9 +41,10 @@ pub fn rendered(
     }
     let mut made = BTreeMap::new();
     let mut wrong = Vec::new();
+    let templates = repository::OnlyTemplates::default();
     for cluster in drafts.keys() {
         let target = Target { app: app.clone(), cluster: cluster.clone() };
-        match of_target(&fleet, snapshot, &target) {
+        match of_target(&fleet, snapshot, &templates, &target) {
             Ok(rendered) => {
                 made.insert(cluster.clone(), rendered);
             }
@@ -53,12 +54,17 @@ pub fn rendered(
     if wrong.is_empty() { Ok(made) } else { Err(wrong) }
 }
 
-fn of_target(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Result<Rendered, Vec<String>> {
+fn of_target(
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+    templates: &repository::OnlyTemplates,
+    target: &Target,
+) -> Result<Rendered, Vec<String>> {
     if !fleet.targets().contains(target) {
         return Err(vec![format!("{target}: the config repository does not let it run there")]);
     }
     let words = |mistakes: Vec<crate::model::Diagnostic>| mistakes.iter().map(ToString::to_string).collect();
-    render::render(fleet, snapshot, &NoCharts, target).map_err(words)
+    render::render(fleet, snapshot, templates, target).map_err(words)
 }
 
 /// Labels that an AppSet adds to its workload, and to its pods.

@@ -17,7 +17,7 @@ use super::{diagnostics, files, repository};
 use crate::fleet::layers::{TEMPLATES, shipped_in};
 use crate::manifest;
 use crate::manifest::read::NameRule;
-use crate::model::{Diagnostic, NoCharts, Snapshot};
+use crate::model::{Diagnostic, Snapshot};
 use crate::render::{Memory, Renderer};
 use crate::source;
 
@@ -268,7 +268,8 @@ fn write(root: &Path, made: &BTreeMap<String, String>) -> anyhow::Result<Exit> {
 
 fn mistakes(snapshot: &Snapshot) -> Vec<Diagnostic> {
     let fleet = repository::fleet(snapshot);
-    let renders = Renderer::new(&fleet, snapshot, &NoCharts).render_all(&mut Memory::default());
+    let templates = repository::OnlyTemplates::default();
+    let renders = Renderer::new(&fleet, snapshot, &templates).render_all(&mut Memory::default());
     let mut found: Vec<Diagnostic> = fleet.diagnostics.iter().filter(|it| it.is_error()).cloned().collect();
     for render in renders.results() {
         found.extend(render.as_ref().err().into_iter().flatten().cloned());

@@ -19,8 +19,8 @@ pub struct Limits {
 impl Limits {
     /// Of manifests and values.
     pub const MANIFESTS: Self = Self { bytes: FILE_LIMIT, nodes: NODE_LIMIT };
-    /// Of what an app applies.
-    pub const OBJECTS: Self = Self { bytes: 16 * FILE_LIMIT, nodes: 16 * NODE_LIMIT };
+    /// Of what an app applies. A million nodes take 200 MiB while they are read.
+    pub const OBJECTS: Self = Self { bytes: 16 * FILE_LIMIT, nodes: 5 * NODE_LIMIT };
 }
 /// Documents that cannot be read, before the rest is left: every new start costs the length of the rest.
 const GIVEN_UP_AFTER: usize = 50;

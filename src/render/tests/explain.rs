@@ -12,7 +12,13 @@ fn explained(app: &str, files: &[(&str, &str)]) -> Vec<ExplainedObject> {
     let fleet = fleet(&snapshot);
     let mut renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
     renderer.learn(&target);
-    explain(&renderer, &target).expect("it renders")
+    let here = explain(&renderer, &target).expect("it renders");
+    let at_desk = at_desk::AtDesk::default();
+    let mut renderer = Renderer::new(&fleet, &snapshot, &at_desk);
+    renderer.learn(&target);
+    let there = explain(&renderer, &target).expect("it renders");
+    assert_eq!(format!("{there:?}"), format!("{here:?}"), "by a worker");
+    here
 }
 
 fn field(objects: &[ExplainedObject], kind: &str, path: &str) -> Field {

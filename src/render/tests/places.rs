@@ -1,6 +1,6 @@
 //! Mistakes in files that are no templates stand where their fields do.
 
-use super::run;
+use super::{run, run_here};
 use crate::render::places::tests::PARSES;
 
 const APP: &str =
@@ -51,7 +51,7 @@ fn mistakes_of_one_file_parse_it_once_more() {
         let objects: String = (0..count).map(map).collect();
         let files = [("apps/a/app.yaml", APP), ("apps/a/objects/x.yaml", &objects)];
         let before = PARSES.get();
-        assert_eq!(run("a", &files).expect_err("mistakes").len(), 2 * count);
+        assert_eq!(run_here("a", &files).expect_err("mistakes").len(), 2 * count);
         PARSES.get() - before
     };
     assert_eq!((parses(10), parses(20)), (1, 1));

@@ -9,14 +9,15 @@ use crate::model::Position;
 /// Begin and end of a mark: characters of private use, which no Kubernetes object has a reason to hold.
 const BEGIN: char = '\u{F8A0}';
 const END: char = '\u{F8A1}';
+/// Letters of a mark, without these: two numbers.
+const LONGEST: usize = 48;
 
 /// A text with the marks of one template.
 pub fn instrument(text: &str, template: usize) -> String {
     let mut marked = String::with_capacity(text.len() * 2);
     let (mut rest, mut line) = (text, 1);
     while !rest.is_empty() {
-        let raw = rest.find("{{").into_iter().chain(rest.find("{%")).chain(rest.find("{#")).min();
-        let (before, tag) = rest.split_at(raw.unwrap_or(rest.len()));
+        let (before, tag) = rest.split_at(tag_start(rest));
         mark_lines(before, template, &mut line, &mut marked);
         let end = tag_end(tag);
         let (tag, after) = tag.split_at(end);
@@ -60,8 +61,14 @@ fn mark_lines(text: &str, template: usize, line: &mut usize, marked: &mut String
     }
 }
 
+/// Where the next tag or comment begins; the length of the text where none does.
+pub fn tag_start(text: &str) -> usize {
+    let is_tag = |at: &usize| matches!(text.as_bytes().get(at + 1), Some(b'{' | b'%' | b'#'));
+    text.match_indices('{').map(|(at, _)| at).find(is_tag).unwrap_or(text.len())
+}
+
 /// The length of the tag that a text begins with; 0 when it begins with none.
-fn tag_end(text: &str) -> usize {
+pub fn tag_end(text: &str) -> usize {
     let Some(kind) = text.get(..2) else { return text.len() };
     let close = match kind {
         "{{" => "}}",
@@ -87,13 +94,13 @@ fn tag_end(text: &str) -> usize {
     text.len()
 }
 
-fn is_raw(tag: &str) -> bool {
+pub fn is_raw(tag: &str) -> bool {
     let inner = tag.strip_prefix("{%").and_then(|tag| tag.strip_suffix("%}")).unwrap_or("");
     inner.trim_matches(['-', '+']).trim() == "raw"
 }
 
 /// Where the tag begins that ends a raw part.
-fn end_of_raw(text: &str) -> usize {
+pub fn end_of_raw(text: &str) -> usize {
     let mut from = 0;
     while let Some(at) = text[from..].find("{%") {
         let tag = &text[from + at..];
@@ -138,9 +145,12 @@ pub fn strip(text: &str) -> (String, Vec<Mark>) {
 }
 
 fn read(text: &str) -> Option<(usize, u32, &str)> {
-    let (mark, after) = text.strip_prefix(BEGIN)?.split_once(END)?;
+    let rest = text.strip_prefix(BEGIN)?;
+    // A template may write the letters of marks too: what is no mark must not be looked for to the end of the text.
+    let (end, _) = rest.char_indices().take(LONGEST).find(|(_, letter)| *letter == END)?;
+    let (mark, after) = rest.split_at(end);
     let (template, line) = mark.split_once(':')?;
-    Some((template.parse().ok()?, line.parse().ok()?, after))
+    Some((template.parse().ok()?, line.parse().ok()?, after.strip_prefix(END)?))
 }
 
 /// The text without marks, for filters that look at what is in it.

@@ -11,6 +11,7 @@
 pub mod explain;
 mod files;
 pub mod leaves;
+pub mod lines;
 pub mod marks;
 pub mod reach;
 mod runs;
@@ -58,11 +59,12 @@ impl Notes {
         Self { marked: true, ..Self::default() }
     }
 
-    /// The number of a template in marks.
-    pub fn template(&self, path: &str) -> usize {
+    /// Numbers templates for marks; the number of the first.
+    pub fn number<'p>(&self, paths: impl Iterator<Item = &'p str>) -> usize {
         let mut templates = self.templates.borrow_mut();
-        templates.push(path.to_owned());
-        templates.len() - 1
+        let first = templates.len();
+        templates.extend(paths.map(str::to_owned));
+        first
     }
 
     /// The lines of templates that the fields of a document come from.

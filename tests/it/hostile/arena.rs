@@ -125,6 +125,17 @@ impl Arena {
         self.lives();
     }
 
+    /// Waits until the healthy cluster has an object that is in no namespace.
+    pub async fn holds(&mut self, kind: &str, name: &str) {
+        let begun = Instant::now();
+        let objects = live::api(&self.good, kind, None);
+        while objects.get_opt(name).await.expect("an answer").is_none() {
+            self.lives();
+            assert!(begun.elapsed() < PATIENCE, "{kind} {name} is not there:\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// The process has not ended.
     pub fn lives(&mut self) {
         let process = self.process.as_mut().expect("a process that was started");

@@ -10,3 +10,4 @@ mod files;
 mod limits;
 mod peers;
 mod process;
+mod templates;

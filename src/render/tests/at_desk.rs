@@ -1,0 +1,98 @@
+//! What a worker renders is what is rendered here: [`super::run`] does both, so each test of renders says so too.
+
+use parking_lot::Mutex;
+
+use crate::model::{
+    Chart, ChartFailure, ChartOutput, ChartRequest, ChartSource, RenderEnd, RenderEndCause, TemplateAnswer,
+    TemplateRequest, TemplateWorkers,
+};
+use crate::render::{TemplateDesk, Told};
+
+use super::*;
+
+/// A worker in this process.
+#[derive(Debug, Default)]
+pub struct AtDesk {
+    desk: Mutex<TemplateDesk>,
+    reports: bool,
+}
+
+impl TemplateWorkers for AtDesk {
+    fn ask(&self, request: &TemplateRequest<'_>) -> Result<TemplateAnswer, RenderEnd> {
+        let [templates, capabilities] = request.kept;
+        let digests = [templates, capabilities].map(|kept| kept.digest.to_string());
+        let told = |index: usize| Told { digest: &digests[index], text: &request.kept[index].text };
+        let report = self.reports.then_some((|_, _| {}) as fn(usize, usize));
+        let answer = self.desk.lock().render(told(0), told(1), &request.body, report);
+        let body = answer.expect("a request").into_bytes();
+        Ok(TemplateAnswer { body, took: std::time::Duration::ZERO })
+    }
+}
+
+impl Charts for AtDesk {
+    fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
+        NoCharts.chart(source)
+    }
+
+    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
+        NoCharts.render(request)
+    }
+
+    fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
+        Some(self)
+    }
+}
+
+/// Templates that report their lines make the same texts.
+pub fn reporting() -> AtDesk {
+    AtDesk { reports: true, ..AtDesk::default() }
+}
+
+/// Every render ends a worker.
+#[derive(Debug)]
+struct Ends(Mutex<usize>);
+
+impl TemplateWorkers for Ends {
+    fn ask(&self, _: &TemplateRequest<'_>) -> Result<TemplateAnswer, RenderEnd> {
+        *self.0.lock() += 1;
+        Err(RenderEnd { cause: RenderEndCause::Stack, place: Some("0:3".to_owned()) })
+    }
+}
+
+impl Charts for Ends {
+    fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
+        NoCharts.chart(source)
+    }
+
+    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
+        NoCharts.render(request)
+    }
+
+    fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
+        Some(self)
+    }
+}
+
+#[test]
+fn app_that_ended_two_workers_is_not_tried_elsewhere() {
+    let clusters: Vec<(String, String)> = (1..9)
+        .map(|number| {
+            let name = format!("bj{number}");
+            (format!("clusters/{name}.yaml"), CLUSTER.replace("name: bj1", &format!("name: {name}")))
+        })
+        .collect();
+    let mut files: Vec<(&str, &str)> =
+        clusters.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    files.push(("apps/web/app.yaml", WEB));
+    files.push(("apps/web/layer/a.yaml.j2", "a: {{ cluster.name }}\n"));
+    let snapshot = Snapshot::of_texts(files);
+    let fleet = fleet(&snapshot);
+    let ends = Ends(Mutex::new(0));
+    let renders = crate::render::Renderer::new(&fleet, &snapshot, &ends).render_all(&mut Default::default());
+    assert_eq!((*ends.0.lock(), renders.results().count()), (2, 8));
+    for result in renders.results() {
+        let mistakes = result.as_ref().expect_err("it ended");
+        assert_eq!(mistakes[0].code, "E3009");
+        assert_eq!(mistakes[0].location.as_ref().map(|it| it.start.line), Some(3));
+    }
+}

@@ -1,0 +1,63 @@
+//! Which line a render has reached: each tag reports its own before it is run, so that the last report of a render that ends its
+//! process says where that was.
+
+use super::marks::{end_of_raw, is_raw, tag_end, tag_start};
+
+/// What the tags call, with the number of their template and their line. It makes no text.
+pub const FUNCTION: &str = "tutti_line";
+
+/// Tags that only end or divide something: nothing may stand before some of them, and what they run was reported where it began.
+const PARTS: [&str; 3] = ["end", "elif", "else"];
+
+/// A text whose tags report.
+pub fn instrument(text: &str, template: usize) -> String {
+    let mut made = String::with_capacity(text.len() * 2);
+    let (mut rest, mut line) = (text, 1);
+    while !rest.is_empty() {
+        let (before, tag) = rest.split_at(tag_start(rest));
+        made.push_str(before);
+        line += before.matches('\n').count();
+        let (tag, after) = tag.split_at(tag_end(tag));
+        if reports(tag) {
+            // The sign that trims blanks before a tag has to stand before the report too.
+            let sign = if tag[2..].starts_with('-') { "-" } else { "" };
+            made.push_str(&format!("{{{{{sign} {FUNCTION}({template}, {line}) }}}}"));
+        }
+        made.push_str(tag);
+        line += tag.matches('\n').count();
+        rest = after;
+        if is_raw(tag) {
+            let (raw, after) = rest.split_at(end_of_raw(rest));
+            made.push_str(raw);
+            line += raw.matches('\n').count();
+            rest = after;
+        }
+    }
+    made
+}
+
+fn reports(tag: &str) -> bool {
+    let word = tag.get(2..).unwrap_or("").trim_start_matches(['-', '+']).trim_start();
+    tag.starts_with("{{") || (tag.starts_with("{%") && !PARTS.iter().any(|part| word.starts_with(part)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_report_their_lines_before_they_run() {
+        fn check(template: &str, expected: &str) {
+            assert_eq!(instrument(template, 3).replace(FUNCTION, "at"), expected);
+        }
+        check("a: {{ x }}\nb:\n  {{- y }}", "a: {{ at(3, 1) }}{{ x }}\nb:\n  {{- at(3, 3) }}{{- y }}");
+        check(
+            "{% if a %}\n{%- else -%}\n{% set b = '%}\n' %}{{ b }}{% endif %}",
+            "{{ at(3, 1) }}{% if a %}\n{%- else -%}\n{{ at(3, 3) }}{% set b = '%}\n' %}{{ at(3, 4) }}{{ b }}{% endif %}",
+        );
+        check(
+            "{# {{ a }} #}{% raw %}{{ a }}\n{% endraw %}{{",
+            "{# {{ a }} #}{{ at(3, 1) }}{% raw %}{{ a }}\n{% endraw %}{{ at(3, 2) }}{{",
+        );
+    }
+}

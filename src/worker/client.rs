@@ -1,0 +1,179 @@
+//! The workers that there are, and who gets which.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use std::{env, io, process, thread};
+
+use parking_lot::Mutex;
+
+use super::{ANSWER, COMMAND, MEMORY, MOST_AT_REST, REST, SECOND, wire};
+use crate::child::{Child, Ended, LastWords, Pool, limited};
+use crate::model::{Digest, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers};
+
+/// Shared by threads: each render takes a worker of its own, and waits when all are taken.
+#[derive(Debug)]
+pub struct Workers {
+    pool: Pool<Worker>,
+    /// How renders ended that took a worker with them, and when.
+    ended: Mutex<BTreeMap<Digest, (Instant, RenderEnd)>>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    process: Child,
+    /// Texts that it was given.
+    known: BTreeSet<Digest>,
+}
+
+impl Default for Workers {
+    /// As many as there are cores.
+    fn default() -> Self {
+        let most = thread::available_parallelism().map_or(2, usize::from);
+        Self { pool: Pool::new(most), ended: Mutex::default() }
+    }
+}
+
+impl TemplateWorkers for Workers {
+    fn ask(&self, request: &TemplateRequest<'_>) -> Result<TemplateAnswer, RenderEnd> {
+        let [templates, capabilities] = request.kept.map(|text| text.digest);
+        let key = Digest::of(format!("{templates} {capabilities} {}", request.body).as_bytes());
+        if let Some(end) = self.at_rest(&key) {
+            return Err(end);
+        }
+        let mut place = self.pool.place();
+        let begun = Instant::now();
+        let answered = |body| TemplateAnswer { body, took: begun.elapsed() };
+        let fresh = place.child.is_none();
+        let mut first = attempt(&mut place.child, request, false);
+        // One that had been idle may have ended for reasons that are not ours.
+        if !fresh && matches!(&first, Err((RenderEndCause::Crash(_), words)) if words.text.trim().is_empty())
+        {
+            first = attempt(&mut place.child, request, false);
+        }
+        let cause = match first {
+            Ok(body) => return Ok(answered(body)),
+            Err((cause @ RenderEndCause::NoWorker(_), _)) => return Err(RenderEnd { cause, place: None }),
+            Err((cause, _)) => cause,
+        };
+        // Once more, with lines. On a machine that was busy it may come to its end now.
+        match attempt(&mut place.child, request, true) {
+            Ok(body) => Ok(answered(body)),
+            Err((_, words)) => {
+                let end = RenderEnd { cause, place: words.place };
+                self.note(key, &end);
+                Err(end)
+            }
+        }
+    }
+}
+
+impl Workers {
+    fn at_rest(&self, key: &Digest) -> Option<RenderEnd> {
+        let mut ended = self.ended.lock();
+        let (since, end) = ended.get(key)?;
+        if since.elapsed() < REST {
+            return Some(end.clone());
+        }
+        ended.remove(key);
+        None
+    }
+
+    fn note(&self, key: Digest, end: &RenderEnd) {
+        let mut ended = self.ended.lock();
+        if ended.len() >= MOST_AT_REST {
+            ended.clear();
+        }
+        ended.insert(key, (Instant::now(), end.clone()));
+    }
+}
+
+/// One try. The worker stays in its place only if it answers.
+fn attempt(
+    place: &mut Option<Worker>,
+    request: &TemplateRequest<'_>,
+    lines: bool,
+) -> Result<Vec<u8>, (RenderEndCause, LastWords)> {
+    let no_worker = |error: io::Error| (RenderEndCause::NoWorker(error.to_string()), LastWords::default());
+    let mut worker = match place.take() {
+        Some(worker) => worker,
+        None => Worker::start().map_err(no_worker)?,
+    };
+    let time = if lines { SECOND } else { request.time };
+    let answer = worker.ask(request, lines, time).map_err(|ended| {
+        let words = worker.process.last_words();
+        (cause(ended, &words.text), words)
+    })?;
+    *place = Some(worker);
+    Ok(answer)
+}
+
+impl Worker {
+    fn start() -> io::Result<Self> {
+        let mut command = limited(&program()?, MEMORY);
+        command.arg(COMMAND);
+        match Child::start(command, ANSWER) {
+            Ok(process) => Ok(Self { process, known: BTreeSet::new() }),
+            Err(Ended::NotStarted(error)) => Err(error),
+            Err(ended) => Err(io::Error::other(format!("{ended:?}"))),
+        }
+    }
+
+    fn ask(&mut self, request: &TemplateRequest<'_>, lines: bool, time: Duration) -> Result<Vec<u8>, Ended> {
+        let asked = wire::request(request, |text| self.known.contains(text), lines);
+        let mut answer = self.exchange(asked, time)?;
+        if answer.is_none() {
+            answer = self.exchange(wire::request(request, |_| false, lines), time)?;
+        }
+        self.known.extend(request.kept.map(|text| text.digest));
+        answer.ok_or(Ended::Died)
+    }
+
+    fn exchange(&mut self, asked: io::Result<Vec<u8>>, time: Duration) -> Result<Option<Vec<u8>>, Ended> {
+        let frame = self.process.exchange(asked, time)?;
+        wire::read_answer(&frame).map_err(|_| Ended::Died)
+    }
+}
+
+/// This program. Where another version was put in its place meanwhile, the kernel still knows the one that runs.
+fn program() -> io::Result<PathBuf> {
+    let program = env::current_exe()?;
+    if program.exists() { Ok(program) } else { Ok(format!("/proc/{}/exe", process::id()).into()) }
+}
+
+/// What ended a worker, by what it wrote.
+fn cause(ended: Ended, words: &str) -> RenderEndCause {
+    match ended {
+        Ended::Late => RenderEndCause::Time,
+        Ended::TooMuch => RenderEndCause::Output(ANSWER),
+        Ended::NotStarted(error) => RenderEndCause::NoWorker(error.to_string()),
+        Ended::Died if words.contains("memory allocation of") => RenderEndCause::Memory(MEMORY),
+        Ended::Died if words.contains("overflowed its stack") => RenderEndCause::Stack,
+        Ended::Died => {
+            // A panic says first where it was.
+            let mut lines = words.lines().filter(|line| !line.trim().is_empty());
+            let said = lines.find(|line| !line.starts_with("thread '"));
+            RenderEndCause::Crash(said.unwrap_or("it was killed").to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cause_is_read_from_last_words() {
+        fn check(words: &str, expected: &RenderEndCause) {
+            assert_eq!(&cause(Ended::Died, words), expected, "{words}");
+        }
+        check("memory allocation of 268435456 bytes failed\n", &RenderEndCause::Memory(MEMORY));
+        check(
+            "\nthread 'templates' (7) has overflowed its stack\nfatal runtime error\n",
+            &RenderEndCause::Stack,
+        );
+        let panic = "\nthread 'templates' (7) panicked at a.rs:1:2:\ncapacity overflow\nnote: run with\n";
+        check(panic, &RenderEndCause::Crash("capacity overflow".to_owned()));
+        check("", &RenderEndCause::Crash("it was killed".to_owned()));
+    }
+}

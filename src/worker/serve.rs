@@ -1,0 +1,103 @@
+//! The worker's side: it answers until nobody asks any more.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Read, Write};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::{process, thread};
+
+use super::wire::{Answer, Kept, Request};
+use super::{LONGEST, STACK};
+use crate::child::{AT, Frame, frames};
+use crate::render::{TemplateDesk, Told};
+
+/// Texts that are kept, in number and in bytes; beyond that, all are forgotten.
+const MOST_KEPT: usize = 64;
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// Answers requests from standard input, on a stack of its own.
+pub fn serve() -> io::Result<()> {
+    let (busy, watched) = mpsc::sync_channel(1);
+    thread::spawn(move || end_when_late(&watched));
+    let work = move || {
+        let (input, output) = (BufReader::new(io::stdin()), io::stdout());
+        answer_all(input, output, &busy)
+    };
+    let worker = thread::Builder::new().name("templates".to_owned()).stack_size(STACK).spawn(work)?;
+    worker.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")))
+}
+
+/// Who asked ends a late worker. Where that process is gone, nobody would.
+fn end_when_late(watched: &Receiver<bool>) {
+    while let Ok(busy) = watched.recv() {
+        if busy && matches!(watched.recv_timeout(LONGEST), Err(RecvTimeoutError::Timeout)) {
+            process::exit(1);
+        }
+    }
+}
+
+fn answer_all(mut input: impl Read, mut output: impl Write, busy: &SyncSender<bool>) -> io::Result<()> {
+    let mut shelf = Shelf::default();
+    loop {
+        let frame = match frames::read(&mut input, usize::MAX) {
+            Ok(frame) => frame,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let _ = busy.send(true);
+        let answer = shelf.answer(&frame)?;
+        let _ = busy.send(false);
+        let unknown = answer.is_none();
+        let answer = answer.unwrap_or_default();
+        output.write_all(&frames::whole(&Answer { unknown }, [answer.as_bytes()])?)?;
+        output.flush()?;
+    }
+}
+
+/// What is kept from one request to the next.
+#[derive(Debug, Default)]
+struct Shelf {
+    texts: BTreeMap<String, String>,
+    desk: TemplateDesk,
+}
+
+impl Shelf {
+    /// `None` where a text is not there.
+    fn answer(&mut self, frame: &Frame) -> io::Result<Option<String>> {
+        let Request { kept, lines } = serde_json::from_slice(frame.head())?;
+        let mut texts = frame.texts();
+        let mut sent = Vec::new();
+        for Kept { digest, size } in &kept {
+            let Some(size) = *size else { continue };
+            let (text, rest) = texts
+                .split_at_checked(size)
+                .ok_or_else(|| io::Error::other("a request shorter than it says"))?;
+            sent.push((digest.clone(), text_of(text)?));
+            texts = rest;
+        }
+        self.keep(sent);
+        let [templates, capabilities] = kept
+            .each_ref()
+            .map(|kept| self.texts.get_key_value(&kept.digest).map(|(digest, text)| Told { digest, text }));
+        let (Some(templates), Some(capabilities)) = (templates, capabilities) else { return Ok(None) };
+        let body = text_of(texts)?;
+        Ok(Some(self.desk.render(templates, capabilities, &body, lines.then_some(report))?))
+    }
+
+    fn keep(&mut self, sent: Vec<(String, String)>) {
+        let bytes: usize =
+            self.texts.values().chain(sent.iter().map(|(_, text)| text)).map(String::len).sum();
+        if self.texts.len() + sent.len() > MOST_KEPT || bytes > MOST_BYTES {
+            *self = Self::default();
+        }
+        self.texts.extend(sent);
+    }
+}
+
+fn text_of(bytes: &[u8]) -> io::Result<String> {
+    String::from_utf8(bytes.to_vec()).map_err(io::Error::other)
+}
+
+/// Written at once: it may be the last thing that this process does.
+fn report(template: usize, line: usize) {
+    let _ = io::stderr().write_all(format!("{AT}{template}:{line}\n").as_bytes());
+}

@@ -1,0 +1,216 @@
+//! Templates that take all that there is of something.
+
+use super::arena::Arena;
+use crate::support::manifests::INSTANCE;
+use crate::support::program;
+
+/// What a template does, its text, the code that it is told with, and the line.
+struct Row(&'static str, &'static str, &'static str, u32);
+
+const DOUBLES_A_TEXT: Row = Row(
+    "doubles-a-text",
+    "{% set ns = namespace(t='a') %}\n{% for i in range(40) %}\n{% set ns.t = ns.t ~ ns.t %}\n{% endfor %}\n",
+    "E3008",
+    3,
+);
+const ADDS_A_TEXT: Row = Row(
+    "adds-a-text",
+    "{% set ns = namespace(t='a') %}\n{% for i in range(40) %}\n{% set ns.t = ns.t + ns.t %}\n{% endfor %}\n",
+    "E3008",
+    3,
+);
+const DOUBLES_A_LIST: Row = Row(
+    "doubles-a-list",
+    "{% set ns = namespace(t=range(100000) | list) %}\n{% for i in range(40) %}\n{% set ns.t = (ns.t + ns.t) | list %}\n{% endfor %}\n",
+    "E3008",
+    3,
+);
+const KEEPS_TEXTS: Row = Row(
+    "keeps-texts",
+    "{% set ns = namespace(t=[]) %}\n{% for i in range(40) %}\n{% set ns.t = ns.t + [('a' * 90000000) ~ i] %}\n{% endfor %}\n",
+    "E3008",
+    3,
+);
+const NESTS_LISTS: Row = Row(
+    "nests-lists",
+    "{% set ns = namespace(t=1) %}\n{% for i in range(50000) %}{% set ns.t = [ns.t] %}{% endfor %}\n\n{{ ns.t }}\n",
+    "E3009",
+    4,
+);
+const NESTS_MAPS: Row = Row(
+    "nests-maps",
+    "{% set ns = namespace(t=1) %}\n{% for i in range(50000) %}{% set ns.t = {'a': ns.t} %}{% endfor %}\n\n{{ ns.t }}\n",
+    "E3009",
+    4,
+);
+const FILTERS_LONG_TEXTS: Row = Row(
+    "filters-long-texts",
+    "a: 1\n{% for i in range(90000) %}\n{% set x = ('a' * 9000000) | upper %}\n{% endfor %}\n",
+    "E3007",
+    3,
+);
+const SORTS_LONG_LISTS: Row = Row(
+    "sorts-long-lists",
+    "{% for i in range(90000) %}\n\n{% set x = range(100000) | sort(reverse=true) | length %}\n{% endfor %}\n",
+    "E3007",
+    3,
+);
+const FORMATS_WIDELY: Row = Row("formats-widely", "a: 1\nb: {{ '%999999999d' | format(1) }}\n", "E30", 2);
+const COLLECTS_TEXT: Row = Row(
+    "collects-text",
+    "{% set line %}\n{% for i in range(90000) %}\n{% for j in range(10) %}TEXT{% endfor %}\n{% endfor %}\n{% endset %}\n",
+    "E3008",
+    3,
+);
+const MACRO_COLLECTS_TEXT: Row = Row(
+    "macro-collects-text",
+    "{% macro more(n) %}\n{% if n %}{{ more(n - 1) ~ more(n - 1) }}TEXT{% endif %}\n{% endmacro %}\n{% set x = more(50) %}\n",
+    "E3",
+    2,
+);
+const MACRO_CALLS_ITSELF: Row = Row(
+    "macro-calls-itself",
+    "{% macro more(n) %}\n{{ more(n + 1) }}\n{% endmacro %}\n{{ more(1) }}\n",
+    "E3003",
+    2,
+);
+const COMPUTES_WHAT_IS_CONSTANT: Row = Row(
+    "computes-what-is-constant",
+    "ring: {{ 'a' * 90000000 ~ 'b' * 90000000 ~ 'c' * 90000000 ~ 'd' * 90000000 ~ 'ring' }}\n",
+    "E3008",
+    1,
+);
+const ALL: [Row; 13] = [
+    DOUBLES_A_TEXT,
+    ADDS_A_TEXT,
+    DOUBLES_A_LIST,
+    KEEPS_TEXTS,
+    NESTS_LISTS,
+    NESTS_MAPS,
+    FILTERS_LONG_TEXTS,
+    SORTS_LONG_LISTS,
+    FORMATS_WIDELY,
+    COLLECTS_TEXT,
+    MACRO_COLLECTS_TEXT,
+    MACRO_CALLS_ITSELF,
+    COMPUTES_WHAT_IS_CONSTANT,
+];
+
+impl Row {
+    fn template(&self) -> String {
+        self.1.replace("TEXT", &"text ".repeat(1000))
+    }
+
+    /// An app of its own, with the template as its only file.
+    fn files(&self) -> [(String, String); 2] {
+        let name = self.0;
+        let manifest = format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: {name}, namespace: evil}}\n\
+             spec: {{files: [objects/*]}}\n"
+        );
+        [
+            (format!("apps/{name}/app.yaml"), manifest),
+            (format!("apps/{name}/objects/x.yaml.j2"), self.template()),
+        ]
+    }
+
+    /// How it is told.
+    fn told(&self) -> (&'static str, String) {
+        (self.2, format!("apps/{}/objects/x.yaml.j2:{}", self.0, self.3))
+    }
+}
+
+fn push(arena: &Arena, rows: &[&Row]) {
+    let files: Vec<(String, String)> = rows.iter().flat_map(|row| row.files()).collect();
+    let changes: Vec<(&str, Option<&str>)> =
+        files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    arena.repository.commit("Add something hostile", &changes);
+}
+
+async fn check(rows: &[&Row]) {
+    let mut arena = Arena::start(&[]).await;
+    push(&arena, rows);
+    for row in rows {
+        arena.says(&row.told().1).await;
+    }
+    arena.converges().await;
+    let log = arena.log();
+    for (code, place) in rows.iter().map(|row| row.told()) {
+        // On a machine that is busy, the time is over before the memory is.
+        let is_of_row = |line: &str| [code, "E3007"].iter().any(|code| line.contains(code));
+        let told = log.lines().any(|line| is_of_row(line) && line.contains(&place));
+        assert!(told, "{code} at {place} is not told:\n{log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_that_is_doubled_ends_its_app_alone() {
+    check(&[&DOUBLES_A_TEXT, &ADDS_A_TEXT]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_and_texts_that_are_kept_end_their_apps_alone() {
+    check(&[&DOUBLES_A_LIST, &KEEPS_TEXTS, &COMPUTES_WHAT_IS_CONSTANT]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nested_values_end_their_apps_alone() {
+    check(&[&NESTS_LISTS, &NESTS_MAPS]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_filters_end_their_app_alone() {
+    check(&[&FILTERS_LONG_TEXTS]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_sorts_end_their_app_alone() {
+    check(&[&SORTS_LONG_LISTS]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wide_formats_end_their_app_alone() {
+    check(&[&FORMATS_WIDELY]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn collected_text_ends_its_app_alone() {
+    check(&[&COLLECTS_TEXT, &MACRO_COLLECTS_TEXT, &MACRO_CALLS_ITSELF]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_at_once_end_their_apps_alone() {
+    check(&ALL.iter().collect::<Vec<_>>()).await;
+}
+
+/// A mending commit is tried at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn mended_template_is_applied() {
+    let mut arena = Arena::start(&[]).await;
+    push(&arena, &[&FILTERS_LONG_TEXTS]);
+    arena.says(&FILTERS_LONG_TEXTS.told().1).await;
+    let [_, (path, _)] = FILTERS_LONG_TEXTS.files();
+    let mended = "apiVersion: v1\nkind: Namespace\nmetadata: {name: mended-{{ cluster.name }}}\n";
+    arena.repository.commit("Mend", &[(&path, Some(mended))]);
+    arena.holds("Namespace", "mended-good").await;
+}
+
+/// Somebody looks at a checkout.
+#[test]
+fn lint_of_hostile_checkout_names_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cluster = crate::support::manifests::cluster("good");
+    let mut files =
+        vec![("tutti.yaml".to_owned(), INSTANCE.to_owned()), ("clusters/good.yaml".to_owned(), cluster)];
+    files.extend([DOUBLES_A_TEXT, NESTS_LISTS].iter().flat_map(Row::files));
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+    let (_, errors, code) = program::run(folder.path(), &["lint", "."]);
+    assert_eq!(code, 2, "{errors}");
+    for row in [DOUBLES_A_TEXT, NESTS_LISTS] {
+        assert!(errors.contains(&row.told().1) && errors.contains(row.2), "{errors}");
+    }
+}
