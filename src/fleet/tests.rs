@@ -1,4 +1,3 @@
-mod cost;
 mod rivals;
 mod rollout;
 

@@ -13,6 +13,9 @@ use super::{codes, find, meant};
 use crate::model::glob::{self, Globs, Separator};
 use crate::model::{Diagnostic, Location, Scope, Snapshot};
 
+/// Patterns: each is held against all files.
+pub const MOST: usize = 256;
+
 /// The file that says it. It must be known before any other file is read.
 pub const FILE: &str = "tutti.yaml";
 
@@ -36,7 +39,7 @@ impl Ignored {
         let instance = stream.documents.iter().map(|document| &document.root).find(is_instance);
         let list = instance.and_then(|root| root.find(&["spec", "ignore"])?.as_seq());
         let (mut globs, mut patterns) = (Vec::new(), Vec::new());
-        for node in list.into_iter().flatten() {
+        for node in list.into_iter().flatten().take(MOST) {
             let Some(pattern) = node.as_str() else { continue };
             globs.extend(globs_of(pattern).into_iter().flatten());
             patterns.push((pattern.to_owned(), node.location(FILE)));

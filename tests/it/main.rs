@@ -67,6 +67,7 @@ mod plug_ins;
 mod projects;
 mod proxy;
 mod prune;
+mod reading_cost;
 mod registered;
 mod removed;
 mod restart;

@@ -93,7 +93,13 @@ fn read_registry(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ConfigM
 /// Patterns of files that hold no manifests.
 fn read_ignore(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String>> {
     let mut patterns = Vec::new();
-    for item in reading.list(value)? {
+    let items = reading.list(value)?;
+    if items.len() > ignored::MOST {
+        let message = format!("`ignore` has more than {} patterns", ignored::MOST);
+        reading.bad_value(value, message, "write wider patterns");
+        return None;
+    }
+    for item in items {
         let Some(pattern) = reading.text(&item) else { continue };
         let leaves = pattern.starts_with('/') || pattern.split('/').any(|part| part == "..");
         let mistake = match ignored::globs_of(&pattern) {

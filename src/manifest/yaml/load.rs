@@ -267,8 +267,10 @@ impl<'a> Loader<'a> {
         if let Some(anchor) = self.anchors.get(name) {
             return Ok(anchor.node.clone());
         }
+        // It is not told then, and to look through all anchors each time takes long.
         let is_full = self.mistakes.len() >= MISTAKES_KEPT;
-        let known: Vec<&str> = self.anchors.keys().map(String::as_str).filter(|_| !is_full).collect();
+        let anchors = (!is_full).then(|| self.anchors.keys().map(String::as_str));
+        let known: Vec<&str> = anchors.into_iter().flatten().collect();
         let help = match super::super::read::nearest(name, &known) {
             Some(nearest) => format!("did you mean `*{nearest}`?"),
             None => "an anchor `&name` stands before its aliases, in the same document, and not around them"
