@@ -162,9 +162,14 @@ async fn a_certificate_that_ends_soon_is_told_in_the_log_and_in_the_table_of_clu
     assert_eq!(log.count("the client certificate of user admin expires in 20d, at "), 1);
     running.stop().await;
 
-    let folder = scene.fleet.repository.path().to_owned();
-    let arguments = ["get", "clusters", "--repo", ".", "--kubeconfigs", "."];
-    let ran = tokio::task::spawn_blocking(move || program::run(&folder, &arguments));
+    // The binary reads no kubeconfig from inside of the repository.
+    let (folder, outside) =
+        (scene.fleet.repository.path().to_owned(), tempfile::tempdir().expect("a folder"));
+    std::fs::copy(folder.join("bj1.kubeconfig"), outside.path().join("bj1.kubeconfig")).expect("a copy");
+    let kubeconfigs = outside.path().display().to_string();
+    let ran = tokio::task::spawn_blocking(move || {
+        program::run(&folder, &["get", "clusters", "--repo", ".", "--kubeconfigs", &kubeconfigs])
+    });
     let (printed, trouble, _) = ran.await.expect("it ends");
     let table: Vec<Vec<&str>> = printed.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(table[0][4], "CREDENTIAL", "{printed}{trouble}");

@@ -57,8 +57,8 @@ struct Judge<'a> {
 #[derive(Clone, Debug, Default)]
 struct Run {
     content: Content,
-    /// What it had before, when it was done with it.
-    previous: Option<Content>,
+    /// What it had before, when it was done with it. Where nobody can know that, it may be one of several.
+    previous: Vec<Content>,
     /// What it had before, done with it or not.
     before: Content,
     /// When it began with what it has.
@@ -159,7 +159,11 @@ impl Judge<'_> {
         }
         match verdicts.pop() {
             Some(Ok(Permitted::Nothing)) => self.repair(at, write),
-            Some(Ok(Permitted::Begins(unit, content))) => self.begin(at, write, &unit, content),
+            Some(Ok(Permitted::Begins(unit, content))) => {
+                let [.., away] = self.story.down(number);
+                let is_unseen = self.story.is_disturbed(number) || away.contains(&*unit.cluster);
+                self.begin(at, write, &unit, content, is_unseen);
+            }
             Some(Err(last)) => {
                 let why = match verdicts.into_iter().next() {
                     Some(Err(first)) => first,
@@ -171,10 +175,15 @@ impl Judge<'_> {
         }
     }
 
-    fn begin(&mut self, at: Duration, write: &Write, unit: &Unit, content: Content) {
+    /// `is_unseen`: whether it is well is not known, as its cluster has come back or something happened a moment ago.
+    fn begin(&mut self, at: Duration, write: &Write, unit: &Unit, content: Content, is_unseen: bool) {
         let run = self.units.entry(unit.clone()).or_default();
-        if !run.content.is_empty() && is_done(&write.world, &unit.cluster, &run.content) {
-            run.previous = Some(run.content.clone());
+        let is_done = is_done(&write.world, &unit.cluster, &run.content);
+        if !run.content.is_empty() && (is_done || is_unseen) {
+            if !is_unseen {
+                run.previous.clear();
+            }
+            run.previous.push(run.content.clone());
         }
         run.before = std::mem::replace(&mut run.content, content);
         run.written = at;
@@ -374,7 +383,7 @@ impl Case<'_> {
         if is_new && has(&run.before) {
             return Ok(Permitted::Begins(unit.clone(), run.before.clone()));
         }
-        if let Some(previous) = run.previous.as_ref().filter(|previous| has(previous))
+        if let Some(previous) = run.previous.iter().find(|previous| has(previous))
             && (self.judge.waves.reverts || is_half())
         {
             return Ok(Permitted::Begins(unit.clone(), previous.clone()));
@@ -429,8 +438,9 @@ impl Case<'_> {
                 return true;
             }
             let app = commit.apps.get(&self.judge.waves.app);
+            let runs = self.judge.units.iter();
             let mut runs =
-                self.judge.units.iter().filter_map(|(unit, run)| Some((unit, run.previous.as_ref()?)));
+                runs.flat_map(|(unit, run)| run.previous.iter().map(move |previous| (unit, previous)));
             runs.any(|(unit, previous)| app.and_then(|app| app.units.get(unit)) == Some(previous))
         };
         of_held.chain(all.filter(has_previous).filter_map(at)).collect()
@@ -461,7 +471,7 @@ impl Case<'_> {
             return Ok(());
         }
         self.is_in_turn(unit, wave)?;
-        if run.previous.as_ref() == Some(wanted) {
+        if run.previous.contains(wanted) {
             return Ok(());
         }
         let of_objects = || self.revision_of(unit).and_then(|revision| self.commit(revision));
@@ -520,7 +530,8 @@ impl Case<'_> {
                 && !self.is_empty(other)
                 && self.run(other).content == *content
         });
-        let has_previous = self.judge.units.values().any(|run| run.previous.is_some()) && self.is_any_there();
+        let has_previous =
+            self.judge.units.values().any(|run| !run.previous.is_empty()) && self.is_any_there();
         !is_any_held && (has_later || !has_previous && !is_any_out && !self.judge.waves.gates_first)
     }
 
@@ -585,7 +596,7 @@ impl Case<'_> {
         // One that goes back does so at once, also in the moment of this write.
         later.any(|(unit, content)| {
             let run = self.run(unit);
-            run.content == *content || run.previous.as_ref() == Some(content)
+            run.content == *content || run.previous.contains(content)
         })
     }
 
