@@ -148,14 +148,20 @@ async fn token_follows_no_redirect() {
     let location =
         format!("location: {}/a/b.git/info/refs?service=git-upload-pack&token=s3cr3t\r\n", thief.url());
     let answer = move |_: &str, _: &str| whole("302 Found", &location, b"");
-    let (_server, mut arena) = serve(answer, &["--token-env", "TUTTI_SECRET_GIT"], |command| {
+    let (_server, arena) = serve(answer, &["--token-env", "TUTTI_SECRET_GIT"], |command| {
         command.env("TUTTI_SECRET_GIT", "t0ken");
     })
     .await;
-    arena.says("redirects are not followed").await;
-    arena.lives();
+    // A repository that is elsewhere is a wrong setting: the process says so and ends.
+    for _ in 0..100 {
+        if arena.log().contains("redirects are not followed") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let log = arena.log();
+    assert!(log.contains("redirects are not followed") && !log.contains("s3cr3t"), "{log}");
     assert_eq!(thief.heads(), Vec::<String>::new());
-    assert!(!arena.log().contains("s3cr3t"), "{}", arena.log());
 }
 
 /// The process does not begin.
