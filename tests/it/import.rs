@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tutti::cli::import::{Form, Imported, Request, import};
 use tutti::cluster::Link;
-use tutti::model::{ClusterName, Snapshot};
+use tutti::model::{ClusterName, NoCharts, Snapshot};
 
 use crate::support::fleet::Fleet;
 use crate::support::live;
@@ -84,7 +84,8 @@ async fn import_into(fleet: &Fleet, form: Form, files: &[(&str, &str)]) -> Resul
         form,
         kubeconfigs: ".".into(),
     };
-    import(&request, &Snapshot::of_texts(files.iter().copied())).await.map_err(|error| error.to_string())
+    let base = Snapshot::of_texts(files.iter().copied());
+    import(&request, &base, &NoCharts).await.map_err(|error| error.to_string())
 }
 
 #[tokio::test(start_paused = true)]

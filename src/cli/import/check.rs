@@ -11,7 +11,7 @@ use super::write::{self, Drafts, Form};
 use crate::apply::takeover;
 use crate::cluster::{Catalog, Client};
 use crate::fleet::{Fleet, Target};
-use crate::model::{AppId, ClusterName, ObjectId, Rendered, Snapshot, labels};
+use crate::model::{AppId, Charts, ClusterName, ObjectId, Rendered, Snapshot, labels};
 use crate::{cli::repository, render};
 
 /// One cluster that is imported from.
@@ -23,6 +23,7 @@ pub struct Member {
 
 /// What the app renders to on each cluster, or every mistake.
 pub fn rendered(
+    charts: &dyn Charts,
     snapshot: &Snapshot,
     app: &AppId,
     drafts: &Drafts,
@@ -41,10 +42,9 @@ pub fn rendered(
     }
     let mut made = BTreeMap::new();
     let mut wrong = Vec::new();
-    let templates = repository::OnlyTemplates::default();
     for cluster in drafts.keys() {
         let target = Target { app: app.clone(), cluster: cluster.clone() };
-        match of_target(&fleet, snapshot, &templates, &target) {
+        match of_target(&fleet, snapshot, charts, &target) {
             Ok(rendered) => {
                 made.insert(cluster.clone(), rendered);
             }
@@ -57,14 +57,14 @@ pub fn rendered(
 fn of_target(
     fleet: &Fleet,
     snapshot: &Snapshot,
-    templates: &repository::OnlyTemplates,
+    charts: &dyn Charts,
     target: &Target,
 ) -> Result<Rendered, Vec<String>> {
     if !fleet.targets().contains(target) {
         return Err(vec![format!("{target}: the config repository does not let it run there")]);
     }
     let words = |mistakes: Vec<crate::model::Diagnostic>| mistakes.iter().map(ToString::to_string).collect();
-    render::render(fleet, snapshot, templates, target).map_err(words)
+    render::render(fleet, snapshot, charts, target).map_err(words)
 }
 
 /// Labels that an AppSet adds to its workload, and to its pods.
@@ -141,28 +141,28 @@ pub async fn asked(member: &Member, instance: &str, rendered: &Rendered) -> Resu
 
 /// Tries the short form first, which leaves out what the API server fills in by itself.
 pub async fn app(
-    base: &Snapshot,
+    (base, charts): (&Snapshot, &dyn Charts),
     members: &BTreeMap<ClusterName, Member>,
     instance: &str,
     (form, app): (Form, &AppId),
     drafts: &Drafts,
 ) -> Result<(BTreeMap<String, String>, Vec<String>), Vec<String>> {
     let short = drafts.iter().map(|(cluster, draft)| (cluster.clone(), draft.without_defaults())).collect();
-    match attempt(base, members, instance, (form, app), &short).await {
+    match attempt((base, charts), members, instance, (form, app), &short).await {
         Ok(made) => Ok(made),
-        Err(_) => attempt(base, members, instance, (form, app), drafts).await,
+        Err(_) => attempt((base, charts), members, instance, (form, app), drafts).await,
     }
 }
 
 async fn attempt(
-    base: &Snapshot,
+    (base, charts): (&Snapshot, &dyn Charts),
     members: &BTreeMap<ClusterName, Member>,
     instance: &str,
     (form, app): (Form, &AppId),
     drafts: &Drafts,
 ) -> Result<(BTreeMap<String, String>, Vec<String>), Vec<String>> {
     let mut files = write::files(form, &app.namespace, &app.name, drafts)?;
-    let mut made = rendered(&repository::with_files(base, &files), app, drafts)?;
+    let mut made = rendered(charts, &repository::with_files(base, &files), app, drafts)?;
     if form == Form::AppSet {
         let (mut of_workload, mut of_pods) = (BTreeSet::new(), BTreeSet::new());
         for (cluster, draft) in drafts {
@@ -175,7 +175,7 @@ async fn attempt(
             let [workload, pods] = [of_workload, of_pods].map(|keys| keys.into_iter().collect::<Vec<_>>());
             let path = format!("{}layer/patches/labels.yaml", write::folder(&app.name));
             files.insert(path, write::labels_patch(draft, &workload, &pods));
-            made = rendered(&repository::with_files(base, &files), app, drafts)?;
+            made = rendered(charts, &repository::with_files(base, &files), app, drafts)?;
         }
     }
     let mut wrong = Vec::new();

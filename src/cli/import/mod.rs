@@ -26,7 +26,7 @@ use super::ways::{Ways, WorkTree, default_kubeconfigs};
 use crate::cluster::{Client, Home, Link};
 use crate::fleet::Fleet;
 use crate::manifest;
-use crate::model::{AppId, ClusterName, Diagnostic, Kind, Scope, Snapshot};
+use crate::model::{AppId, Charts, ClusterName, Diagnostic, Kind, Scope, Snapshot};
 use crate::source;
 use check::Member;
 pub(super) use text::scalar;
@@ -96,7 +96,8 @@ pub struct ImportedApp {
 }
 
 /// Reads, writes down, and compares. `base` is the config repository as it is.
-pub async fn import(request: &Request, base: &Snapshot) -> anyhow::Result<Imported> {
+/// `charts`: renders what is written, to see whether it is what runs.
+pub async fn import(request: &Request, base: &Snapshot, charts: &dyn Charts) -> anyhow::Result<Imported> {
     let fleet = repository::fleet(base);
     if let Some(mistake) = obstacle(&fleet, request) {
         bail!("nothing can be imported before this is mended: {mistake}");
@@ -136,7 +137,8 @@ pub async fn import(request: &Request, base: &Snapshot) -> anyhow::Result<Import
         let app_name = if twice { format!("{name}-{}", kind.to_lowercase()) } else { name.clone() };
         let app = AppId::new(&request.namespace, &app_name);
         let needs = drafts.values().flat_map(|draft| draft.needs.iter().cloned()).collect();
-        let result = check::app(&base, &members, &fleet.instance.name, (request.form, &app), drafts).await;
+        let result =
+            check::app((&base, charts), &members, &fleet.instance.name, (request.form, &app), drafts).await;
         let mut one = ImportedApp { app, files: Vec::new(), same: Vec::new(), refused: Vec::new(), needs };
         match result {
             Ok((files, same)) => {
@@ -231,7 +233,7 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<Exit> {
         form: args.form,
         kubeconfigs,
     };
-    let imported = import(&request, &base).await?;
+    let imported = import(&request, &base, &repository::OnlyTemplates::default()).await?;
     files::write_new(&args.out, &imported.files)?;
     if args.output == Format::Table {
         tell(&args, &imported);
