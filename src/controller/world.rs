@@ -386,7 +386,7 @@ impl World {
             let app = fleet.apps.get(&id.app).cloned()?;
             Some((id, (app, render.clone())))
         });
-        self.take_heads(&fleet, &heads);
+        self.take_heads(&fleet, heads);
         for (id, (app, render)) in rendered.chain(broken) {
             let in_waves = self.apps.contains(&id.app) && render.1.is_ok();
             let cluster = self.clusters.get(&id.cluster).map(|entry| &entry.cluster);
