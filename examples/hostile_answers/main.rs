@@ -13,6 +13,9 @@
 )]
 
 mod api_server;
+#[allow(dead_code, reason = "the tests use more of it")]
+#[path = "../../tests/it/support/http1.rs"]
+mod http1;
 mod mutate;
 mod server;
 

@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+use super::http1::{Request, read_request};
 use super::mutate;
 
 /// So far.
@@ -79,33 +80,14 @@ impl Rules {
     async fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
-        loop {
-            let mut line = String::new();
-            if stream.read_line(&mut line).await? == 0 {
-                return Ok(());
-            }
-            let mut parts = line.split_whitespace().map(str::to_owned);
-            let (method, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-            let mut length = 0;
-            loop {
-                let mut line = String::new();
-                stream.read_line(&mut line).await?;
-                let line = line.trim_end().to_lowercase();
-                if line.is_empty() {
-                    break;
-                }
-                if let Some(value) = line.strip_prefix("content-length:") {
-                    length = value.trim().parse().unwrap_or_default();
-                }
-            }
-            let mut body = vec![0; length];
-            stream.read_exact(&mut body).await?;
+        while let Some(Request { method, target: path, .. }) = read_request(&mut stream).await? {
             let (answer, is_whole) = self.answer(&Asked { method, path });
             stream.get_mut().write_all(&answer).await?;
             if !is_whole {
                 return Ok(());
             }
         }
+        Ok(())
     }
 
     /// As it goes over the wire; whether the connection can go on.

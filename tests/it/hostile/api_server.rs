@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+
+use crate::support::http1::{Request, read_request};
 
 /// No answer is longer: a test that fails ends too.
 const LONGEST: Duration = Duration::from_secs(90);
@@ -125,33 +127,14 @@ impl ApiServer {
 async fn serve(stream: TcpStream, says: &Says, log: &Mutex<Vec<Asked>>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
-    loop {
-        let mut line = String::new();
-        if stream.read_line(&mut line).await? == 0 {
-            return Ok(());
-        }
-        let mut parts = line.split_whitespace().map(str::to_owned);
-        let (method, target) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    while let Some(Request { method, target, body, .. }) = read_request(&mut stream).await? {
         let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            stream.read_line(&mut line).await?;
-            let line = line.trim_end().to_owned();
-            if line.is_empty() {
-                break;
-            }
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap_or_default();
-            }
-        }
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body).await?;
         let asked = Asked { method, path: path.to_owned(), query: query.to_owned(), body };
         log.lock().push(asked.clone());
         let answer = says(&asked).unwrap_or_else(|| usual(&asked));
         send(stream.get_mut(), answer).await?;
     }
+    Ok(())
 }
 
 async fn send(stream: &mut TcpStream, mut answer: Answer) -> std::io::Result<()> {

@@ -2,7 +2,7 @@
 //!
 //! [`repository`] is a config repository that tests commit to; [`fleet`] holds embedded clusters and
 //! starts the controller between the two; [`wires`] are one process's connections, which end with
-//! it; [`forge`] answers as Gitea's status API does; [`guarded`] lets guests with client certificates into a cluster;
+//! it; [`forge`] answers as Gitea's status API does; [`http1`] reads requests for servers that answer as none should; [`guarded`] lets guests with client certificates into a cluster;
 //! [`manifests`] writes manifests; [`folders`] reads and writes files; [`live`] looks
 //! into clusters behind the controller's back; [`oracle`] holds rollouts to what they must wait for; [`kruise`] stands for OpenKruise; [`log`] keeps what the controller logs; [`program`] runs the real binary,
 //! [`lasting`] runs it again and again on clusters that last.
@@ -12,6 +12,7 @@ pub mod fleet;
 pub mod folders;
 pub mod forge;
 pub mod guarded;
+pub mod http1;
 pub mod kruise;
 pub mod lasting;
 pub mod live;

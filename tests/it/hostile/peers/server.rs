@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+
+use crate::support::http1::read_request;
 
 /// No answer goes on for longer.
 const LONGEST: Duration = Duration::from_secs(90);
@@ -76,28 +78,15 @@ impl Peer {
 
 /// One answer for each connection.
 async fn serve(
-    mut stream: TcpStream,
+    stream: TcpStream,
     asked: &Mutex<Vec<String>>,
     answer: &(dyn Fn(&str, &[u8]) -> Answer + Send + Sync),
 ) -> std::io::Result<()> {
-    let mut bytes = Vec::new();
-    let end = loop {
-        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            break at + 4;
-        }
-        if stream.read_buf(&mut bytes).await? == 0 {
-            return Ok(());
-        }
-    };
-    let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
-    while bytes.len() < end + length.unwrap_or(0) {
-        if stream.read_buf(&mut bytes).await? == 0 {
-            return Ok(());
-        }
-    }
+    let mut stream = BufReader::new(stream);
+    let Some(request) = read_request(&mut stream).await? else { return Ok(()) };
+    let head = request.head.to_lowercase();
     asked.lock().push(head.clone());
-    match answer(&head, &bytes[end..]) {
+    match answer(&head, &request.body) {
         Answer::Whole(bytes) => stream.write_all(&bytes).await?,
         Answer::Endless(first, again) => {
             stream.write_all(&first).await?;
