@@ -16,6 +16,8 @@ use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt as _};
 
+use crate::model::is_loopback;
+
 /// Opens connections to a server, or to a proxy that leads there.
 pub(super) type Dial = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, NoWay>;
 
@@ -62,16 +64,12 @@ impl Environment {
         }
         let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_lowercase();
         let port = server.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
-        if is_here(&host) || self.no_proxy.split(',').any(|part| covers(part, &host, port)) {
+        // Nothing on this machine is reached through a proxy that the environment names.
+        if is_loopback(&host) || self.no_proxy.split(',').any(|part| covers(part, &host, port)) {
             return Ok(None);
         }
         Proxy::parse(proxy).map(Some)
     }
-}
-
-/// Nothing on this machine is reached through a proxy that the environment names.
-fn is_here(host: &str) -> bool {
-    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// Whether a part of NO_PROXY names this host: `*`, an address, a range of them, a domain with all below it, one with a dot before
