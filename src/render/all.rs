@@ -265,7 +265,8 @@ fn pass(renderer: &Renderer<'_>, memory: &mut Memory, goes_on: GoesOn<'_>) -> Re
         .map(|(app, clusters)| Task { app, clusters, known: earlier.remove(&app.id) })
         .collect();
     drop(earlier);
-    tasks.sort_by_key(Task::turn);
+    // Looks at all renders of an app: once for each.
+    tasks.sort_by_cached_key(Task::turn);
     let is_cut_short = AtomicBool::new(false);
     let is_in_time = || {
         let is_in_time = goes_on();

@@ -99,7 +99,7 @@ impl Heads {
                 Some(_) => before.apps.contains_key(id),
                 None => waves.list().len() > 1,
             };
-            let stays_in_waves = (may_lack_clusters || renders.is_awaited(id)) && was_in_waves();
+            let stays_in_waves = was_in_waves() && (may_lack_clusters || renders.is_awaited(id));
             if !stays_in_waves && (was_plain || !at.is_in_waves(&waves)) {
                 plain.insert(id.clone(), (Arc::clone(renders_of_app), waves, app.rollout.clone()));
                 continue;
