@@ -9,10 +9,7 @@ use super::session::Source;
 use crate::chart::{self, Sites};
 use crate::fleet::{self, Fleet};
 use crate::manifest;
-use crate::model::{
-    Chart, ChartFailure, ChartOutput, ChartRequest, ChartSource, Charts, ClusterName, KubeVersion, NoCharts,
-    Rendered, Snapshot, TemplateWorkers,
-};
+use crate::model::{ClusterName, KubeVersion, Rendered, Snapshot};
 use crate::source::{self, Credentials, Options, Repository};
 use crate::worker::Workers;
 
@@ -70,24 +67,6 @@ pub async fn charts(fleet: &Fleet, sites: Sites) -> chart::Service {
     let charts = renderers(sites);
     charts.prefetch(&fleet::charts::remote_sources(fleet)).await;
     charts
-}
-
-/// Renders templates as ever, and no chart.
-#[derive(Debug, Default)]
-pub struct OnlyTemplates(Workers);
-
-impl Charts for OnlyTemplates {
-    fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
-        NoCharts.chart(source)
-    }
-
-    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
-        NoCharts.render(request)
-    }
-
-    fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
-        Some(&self.0)
-    }
 }
 
 /// The config repository as it will be with these files.

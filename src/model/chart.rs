@@ -249,6 +249,24 @@ pub trait Charts: Send + Sync + fmt::Debug {
     fn template_workers(&self) -> Option<&dyn TemplateWorkers>;
 }
 
+/// For whoever has workers for templates, and no charts.
+#[derive(Debug, Default)]
+pub struct OnlyTemplates<W>(pub W);
+
+impl<W: TemplateWorkers> Charts for OnlyTemplates<W> {
+    fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
+        NoCharts.chart(source)
+    }
+
+    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
+        NoCharts.render(request)
+    }
+
+    fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
+        Some(&self.0)
+    }
+}
+
 /// For whoever has no charts: every one is refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCharts;

@@ -58,7 +58,7 @@ pub use body::Body;
 pub use capabilities::{Capabilities, KindFacts, KindsByName, KubeVersion, Questions};
 pub use chart::{
     Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,
-    ChartRef, ChartRequest, ChartSource, Charts, NoCharts,
+    ChartRef, ChartRequest, ChartSource, Charts, NoCharts, OnlyTemplates,
 };
 pub use cluster::{Cluster, ClusterState, Connection};
 pub use derived::{Derived, Fact};

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::render;
 use crate::fleet::{Fleet, Target, assemble};
 use crate::manifest;
-use crate::model::{AppId, Charts, Diagnostic, History, NoCharts, Rendered, Snapshot};
+use crate::model::{AppId, Charts, Diagnostic, History, NoCharts, OnlyTemplates, Rendered, Snapshot};
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1, labels: {zone: bj, environment: test}}\nspec: {vip: 10.0.0.1, connection: {sandbox: {}}}\n";
 const WEB: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: web}\nspec: {workloadType: Deployment, developLanguage: go, runType: server, image: 'web:1', port: 8080}\n";
@@ -34,7 +34,7 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
 /// By workers too, which makes no difference.
 fn run(app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
     let here = run_here(app, files);
-    assert_eq!(run_by(&at_desk::AtDesk::default(), app, files), here, "by a worker");
+    assert_eq!(run_by(&OnlyTemplates::<at_desk::AtDesk>::default(), app, files), here, "by a worker");
     // What is wrong then has no columns.
     let reporting = run_by(&at_desk::reporting(), app, files);
     assert_eq!(reporting.ok(), here.as_ref().ok().cloned(), "by a worker that reports lines");

@@ -26,8 +26,9 @@ use super::ways::{Ways, WorkTree, default_kubeconfigs};
 use crate::cluster::{Client, Home, Link};
 use crate::fleet::Fleet;
 use crate::manifest;
-use crate::model::{AppId, Charts, ClusterName, Diagnostic, Kind, Scope, Snapshot};
+use crate::model::{AppId, Charts, ClusterName, Diagnostic, Kind, OnlyTemplates, Scope, Snapshot};
 use crate::source;
+use crate::worker::Workers;
 use check::Member;
 pub(super) use text::scalar;
 use write::Drafts;
@@ -233,7 +234,7 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<Exit> {
         form: args.form,
         kubeconfigs,
     };
-    let imported = import(&request, &base, &repository::OnlyTemplates::default()).await?;
+    let imported = import(&request, &base, &OnlyTemplates::<Workers>::default()).await?;
     files::write_new(&args.out, &imported.files)?;
     if args.output == Format::Table {
         tell(&args, &imported);

@@ -17,9 +17,10 @@ use super::{diagnostics, files, repository};
 use crate::fleet::layers::{TEMPLATES, shipped_in};
 use crate::manifest;
 use crate::manifest::read::NameRule;
-use crate::model::{Diagnostic, Snapshot};
+use crate::model::{Diagnostic, OnlyTemplates, Snapshot};
 use crate::render::{Memory, Renderer};
 use crate::source;
+use crate::worker::Workers;
 
 #[derive(Args, Debug)]
 pub struct InitArgs {
@@ -268,7 +269,7 @@ fn write(root: &Path, made: &BTreeMap<String, String>) -> anyhow::Result<Exit> {
 
 fn mistakes(snapshot: &Snapshot) -> Vec<Diagnostic> {
     let fleet = repository::fleet(snapshot);
-    let templates = repository::OnlyTemplates::default();
+    let templates = OnlyTemplates::<Workers>::default();
     let renders = Renderer::new(&fleet, snapshot, &templates).render_all(&mut Memory::default());
     let mut found: Vec<Diagnostic> = fleet.diagnostics.iter().filter(|it| it.is_error()).cloned().collect();
     for render in renders.results() {

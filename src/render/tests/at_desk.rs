@@ -2,10 +2,7 @@
 
 use parking_lot::Mutex;
 
-use crate::model::{
-    Chart, ChartFailure, ChartOutput, ChartRequest, ChartSource, RenderEnd, RenderEndCause, TemplateAnswer,
-    TemplateRequest, TemplateWorkers,
-};
+use crate::model::{RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers};
 use crate::render::{TemplateDesk, Told};
 
 use super::*;
@@ -29,23 +26,9 @@ impl TemplateWorkers for AtDesk {
     }
 }
 
-impl Charts for AtDesk {
-    fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
-        NoCharts.chart(source)
-    }
-
-    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
-        NoCharts.render(request)
-    }
-
-    fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
-        Some(self)
-    }
-}
-
 /// Templates that report their lines make the same texts.
-pub fn reporting() -> AtDesk {
-    AtDesk { reports: true, ..AtDesk::default() }
+pub fn reporting() -> OnlyTemplates<AtDesk> {
+    OnlyTemplates(AtDesk { reports: true, ..AtDesk::default() })
 }
 
 /// Every render ends a worker.
@@ -56,20 +39,6 @@ impl TemplateWorkers for Ends {
     fn ask(&self, _: &TemplateRequest<'_>) -> Result<TemplateAnswer, RenderEnd> {
         *self.0.lock() += 1;
         Err(RenderEnd { cause: RenderEndCause::Stack, place: Some("0:3".to_owned()) })
-    }
-}
-
-impl Charts for Ends {
-    fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
-        NoCharts.chart(source)
-    }
-
-    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
-        NoCharts.render(request)
-    }
-
-    fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
-        Some(self)
     }
 }
 
@@ -87,9 +56,9 @@ fn app_that_ended_two_workers_is_not_tried_elsewhere() {
     files.push(("apps/web/layer/a.yaml.j2", "a: {{ cluster.name }}\n"));
     let snapshot = Snapshot::of_texts(files);
     let fleet = fleet(&snapshot);
-    let ends = Ends(Mutex::new(0));
+    let ends = OnlyTemplates(Ends(Mutex::new(0)));
     let renders = crate::render::Renderer::new(&fleet, &snapshot, &ends).render_all(&mut Default::default());
-    assert_eq!((*ends.0.lock(), renders.results().count()), (2, 8));
+    assert_eq!((*ends.0.0.lock(), renders.results().count()), (2, 8));
     for result in renders.results() {
         let mistakes = result.as_ref().expect_err("it ended");
         assert_eq!(mistakes[0].code, "E3009");

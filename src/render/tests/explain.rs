@@ -13,7 +13,7 @@ fn explained(app: &str, files: &[(&str, &str)]) -> Vec<ExplainedObject> {
     let mut renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
     renderer.learn(&target);
     let here = explain(&renderer, &target).expect("it renders");
-    let at_desk = at_desk::AtDesk::default();
+    let at_desk = OnlyTemplates::<at_desk::AtDesk>::default();
     let mut renderer = Renderer::new(&fleet, &snapshot, &at_desk);
     renderer.learn(&target);
     let there = explain(&renderer, &target).expect("it renders");
