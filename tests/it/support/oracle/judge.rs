@@ -59,6 +59,8 @@ struct Run {
     content: Content,
     /// What it had before, when it was done with it. Where nobody can know that, it may be one of several.
     previous: Vec<Content>,
+    /// Whether it certainly is one of these.
+    has_previous: bool,
     /// What it had before, done with it or not.
     before: Content,
     /// When it began with what it has.
@@ -184,6 +186,7 @@ impl Judge<'_> {
                 run.previous.clear();
             }
             run.previous.push(run.content.clone());
+            run.has_previous |= is_done && !is_unseen;
         }
         run.before = std::mem::replace(&mut run.content, content);
         run.written = at;
@@ -530,8 +533,7 @@ impl Case<'_> {
                 && !self.is_empty(other)
                 && self.run(other).content == *content
         });
-        let has_previous =
-            self.judge.units.values().any(|run| !run.previous.is_empty()) && self.is_any_there();
+        let has_previous = self.judge.units.values().any(|run| run.has_previous) && self.is_any_there();
         !is_any_held && (has_later || !has_previous && !is_any_out && !self.judge.waves.gates_first)
     }
 
