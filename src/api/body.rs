@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::header::CONTENT_LENGTH;
+use axum::body::{Body, BodyDataStream};
+use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode};
 use futures::StreamExt;
+use tokio::sync::Semaphore;
 
 use super::problem::Problem;
 
 /// In bytes. Forges send a few KiB; Gitea's largest pushes stay below one MiB.
 pub(super) const LARGEST: usize = 5 * 1024 * 1024;
+
+/// In bytes. Most deliveries are smaller; larger ones need a slot.
+const SMALL: usize = 64 * 1024;
 
 /// Gitea gives up after five seconds itself.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,41 +31,64 @@ pub(super) fn check_declared(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// All of it, unless there is too much or it takes too long.
-pub(super) async fn read(body: Body) -> Result<Vec<u8>, Problem> {
-    match tokio::time::timeout(PATIENCE, collect(body)).await {
-        Ok(bytes) => bytes,
-        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+/// A body that arrives.
+#[derive(Debug)]
+pub(super) struct Reader {
+    parts: BodyDataStream,
+    count: usize,
+}
+
+impl Reader {
+    pub(super) fn new(body: Body) -> Self {
+        Self { parts: body.into_data_stream(), count: 0 }
+    }
+
+    /// Bytes that arrived.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// All of it, unless there is too much, it takes too long, or too many large ones arrive.
+    pub(super) async fn read(&mut self, slots: &Semaphore) -> Result<Vec<u8>, Problem> {
+        match tokio::time::timeout(PATIENCE, self.collect(slots)).await {
+            Ok(bytes) => bytes,
+            Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+        }
+    }
+
+    async fn collect(&mut self, slots: &Semaphore) -> Result<Vec<u8>, Problem> {
+        let (mut bytes, mut slot) = (Vec::new(), None);
+        while let Some(part) = self.parts.next().await {
+            let part = part.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body broke off"))?;
+            self.count += part.len();
+            if self.count > LARGEST {
+                return Err(too_large());
+            }
+            if self.count > SMALL && slot.is_none() {
+                slot = Some(slots.try_acquire().map_err(|_| busy("too many large deliveries at once"))?);
+            }
+            bytes.extend_from_slice(&part);
+        }
+        Ok(bytes)
+    }
+
+    /// Reads on a little and throws it away: a sender whose connection is closed while it still writes
+    /// sees a broken pipe and never the answer.
+    pub(super) async fn discard(&mut self) {
+        let reading = async {
+            while let Some(Ok(part)) = self.parts.next().await
+                && self.count < LARGEST * 2
+            {
+                self.count += part.len();
+            }
+        };
+        // Whoever is slower than this does not get to read the answer.
+        let _ = tokio::time::timeout(LINGER, reading).await;
     }
 }
 
-/// Reads on a little and throws it away: a sender whose connection is closed while it still writes
-/// sees a broken pipe and never the answer.
-pub(super) async fn discard(body: Body) {
-    let mut left = LARGEST * 2;
-    let mut parts = body.into_data_stream();
-    let reading = async {
-        while let Some(Ok(part)) = parts.next().await
-            && part.len() <= left
-        {
-            left -= part.len();
-        }
-    };
-    // Whoever is slower than this does not get to read the answer.
-    let _ = tokio::time::timeout(LINGER, reading).await;
-}
-
-async fn collect(body: Body) -> Result<Vec<u8>, Problem> {
-    let mut bytes = Vec::new();
-    let mut parts = body.into_data_stream();
-    while let Some(part) = parts.next().await {
-        let part = part.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body broke off"))?;
-        if bytes.len() + part.len() > LARGEST {
-            return Err(too_large());
-        }
-        bytes.extend_from_slice(&part);
-    }
-    Ok(bytes)
+pub(super) fn busy(reason: &str) -> Problem {
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, reason).with(RETRY_AFTER, "1")
 }
 
 fn too_large() -> Problem {

@@ -1,10 +1,11 @@
-//! `POST /hooks/v1/{receiver}`: size, rate, signature, memory, hint, answer.
+//! `POST /hooks/v1/{receiver}`: address, size, signature, rate, memory, hint, answer.
+
+use std::net::Ipv4Addr;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
-use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use super::body;
 use super::problem::Problem;
 use super::receivers::{Door, HooksState};
+use super::serve::Source;
 use crate::forge::{Received, Rejected, gitea};
 
 /// The doors, to be served on a listener of their own: forges reach it, people do not need to.
@@ -38,13 +40,24 @@ async fn deliver(
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let door = open_door(&state, &receiver)?;
-    if let Err(problem) = body::check_declared(&parts.headers) {
-        body::discard(body).await;
-        return Err(problem);
+    // What came over no connection comes from nowhere.
+    let source = parts.extensions.get().map_or(Ipv4Addr::UNSPECIFIED.into(), |Source(address)| *address);
+    if !state.has_room(source) {
+        return Err(body::busy("this address sent too much that nobody signed"));
     }
-    let body = receive_body(&state, &door, body).await?;
-    let received = gitea::receive(&receiver, &parts.headers, &body, &door.secrets)
-        .map_err(|rejected| refuse(&rejected))?;
+    let mut body = body::Reader::new(body);
+    let genuine = match authenticate(&state, &door, &parts.headers, &mut body).await {
+        Ok(genuine) => genuine,
+        Err(problem) => {
+            body.discard().await;
+            state.charge(source, body.count());
+            return Err(problem);
+        }
+    };
+    if !door.has_room() {
+        return Err(body::busy("too many deliveries at once"));
+    }
+    let received = gitea::read(&receiver, &parts.headers, &genuine).map_err(|rejected| refuse(&rejected))?;
     let delivery = gitea::delivery(&parts.headers);
     if let Some(delivery) = &delivery
         && !state.remember(&receiver, delivery)
@@ -76,6 +89,19 @@ async fn deliver(
     }
 }
 
+/// The body, when it is signed. Its head says enough about most that are not.
+async fn authenticate(
+    state: &HooksState,
+    door: &Door,
+    headers: &HeaderMap,
+    body: &mut body::Reader,
+) -> Result<gitea::Genuine, Problem> {
+    gitea::check_signed(headers).map_err(|rejected| refuse(&rejected))?;
+    body::check_declared(headers)?;
+    let bytes = body.read(state.slots()).await?;
+    gitea::authenticate(headers, bytes, &door.secrets).map_err(|rejected| refuse(&rejected))
+}
+
 fn open_door(state: &HooksState, receiver: &str) -> Result<std::sync::Arc<Door>, Problem> {
     let door = state.door(receiver).ok_or_else(|| {
         Problem::new(StatusCode::NOT_FOUND, "there is no receiver of this name in tutti.yaml")
@@ -84,16 +110,6 @@ fn open_door(state: &HooksState, receiver: &str) -> Result<std::sync::Arc<Door>,
         return Err(Problem::new(StatusCode::FORBIDDEN, "this receiver has no secret and is disabled"));
     }
     Ok(door)
-}
-
-async fn receive_body(state: &HooksState, door: &Door, body: Body) -> Result<Vec<u8>, Problem> {
-    let busy =
-        || Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many deliveries at once").with(RETRY_AFTER, "1");
-    if !door.has_room() {
-        return Err(busy());
-    }
-    let _slot = state.slot().ok_or_else(busy)?;
-    body::read(body).await
 }
 
 fn refuse(rejected: &Rejected) -> Problem {

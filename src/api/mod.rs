@@ -1,7 +1,7 @@
 //! HTTP in: the doors for webhooks, and whether the process lives and is ready.
 //!
-//! What it does: takes a delivery only after its size, its rate and its signature, answers at once,
-//! and hands a [`Hint`](crate::forge::Hint) on. The work happens elsewhere.
+//! What it does: takes a delivery only after its address, its size, its signature and its rate, answers at
+//! once, and hands a [`Hint`](crate::forge::Hint) on. The work happens elsewhere.
 //!
 //! What it needs: receivers with secrets that were already resolved, and a channel for hints.
 //!
@@ -14,6 +14,7 @@ mod hooks;
 mod problem;
 mod receivers;
 mod serve;
+mod sources;
 mod status;
 
 #[cfg(test)]
@@ -21,5 +22,5 @@ mod tests;
 
 pub use hooks::hooks_router;
 pub use receivers::{HooksState, Receiver};
-pub use serve::{Error, serve};
+pub use serve::serve;
 pub use status::status_router;

@@ -1,24 +1,27 @@
 //! The doors as they are configured right now.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use parking_lot::{Mutex, RwLock};
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
 
 use super::deliveries::Deliveries;
+use super::sources::Sources;
 use crate::forge::Hint;
 
-/// Deliveries per second and door, and how many may come at once. A forge with hundreds of
+/// Signed deliveries per second and door, and how many may come at once. A forge with hundreds of
 /// repositories behind one hook stays far below; what is refused is found by polling.
 const RATE: NonZeroU32 = NonZeroU32::new(50).unwrap();
 const BURST: NonZeroU32 = NonZeroU32::new(200).unwrap();
 
-/// Bodies that may be arriving at once: bounds the memory that strangers can fill.
-const SLOTS: usize = 64;
+/// Large bodies that may be arriving at once: bounds the memory that strangers can fill, 80 MiB.
+const SLOTS: usize = 16;
 
 /// One door, `/hooks/v1/{name}`; with two secrets during rotation, disabled without any.
 #[derive(Clone, Debug)]
@@ -37,6 +40,7 @@ pub struct HooksState {
 struct Inner {
     doors: RwLock<Arc<BTreeMap<String, Arc<Door>>>>,
     deliveries: Mutex<Deliveries>,
+    sources: Mutex<Sources>,
     slots: Semaphore,
     hints: mpsc::Sender<Hint>,
 }
@@ -57,7 +61,13 @@ impl HooksState {
     /// Without doors; every hint is offered to the channel and never waited for.
     pub fn new(hints: mpsc::Sender<Hint>) -> Self {
         let slots = Semaphore::new(SLOTS);
-        let inner = Inner { doors: RwLock::default(), deliveries: Mutex::default(), slots, hints };
+        let inner = Inner {
+            doors: RwLock::default(),
+            deliveries: Mutex::default(),
+            sources: Mutex::default(),
+            slots,
+            hints,
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -78,9 +88,18 @@ impl HooksState {
         self.inner.doors.read().get(name).cloned()
     }
 
-    /// Room for one more body; `None` when there is none.
-    pub(super) fn slot(&self) -> Option<SemaphorePermit<'_>> {
-        self.inner.slots.try_acquire().ok()
+    pub(super) fn slots(&self) -> &Semaphore {
+        &self.inner.slots
+    }
+
+    /// Whether an address may still send bodies that are not signed; nobody knows yet whether this one is.
+    pub(super) fn has_room(&self, source: IpAddr) -> bool {
+        self.inner.sources.lock().has_room(source, Instant::now())
+    }
+
+    /// An address sent so many bytes for nothing.
+    pub(super) fn charge(&self, source: IpAddr, bytes: usize) {
+        self.inner.sources.lock().charge(source, bytes, Instant::now());
     }
 
     pub(super) fn remember(&self, receiver: &str, delivery: &str) -> bool {

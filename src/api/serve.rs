@@ -1,41 +1,122 @@
-//! Serves a router until it is told to stop.
+//! Serves a router over HTTP/1 until it is told to stop.
+//!
+//! A connection is one request. At the most connections the oldest goes: a genuine request is over within
+//! moments, so the oldest is one that sends nothing, or sends slowly.
 
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
-use thiserror::Error;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::process::{Resource, getrlimit};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
 
-/// How long requests under way may take after that.
+/// How long the head of a request may take, and its size in bytes.
+const HEAD: Duration = Duration::from_secs(10);
+const LARGEST_HEAD: usize = 64 * 1024;
+/// How long requests under way may take after the end.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// After a connection could not be taken, as when no file is left.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Connections of one listener: a share of the files that the process may open, within these.
+const SHARE_OF_FILES: u64 = 8;
+const FEWEST: u64 = 16;
+const MOST: u64 = 1024;
 
-#[derive(Debug, Error)]
-pub enum Error {
-    #[error("failed to serve http")]
-    Serve(#[source] std::io::Error),
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source(pub IpAddr);
+
+/// Ends after `shutdown`: when what is under way is done, and after five seconds in any case.
+pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()> + Send) {
+    let (mut connections, stopping) = (Connections::new(most_connections()), CancellationToken::new());
+    let mut shutdown = pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            Some(ended) = connections.tasks.join_next() => if let Ok(number) = ended {
+                connections.open.remove(&number);
+            },
+            accepted = listener.accept() => match accepted {
+                Ok((stream, source)) => {
+                    connections.add(answer(stream, source, router.clone(), stopping.clone()));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "failed to take a connection");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    stopping.cancel();
+    let farewell = async { while connections.tasks.join_next().await.is_some() {} };
+    // What is not done by then is cut off.
+    let _ = tokio::time::timeout(FAREWELL, farewell).await;
 }
 
-/// Ends after `shutdown`: at once when nothing is under way, and after five seconds in any case.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), Error> {
-    let (stopping, stopped) = oneshot::channel();
-    let server = axum::serve(listener, router).with_graceful_shutdown(async move {
-        shutdown.await;
-        // Nobody listens when the server already ended.
-        let _ = stopping.send(());
-    });
-    let farewell = async move {
-        match stopped.await {
-            Ok(()) => tokio::time::sleep(FAREWELL).await,
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        served = async { server.await } => served.map_err(Error::Serve),
-        () = farewell => Ok(()),
+/// Those that are open, by their number, which only grows: the first is the oldest.
+struct Connections {
+    open: BTreeMap<u64, AbortHandle>,
+    tasks: JoinSet<u64>,
+    next: u64,
+    most: usize,
+}
+
+impl Connections {
+    fn new(most: usize) -> Self {
+        Self { open: BTreeMap::new(), tasks: JoinSet::new(), next: 0, most }
     }
+
+    fn add(&mut self, connection: impl Future<Output = ()> + Send + 'static) {
+        while self.open.len() >= self.most
+            && let Some((_, oldest)) = self.open.pop_first()
+        {
+            oldest.abort();
+        }
+        let number = self.next;
+        self.next += 1;
+        let task = async move {
+            connection.await;
+            number
+        };
+        self.open.insert(number, self.tasks.spawn(task));
+    }
+}
+
+async fn answer(stream: TcpStream, source: SocketAddr, router: Router, stopping: CancellationToken) {
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let (router, mut request): (Router, Request) = (router.clone(), request.map(Body::new));
+        request.extensions_mut().insert(Source(source.ip()));
+        async move {
+            Ok::<Response, Infallible>(router.oneshot(request).await.unwrap_or_else(|never| match never {}))
+        }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD).keep_alive(false);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        // A sender that broke off is its own matter.
+        _ = connection.as_mut() => return,
+        () = stopping.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// From the limit of open files: the clusters need most of them.
+fn most_connections() -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from((files / SHARE_OF_FILES).clamp(FEWEST, MOST)).unwrap_or(usize::MAX)
 }

@@ -50,6 +50,11 @@ fn delivery(door: &str, event: &str, body: &str, secret: &str, id: &str) -> Requ
         .expect("request")
 }
 
+/// Nobody knows yet that the signature fits nothing.
+fn signed_somehow() -> http::request::Builder {
+    Request::post("/hooks/v1/gitea").header("x-gitea-signature", "0")
+}
+
 async fn answer(router: &Router, request: Request<Body>) -> (StatusCode, Value) {
     let response = router.clone().oneshot(request).await.expect("infallible");
     let status = response.status();
@@ -119,11 +124,10 @@ async fn the_body_is_capped() {
     let (_, router, _hints) = doors(8);
     // What it says about itself is enough, nothing is read.
     let unread = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
-    let declared =
-        Request::post("/hooks/v1/gitea").header("content-length", LARGEST + 1).body(unread).expect("request");
+    let declared = signed_somehow().header("content-length", LARGEST + 1).body(unread).expect("request");
     assert_eq!(answer(&router, declared).await.0, StatusCode::PAYLOAD_TOO_LARGE);
     let parts = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 64 * 1024])));
-    let endless = Request::post("/hooks/v1/gitea").body(Body::from_stream(parts)).expect("request");
+    let endless = signed_somehow().body(Body::from_stream(parts)).expect("request");
     assert_eq!(answer(&router, endless).await.0, StatusCode::PAYLOAD_TOO_LARGE);
     let largest = " ".repeat(LARGEST - PUSH.len()) + PUSH;
     assert_eq!(
@@ -136,8 +140,43 @@ async fn the_body_is_capped() {
 async fn a_slow_body_is_given_up() {
     let (_, router, _hints) = doors(8);
     let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
-    let request = Request::post("/hooks/v1/gitea").body(never).expect("request");
+    let request = signed_somehow().body(never).expect("request");
     assert_eq!(answer(&router, request).await.0, StatusCode::REQUEST_TIMEOUT);
+}
+
+/// Without a signature nobody waits for the body.
+#[tokio::test(start_paused = true)]
+async fn unsigned_body_is_not_read() {
+    let (_, router, _hints) = doors(8);
+    let begun = tokio::time::Instant::now();
+    let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+    let request = Request::post("/hooks/v1/gitea").body(never).expect("request");
+    assert_eq!(answer(&router, request).await.0, StatusCode::UNAUTHORIZED);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5));
+}
+
+/// What nobody signed takes nothing from the rate of what is signed.
+#[tokio::test]
+async fn strangers_do_not_use_up_the_rate() {
+    let (_, router, _hints) = doors(8);
+    for number in 0..500 {
+        let request = delivery("gitea", "push", PUSH, "wrong", &number.to_string());
+        assert_eq!(answer(&router, request).await.0, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "d")).await.0, StatusCode::ACCEPTED);
+}
+
+#[tokio::test]
+async fn address_that_sent_too_much_is_refused_before_its_body() {
+    let (state, router, _hints) = doors(8);
+    let from = |address: [u8; 4]| {
+        let mut request = delivery("gitea", "push", PUSH, "s3cr3t", &format!("{address:?}"));
+        request.extensions_mut().insert(serve::Source(address.into()));
+        request
+    };
+    state.charge([10, 0, 0, 1].into(), 1 << 30);
+    assert_eq!(answer(&router, from([10, 0, 0, 1])).await.0, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(answer(&router, from([10, 0, 0, 2])).await.0, StatusCode::ACCEPTED);
 }
 
 #[tokio::test]
@@ -145,7 +184,7 @@ async fn too_many_are_refused_until_later() {
     let (_, router, _hints) = doors(1000);
     let mut refused = None;
     for number in 0..500 {
-        let request = delivery("gitea", "push", PUSH, "wrong", &number.to_string());
+        let request = delivery("gitea", "push", PUSH, "s3cr3t", &number.to_string());
         let response = router.clone().oneshot(request).await.expect("infallible");
         if response.status() == StatusCode::TOO_MANY_REQUESTS {
             refused = Some((number, response));
@@ -220,5 +259,5 @@ async fn serves_until_told_to_stop() {
     assert_eq!(&first, b"HTTP/1.1 200");
     stop.send(()).expect("running");
     let ended = tokio::time::timeout(std::time::Duration::from_secs(2), serving).await;
-    assert!(ended.expect("in time").expect("joined").is_ok());
+    ended.expect("in time").expect("joined");
 }

@@ -9,4 +9,4 @@ mod signature;
 mod tests;
 
 pub use client::Client;
-pub use receive::{delivery, receive};
+pub use receive::{Genuine, authenticate, check_signed, delivery, read};

@@ -18,36 +18,49 @@ const EVENTS: [&str; 5] =
 const DELIVERIES: [&str; 3] = ["x-forgejo-delivery", "x-gitea-delivery", "x-gogs-delivery"];
 /// A delivery id is a UUID; anything much longer is not remembered.
 const LONGEST_DELIVERY: usize = 128;
+const UNSIGNED: Rejected = Rejected::Unauthorized("there is none");
 
-/// Checks the signature, then reads. Never panics, whatever the bytes are.
-pub fn receive(
-    receiver: &str,
+/// The JSON of a delivery whose signature fits.
+#[derive(Debug)]
+pub struct Genuine(Vec<u8>);
+
+/// Whether the sender signed at all. What it signed is seen when the body is there.
+pub fn check_signed(headers: &HeaderMap) -> Result<(), Rejected> {
+    signature::given(headers).map(drop).ok_or(UNSIGNED)
+}
+
+/// Checks the signature and what kind of body it is about; reads nothing of what the body says.
+pub fn authenticate(
     headers: &HeaderMap,
-    body: &[u8],
+    body: Vec<u8>,
     secrets: &[SecretString],
-) -> Result<Received, Rejected> {
-    let signature = signature::given(headers).ok_or(Rejected::Unauthorized("there is none"))?;
+) -> Result<Genuine, Rejected> {
+    let signature = signature::given(headers).ok_or(UNSIGNED)?;
     let media = media_type(headers);
     let payload = match media.as_str() {
-        "application/x-www-form-urlencoded" => form::field(body, "payload"),
+        "application/x-www-form-urlencoded" => form::field(&body, "payload"),
         _ => None,
     };
     let fits = |bytes: &[u8]| signature::fits(signature, bytes, secrets);
-    if !fits(body) && !payload.as_deref().is_some_and(fits) {
+    if !fits(&body) && !payload.as_deref().is_some_and(fits) {
         return Err(Rejected::Unauthorized("it does not fit the body and the secret"));
     }
-    let json = match (media.as_str(), &payload) {
-        ("application/json" | "", _) => body,
-        ("application/x-www-form-urlencoded", Some(payload)) => payload,
+    match (media.as_str(), payload) {
+        ("application/json" | "", _) => Ok(Genuine(body)),
+        ("application/x-www-form-urlencoded", Some(payload)) => Ok(Genuine(payload)),
         ("application/x-www-form-urlencoded", None) => {
-            return Err(Rejected::Malformed("the form has no `payload`".to_owned()));
+            Err(Rejected::Malformed("the form has no `payload`".to_owned()))
         }
-        _ => return Err(Rejected::UnsupportedMediaType(media)),
-    };
+        _ => Err(Rejected::UnsupportedMediaType(media)),
+    }
+}
+
+/// Never panics, whatever the bytes are.
+pub fn read(receiver: &str, headers: &HeaderMap, body: &Genuine) -> Result<Received, Rejected> {
     let event = header(headers, &EVENTS)
         .ok_or_else(|| Rejected::Malformed("there is no X-Gitea-Event header".to_owned()))?;
     let payload: Value =
-        serde_json::from_slice(json).map_err(|error| Rejected::Malformed(format!("not JSON: {error}")))?;
+        serde_json::from_slice(&body.0).map_err(|error| Rejected::Malformed(format!("not JSON: {error}")))?;
     if !payload.is_object() {
         return Err(Rejected::Malformed("not a JSON object".to_owned()));
     }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::{receive, signature};
+use super::{authenticate, read, signature};
 use crate::forge::{
     Client, CommitStatus, Error, ErrorKind, Hint, HintKind, HostRules, Received, Rejected, State,
 };
@@ -35,6 +35,15 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
             )
         })
         .collect()
+}
+
+fn receive(
+    receiver: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+    secrets: &[SecretString],
+) -> Result<Received, Rejected> {
+    read(receiver, headers, &authenticate(headers, body.to_vec(), secrets)?)
 }
 
 /// A signature by the same function that vectors check.

@@ -8,6 +8,7 @@ mod clusters;
 mod execution;
 mod files;
 mod limits;
+mod listener;
 mod peers;
 mod process;
 mod templates;

@@ -5,7 +5,7 @@
 //! it; [`forge`] answers as Gitea's status API does; [`http1`] reads requests for servers that answer as none should; [`guarded`] lets guests with client certificates into a cluster;
 //! [`manifests`] writes manifests; [`folders`] reads and writes files; [`live`] looks
 //! into clusters behind the controller's back; [`oracle`] holds rollouts to what they must wait for; [`kruise`] stands for OpenKruise; [`log`] keeps what the controller logs; [`program`] runs the real binary,
-//! [`lasting`] runs it again and again on clusters that last.
+//! [`strangers`] are at the port of webhooks; [`lasting`] runs it again and again on clusters that last.
 //! Nothing here fakes a part of tutti itself.
 
 pub mod fleet;
@@ -21,4 +21,5 @@ pub mod manifests;
 pub mod oracle;
 pub mod program;
 pub mod repository;
+pub mod strangers;
 pub mod wires;

@@ -1,0 +1,80 @@
+//! Strangers at the port of webhooks.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::arena::Arena;
+use crate::support::strangers::{Strangers, deliver};
+
+const SECRET: &str = "s3cr3t";
+const INSTANCE: &str = "\
+apiVersion: tutti.dev/v1alpha1
+kind: Instance
+metadata: {name: main}
+spec: {receivers: [{name: gitea, type: gitea, secrets: [{env: TUTTI_SECRET_HOOK}]}]}
+";
+/// A machine that runs all tests at once is slow; `cargo bench --bench listener` measures.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A process with a door, and the address of its port.
+async fn start() -> (Arena, SocketAddr) {
+    let mut arena = Arena::new().await;
+    arena.repository.commit("A door", &[("tutti.yaml", Some(INSTANCE))]);
+    arena.run(&["-v"], |command| {
+        command.env("TUTTI_SECRET_HOOK", SECRET);
+    });
+    arena.converges().await;
+    let log = arena.log();
+    let address = log.split_once("hooks=").expect("what it listens on").1;
+    let address = address.split_whitespace().next().expect("an address").parse().expect("an address");
+    (arena, address)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signed_deliveries_are_answered_among_strangers() {
+    let (mut arena, address) = start().await;
+    let strangers = Strangers::surround(address).await;
+    for number in 0..30 {
+        let (status, took) = deliver(address, SECRET, number).await.expect("an answer");
+        assert_eq!(status, 202);
+        assert!(took < PATIENCE, "{took:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    arena.converges().await;
+    drop(strangers);
+}
+
+/// HTTP/2 without TLS would let one connection carry any number of requests.
+#[tokio::test(flavor = "multi_thread")]
+async fn connection_is_one_request_of_http_1() {
+    let (mut arena, address) = start().await;
+    let ask = async |text: &str| {
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        stream.write_all(text.as_bytes()).await.expect("it listens");
+        let mut answer = Vec::new();
+        let _ = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let twice = "GET /hooks/v1/gitea HTTP/1.1\r\nhost: x\r\n\r\n".repeat(2);
+    let answer = ask(&twice).await;
+    assert_eq!(answer.matches("HTTP/1.1 405").count(), 1, "{answer}");
+    let answer = ask("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
+    arena.converges().await;
+}
+
+/// The head of a request that never ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn head_without_end_is_cut_off() {
+    let (mut arena, address) = start().await;
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let mut sent = 0;
+    while stream.write_all(&[b'a'; 1024]).await.is_ok() {
+        sent += 1;
+        assert!(sent < 64 * 1024, "64 MiB were taken");
+    }
+    arena.converges().await;
+}

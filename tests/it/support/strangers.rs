@@ -1,0 +1,95 @@
+//! Strangers at the port of webhooks: bodies that nobody signed, connections that send nothing, and slow ones.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+const PUSH: &str = r#"{"ref":"refs/heads/main","repository":{"full_name":"platform/config"}}"#;
+const UNSIGNED_EACH_SECOND: u64 = 1000;
+const IDLE: usize = 2000;
+const SLOW: usize = 70;
+/// What a slow body says that it will be, in bytes.
+const SLOW_LENGTH: usize = 4 * 1024 * 1024;
+
+/// They end with it.
+pub struct Strangers {
+    _tasks: JoinSet<()>,
+}
+
+impl Strangers {
+    /// All of them, at the door `gitea`.
+    pub async fn surround(address: SocketAddr) -> Self {
+        let mut tasks = JoinSet::new();
+        let mut idle = Vec::new();
+        for _ in 0..IDLE {
+            idle.push(TcpStream::connect(address).await);
+        }
+        tasks.spawn(async move {
+            let _idle = idle;
+            std::future::pending::<()>().await;
+        });
+        for _ in 0..SLOW {
+            tasks.spawn(async move {
+                loop {
+                    let _ = drip(address).await;
+                }
+            });
+        }
+        tasks.spawn(async move {
+            let mut each = tokio::time::interval(Duration::from_micros(1_000_000 / UNSIGNED_EACH_SECOND));
+            let mut deliveries = JoinSet::new();
+            for number in 0_u64.. {
+                each.tick().await;
+                let signature = (number % 2 == 0).then(|| "0".repeat(64));
+                deliveries.spawn(async move {
+                    exchange(address, &head(PUSH.len(), number, signature), PUSH).await
+                });
+                while deliveries.try_join_next().is_some() {}
+            }
+        });
+        Self { _tasks: tasks }
+    }
+}
+
+/// A signed push: the status of the answer, and how long it took from the first byte of the connection on.
+pub async fn deliver(address: SocketAddr, secret: &str, number: u64) -> io::Result<(u16, Duration)> {
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).expect("a key");
+    mac.update(PUSH.as_bytes());
+    let signature = hex::encode(mac.finalize().into_bytes());
+    let begun = Instant::now();
+    let status = exchange(address, &head(PUSH.len(), number, Some(signature)), PUSH).await?;
+    Ok((status, begun.elapsed()))
+}
+
+fn head(length: usize, number: u64, signature: Option<String>) -> String {
+    let signature = signature.map(|text| format!("x-gitea-signature: {text}\r\n")).unwrap_or_default();
+    format!(
+        "POST /hooks/v1/gitea HTTP/1.1\r\nhost: tutti\r\ncontent-type: application/json\r\n\
+         x-gitea-event: push\r\nx-gitea-delivery: d-{number}\r\n{signature}content-length: {length}\r\n\r\n"
+    )
+}
+
+async fn exchange(address: SocketAddr, head: &str, body: &str) -> io::Result<u16> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(format!("{head}{body}").as_bytes()).await?;
+    let mut answer = [0; "HTTP/1.1 202".len()];
+    stream.read_exact(&mut answer).await?;
+    let status = std::str::from_utf8(&answer[9..]).ok().and_then(|text| text.parse().ok());
+    status.ok_or_else(|| io::Error::other("no answer over HTTP"))
+}
+
+/// First much, so that it is a large body, then little.
+async fn drip(address: SocketAddr) -> io::Result<()> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(head(SLOW_LENGTH, 0, Some("0".repeat(64))).as_bytes()).await?;
+    stream.write_all(&[b' '; 100 * 1024]).await?;
+    loop {
+        stream.write_all(b" ").await?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
