@@ -5,6 +5,8 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 #![allow(clippy::print_stdout, reason = "figures go to standard output")]
 
+#[path = "shared/revisions.rs"]
+mod revisions;
 #[allow(dead_code, unused_imports, reason = "the tests use more of it")]
 #[path = "../tests/it/live/support/mod.rs"]
 mod support;
@@ -14,18 +16,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use futures::StreamExt as _;
 use futures::future::join_all;
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{PartialObjectMeta, Patch, PatchParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::runtime::watcher::{Config, Event, watcher};
+use kube::api::{Patch, PatchParams};
+use revisions::{Seen, client, watch_all};
 use support::{SECRET, Scene, configmap, say};
 use tokio::sync::mpsc;
 
-const REVISION: &str = "tutti.dev/revision";
 /// The first pushes warm connections and caches; they are not counted.
 const WARM_UP: usize = 3;
 
@@ -57,7 +55,7 @@ async fn measure() {
     scene.succeeded(&first).await;
     scene.gitea().create_hook(scene.name(), &scene.hook_url(), SECRET, &["push"]).await.expect("a hook");
 
-    let mut seen = watch_all(&scene).await;
+    let mut seen = watch_all(scene.clusters(), scene.name()).await;
     let mut measured = Vec::new();
     for number in 1..=WARM_UP + pushes {
         let push = push_once(&scene, &mut seen, number).await;
@@ -119,44 +117,6 @@ async fn push_once(scene: &Scene, seen: &mut mpsc::UnboundedReceiver<Seen>, numb
     let hook = at("webhook accepted", &commit);
     let read = at("read the config repository", &commit[..7]);
     Push { start, returned, hook, read, patched }
-}
-
-struct Seen {
-    revision: String,
-    at: SystemTime,
-}
-
-/// Tells each revision of the Deployment on each cluster once, the moment its watch brings it.
-async fn watch_all(scene: &Scene) -> mpsc::UnboundedReceiver<Seen> {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    for cluster in scene.clusters() {
-        let deployments: Api<PartialObjectMeta<Deployment>> =
-            Api::namespaced(client(cluster.kubeconfig()).await, scene.name());
-        let sender = sender.clone();
-        tokio::spawn(async move {
-            let mut known = String::new();
-            let mut events = std::pin::pin!(watcher(deployments, Config::default()));
-            while let Some(event) = events.next().await {
-                let at = SystemTime::now();
-                let Ok(Event::Apply(object) | Event::InitApply(object)) = event else { continue };
-                let annotations = object.metadata.annotations.unwrap_or_default();
-                let Some(revision) = annotations.get(REVISION).filter(|found| **found != known) else {
-                    continue;
-                };
-                known.clone_from(revision);
-                if sender.send(Seen { revision: revision.clone(), at }).is_err() {
-                    return;
-                }
-            }
-        });
-    }
-    receiver
-}
-
-async fn client(kubeconfig: &Path) -> kube::Client {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    kube::Client::try_from(config.expect("a configuration")).expect("a client")
 }
 
 /// What remains when everything but the requests themselves is taken away.

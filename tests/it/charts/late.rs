@@ -70,6 +70,9 @@ async fn late_chart_holds_up_its_own_app_and_deletes() {
     let fast_is = async |value: &str| {
         let what = format!("fast has {value}");
         let is_done = |overview: &tutti::report::Overview| {
+            if overview.targets.is_empty() {
+                return false;
+            }
             let (fast, slow) = (target(overview, "bj1", "fast"), target(overview, "bj1", "slow"));
             fast.phase == Phase::Running && slow.phase == Phase::Pending
         };

@@ -10,7 +10,7 @@ use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::support::http1::{Request, read_request};
+use super::http1::{Request, read_request};
 
 /// No answer is longer: a test that fails ends too.
 const LONGEST: Duration = Duration::from_secs(90);

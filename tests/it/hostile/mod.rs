@@ -12,3 +12,5 @@ mod listener;
 mod peers;
 mod process;
 mod templates;
+
+use crate::support::http1;

@@ -5,3 +5,5 @@ mod forge;
 mod git;
 mod registry;
 mod server;
+
+use crate::support::http1;

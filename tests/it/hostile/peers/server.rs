@@ -9,7 +9,7 @@ use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::support::http1::read_request;
+use super::http1::read_request;
 
 /// No answer goes on for longer.
 const LONGEST: Duration = Duration::from_secs(90);
