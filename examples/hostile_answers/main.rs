@@ -13,10 +13,13 @@
 )]
 
 mod api_server;
+mod forge;
+mod git;
 #[allow(dead_code, reason = "the tests use more of it")]
 #[path = "../../tests/it/support/http1.rs"]
 mod http1;
 mod mutate;
+mod registry;
 mod server;
 
 use std::path::PathBuf;
@@ -45,7 +48,7 @@ pub struct Peer {
     ask: fn(String, PathBuf) -> BoxFuture<'static, ()>,
 }
 
-const PEERS: &[Peer] = &[api_server::PEER];
+const PEERS: &[Peer] = &[api_server::PEER, forge::PEER, registry::PEER, git::PEER];
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 

@@ -24,6 +24,7 @@ pub struct Asked {
     pub method: String,
     /// With the query.
     pub path: String,
+    pub body: Vec<u8>,
 }
 
 #[derive(Clone, Debug)]
@@ -80,8 +81,8 @@ impl Rules {
     async fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
-        while let Some(Request { method, target: path, .. }) = read_request(&mut stream).await? {
-            let (answer, is_whole) = self.answer(&Asked { method, path });
+        while let Some(Request { method, target: path, body, .. }) = read_request(&mut stream).await? {
+            let (answer, is_whole) = self.answer(&Asked { method, path, body });
             stream.get_mut().write_all(&answer).await?;
             if !is_whole {
                 return Ok(());

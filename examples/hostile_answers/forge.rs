@@ -1,0 +1,56 @@
+//! A forge: Gitea's API, as far as tutti asks it.
+
+use std::path::PathBuf;
+
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use tutti::forge::{Client, CommitStatus, HostRules, State};
+use tutti::model::{Hosts, Revision};
+
+use super::Peer;
+use super::server::{Answer, Asked};
+
+pub const PEER: Peer = Peer { name: "forge", answer, ask: |address, _: PathBuf| Box::pin(ask(address)) };
+
+const COMMIT: &str = "3f9c2d1a0000000000000000000000000000beef";
+
+fn answer(asked: &Asked) -> Answer {
+    let path = asked.path.split('?').next().unwrap_or_default();
+    match (asked.method.as_str(), path) {
+        ("GET", path) if path.ends_with("/version") => Answer::json(&json!({"version": "1.27.1"})),
+        ("GET", path) if path.ends_with("/statuses") => {
+            let statuses: Vec<Value> = (0..50).map(status).collect();
+            Answer { headers: vec!["x-total-count: 120".to_owned()], ..Answer::json(&json!(statuses)) }
+        }
+        ("POST", _) => Answer { status: 201, ..Answer::json(&status(1)) },
+        _ => Answer::json(&json!({"id": 1, "full_name": "platform/config", "permissions": {"push": true}})),
+    }
+}
+
+fn status(number: usize) -> Value {
+    json!({"id": number, "status": "success", "context": format!("tutti/deploy/{number}"), "description": "3 of 3",
+        "target_url": "", "created_at": "2026-01-01T00:00:00Z", "creator": {"login": "tutti"}})
+}
+
+async fn ask(address: String) {
+    let host = address.trim_start_matches("http://");
+    let rules = HostRules::new("/srv/config", Hosts::new([host]), Hosts::new([host]));
+    let token = Some(SecretString::from("hunter2"));
+    let client = Client::gitea(&address, "platform/config", token, &rules).expect("a client");
+    let commit = Revision::from(COMMIT);
+    let status = CommitStatus {
+        context: "tutti/deploy".to_owned(),
+        state: State::Success,
+        description: "3 of 3".to_owned(),
+        target_url: None,
+    };
+    let told = [
+        client.version().await.err(),
+        client.statuses(&commit).await.err(),
+        client.post_status(&commit, &status).await.err(),
+    ];
+    for error in told.into_iter().flatten().map(|error| error.to_string()) {
+        assert!(error.len() < 4096 && !error.contains(char::is_control), "{error:?}");
+        assert!(!error.contains("hunter2"), "{error:?}");
+    }
+}

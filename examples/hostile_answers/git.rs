@@ -1,0 +1,75 @@
+//! A Git host over http: what `git upload-pack` answers.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use parking_lot::Mutex;
+use tutti::source::{self, Credentials, Options, Repository};
+
+use super::Peer;
+use super::server::{Answer, Asked};
+
+pub const PEER: Peer = Peer { name: "git", answer, ask: |address, folder| Box::pin(ask(address, folder)) };
+
+static REPOSITORY: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a folder");
+    for number in 0..20 {
+        std::fs::write(folder.path().join(format!("{number}.yaml")), format!("a: {number}\n"))
+            .expect("a file");
+    }
+    source::create(folder.path(), "Begin").expect("a repository");
+    folder
+});
+
+/// What it said to what: the same questions have the same answers.
+static SAID: LazyLock<Mutex<HashMap<Vec<u8>, Vec<u8>>>> = LazyLock::new(Mutex::default);
+
+fn answer(asked: &Asked) -> Answer {
+    let (kind, greeting): (_, &[u8]) = match asked.method.as_str() {
+        "GET" => ("advertisement", b"001e# service=git-upload-pack\n0000"),
+        _ => ("result", b""),
+    };
+    let mut said = SAID.lock();
+    let body = said.entry([asked.method.as_bytes(), &asked.body].concat()).or_insert_with(|| {
+        let more: &[&str] = if asked.method == "GET" { &["--http-backend-info-refs"] } else { &[] };
+        [greeting, &upload_pack(more, &asked.body)].concat()
+    });
+    let headers = vec![format!("content-type: application/x-git-upload-pack-{kind}")];
+    Answer { status: 200, headers, body: body.clone() }
+}
+
+fn upload_pack(more: &[&str], input: &[u8]) -> Vec<u8> {
+    let mut command = Command::new("git");
+    command.args(["upload-pack", "--stateless-rpc"]).args(more).arg(REPOSITORY.path());
+    command.env("GIT_PROTOCOL", "version=2").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("git");
+    child.stdin.take().expect("its input").write_all(input).expect("it reads");
+    child.wait_with_output().expect("it ends").stdout
+}
+
+async fn ask(address: String, folder: PathBuf) {
+    let options = Options {
+        url: format!("{address}/platform/config.git"),
+        branch: None,
+        path: ".".to_owned(),
+        listed: |_, _| Vec::new(),
+        credentials: Credentials::None,
+        state: folder,
+    };
+    let Ok(repository) = Repository::open(options).await else { return };
+    for _ in 0..2 {
+        match repository.fetch().await {
+            Ok(revision) => {
+                let _ = repository.snapshot(&revision).await;
+                let _ = repository.recent(&revision, 10).await;
+            }
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.len() < 4096 && !text.contains(char::is_control), "{text:?}");
+            }
+        }
+    }
+}
