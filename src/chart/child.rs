@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use super::Limits;
 use super::protocol::{self, Answer};
 use crate::child::{self, Child as Process};
-use crate::model::ChartRequest;
+use crate::model::{ChartRequest, Wait};
 
 /// Why there is no answer. The child is gone in every case.
 #[derive(Debug)]
@@ -46,26 +45,27 @@ impl Child {
         request: &ChartRequest,
         definitions_known: bool,
         limits: &Limits,
+        wait: Wait<'_>,
     ) -> Result<Answer, Ended> {
         let name = protocol::name_of(&request.chart);
         let with_files = !self.known.contains(&name);
         let said = |with_files| protocol::frame(request, with_files, definitions_known, limits.deadline);
-        let mut answer = self.exchange(said(with_files), limits.deadline)?;
+        let mut answer = self.exchange(said(with_files), wait)?;
         // It keeps only so many charts.
         if answer.unknown_chart && !with_files {
-            answer = self.exchange(said(true), limits.deadline)?;
+            answer = self.exchange(said(true), wait)?;
         }
         self.known.insert(name);
         Ok(answer)
     }
 
     /// Has texts read, each with the file that made it. After an error the child is of no use.
-    pub fn understand(&mut self, texts: &[(&str, &str)], limits: &Limits) -> Result<Answer, Ended> {
-        self.exchange(protocol::reading(texts), limits.deadline)
+    pub fn understand(&mut self, texts: &[(&str, &str)], wait: Wait<'_>) -> Result<Answer, Ended> {
+        self.exchange(protocol::reading(texts), wait)
     }
 
-    fn exchange(&mut self, said: io::Result<Vec<u8>>, deadline: Duration) -> Result<Answer, Ended> {
-        match self.process.exchange(said, deadline) {
+    fn exchange(&mut self, said: io::Result<Vec<u8>>, wait: Wait<'_>) -> Result<Answer, Ended> {
+        match self.process.exchange(said, wait) {
             Ok(frame) => protocol::read(&frame).map_err(|_| self.died()),
             Err(child::Ended::Late) => Err(Ended::Late),
             Err(child::Ended::TooMuch) => Err(Ended::TooMuch),

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::Service;
 use crate::model::{
-    Chart, ChartFailure, ChartOutput, ChartRequest, ChartSource, Charts, Digest, TemplateWorkers,
+    Chart, ChartFailure, ChartOutput, ChartRequest, ChartSource, Charts, Digest, TemplateWorkers, Wait,
 };
 
 /// Something odd, and where: relative to the repository, for charts that are kept there.
@@ -42,7 +42,8 @@ impl<'a> Recorder<'a> {
             }
             seen.push(request.chart.digest);
             remarks.extend(lookups(&request.chart));
-            let (first, second) = (self.service.render(request), self.service.renderer().render(request));
+            let (first, second) =
+                (self.service.render(request, Wait::TO_THE_END), self.service.renderer().render(request));
             if let (Ok(first), Ok(second)) = (first, second) {
                 remarks.extend(changes(&request.chart, &first, &second));
             }
@@ -58,9 +59,9 @@ impl Charts for Recorder<'_> {
         self.service.chart(source)
     }
 
-    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
+    fn render(&self, request: &ChartRequest, wait: Wait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
         self.requests.lock().entry(request.key()).or_insert_with(|| request.clone());
-        self.service.render(request)
+        self.service.render(request, wait)
     }
 
     fn template_workers(&self) -> Option<&dyn TemplateWorkers> {

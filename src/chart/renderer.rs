@@ -12,7 +12,7 @@ use super::program::{Found, PROGRAM, VARIABLE};
 use super::protocol::{self, Answer};
 use super::{fallback, output, schema, words};
 use crate::child::{Place, Pool};
-use crate::model::{ChartFailure, ChartFault, ChartObject, ChartOutput, ChartRequest};
+use crate::model::{ChartFailure, ChartFault, ChartObject, ChartOutput, ChartRequest, Wait};
 
 /// Charts whose definitions are kept; beyond that, all are forgotten.
 const MOST_DEFINITIONS: usize = 64;
@@ -68,9 +68,14 @@ impl Renderer {
 
     /// Renders, for as long as the limits allow. Blocks.
     pub fn render(&self, request: &ChartRequest) -> Result<ChartOutput, ChartFailure> {
+        self.render_within(request, Wait::TO_THE_END)
+    }
+
+    /// The same, for as long as somebody waits.
+    pub fn render_within(&self, request: &ChartRequest, wait: Wait<'_>) -> Result<ChartOutput, ChartFailure> {
         self.check_size(request)?;
         match &self.program {
-            Found::Engine(program) => self.by_engine(program, request),
+            Found::Engine(program) => self.by_engine(program, request, wait),
             Found::Command(helm) => {
                 schema::only_own_references(&request.chart)?;
                 let _place = self.children.place();
@@ -90,21 +95,34 @@ impl Renderer {
         Err(ChartFailure::new(ChartFault::Limit, message))
     }
 
-    fn by_engine(&self, program: &Path, request: &ChartRequest) -> Result<ChartOutput, ChartFailure> {
+    fn by_engine(
+        &self,
+        program: &Path,
+        request: &ChartRequest,
+        wait: Wait<'_>,
+    ) -> Result<ChartOutput, ChartFailure> {
         let mut place = self.children.place();
         let fresh = place.child.is_none();
         let name = protocol::name_of(&request.chart);
         let definitions = self.definitions.lock().get(&name).cloned();
+        let is_hurried = || wait.time < self.limits.deadline || !(wait.goes_on)();
+        let explain = |ended| match ended {
+            Ended::Late if is_hurried() => {
+                ChartFailure::new(ChartFault::Awaited, format!("{} is being rendered", request.release))
+            }
+            ended => self.explain(ended, program),
+        };
+        let wait = Wait { time: wait.time.min(self.limits.deadline), ..wait };
         let ask = |place: &mut Place<'_, Child>| {
             let known = definitions.is_some();
-            self.with_child(place, program, |child| child.ask(request, known, &self.limits))
+            self.with_child(place, program, |child| child.ask(request, known, &self.limits, wait))
         };
         let mut answer = ask(&mut place);
         // One that had been idle may have ended for reasons that are not ours.
         if !fresh && matches!(answer, Err(Ended::Died(ref words)) if words.trim().is_empty()) {
             answer = ask(&mut place);
         }
-        let answer = answer.map_err(|ended| self.explain(ended, program))?;
+        let answer = answer.map_err(explain)?;
         // Before the failure of a template, which a value that does not fit may have caused.
         schema::check(&answer.schemas)?;
         if let Some(failure) = answer.error {
@@ -113,8 +131,7 @@ impl Renderer {
         let alone = answer.definitions_alone;
         let mut objects = definitions.filter(|_| alone).map_or_else(Vec::new, |known| known.to_vec());
         objects.extend(output::objects(&answer.name, answer.objects, |texts| {
-            self.with_child(&mut place, program, |child| child.understand(texts, &self.limits))
-                .map_err(|ended| self.explain(ended, program))
+            self.with_child(&mut place, program, |child| child.understand(texts, wait)).map_err(explain)
         })?);
         drop(place);
         if alone {

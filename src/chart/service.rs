@@ -15,6 +15,7 @@ use super::site::Sites;
 use super::{Limits, Renderer, archive, program};
 use crate::model::{
     Chart, ChartFailure, ChartFault, ChartOutput, ChartRequest, ChartSource, Charts, Digest, TemplateWorkers,
+    Wait,
 };
 
 /// Results that are kept; beyond that, all are forgotten.
@@ -170,6 +171,32 @@ impl Service {
         Arc::clone(results.entry(key).or_default())
     }
 
+    /// And whether it was not another thread that rendered it.
+    fn render_once(
+        &self,
+        key: Digest,
+        request: &ChartRequest,
+        wait: Wait<'_>,
+    ) -> (Result<Arc<ChartOutput>, ChartFailure>, bool) {
+        let rendering = self.rendering(key);
+        let mut is_mine = false;
+        let render = || {
+            is_mine = true;
+            if let Some(failure) = self.at_rest(request) {
+                return Err(failure);
+            }
+            let result = self.renderer.render_within(request, wait).map(Arc::new);
+            if let Err(failure) = &result
+                && failure.fault == ChartFault::Limit
+            {
+                self.note(request, failure);
+            }
+            result
+        };
+        let result = rendering.get_or_init(render).clone();
+        (result, is_mine)
+    }
+
     fn at_rest(&self, request: &ChartRequest) -> Option<ChartFailure> {
         let mut offenders = self.offenders.lock();
         let (times, failure) = offenders.get_mut(&request.chart.digest)?;
@@ -241,28 +268,23 @@ impl Charts for Service {
         }
     }
 
-    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
+    fn render(&self, request: &ChartRequest, wait: Wait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
         let key = request.key();
-        let rendering = self.rendering(key);
-        let render = || {
-            if let Some(failure) = self.at_rest(request) {
-                return Err(failure);
+        loop {
+            let (result, is_mine) = self.render_once(key, request, wait);
+            let Err(failure) = &result else { return result };
+            match failure.fault {
+                // Whoever rendered it did not wait for it as long as this one does.
+                ChartFault::Awaited if !is_mine && (wait.goes_on)() => {
+                    self.results.lock().remove(&key);
+                }
+                // Not of the inputs alone: asked again, it may be otherwise.
+                ChartFault::Renderer | ChartFault::NoRenderer | ChartFault::Limit | ChartFault::Awaited => {
+                    self.results.lock().remove(&key);
+                    return result;
+                }
+                _ => return result,
             }
-            let result = self.renderer.render(request).map(Arc::new);
-            if let Err(failure) = &result
-                && failure.fault == ChartFault::Limit
-            {
-                self.note(request, failure);
-            }
-            result
-        };
-        let result = rendering.get_or_init(render).clone();
-        if let Err(failure) = &result
-            && matches!(failure.fault, ChartFault::Renderer | ChartFault::NoRenderer | ChartFault::Limit)
-        {
-            // Not of the inputs alone: asked again, it may be otherwise.
-            self.results.lock().remove(&key);
         }
-        result
     }
 }

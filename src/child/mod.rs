@@ -13,13 +13,17 @@ use std::path::Path;
 use std::process::{Child as Process, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::model::Wait;
 
 pub use frames::Frame;
 pub use pool::{Place, Pool};
 
 /// How much of what a dying child says is kept, in bytes.
 const LAST_WORDS: usize = 16 * 1024;
+/// How often it is asked whether anybody still waits.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Begins a line in which a child says where it is.
 pub const AT: char = '\u{1}';
 
@@ -72,11 +76,11 @@ impl Child {
     }
 
     /// Asks once. After an error the child is of no use.
-    pub fn exchange(&mut self, request: io::Result<Vec<u8>>, deadline: Duration) -> Result<Frame, Ended> {
+    pub fn exchange(&mut self, request: io::Result<Vec<u8>>, wait: Wait<'_>) -> Result<Frame, Ended> {
         let ended = match request.map(|bytes| self.requests.send(bytes)) {
             Err(error) => Ended::NotStarted(error),
             Ok(Err(_)) => Ended::Died,
-            Ok(Ok(())) => match self.answers.recv_timeout(deadline) {
+            Ok(Ok(())) => match self.receive(wait) {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => Ended::TooMuch,
                 Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => Ended::Died,
@@ -85,6 +89,17 @@ impl Child {
         };
         self.end();
         Err(ended)
+    }
+
+    fn receive(&self, wait: Wait<'_>) -> Result<io::Result<Frame>, RecvTimeoutError> {
+        let begun = Instant::now();
+        loop {
+            let left = wait.time.saturating_sub(begun.elapsed());
+            match self.answers.recv_timeout(left.min(LOOK_EVERY)) {
+                Err(RecvTimeoutError::Timeout) if left > LOOK_EVERY && (wait.goes_on)() => {}
+                received => return received,
+            }
+        }
     }
 
     /// Ends it, and gives what it wrote to standard error.
@@ -165,17 +180,34 @@ mod tests {
         Child::start(command, 100).expect("sh starts")
     }
 
+    fn wait(time: Duration) -> Wait<'static> {
+        Wait { time, ..Wait::TO_THE_END }
+    }
+
+    #[test]
+    fn child_that_nobody_waits_for_is_ended() {
+        let looks = parking_lot::Mutex::new(0);
+        let goes_on = || {
+            *looks.lock() += 1;
+            *looks.lock() < 3
+        };
+        let mut child = shell("exec sleep 600");
+        let wait = Wait { time: Duration::from_secs(600), goes_on: &goes_on };
+        assert!(matches!(child.exchange(frames::whole(&"x", []), wait), Err(Ended::Late)));
+        assert_eq!(*looks.lock(), 3);
+    }
+
     #[test]
     fn child_that_ends_is_told_with_its_place_and_last_words() {
         let request = || frames::whole(&"x", []);
-        let late = |child: &mut Child| child.exchange(request(), Duration::from_secs(5));
+        let late = |child: &mut Child| child.exchange(request(), wait(Duration::from_secs(5)));
         let mut child = shell("printf '\\001a:1\\n\\001a:2\\nout of memory\\n' >&2; exit 3");
         assert!(matches!(late(&mut child), Err(Ended::Died)));
         let words = child.last_words();
         assert_eq!((words.text.as_str(), words.place.as_deref()), ("out of memory\n", Some("a:2")));
 
         let mut child = shell("printf '\\001b:7\\n' >&2; exec sleep 60");
-        assert!(matches!(child.exchange(request(), Duration::from_millis(300)), Err(Ended::Late)));
+        assert!(matches!(child.exchange(request(), wait(Duration::from_millis(300))), Err(Ended::Late)));
         assert_eq!(child.last_words().place.as_deref(), Some("b:7"));
 
         let mut child = shell("printf '\\177\\0\\0\\0\\0\\0\\0\\0'; exec sleep 60");

@@ -38,6 +38,10 @@ pub enum Event {
         /// Of apps in waves.
         heads: Arc<Heads>,
     },
+    /// Nothing comes of a render, by a fault of ours.
+    RenderCrashed {
+        number: u64,
+    },
     Cluster {
         cluster: ClusterName,
         epoch: u64,

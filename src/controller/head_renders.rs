@@ -39,6 +39,8 @@ pub struct HeadRenders {
     /// times, for other clusters or with more charts each time.
     begun: u64,
     over: u64,
+    /// A part of the one that is under way is there, and the rest takes its time.
+    is_slow: bool,
     /// Charts came while one was under way.
     is_wanted_again: bool,
     /// Stops the one that is under way.
@@ -50,11 +52,13 @@ impl HeadRenders {
     pub fn begin(&mut self, head: Head, events: mpsc::Sender<Event>) {
         self.begun += 1;
         self.is_wanted_again = false;
+        self.is_slow = false;
         self.is_outdated.store(true, Ordering::Relaxed);
         self.is_outdated = Arc::default();
         let (number, memory, is_outdated) =
             (self.begun, Arc::clone(&self.memory), Arc::clone(&self.is_outdated));
-        tokio::task::spawn_blocking(move || {
+        let told = events.clone();
+        let rendering = tokio::task::spawn_blocking(move || {
             let Head { fleet, snapshot, charts, discovered, mut heads } = head;
             let mut patience = FIRST_PATIENCE;
             loop {
@@ -79,6 +83,12 @@ impl HeadRenders {
                 patience *= 2;
             }
         });
+        tokio::spawn(async move {
+            if rendering.await.is_err_and(|error| error.is_panic()) {
+                // A closed queue: the controller has stopped.
+                let _ = told.send(Event::RenderCrashed { number }).await;
+            }
+        });
     }
 
     /// What a render came to; nothing where a newer one has begun.
@@ -86,8 +96,9 @@ impl HeadRenders {
         if self.begun != number {
             return None;
         }
-        if renders.is_complete() {
-            self.over = number;
+        match renders.is_complete() {
+            true => self.over = number,
+            false => self.is_slow = true,
         }
         Some(Arc::clone(self.last.insert(Arc::new(renders))))
     }
@@ -103,6 +114,19 @@ impl HeadRenders {
 
     pub fn is_under_way(&self) -> bool {
         self.begun != self.over
+    }
+
+    /// Whether a cluster that says something else of itself waits for the end. Nobody waits for a slow one: it begins again
+    /// with what it has.
+    pub fn holds_up_clusters(&self) -> bool {
+        self.is_under_way() && !self.is_slow
+    }
+
+    /// It ended without a result, by a fault of ours.
+    pub fn crashed(&mut self, number: u64) {
+        if self.begun == number {
+            self.over = number;
+        }
     }
 
     /// A chart came. Whether to render now: one at a time.

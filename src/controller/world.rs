@@ -167,6 +167,12 @@ impl World {
             Event::Loaded(Ok(loaded)) => self.loaded(*loaded),
             Event::Loaded(Err(error)) => self.not_loaded(error),
             Event::Rendered { number, renders, heads } => self.rendered(number, *renders, &heads),
+            Event::RenderCrashed { number } => {
+                tracing::error!(
+                    "the renderer crashed, which is a fault of tutti: the next commit is rendered again"
+                );
+                self.renders.crashed(number);
+            }
             Event::ChartArrived => {
                 if self.renders.chart_arrived() {
                     self.render();
@@ -469,10 +475,10 @@ impl World {
         }
     }
 
-    /// One render at a time: what changes meanwhile is seen when it is done.
+    /// One render at a time: what changes meanwhile is seen when it is done, or takes long.
     pub(super) fn render_stale(&mut self) {
         let is_any_stale = || self.clusters.values().any(|cluster| cluster.stale);
-        if !self.renders.is_under_way() && (self.renders.is_wanted() || is_any_stale()) {
+        if self.renders.is_wanted() || !self.renders.holds_up_clusters() && is_any_stale() {
             self.render();
         }
     }

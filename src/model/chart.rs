@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Digest, Location, TemplateWorkers, shown_address};
+use super::{Digest, Location, TemplateWorkers, Wait, shown_address};
 
 /// A chart as a manifest names it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -243,7 +243,7 @@ pub trait Charts: Send + Sync + fmt::Debug {
     /// The chart of a source that is not in the config repository; remote ones were fetched before.
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure>;
 
-    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure>;
+    fn render(&self, request: &ChartRequest, wait: Wait<'_>) -> Result<Arc<ChartOutput>, ChartFailure>;
 
     /// Who renders the templates of the repository; `None` where they are rendered in this process, without its limits.
     fn template_workers(&self) -> Option<&dyn TemplateWorkers>;
@@ -258,8 +258,8 @@ impl<W: TemplateWorkers> Charts for OnlyTemplates<W> {
         NoCharts.chart(source)
     }
 
-    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
-        NoCharts.render(request)
+    fn render(&self, request: &ChartRequest, wait: Wait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
+        NoCharts.render(request, wait)
     }
 
     fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
@@ -276,7 +276,7 @@ impl Charts for NoCharts {
         Err(ChartFailure::new(ChartFault::NoRenderer, format!("nothing here fetches {source}")))
     }
 
-    fn render(&self, _: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
+    fn render(&self, _: &ChartRequest, _: Wait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
         Err(ChartFailure::new(ChartFault::NoRenderer, "nothing here renders charts"))
     }
 

@@ -97,5 +97,7 @@ pub use selector::{ClusterFacts, Operator, Requirement, Selector};
 pub use snapshot::{Changed, File, History, Snapshot, over_limit};
 pub use sync_wave::{NotAWave, SyncWave};
 pub use taint::{Effect as TaintEffect, Taint, Toleration};
-pub use templates::{KeptText, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers};
+pub use templates::{
+    KeptText, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers, Wait,
+};
 pub use unit_mark::{ObjectMark, Previous, Refused, UnitMark};

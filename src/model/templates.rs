@@ -24,8 +24,27 @@ pub struct TemplateRequest<'a> {
     /// The templates, and what the cluster can do.
     pub kept: [&'a KeptText; 2],
     pub body: String,
-    /// How long it may take.
+    /// How long it may take at all.
     pub time: Duration,
+}
+
+/// How long somebody waits for a render before others have their turn: it is tried again later, with more time.
+#[derive(Clone, Copy)]
+pub struct Wait<'a> {
+    pub time: Duration,
+    /// False when nobody waits any more.
+    pub goes_on: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Wait<'_> {
+    /// As long as the render may take at all.
+    pub const TO_THE_END: Self = Self { time: Duration::MAX, goes_on: &|| true };
+}
+
+impl fmt::Debug for Wait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wait").field("time", &self.time).finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -44,6 +63,8 @@ pub struct RenderEnd {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RenderEndCause {
+    /// Nobody waited longer: it is to be tried again.
+    NotYet,
     /// It took longer.
     Time,
     /// It wanted more bytes.
@@ -60,5 +81,5 @@ pub enum RenderEndCause {
 
 /// Renders templates in processes with limits: whatever a template does, only its own render ends.
 pub trait TemplateWorkers: Send + Sync + fmt::Debug {
-    fn ask(&self, request: &TemplateRequest<'_>) -> Result<TemplateAnswer, RenderEnd>;
+    fn ask(&self, request: &TemplateRequest<'_>, wait: Wait<'_>) -> Result<TemplateAnswer, RenderEnd>;
 }

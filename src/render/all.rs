@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::inputs::{Inputs, Kept};
 use super::site::{Asked, Facts, Seen};
-use super::{Defined, Discovered, Made, Renderer, codes, idle_patch, in_order, unknown};
+use super::turn::Turn;
+use super::{Defined, Discovered, Job, Made, Renderer, codes, idle_patch, in_order, unknown};
 use crate::fleet::Target;
 use crate::fleet::layers::TEMPLATES;
 use crate::model::{
@@ -143,12 +144,14 @@ struct Known {
     /// Which of them a cluster had.
     of_clusters: BTreeMap<ClusterName, usize>,
     renders: Arc<BTreeMap<ClusterName, Render>>,
+    /// How often the end of a turn cut a render off.
+    cut_off: u32,
 }
 
 impl Known {
     fn nothing(app: &Arc<App>) -> Self {
         let (traces, of_clusters) = (Vec::new(), BTreeMap::new());
-        Self { inputs: Kept::nothing_but(app), traces, of_clusters, renders: Arc::default() }
+        Self { inputs: Kept::nothing_but(app), traces, of_clusters, renders: Arc::default(), cut_off: 0 }
     }
 }
 
@@ -177,25 +180,37 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// What was well before comes first: no file of somebody else holds it up. Charts wait for other processes.
-    fn turn(&self) -> (bool, u8) {
-        let is_well = |known: &Known| known.renders.values().all(|(_, result)| result.is_ok());
+    /// What was well before comes first, then what was never tried to its end, and of that what was cut off least: no file of
+    /// somebody else holds it up. Charts wait for other processes.
+    fn turn(&self) -> (bool, u8, u32) {
         let order = match &self.known {
-            Some(known) if is_well(known) => 0,
             None => 1,
+            Some(known) if known.renders.values().all(|(_, result)| result.is_ok()) => 0,
+            Some(known) if known.renders.values().all(|(_, result)| result.is_ok() || is_awaited(result)) => {
+                1
+            }
             Some(_) => 2,
         };
-        (self.app.is_chart(), order)
+        (self.app.is_chart(), order, self.known.as_ref().map_or(0, |known| known.cut_off))
     }
 }
 
-/// Whether it is time to begin another render.
+/// Whether renders go on: no other is begun, and those under way end, when it says no.
 pub type GoesOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Renders every target, on all cores. As long as the fleet is large: call it off the async threads.
+/// For renders that have turns.
+#[derive(Clone, Copy)]
+struct Turns<'a> {
+    goes_on: GoesOn<'a>,
+    /// Whether anything is not done.
+    is_cut_short: &'a AtomicBool,
+}
+
+/// Renders every target, on all cores. As long as the fleet is large: call it off the async threads. Without `goes_on` each has all
+/// the time that it may take; with it they have turns, and what is not done at the end is awaited.
 ///
 /// What kinds an app defines is known when it is rendered: who asked for one of them before is rendered once more.
-pub fn all(renderer: &mut Renderer<'_>, memory: &mut Memory, goes_on: GoesOn<'_>) -> Renders {
+pub fn all(renderer: &mut Renderer<'_>, memory: &mut Memory, goes_on: Option<GoesOn<'_>>) -> Renders {
     // What the instance says of names, labels and charts reaches every app.
     let instance = &renderer.fleet.instance;
     if memory.instance.as_ref() != Some(instance) {
@@ -254,7 +269,7 @@ fn is_any_answered_otherwise(renderer: &Renderer<'_>, renders: &Renders) -> bool
     })
 }
 
-fn pass(renderer: &Renderer<'_>, memory: &mut Memory, goes_on: GoesOn<'_>) -> Renders {
+fn pass(renderer: &Renderer<'_>, memory: &mut Memory, goes_on: Option<GoesOn<'_>>) -> Renders {
     let fleet = renderer.fleet;
     let ground = Ground::of(renderer);
     let same_ground = memory.ground.as_ref() == Some(&ground);
@@ -268,14 +283,8 @@ fn pass(renderer: &Renderer<'_>, memory: &mut Memory, goes_on: GoesOn<'_>) -> Re
     // Looks at all renders of an app: once for each.
     tasks.sort_by_cached_key(Task::turn);
     let is_cut_short = AtomicBool::new(false);
-    let is_in_time = || {
-        let is_in_time = goes_on();
-        if !is_in_time {
-            is_cut_short.store(true, Ordering::Relaxed);
-        }
-        is_in_time
-    };
-    let (known, made) = side_by_side(renderer, tasks, same_ground, &is_in_time);
+    let turns = goes_on.map(|goes_on| Turns { goes_on, is_cut_short: &is_cut_short });
+    let (known, made) = side_by_side(renderer, tasks, same_ground, turns);
     memory.apps = known;
     let apps = memory.apps.iter().map(|(id, known)| (id.clone(), Arc::clone(&known.renders)));
     let mut renders = Renders {
@@ -294,7 +303,7 @@ fn side_by_side(
     renderer: &Renderer<'_>,
     tasks: Vec<Task<'_>>,
     same_ground: bool,
-    goes_on: GoesOn<'_>,
+    turns: Option<Turns<'_>>,
 ) -> (BTreeMap<AppId, Known>, usize) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(tasks.len()).max(1);
     let tasks: Vec<parking_lot::Mutex<Option<Task<'_>>>> =
@@ -306,7 +315,7 @@ fn side_by_side(
             let Some(task) = place.lock().take() else { continue };
             let (app, clusters) = (task.app, task.clusters.clone());
             let id = app.id.clone();
-            let whole = catch_unwind(AssertUnwindSafe(|| one(renderer, task, same_ground, goes_on)));
+            let whole = catch_unwind(AssertUnwindSafe(|| one(renderer, task, same_ground, turns)));
             let (known, count) = whole.unwrap_or_else(|_| (all_crashed(renderer, app, clusters), 0));
             made.fetch_add(count, Ordering::Relaxed);
             done.push((id, known));
@@ -330,7 +339,7 @@ fn one(
     renderer: &Renderer<'_>,
     mut task: Task<'_>,
     same_ground: bool,
-    goes_on: GoesOn<'_>,
+    turns: Option<Turns<'_>>,
 ) -> (Known, usize) {
     let inputs = Arc::new(Inputs::of(renderer.fleet, renderer.snapshot, task.app));
     let untouched = |known: &Known| {
@@ -342,7 +351,14 @@ fn one(
     if let Some(known) = task.known.take_if(|known| untouched(known)) {
         return (known, 0);
     }
-    if !goes_on() {
+    let is_over = || turns.is_some_and(|turns| !(turns.goes_on)());
+    let note_cut_short = || {
+        if let Some(turns) = turns {
+            turns.is_cut_short.store(true, Ordering::Relaxed);
+        }
+    };
+    if is_over() {
+        note_cut_short();
         let render = |cluster: ClusterName| {
             let target = Target { app: task.app.id.clone(), cluster };
             let render = not_begun(renderer, task.app, &target);
@@ -354,16 +370,29 @@ fn one(
     }
     let before = task.known.as_ref().map(|known| Arc::clone(&known.renders)).unwrap_or_default();
     let earlier = task.known.filter(|known| inputs.is_same_as(&known.inputs));
+    let cut_off_before = earlier.as_ref().map_or(0, |known| known.cut_off);
+    let mut cut_off = false;
     let mut traces = Traces { earlier, ..Traces::default() };
     let mut renders = BTreeMap::new();
     for cluster in task.clusters {
         let target = Target { app: task.app.id.clone(), cluster };
-        let rendering = || match goes_on() {
-            true => render(renderer, &inputs, &target, &mut traces),
-            false => {
+        let rendering = || {
+            // Where one was cut off, the others most likely would be, and other apps wait.
+            if cut_off || is_over() {
+                note_cut_short();
                 traces.keep_for_later(&target.cluster);
-                not_begun(renderer, task.app, &target)
+                return not_begun(renderer, task.app, &target);
             }
+            let turn = turns.map_or_else(Turn::endless, |turns| {
+                Turn::after(cut_off_before, task.app.is_chart(), turns.goes_on)
+            });
+            let (rendered, was_cut_off) = render(renderer, &inputs, &target, &mut traces, turn);
+            if was_cut_off {
+                note_cut_short();
+                traces.keep_for_later(&target.cluster);
+                cut_off = true;
+            }
+            rendered
         };
         let rendered = catch_unwind(AssertUnwindSafe(rendering));
         let (revision, result) =
@@ -381,7 +410,8 @@ fn one(
         renders.insert(target.cluster, (revision, result));
     }
     let Traces { now: traces, of_clusters, made, .. } = traces;
-    (Known { inputs: inputs.kept(), traces, of_clusters, renders: Arc::new(renders) }, made)
+    let cut_off = cut_off_before + u32::from(cut_off);
+    (Known { inputs: inputs.kept(), traces, of_clusters, renders: Arc::new(renders), cut_off }, made)
 }
 
 /// The renders of one app: those of an earlier revision, as long as its inputs are the same, and those of this one.
@@ -507,31 +537,34 @@ fn all_crashed(renderer: &Renderer<'_>, app: &Arc<App>, clusters: Vec<ClusterNam
     Known { renders: Arc::new(clusters.into_iter().map(render).collect()), ..Known::nothing(app) }
 }
 
+/// And whether the end of its turn cut it off.
 fn render(
     renderer: &Renderer<'_>,
     inputs: &Arc<Inputs<'_>>,
     target: &Target,
     traces: &mut Traces,
-) -> (Revision, Result<(Made, PodSets), Vec<Diagnostic>>) {
-    let blamed = |mistakes| {
+    turn: Turn<'_>,
+) -> ((Revision, Result<(Made, PodSets), Vec<Diagnostic>>), bool) {
+    let blamed = |mistakes, was_cut_off| {
         let mistakes = in_order(mistakes);
-        (blame(renderer, &mistakes), Err(mistakes))
+        ((blame(renderer, &mistakes), Err(mistakes)), was_cut_off)
     };
-    let Some(job) = renderer.job_of(inputs, target) else { return blamed(vec![unknown(target)]) };
+    let Some(job) = renderer.job_of(inputs, target) else { return blamed(vec![unknown(target)], false) };
+    let job = Job { turn, ..job };
     let stack = match job.stacks.of(&job) {
         Ok(stack) => stack,
-        Err(mistakes) => return blamed(mistakes),
+        Err(mistakes) => return blamed(mistakes, job.turn.was_cut_off()),
     };
     let revision = job.revision(&stack);
     let pod_sets = assign(job.app, &target.cluster);
     let basis = Basis { stack: stack.id, pod_sets: &pod_sets, facts: job.site.facts() };
     if let Some(made) = traces.find(&target.cluster, &basis) {
-        return (revision, Ok((made, job.pod_sets(&pod_sets))));
+        return ((revision, Ok((made, job.pod_sets(&pod_sets)))), false);
     }
     if let Some((times, mistakes)) = traces.ended.get(&stack.id)
         && *times >= PATIENCE
     {
-        return blamed(job.rescoped(mistakes));
+        return blamed(job.rescoped(mistakes), false);
     }
     traces.made += 1;
     match job.make(&stack) {
@@ -540,14 +573,14 @@ fn render(
             let trace = Trace { stack: stack.id, pod_sets: pod_sets.clone(), seen, made: made.clone() };
             let number = traces.keep(Arc::new(trace), &basis);
             traces.of_clusters.insert(target.cluster.clone(), number);
-            (revision, Ok((made, job.pod_sets(&pod_sets))))
+            ((revision, Ok((made, job.pod_sets(&pod_sets)))), false)
         }
         Err(mistakes) => {
             if mistakes.iter().any(codes::is_end) {
                 let ended = traces.ended.entry(stack.id).or_default();
                 *ended = (ended.0 + 1, mistakes.clone());
             }
-            blamed(mistakes)
+            blamed(mistakes, job.turn.was_cut_off())
         }
     }
 }

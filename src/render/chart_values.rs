@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::layer_file::FILE;
-use super::layers::{Layer, Layers, SHIPPED};
-use super::{Job, chart_images, codes, values};
+use super::layers::{Layer, Layers};
+use super::{Job, chart_images, codes, mistakes, values};
 use crate::fleet::charts::says;
 use crate::fleet::codes::TWO_TAGS;
 use crate::fleet::layers::TEMPLATES;
@@ -108,7 +108,7 @@ fn of_pod_sets(values: &Map<String, Value>) -> Map<String, Value> {
 fn of_layer<'a>(job: &'a Job<'_>, layer: &'a Layer, chart: &str) -> Result<Vec<Given<'a>>, Vec<Diagnostic>> {
     let reaches = !layer.folder.starts_with(TEMPLATES) || layer.charts.reach(chart);
     let mut list = Vec::new();
-    if let Some(source) = layer.values.as_ref().filter(|it| reaches && !it.path.starts_with(SHIPPED)) {
+    if let Some(source) = layer.values.as_ref().filter(|it| reaches && !it.is_shipped) {
         let written = Written { file: source.path.clone(), text: &source.text, below: Vec::new() };
         list.push(Given { values: values::of_layer(job, layer)?, written: Some(written) });
     }
@@ -171,13 +171,16 @@ fn defaults(job: &Job<'_>, chart: &Chart) -> Result<Map<String, Value>, ChartFai
         capabilities: ChartCapabilities { kube_version: None, api_versions: Vec::new(), complete: false },
         chart: Arc::new(Chart { origin: chart.origin.clone(), digest, folder: false, files }),
     };
-    let output = job.charts.render(&request)?;
+    let output = job.turn.part(|wait| job.charts.render(&request, wait))?;
     let text = output.objects.first().and_then(|it| it.object.pointer("/data/values")?.as_str());
     let values = text.and_then(|text| serde_json::from_str(text).ok());
     values.ok_or_else(|| ChartFailure::new(ChartFault::Malformed, "the values are no map"))
 }
 
 fn unread(job: &Job<'_>, chart: &Chart, failure: &ChartFailure) -> Diagnostic {
+    if failure.fault == ChartFault::Awaited {
+        return mistakes::not_yet(job);
+    }
     let message = format!("{}values.yaml cannot be read: {}", chart.origin, failure.message);
     let place = Location::new(&format!("{}values.yaml", chart.origin), 1, 1);
     let known = job.snapshot.files.contains_key(&place.file);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::documents::{self, Document};
 use super::hooks::{self, Taken, Wanted};
 use super::layers::Layers;
-use super::{Job, chart_values, codes, lists};
+use super::{Job, chart_values, codes, lists, mistakes};
 use crate::fleet::charts::{folder_of, in_folder, source};
 use crate::model::labels::PRUNE;
 use crate::model::{
@@ -50,7 +50,10 @@ fn of_chart(
         capabilities: capabilities(job),
         chart: Arc::clone(&chart),
     };
-    let output = job.charts.render(&request).map_err(|failure| {
+    let output = job.turn.part(|wait| job.charts.render(&request, wait)).map_err(|failure| {
+        if failure.fault == ChartFault::Awaited {
+            return vec![mistakes::not_yet(job)];
+        }
         let mistake = explain(job, named, Some(&chart), &failure);
         let value = failure.value.as_deref().filter(|_| failure.fault == ChartFault::Values);
         let place = value.and_then(|path| chart_values::place_of(job, &given, pod_set, &chart, path));

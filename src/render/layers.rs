@@ -14,13 +14,14 @@ use crate::model::{Diagnostic, File, Location, over_limit};
 /// What stands before the path of a file that the program ships.
 pub const SHIPPED: &str = "shipped/";
 
-/// One text file. The path of a shipped one begins with `shipped/`.
+/// One text file. The path of a shipped one begins with `shipped/`; a file of the repository may have such a path too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub path: String,
     /// Of a shipped one, nothing: the program is the same for as long as it runs.
     pub blob: Arc<str>,
     pub text: Arc<str>,
+    pub is_shipped: bool,
 }
 
 impl Source {
@@ -125,7 +126,8 @@ fn read_folder(job: &Job<'_>, folder: String, charts: ForCharts) -> Result<Layer
     let mut layer = Layer { folder, values: None, templates, patches, charts };
     let mut mistakes = Vec::new();
     for (path, text) in shipped_in(&layer.folder) {
-        let source = Source { path: format!("{SHIPPED}{path}"), blob: "".into(), text: text.into() };
+        let source =
+            Source { path: format!("{SHIPPED}{path}"), blob: "".into(), text: text.into(), is_shipped: true };
         match &path[layer.folder.len()..] {
             "values.yaml" => layer.values = Some(source),
             name => layer.templates.entry(name.to_owned()).or_default().push(source),
@@ -147,7 +149,12 @@ fn read_folder(job: &Job<'_>, folder: String, charts: ForCharts) -> Result<Layer
                 continue;
             }
         };
-        let source = Source { path: path.to_owned(), blob: Arc::clone(&file.blob), text: text.into() };
+        let source = Source {
+            path: path.to_owned(),
+            blob: Arc::clone(&file.blob),
+            text: text.into(),
+            is_shipped: false,
+        };
         if name == "values.yaml" {
             layer.values = Some(source);
         } else if is_patch(name) {

@@ -61,10 +61,17 @@ pub fn of_template(job: &Job<'_>, error: &TemplateError, context: &dyn Fn() -> V
     }
 }
 
+/// It is no mistake: the target has another turn, and a longer one.
+pub fn not_yet(job: &Job<'_>) -> Diagnostic {
+    job.turn.note_cut_off();
+    job.error(codes::AWAITED, format!("{} is being rendered", job.target)).at(job.app.location.clone())
+}
+
 /// The mistake of templates that ended the worker that rendered them, at a line if that is known.
 pub fn of_end(job: &Job<'_>, cause: &RenderEndCause, file: &str, line: u32) -> Diagnostic {
     let of = |code, message: String| job.error(code, message).at(Location::new(file, line, 1));
     match cause {
+        RenderEndCause::NotYet => not_yet(job),
         RenderEndCause::Time => {
             let limit = time_of(job).as_secs_f64();
             of(codes::TIME, format!("{file} takes longer than the {limit} s that {} may take", job.target))

@@ -73,6 +73,7 @@ mod templates;
 #[cfg(test)]
 mod tests;
 pub mod trace;
+mod turn;
 mod values;
 
 use std::cell::{Cell, RefCell};
@@ -101,6 +102,7 @@ pub use shared_by_waves::shared_by_waves;
 use site::{Facts, Site, ToldCapabilities};
 use stacks::{Stack, Stacks};
 pub use template_desk::{ReportLine, TemplateDesk, Told};
+use turn::Turn;
 
 /// Renders one app on one cluster. Who renders many makes one [`Renderer`] for them.
 pub fn render(
@@ -196,12 +198,12 @@ impl<'a> Renderer<'a> {
 
     /// Renders every target, but what the memory holds.
     pub fn render_all(&mut self, memory: &mut Memory) -> Renders {
-        all::all(self, memory, &|| true)
+        all::all(self, memory, None)
     }
 
     /// The same, as long as it goes on: what has not changed is there in any case, the rest is awaited.
     pub fn render_while(&mut self, memory: &mut Memory, goes_on: GoesOn<'_>) -> Renders {
-        all::all(self, memory, goes_on)
+        all::all(self, memory, Some(goes_on))
     }
 
     /// The places of the patches that a target has, as far as they can be read.
@@ -235,6 +237,7 @@ impl<'a> Renderer<'a> {
             site: Site::new(cluster, ring, facts),
             notes: None,
             time_left: Cell::default(),
+            turn: Turn::endless(),
             remarks: Remarks::default(),
             warnings: RefCell::default(),
             places: Places::default(),
@@ -266,8 +269,9 @@ struct Job<'a> {
     site: Site<'a>,
     /// Asked for by [`trace`] alone.
     notes: Option<&'a trace::Notes>,
-    /// For templates that workers render; nothing as long as none was.
+    /// For templates that workers render, of all that they may take; nothing as long as none was.
     time_left: Cell<Option<Duration>>,
+    turn: Turn<'a>,
     remarks: Remarks,
     warnings: RefCell<Vec<Diagnostic>>,
     places: Places,

@@ -39,7 +39,7 @@ pub fn render(
             wrong.push(job.error(codes::LAYER_FILE, message).at(Location::new(path, 1, 1)));
             continue;
         };
-        let file = Source { path: path.to_owned(), blob: "".into(), text: text.into() };
+        let file = Source { path: path.to_owned(), blob: "".into(), text: text.into(), is_shipped: false };
         match too_wide(job, &file.path, &file.text).filter(|_| path.ends_with(".j2")) {
             Some(mistake) => wrong.push(mistake),
             None if path.ends_with(".j2") => filled.push(file),

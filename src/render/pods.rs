@@ -31,6 +31,7 @@ pub fn render(job: &Job<'_>, stack: &Stack, used: &mut Used) -> Result<Found, Ve
         }
         let of_chart = match charts::documents(job, &stack.layers, &pod_set) {
             Ok(documents) => documents,
+            Err(of_chart) if job.turn.was_cut_off() => return Err(of_chart),
             Err(mut of_chart) => {
                 mistakes.append(&mut of_chart);
                 continue;
@@ -46,6 +47,7 @@ pub fn render(job: &Job<'_>, stack: &Stack, used: &mut Used) -> Result<Found, Ve
                     mistakes.extend(add(job, &mut found, object, &pod_set));
                 }
             }
+            Err(of_pod_set) if job.turn.was_cut_off() => return Err(of_pod_set),
             Err(mut of_pod_set) => {
                 let ended = of_pod_set.iter().any(codes::is_end);
                 mistakes.append(&mut of_pod_set);

@@ -90,7 +90,12 @@ impl TemplateDesk {
 impl Ready {
     fn new(templates: &str, mode: Mode) -> Result<Self, Error> {
         let told: Vec<ToldGroup> = serde_json::from_str(templates)?;
-        let source = |(path, text): (String, String)| Source { path, blob: "".into(), text: text.into() };
+        let source = |(path, text): (String, String)| Source {
+            path,
+            blob: "".into(),
+            text: text.into(),
+            is_shipped: false,
+        };
         let chain = |files: Vec<(String, String)>| files.into_iter().map(source).collect();
         let group = |group: ToldGroup| group.into_iter().map(|(name, files)| (name, chain(files))).collect();
         let groups: Vec<BTreeMap<String, Vec<Source>>> = told.into_iter().map(group).collect();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::engine::{Engine, Mode, Unread};
-use super::layers::{SHIPPED, Source};
+use super::layers::Source;
 use super::site::{Asked, ToldFacts};
 use super::template_error::TemplateError;
 use super::{Job, mistakes};
@@ -59,6 +59,8 @@ pub struct Templates {
     rendered: Vec<Vec<Source>>,
     /// Of all files, in the order of their numbers.
     paths: Vec<String>,
+    /// The number of the first that is not shipped.
+    own: Option<usize>,
     first_mark: Option<usize>,
     by: By,
 }
@@ -77,14 +79,14 @@ impl Templates {
             .notes
             .filter(|notes| notes.marked)
             .map(|notes| notes.number(paths.iter().map(String::as_str)));
-        let all_shipped = paths.iter().all(|path| path.starts_with(SHIPPED));
-        let by = if all_shipped || job.charts.template_workers().is_none() {
+        let own = sources().position(|source| !source.is_shipped);
+        let by = if own.is_none() || job.charts.template_workers().is_none() {
             By::Engines(engines(groups, Mode { marks: first_mark, lines: None }))
         } else {
             By::Workers(KeptText::new(told(groups)))
         };
         let rendered = groups.iter().map(|group| rendered(group).cloned().collect()).collect();
-        Self { rendered, paths, first_mark, by }
+        Self { rendered, paths, own, first_mark, by }
     }
 
     /// The texts that are made, each with its file, and what is wrong with the others.
@@ -144,7 +146,12 @@ impl Templates {
         let told = ToldRender { variables: context.told(), facts, first_mark: self.first_mark };
         let body = serde_json::to_string(&told).map_err(failed)?;
         let time = job.time_left.get().unwrap_or_else(|| time_of(job));
-        let answer = workers.ask(&TemplateRequest { kept: [templates, capabilities], body, time });
+        // A worker could be lucky once more for each podSet.
+        if time.is_zero() {
+            return Err(RenderEnd { cause: RenderEndCause::Time, place: None });
+        }
+        let request = TemplateRequest { kept: [templates, capabilities], body, time };
+        let answer = job.turn.part(|wait| workers.ask(&request, wait));
         // A render that went over it leaves nothing for the next one.
         let took = answer.as_ref().map_or(time, |answer| answer.took);
         job.time_left.set(Some(time.saturating_sub(took)));
@@ -159,7 +166,7 @@ impl Templates {
             let (number, line) = place.split_once(':')?;
             Some((self.paths.get(number.parse::<usize>().ok()?)?, line.parse().ok()?))
         });
-        let first = || self.paths.iter().find(|path| !path.starts_with(SHIPPED)).map(|path| (path, 1));
+        let first = || Some((self.paths.get(self.own?)?, 1));
         let (file, line) = reached.or_else(first).map_or(("(templates)", 1), |(file, line)| (file, line));
         mistakes::of_end(job, &end.cause, file, line)
     }

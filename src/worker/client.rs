@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::{env, io, process, thread};
 
 use parking_lot::Mutex;
 
 use super::{ANSWER, COMMAND, MEMORY, MOST_AT_REST, REST, SECOND, wire};
 use crate::child::{Child, Ended, LastWords, Pool, limited};
-use crate::model::{Digest, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers};
+use crate::model::{
+    Digest, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers, Wait,
+};
 
 /// Shared by threads: each render takes a worker of its own, and waits when all are taken.
 #[derive(Debug)]
@@ -35,7 +37,7 @@ impl Default for Workers {
 }
 
 impl TemplateWorkers for Workers {
-    fn ask(&self, request: &TemplateRequest<'_>) -> Result<TemplateAnswer, RenderEnd> {
+    fn ask(&self, request: &TemplateRequest<'_>, wait: Wait<'_>) -> Result<TemplateAnswer, RenderEnd> {
         let [templates, capabilities] = request.kept.map(|text| text.digest);
         let key = Digest::of(format!("{templates} {capabilities} {}", request.body).as_bytes());
         if let Some(end) = self.at_rest(&key) {
@@ -45,20 +47,26 @@ impl TemplateWorkers for Workers {
         let begun = Instant::now();
         let answered = |body| TemplateAnswer { body, took: begun.elapsed() };
         let fresh = place.child.is_none();
-        let mut first = attempt(&mut place.child, request, false);
+        let first_wait = Wait { time: wait.time.min(request.time), ..wait };
+        let mut first = attempt(&mut place.child, request, false, first_wait);
         // One that had been idle may have ended for reasons that are not ours.
         if !fresh && matches!(&first, Err((RenderEndCause::Crash(_), words)) if words.text.trim().is_empty())
         {
-            first = attempt(&mut place.child, request, false);
+            first = attempt(&mut place.child, request, false, first_wait);
         }
         let cause = match first {
             Ok(body) => return Ok(answered(body)),
             Err((cause @ RenderEndCause::NoWorker(_), _)) => return Err(RenderEnd { cause, place: None }),
             Err((cause, _)) => cause,
         };
+        let not_yet = || RenderEnd { cause: RenderEndCause::NotYet, place: None };
+        if wait.time < request.time || !(wait.goes_on)() {
+            return Err(not_yet());
+        }
         // Once more, with lines. On a machine that was busy it may come to its end now.
-        match attempt(&mut place.child, request, true) {
+        match attempt(&mut place.child, request, true, Wait { time: SECOND, ..wait }) {
             Ok(body) => Ok(answered(body)),
+            Err(_) if !(wait.goes_on)() => Err(not_yet()),
             Err((_, words)) => {
                 let end = RenderEnd { cause, place: words.place };
                 self.note(key, &end);
@@ -93,14 +101,14 @@ fn attempt(
     place: &mut Option<Worker>,
     request: &TemplateRequest<'_>,
     lines: bool,
+    wait: Wait<'_>,
 ) -> Result<Vec<u8>, (RenderEndCause, LastWords)> {
     let no_worker = |error: io::Error| (RenderEndCause::NoWorker(error.to_string()), LastWords::default());
     let mut worker = match place.take() {
         Some(worker) => worker,
         None => Worker::start().map_err(no_worker)?,
     };
-    let time = if lines { SECOND } else { request.time };
-    let answer = worker.ask(request, lines, time).map_err(|ended| {
+    let answer = worker.ask(request, lines, wait).map_err(|ended| {
         let words = worker.process.last_words();
         (cause(ended, &words.text), words)
     })?;
@@ -119,18 +127,18 @@ impl Worker {
         }
     }
 
-    fn ask(&mut self, request: &TemplateRequest<'_>, lines: bool, time: Duration) -> Result<Vec<u8>, Ended> {
+    fn ask(&mut self, request: &TemplateRequest<'_>, lines: bool, wait: Wait<'_>) -> Result<Vec<u8>, Ended> {
         let asked = wire::request(request, |text| self.known.contains(text), lines);
-        let mut answer = self.exchange(asked, time)?;
+        let mut answer = self.exchange(asked, wait)?;
         if answer.is_none() {
-            answer = self.exchange(wire::request(request, |_| false, lines), time)?;
+            answer = self.exchange(wire::request(request, |_| false, lines), wait)?;
         }
         self.known.extend(request.kept.map(|text| text.digest));
         answer.ok_or(Ended::Died)
     }
 
-    fn exchange(&mut self, asked: io::Result<Vec<u8>>, time: Duration) -> Result<Option<Vec<u8>>, Ended> {
-        let frame = self.process.exchange(asked, time)?;
+    fn exchange(&mut self, asked: io::Result<Vec<u8>>, wait: Wait<'_>) -> Result<Option<Vec<u8>>, Ended> {
+        let frame = self.process.exchange(asked, wait)?;
         wire::read_answer(&frame).map_err(|_| Ended::Died)
     }
 }

@@ -1,8 +1,10 @@
 //! What a worker renders is what is rendered here: [`super::run`] does both, so each test of renders says so too.
 
+use std::time::Duration;
+
 use parking_lot::Mutex;
 
-use crate::model::{RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers};
+use crate::model::{RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers, Wait};
 use crate::render::{TemplateDesk, Told};
 
 use super::*;
@@ -15,14 +17,14 @@ pub struct AtDesk {
 }
 
 impl TemplateWorkers for AtDesk {
-    fn ask(&self, request: &TemplateRequest<'_>) -> Result<TemplateAnswer, RenderEnd> {
+    fn ask(&self, request: &TemplateRequest<'_>, _: Wait<'_>) -> Result<TemplateAnswer, RenderEnd> {
         let [templates, capabilities] = request.kept;
         let digests = [templates, capabilities].map(|kept| kept.digest.to_string());
         let told = |index: usize| Told { digest: &digests[index], text: &request.kept[index].text };
         let report = self.reports.then_some((|_, _| {}) as fn(usize, usize));
         let answer = self.desk.lock().render(told(0), told(1), &request.body, report);
         let body = answer.expect("a request").into_bytes();
-        Ok(TemplateAnswer { body, took: std::time::Duration::ZERO })
+        Ok(TemplateAnswer { body, took: Duration::ZERO })
     }
 }
 
@@ -36,7 +38,7 @@ pub fn reporting() -> OnlyTemplates<AtDesk> {
 struct Ends(Mutex<usize>);
 
 impl TemplateWorkers for Ends {
-    fn ask(&self, _: &TemplateRequest<'_>) -> Result<TemplateAnswer, RenderEnd> {
+    fn ask(&self, _: &TemplateRequest<'_>, _: Wait<'_>) -> Result<TemplateAnswer, RenderEnd> {
         *self.0.lock() += 1;
         Err(RenderEnd { cause: RenderEndCause::Stack, place: Some("0:3".to_owned()) })
     }
@@ -64,4 +66,50 @@ fn app_that_ended_two_workers_is_not_tried_elsewhere() {
         assert_eq!(mistakes[0].code, "E3009");
         assert_eq!(mistakes[0].location.as_ref().map(|it| it.start.line), Some(3));
     }
+}
+
+/// Takes as long as it is told, and is cut off where nobody waits that long.
+#[derive(Debug)]
+struct Takes {
+    time: Duration,
+    /// The times that were waited.
+    waited: Mutex<Vec<Duration>>,
+}
+
+impl TemplateWorkers for Takes {
+    fn ask(&self, request: &TemplateRequest<'_>, wait: Wait<'_>) -> Result<TemplateAnswer, RenderEnd> {
+        self.waited.lock().push(wait.time);
+        let cause = match wait.time < self.time {
+            true => RenderEndCause::NotYet,
+            false => RenderEndCause::Stack,
+        };
+        assert!(request.time >= Duration::from_secs(2));
+        Err(RenderEnd { cause, place: None })
+    }
+}
+
+/// A slow app that comes first by its name, and a new one that is not: one render a turn.
+#[test]
+fn slow_app_has_short_turns_at_first_and_later_ones_when_others_had_theirs() {
+    let snapshot = Snapshot::of_texts([
+        ("clusters/bj1.yaml", CLUSTER),
+        ("apps/a/app.yaml", &WEB.replace("name: web", "name: a")),
+        ("apps/a/layer/a.yaml.j2", "a: b\n"),
+        ("apps/b/app.yaml", &WEB.replace("name: web", "name: b")),
+    ]);
+    let fleet = fleet(&snapshot);
+    let slow = OnlyTemplates(Takes { time: Duration::from_secs(1), waited: Mutex::default() });
+    let mut memory = crate::render::Memory::default();
+    let mut turn = || {
+        let renders =
+            crate::render::Renderer::new(&fleet, &snapshot, &slow).render_while(&mut memory, &|| true);
+        let of = |app: &str| renders.of_app(&AppId::new("default", app)).next().expect("a target").1.clone();
+        let words = |result: Result<_, Vec<Diagnostic>>| result.map_or_else(|it| it[0].code, |_| "ok");
+        (words(of("a")), words(of("b")), renders.is_complete())
+    };
+    assert_eq!(turn(), ("E3998", "ok", false));
+    assert_eq!(turn(), ("E3009", "ok", true));
+    let waited = slow.0.waited.lock().clone();
+    let quarters: Vec<u128> = waited.iter().map(|it| it.as_millis().div_ceil(250)).collect();
+    assert_eq!(quarters, [1, 4]);
 }

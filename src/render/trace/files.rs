@@ -42,14 +42,13 @@ pub fn of(job: &Job<'_>, layers: &Layers) -> Vec<Input> {
     for layer in &layers.list {
         let name = layer_name(&layer.folder);
         // Shipped values do not reach charts, and an altered copy in the repository would.
-        let source =
-            layer.values.as_ref().filter(|source| !job.app.is_chart() || !source.path.starts_with(SHIPPED));
+        let source = layer.values.as_ref().filter(|source| !job.app.is_chart() || !source.is_shipped);
         inputs.extend(source.map(|source| whole(source, Role::Values, &name)));
         inputs.extend(layer.patches.iter().map(|source| whole(source, Role::Patch, &name)));
         if job.app.is_chart() && layer.charts.with_own().next().is_some() {
             let path = format!("{}{FILE}", layer.folder);
             let text = job.snapshot.text(&path).unwrap_or_default();
-            let source = Source { path, blob: "".into(), text: text.into() };
+            let source = Source { path, blob: "".into(), text: text.into(), is_shipped: false };
             let mut input = whole(&source, Role::Values, &name);
             input.leaves.retain(|leaf| leaf.path.starts_with("charts."));
             input.keys.retain(|key| key.path.starts_with("charts."));

@@ -92,6 +92,15 @@ impl Arena {
         self.process = Some(command.stdout(Stdio::null()).stderr(log).spawn().expect("sh starts"));
     }
 
+    /// Kills the process and starts it again.
+    pub fn restart(&mut self, arguments: &[&str]) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        self.run(arguments, |_| {});
+    }
+
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }

@@ -184,6 +184,39 @@ async fn all_at_once_end_their_apps_alone() {
     check(&ALL.iter().collect::<Vec<_>>()).await;
 }
 
+/// A process that starts knows of nothing whether it is slow.
+#[tokio::test(flavor = "multi_thread")]
+async fn restart_beside_many_slow_templates_holds_up_nobody() {
+    let mut arena = Arena::start(&[]).await;
+    let files: Vec<(String, String)> = (0..20)
+        .flat_map(|number| {
+            FILTERS_LONG_TEXTS.files().map(|(path, text)| {
+                let name = format!("aaa-{number}");
+                (path.replace(FILTERS_LONG_TEXTS.0, &name), text.replace(FILTERS_LONG_TEXTS.0, &name))
+            })
+        })
+        .collect();
+    let changes: Vec<(&str, Option<&str>)> =
+        files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    arena.repository.commit("Add many slow templates", &changes);
+    arena.says("apps/aaa-").await;
+    arena.restart(&[]);
+    arena.converges().await;
+}
+
+/// What the program ships is rendered in its own process; a folder of the repository may have the name of that.
+#[tokio::test(flavor = "multi_thread")]
+async fn folder_named_as_what_is_shipped_is_no_exception() {
+    let mut arena = Arena::start(&[]).await;
+    let [(_, manifest), (_, template)] = DOUBLES_A_TEXT.files();
+    let manifest = manifest.replace("objects/*", "x.yaml.j2");
+    let files =
+        [("shipped/app.yaml", Some(manifest.as_str())), ("shipped/x.yaml.j2", Some(template.as_str()))];
+    arena.repository.commit("Add a folder", &files);
+    arena.says("shipped/x.yaml.j2:3").await;
+    arena.converges().await;
+}
+
 /// A mending commit is tried at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn mended_template_is_applied() {

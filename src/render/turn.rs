@@ -1,0 +1,79 @@
+//! How long a target is rendered before others have their turn.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use super::GoesOn;
+use crate::model::Wait;
+
+/// Of a first turn: most templates take some milliseconds, a chart takes some hundred.
+const FIRST: Duration = Duration::from_millis(250);
+const FIRST_OF_CHARTS: Duration = Duration::from_secs(2);
+/// Each turn is so many times as long as the one before, up to the last, which is longer than any render may take.
+const GROWS: u32 = 4;
+const LAST: u32 = 5;
+
+/// One turn of one target. What is not done by its end is awaited, and has a longer turn later.
+#[derive(Clone)]
+pub struct Turn<'a> {
+    left: Cell<Duration>,
+    goes_on: GoesOn<'a>,
+    was_cut_off: Cell<bool>,
+}
+
+impl std::fmt::Debug for Turn<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Turn").field("left", &self.left).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Turn<'a> {
+    pub fn endless() -> Self {
+        Self { left: Cell::new(Duration::MAX), goes_on: &|| true, was_cut_off: Cell::default() }
+    }
+
+    /// `before`: how often it was cut off.
+    pub fn after(before: u32, is_chart: bool, goes_on: GoesOn<'a>) -> Self {
+        let first = if is_chart { FIRST_OF_CHARTS } else { FIRST };
+        let left = Cell::new(first.saturating_mul(GROWS.pow(before.min(LAST))));
+        Self { left, goes_on, was_cut_off: Cell::default() }
+    }
+
+    /// Runs a part of the render, which waits no longer than the turn is.
+    pub fn part<T>(&self, run: impl FnOnce(Wait<'_>) -> T) -> T {
+        let begun = Instant::now();
+        let result = run(Wait { time: self.left.get(), goes_on: self.goes_on });
+        self.left.set(self.left.get().saturating_sub(begun.elapsed()));
+        result
+    }
+
+    /// A part was not done in time.
+    pub fn note_cut_off(&self) {
+        self.was_cut_off.set(true);
+    }
+
+    pub fn was_cut_off(&self) -> bool {
+        self.was_cut_off.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_grow_until_everything_is_done_in_one() {
+        let time = |before, is_chart| Turn::after(before, is_chart, &|| true).part(|wait| wait.time);
+        assert_eq!((time(0, false), time(1, false), time(0, true)), (FIRST, 4 * FIRST, FIRST_OF_CHARTS));
+        assert!(time(LAST, false) > Duration::from_secs(60) && time(LAST, true) > Duration::from_secs(60));
+        assert_eq!(time(u32::MAX, true), time(LAST, true));
+    }
+
+    #[test]
+    fn parts_share_a_turn() {
+        let turn = Turn::after(0, false, &|| true);
+        turn.part(|_| std::thread::sleep(Duration::from_millis(2)));
+        assert!(turn.part(|wait| wait.time) < FIRST);
+        assert!(Turn::endless().part(|wait| wait.time) > Duration::from_secs(1 << 30));
+    }
+}
