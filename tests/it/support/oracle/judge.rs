@@ -386,7 +386,8 @@ impl Case<'_> {
         if is_new && has(&run.before) {
             return Ok(Permitted::Begins(unit.clone(), run.before.clone()));
         }
-        if let Some(previous) = run.previous.iter().find(|previous| has(previous))
+        // Of several, the newest: what is older was had before that.
+        if let Some(previous) = run.previous.iter().rev().find(|previous| has(previous))
             && (self.judge.waves.reverts || is_half())
         {
             return Ok(Permitted::Begins(unit.clone(), previous.clone()));
