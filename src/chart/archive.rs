@@ -6,14 +6,15 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 
 use super::tar::{self, Kind};
+use super::{MIB, sized};
 use crate::model::{Chart, ChartFailure, ChartFault, Digest};
 
 /// Bytes of an archive as it comes.
-pub const LARGEST_ARCHIVE: usize = 20 * 1024 * 1024;
+pub const LARGEST_ARCHIVE: usize = 20 * MIB;
 /// Bytes of everything in it. With what tar adds.
-const LARGEST_CONTENT: usize = 64 * 1024 * 1024;
+const LARGEST_CONTENT: usize = 64 * MIB;
 /// Bytes of one file, as in Helm.
-pub const LARGEST_FILE: usize = 5 * 1024 * 1024;
+pub const LARGEST_FILE: usize = 5 * MIB;
 const MOST_FILES: usize = 10_000;
 /// Archives of subcharts within archives.
 const DEEPEST: usize = 4;
@@ -35,7 +36,7 @@ pub fn read(archive: &[u8], origin: &str) -> Result<Chart, ChartFailure> {
 
 fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Files, ChartFailure> {
     if archive.len() > LARGEST_ARCHIVE {
-        return Err(limit(format!("the archive has {} bytes, more than {LARGEST_ARCHIVE}", archive.len())));
+        return Err(limit(format!("the archive has more than {}", sized(LARGEST_ARCHIVE))));
     }
     if depth > DEEPEST {
         return Err(limit(format!("there are more than {DEEPEST} archives within each other")));
@@ -46,7 +47,7 @@ fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Files, Chart
         .read_to_end(&mut bytes)
         .map_err(|error| malformed(&format!("the archive is not gzip: {error}")))?;
     if bytes.len() > *left {
-        return Err(limit(format!("the archive holds more than {LARGEST_CONTENT} bytes")));
+        return Err(limit(format!("the archive holds more than {}", sized(LARGEST_CONTENT))));
     }
     *left -= bytes.len();
     let entries = tar::entries(&bytes).map_err(|why| malformed(&format!("the archive is not tar: {why}")))?;
@@ -65,7 +66,7 @@ fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Files, Chart
         }
         let name = inner_name(&entry.name)?;
         if entry.content.len() > LARGEST_FILE {
-            return Err(limit(format!("{name} has {} bytes, more than {LARGEST_FILE}", entry.content.len())));
+            return Err(limit(format!("{name} has more than {}", sized(LARGEST_FILE))));
         }
         if is_archive_of_subchart(&name) {
             // Read for its limits only: the renderer unpacks it itself.
@@ -195,11 +196,10 @@ pub mod tests {
     fn bombs_are_refused() {
         let chart = || entry("web/Chart.yaml", b'0', b"name: web");
         let large = vec![0; LARGEST_FILE + 1];
-        let expected = format!("values.yaml has {} bytes, more than {LARGEST_FILE}", large.len());
-        check(&[chart(), entry("web/values.yaml", b'0', &large)], Err(&expected));
+        check(&[chart(), entry("web/values.yaml", b'0', &large)], Err("values.yaml has more than 5 MiB"));
         let file = entry("web/x", b'0', &vec![0; LARGEST_FILE]);
         let many: Vec<_> = std::iter::repeat_n(file, 13).collect();
-        check(&[vec![chart()], many].concat(), Err("the archive holds more than 67108864 bytes"));
+        check(&[vec![chart()], many].concat(), Err("the archive holds more than 64 MiB"));
         let entries: Vec<_> = std::iter::repeat_n(entry("web/x", b'0', b""), MOST_FILES + 1).collect();
         check(&entries, Err("the archive has 10001 files, more than 10000"));
     }

@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, LOCATION, WWW_AUTHENTICATE};
 use reqwest::{Client, Response, StatusCode, Url};
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::archive::LARGEST_ARCHIVE;
-use super::index;
+use super::room::{Body, NoBody, Room};
 use super::site::{Sites, is_same, shown};
-use crate::model::{ChartFailure, ChartFault, ChartSource, Digest, is_loopback, shown_address};
+use super::{MIB, PIN, index, sized};
+use crate::model::{ChartFailure, ChartFault, ChartSource, Digest, shown_address};
 
 /// Of the index of a chart repository, in bytes.
-const LARGEST_INDEX: usize = 64 * 1024 * 1024;
+const LARGEST_INDEX: usize = 64 * MIB;
 /// Of a manifest, as registries have it, in bytes.
-const LARGEST_MANIFEST: usize = 4 * 1024 * 1024;
+const LARGEST_MANIFEST: usize = 4 * MIB;
 /// Of the answer with a token, in bytes.
 const LARGEST_TOKEN: usize = 64 * 1024;
 const CONNECT: Duration = Duration::from_secs(5);
@@ -32,6 +33,27 @@ pub struct Fetcher {
     sites: Sites,
     /// Made when the first chart is asked for: to read the certificates of the system takes a while.
     client: OnceLock<Option<Client>>,
+    room: Room,
+}
+
+/// Of a manifest, what is looked at.
+#[derive(Deserialize)]
+struct Manifest {
+    #[serde(default)]
+    layers: Vec<Layer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Layer {
+    media_type: Option<String>,
+    digest: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
 }
 
 fn client(sites: &Sites) -> Option<Client> {
@@ -50,12 +72,12 @@ fn client(sites: &Sites) -> Option<Client> {
 }
 
 impl Fetcher {
-    pub fn new(sites: Sites) -> Self {
-        Self { sites, client: OnceLock::new() }
+    pub fn new(sites: Sites, room: Room) -> Self {
+        Self { sites, client: OnceLock::new(), room }
     }
 
     /// The archive of a chart.
-    pub async fn fetch(&self, source: &ChartSource) -> Result<Vec<u8>, ChartFailure> {
+    pub async fn fetch(&self, source: &ChartSource) -> Result<Body, ChartFailure> {
         match source {
             ChartSource::Repository { url, chart, version } => self.ask_repository(url, chart, version).await,
             ChartSource::Registry { url, version } => self.ask_registry(url, version).await,
@@ -65,26 +87,24 @@ impl Fetcher {
         }
     }
 
-    async fn ask_repository(&self, url: &str, chart: &str, version: &str) -> Result<Vec<u8>, ChartFailure> {
+    async fn ask_repository(&self, url: &str, chart: &str, version: &str) -> Result<Body, ChartFailure> {
         let base = parse(&format!("{url}/"))?;
         let index = join(&base, "index.yaml")?;
-        let text = body(self.get(index.clone(), &base, None).await?, LARGEST_INDEX).await?;
+        let text = self.body(self.get(index, &base, None).await?, LARGEST_INDEX).await?;
         let (wanted, label) = (chart.to_owned(), version.to_owned());
-        let found = tokio::task::spawn_blocking(move || index::look_up(&text, &wanted, &label)).await;
-        let entry =
-            found.map_err(|error| missing(format!("failed to read {}: {error}", shown(&index))))??;
-        let Some(place) = entry.urls.first() else {
+        let entry = self.room.read(move || index::look_up(&text.bytes, &wanted, &label)).await??;
+        let Some(place) = &entry.url else {
             let url = shown_address(url);
             return Err(missing(format!("{url} says of {chart} {version} not where it is")));
         };
-        let bytes = body(self.get(join(&base, place)?, &base, None).await?, LARGEST_ARCHIVE).await?;
+        let archive = self.body(self.get(join(&base, place)?, &base, None).await?, LARGEST_ARCHIVE).await?;
         match &entry.digest {
-            Some(digest) => verify(bytes, digest, &format!("{chart} {version} of {}", shown_address(url))),
-            None => Ok(bytes),
+            Some(digest) => verify(archive, digest, &format!("{chart} {version} of {}", shown_address(url))),
+            None => Ok(archive),
         }
     }
 
-    async fn ask_registry(&self, url: &str, version: &str) -> Result<Vec<u8>, ChartFailure> {
+    async fn ask_registry(&self, url: &str, version: &str) -> Result<Body, ChartFailure> {
         let place = url.trim_start_matches("oci://");
         let unnamed = || missing(format!("{} names no chart", shown_address(url)));
         let (host, name) = place.split_once('/').ok_or_else(unnamed)?;
@@ -93,12 +113,7 @@ impl Fetcher {
         if !is_plain(name, b"/._-") || !is_plain(&tag, b"._-") {
             return Err(unnamed());
         }
-        // A registry of one's own machine speaks http, as everywhere.
-        let base = parse(&format!("https://{host}/v2/{name}/"))?;
-        let base = match base.host_str() {
-            Some(name_of_host) if is_loopback(name_of_host) => parse(&format!("http://{host}/v2/{name}/"))?,
-            _ => base,
-        };
+        let base = self.registry(host, name)?;
         let at = join(&base, &format!("manifests/{tag}"))?;
         let mut token = None;
         let mut answer = self.follow(at.clone(), &base, None).await?;
@@ -106,20 +121,28 @@ impl Fetcher {
             token = self.token(&answer, &base).await?;
             answer = self.follow(at.clone(), &base, token.as_deref()).await?;
         }
-        let manifest = body(successful(answer, &at)?, LARGEST_MANIFEST).await?;
-        let manifest: Value = serde_json::from_slice(&manifest)
-            .map_err(|error| missing(format!("{url} {version}: its manifest is not JSON: {error}")))?;
-        let layers = manifest.get("layers").and_then(Value::as_array).into_iter().flatten();
-        let mut charts =
-            layers.filter(|layer| layer.get("mediaType").is_some_and(|kind| kind == CHART_LAYER));
-        let digest = charts.next().and_then(|layer| layer.get("digest")).and_then(Value::as_str);
+        let manifest = self.body(successful(answer, &at)?, LARGEST_MANIFEST).await?;
+        let manifest =
+            self.room.read(move || serde_json::from_slice::<Manifest>(&manifest.bytes)).await?.map_err(
+                |error| missing(format!("{url} {version}: its manifest is not that of a chart: {error}")),
+            )?;
+        let mut layers = manifest.layers.into_iter();
+        let chart = layers.find(|layer| layer.media_type.as_deref() == Some(CHART_LAYER));
+        let digest = chart.and_then(|layer| layer.digest);
         let digest = digest.ok_or_else(|| missing(format!("{url} {version} is not a Helm chart")))?;
         // It becomes a part of an address.
-        let digest = digest_of(digest)
+        let digest = digest_of(&digest)
             .ok_or_else(|| missing(format!("{url} {version}: {digest:?} is no digest with SHA-256")))?;
         let blob = join(&base, &format!("blobs/sha256:{digest}"))?;
-        let bytes = body(self.get(blob, &base, token.as_deref()).await?, LARGEST_ARCHIVE).await?;
-        verify(bytes, &digest.to_string(), &format!("{url} {version}"))
+        let archive = self.body(self.get(blob, &base, token.as_deref()).await?, LARGEST_ARCHIVE).await?;
+        verify(archive, &digest.to_string(), &format!("{url} {version}"))
+    }
+
+    /// A registry of one's own machine speaks http, as everywhere; others where the operator says so.
+    fn registry(&self, host: &str, name: &str) -> Result<Url, ChartFailure> {
+        let at = |scheme| parse(&format!("{scheme}://{host}/v2/{name}/"));
+        let plain = at("http")?;
+        if self.sites.is_plain(&plain) { Ok(plain) } else { at("https") }
     }
 
     /// Asks for an anonymous token, as the registry says where.
@@ -139,10 +162,9 @@ impl Fetcher {
                 at.query_pairs_mut().append_pair(key, value);
             }
         }
-        let answer = body(self.get(at, site, None).await?, LARGEST_TOKEN).await?;
-        let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
-        let token = answer.get("token").or_else(|| answer.get("access_token")).and_then(Value::as_str);
-        Ok(token.map(str::to_owned))
+        let answer = self.body(self.get(at, site, None).await?, LARGEST_TOKEN).await?;
+        let answer: Token = serde_json::from_slice(&answer.bytes).unwrap_or_default();
+        Ok(answer.token.or(answer.access_token))
     }
 
     async fn get(&self, url: Url, site: &Url, token: Option<&str>) -> Result<Response, ChartFailure> {
@@ -174,6 +196,17 @@ impl Fetcher {
         }
         request.send().await.map_err(|error| broken(&url, &error))
     }
+
+    async fn body(&self, answer: Response, limit: usize) -> Result<Body, ChartFailure> {
+        let url = answer.url().clone();
+        self.room.body(answer, limit).await.map_err(|why| match why {
+            NoBody::Broken(error) => broken(&url, &error),
+            NoBody::TooLarge => {
+                let message = format!("{} has more than {}", shown(&url), sized(limit));
+                ChartFailure::new(ChartFault::Limit, message).help(PIN)
+            }
+        })
+    }
 }
 
 fn successful(answer: Response, url: &Url) -> Result<Response, ChartFailure> {
@@ -183,25 +216,10 @@ fn successful(answer: Response, url: &Url) -> Result<Response, ChartFailure> {
     }
 }
 
-async fn body(mut answer: Response, limit: usize) -> Result<Vec<u8>, ChartFailure> {
-    let url = answer.url().clone();
-    let mut bytes = Vec::new();
-    loop {
-        let Some(chunk) = answer.chunk().await.map_err(|error| broken(&url, &error))? else {
-            return Ok(bytes);
-        };
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() > limit {
-            let message = format!("{} has more than {limit} bytes", shown(&url));
-            return Err(ChartFailure::new(ChartFault::Limit, message));
-        }
-    }
-}
-
-fn verify(bytes: Vec<u8>, digest: &str, what: &str) -> Result<Vec<u8>, ChartFailure> {
-    let is = Digest::of(&bytes);
+fn verify(archive: Body, digest: &str, what: &str) -> Result<Body, ChartFailure> {
+    let is = Digest::of(&archive.bytes);
     if digest_of(digest) == Some(is) {
-        return Ok(bytes);
+        return Ok(archive);
     }
     let message = format!("{what} is not what was announced: its digest is sha256:{is}, not {digest}");
     Err(ChartFailure::new(ChartFault::Malformed, message))
@@ -241,6 +259,7 @@ fn broken(url: &Url, error: &reqwest::Error) -> ChartFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Hosts;
 
     #[test]
     fn names_and_digests_are_no_paths() {
@@ -254,6 +273,21 @@ mod tests {
         assert!(digest_of(&digest).is_some() && digest_of(&format!("sha256:{digest}")).is_some());
         for text in ["sha256:../../admin", "sha512:00", "", "sha256:sha256:00", &digest[1..]] {
             assert_eq!(digest_of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn registries_are_asked_by_https_unless_the_operator_says_otherwise() {
+        let sites = Sites::new(Hosts::default(), Hosts::new(["registry.svc", "other.svc:5000"]));
+        let fetcher = Fetcher::new(sites, Room::default());
+        for (host, expected) in [
+            ("registry.example.com", "https://registry.example.com/v2/a/"),
+            ("other.svc", "https://other.svc/v2/a/"),
+            ("other.svc:5000", "http://other.svc:5000/v2/a/"),
+            ("registry.svc:5001", "http://registry.svc:5001/v2/a/"),
+            ("localhost:5000", "http://localhost:5000/v2/a/"),
+        ] {
+            assert_eq!(fetcher.registry(host, "a").unwrap().as_str(), expected);
         }
     }
 }

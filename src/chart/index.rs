@@ -1,85 +1,212 @@
-//! The list of a chart repository, `index.yaml`: one entry of it.
+//! The list of a chart repository, `index.yaml`: one entry of it. Of a large index nothing else is kept.
 
-use serde::Deserialize;
+use std::fmt;
 
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::{MIB, PIN, sized};
 use crate::model::{ChartFailure, ChartFault};
 
 /// Of what is read as YAML: a reader keeps it whole, at many times its size. In bytes.
-const LARGEST_YAML: usize = 8 * 1024 * 1024;
+const LARGEST_YAML: usize = 8 * MIB;
 /// Versions that a message names.
 const NAMED: usize = 8;
 
-#[derive(Deserialize)]
-struct Index {
-    entries: std::collections::BTreeMap<String, Vec<Entry>>,
-}
-
-#[derive(Debug, Deserialize)]
+/// What is kept of a version of a chart.
+#[derive(Debug, Default)]
 pub struct Entry {
-    version: String,
-    #[serde(default)]
-    pub urls: Vec<String>,
+    version: Option<String>,
+    /// The first: the others are of the same archive.
+    pub url: Option<String>,
     pub digest: Option<String>,
 }
 
 /// The entry of a version, with or without a `v` before it.
 pub fn look_up(index: &[u8], chart: &str, version: &str) -> Result<Entry, ChartFailure> {
-    // Not UTF-8 in a description is nobody's harm.
-    let text = String::from_utf8_lossy(index);
-    let part = section(&text, chart);
-    let text = part.as_deref().unwrap_or(&text);
-    let unreadable =
-        |error: String| missing(format!("the index of the chart repository is not one: {error}"));
-    let mut index: Index = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?
-    } else if text.len() > LARGEST_YAML {
-        let message =
-            format!("the index of the chart repository says more than {LARGEST_YAML} bytes of {chart}");
-        return Err(ChartFailure::new(ChartFault::Limit, message));
-    } else {
-        serde_yaml::from_str(text).map_err(|error| unreadable(error.to_string()))?
-    };
-    let Some(entries) = index.entries.remove(chart) else {
+    let Search { has_chart, found, newest, .. } = search(index, chart, version)?;
+    if !has_chart {
         return Err(missing(format!("the chart repository has no chart {chart}")));
-    };
-    let bare = |version: &str| version.trim_start_matches('v').to_owned();
-    let known: Vec<String> = entries.iter().take(NAMED).map(|entry| entry.version.clone()).collect();
-    entries.into_iter().find(|entry| bare(&entry.version) == bare(version)).ok_or_else(|| {
+    }
+    found.ok_or_else(|| {
         let message = format!("the chart repository has no version {version} of {chart}");
-        missing(message).help(format!("the newest there are {}", known.join(", ")))
+        missing(message).help(format!("the newest there are {}", newest.join(", ")))
     })
+}
+
+fn search<'a>(index: &[u8], chart: &'a str, version: &'a str) -> Result<Search<'a>, ChartFailure> {
+    let part = section(index, chart);
+    let text = part.as_deref().unwrap_or(index);
+    let mut search = Search::new(chart, version);
+    let walk = Walk { at: Place::Index, search: &mut search };
+    let read = if text.trim_ascii_start().starts_with(b"{") {
+        let mut reader = serde_json::Deserializer::from_slice(text);
+        walk.deserialize(&mut reader).and_then(|()| reader.end()).map_err(|error| error.to_string())
+    } else if text.len() > LARGEST_YAML {
+        let most = sized(LARGEST_YAML);
+        let message = format!("the index of the chart repository has more than {most} about {chart}");
+        return Err(ChartFailure::new(ChartFault::Limit, message).help(PIN));
+    } else {
+        // Not UTF-8 in a description is nobody's harm.
+        let text = String::from_utf8_lossy(text);
+        walk.deserialize(serde_yaml::Deserializer::from_str(&text)).map_err(|error| error.to_string())
+    };
+    read.map_err(|error| missing(format!("the index of the chart repository is not one: {error}")))?;
+    Ok(search)
+}
+
+/// What is looked for, and what was found of it so far.
+struct Search<'a> {
+    chart: &'a str,
+    version: &'a str,
+    has_chart: bool,
+    found: Option<Entry>,
+    newest: Vec<String>,
+    /// The one that is being read.
+    entry: Entry,
+}
+
+impl<'a> Search<'a> {
+    fn new(chart: &'a str, version: &'a str) -> Self {
+        Self { chart, version, has_chart: false, found: None, newest: Vec::new(), entry: Entry::default() }
+    }
+
+    /// `None` where the entry has no version.
+    fn take(&mut self) -> Option<()> {
+        let entry = std::mem::take(&mut self.entry);
+        let version = entry.version.as_deref()?;
+        if self.newest.len() < NAMED {
+            self.newest.push(version.to_owned());
+        }
+        let bare = |version: &'_ str| version.trim_start_matches('v').to_owned();
+        if self.found.is_none() && bare(version) == bare(self.version) {
+            self.found = Some(entry);
+        }
+        Some(())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Index,
+    Charts,
+    Versions,
+    Entry,
+    Urls,
+}
+
+/// Goes to the versions of one chart, and past everything else.
+struct Walk<'a, 'b> {
+    at: Place,
+    search: &'a mut Search<'b>,
+}
+
+impl<'b> Walk<'_, 'b> {
+    fn to(&mut self, at: Place) -> Walk<'_, 'b> {
+        Walk { at, search: self.search }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.at {
+            Place::Index => "an index of charts",
+            Place::Charts => "charts by their names",
+            Place::Versions => "the versions of a chart",
+            Place::Entry => "a version of a chart",
+            Place::Urls => "addresses of an archive",
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let mut is_index = false;
+        while let Some(key) = map.next_key::<String>()? {
+            match (self.at, key.as_str()) {
+                (Place::Index, "entries") => {
+                    is_index = true;
+                    map.next_value_seed(self.to(Place::Charts))?;
+                }
+                (Place::Charts, name) if name == self.search.chart => {
+                    self.search.has_chart = true;
+                    map.next_value_seed(self.to(Place::Versions))?;
+                }
+                (Place::Entry, "urls") => map.next_value_seed(self.to(Place::Urls))?,
+                (Place::Entry, "version") => self.search.entry.version = map.next_value()?,
+                (Place::Entry, "digest") => self.search.entry.digest = map.next_value()?,
+                (Place::Versions | Place::Urls, _) => {
+                    return Err(A::Error::custom("a map in place of a list"));
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        match self.at {
+            Place::Index if !is_index => Err(A::Error::missing_field("entries")),
+            Place::Entry => self.search.take().ok_or_else(|| A::Error::missing_field("version")),
+            _ => Ok(()),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        match self.at {
+            Place::Versions => while list.next_element_seed(self.to(Place::Entry))?.is_some() {},
+            Place::Urls => {
+                self.search.entry.url = list.next_element()?;
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+            }
+            _ => return Err(A::Error::custom("a list in place of a map")),
+        }
+        Ok(())
+    }
+
+    /// The error that serde makes of a text has all of it.
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
+        Err(E::custom("a text in place of a map or list"))
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
 }
 
 /// An index of this chart alone, where the file is written as Helm writes it: one key a line. A large index is
 /// not read whole for one chart.
-fn section(text: &str, chart: &str) -> Option<String> {
-    let heading = |key: &str| ["{}:", "\"{}\":", "'{}':"].map(|form| form.replace("{}", key));
+fn section(index: &[u8], chart: &str) -> Option<Vec<u8>> {
+    let heading = |key: &str| ["{}:", "\"{}\":", "'{}':"].map(|form| form.replace("{}", key).into_bytes());
     let (first, names) = (heading("entries"), heading(chart));
-    let mut lines =
-        text.split_inclusive('\n').skip_while(|line| !first.iter().any(|it| line.trim_end() == it));
+    let mut lines = index
+        .split_inclusive(|byte| *byte == b'\n')
+        .skip_while(|line| !first.iter().any(|it| line.trim_ascii_end() == it));
     lines.next()?;
-    let indent_of = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let mut indent = None;
-    let mut found = String::new();
+    let mut found = Vec::new();
     for line in lines {
-        let words = line.trim();
-        if words.is_empty() || words.starts_with('#') {
+        let words = line.trim_ascii();
+        if words.is_empty() || words.starts_with(b"#") {
             continue;
         }
-        let at = indent_of(line);
+        let at = line.iter().take_while(|byte| **byte == b' ').count();
         let of_keys = *indent.get_or_insert(at);
         if found.is_empty() {
             if at == 0 && of_keys != 0 {
                 return None;
             }
             if at == of_keys && names.iter().any(|it| words == it) {
-                found.push_str("entries:\n");
-                found.push_str(line);
+                found.extend_from_slice(b"entries:\n");
+                found.extend_from_slice(line);
             }
-        } else if at < of_keys || at == of_keys && !words.starts_with('-') {
+        } else if at < of_keys || at == of_keys && !words.starts_with(b"-") || found.len() > LARGEST_YAML {
             break;
         } else {
-            found.push_str(line);
+            found.extend_from_slice(line);
         }
     }
     (!found.is_empty()).then_some(found)
@@ -95,7 +222,7 @@ mod tests {
 
     fn find(index: &str, version: &str) -> Result<String, String> {
         let entry = look_up(index.as_bytes(), "web", version).map_err(|failure| failure.message)?;
-        Ok(entry.urls.join(" "))
+        Ok(entry.url.unwrap_or_default())
     }
 
     #[test]
@@ -125,8 +252,30 @@ mod tests {
         assert!(
             find(&index.replace("  api:", "  web:"), "2.0.0")
                 .unwrap_err()
-                .contains("more than 8388608 bytes")
+                .contains("more than 8 MiB about web")
         );
-        assert!(find(&index, "1.0.0").unwrap_err().contains("more than 8388608 bytes"));
+        assert!(find(&index, "1.0.0").unwrap_err().contains("more than 8 MiB about web"));
+    }
+
+    #[test]
+    fn nothing_is_kept_of_other_versions_and_urls() {
+        let urls = "\"\",".repeat(1000);
+        let mut index = "{\"entries\": {\"web\": [".to_owned();
+        while index.len() < 20 * MIB {
+            index.push_str(&format!("{{\"version\": \"\", \"urls\": [{urls}\"\"]}},"));
+        }
+        index.push_str("{\"version\": \"1.0.0\", \"urls\": [\"web.tgz\", \"other.tgz\"]}]}}");
+        let found = search(index.as_bytes(), "web", "1.0.0").unwrap();
+        assert_eq!(found.newest, vec![String::new(); NAMED]);
+        assert_eq!(found.found.and_then(|entry| entry.url).as_deref(), Some("web.tgz"));
+        assert!(found.entry.version.is_none() && found.entry.url.is_none());
+    }
+
+    #[test]
+    fn message_about_an_index_does_not_repeat_it() {
+        for index in ["{\"entries\": \"{}\"}", "{\"entries\": {\"web\": [\"{}\"]}}"] {
+            let message = find(&index.replace("{}", &"a".repeat(MIB)), "1.0.0").unwrap_err();
+            assert!(message.contains("is not one: a text in place of a map or list"), "{}", message.len());
+        }
     }
 }

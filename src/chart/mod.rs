@@ -10,7 +10,7 @@
 //!   says of a failure;
 //! - [`schema`] checks values on this side, where references lead nowhere;
 //! - [`fetch`] asks chart repositories ([`index`]) and registries, of which [`site`] says who may be asked;
-//!   [`cache`] keeps what came;
+//!   [`cache`] keeps what came on the disk, [`shelf`] in memory; [`room`] bounds what all of them take together;
 //! - [`lint`] finds what is odd about a chart without being a mistake;
 //! - [`service`] puts it together, and renders no request twice.
 //!
@@ -27,8 +27,10 @@ mod output;
 mod program;
 mod protocol;
 mod renderer;
+mod room;
 mod schema;
 mod service;
+mod shelf;
 mod site;
 mod tar;
 mod words;
@@ -38,3 +40,13 @@ pub use program::{Found, PROGRAM, VARIABLE, find};
 pub use renderer::{Limits, Renderer};
 pub use service::Service;
 pub use site::Sites;
+
+const MIB: usize = 1024 * 1024;
+/// What helps where a chart server is no good.
+const PIN: &str =
+    "keep the chart in the config repository: unpack it to charts/NAME, and name it charts/NAME";
+
+/// A bound, for messages.
+fn sized(bytes: usize) -> String {
+    if bytes < MIB { format!("{} KiB", bytes / 1024) } else { format!("{} MiB", bytes / MIB) }
+}

@@ -7,15 +7,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use reqwest::Url;
+use tokio::sync::{OnceCell, Semaphore};
 
 use super::cache::Cache;
 use super::fetch::Fetcher;
+use super::room::{Body, Room};
+use super::shelf::{Fetched, Shelf};
 use super::site::Sites;
-use super::{Limits, Renderer, archive, program};
+use super::{Limits, PIN, Renderer, archive, program};
 use crate::model::{
     Chart, ChartFailure, ChartFault, ChartOutput, ChartRequest, ChartSource, Charts, Digest, TemplateWorkers,
-    Wait,
+    Wait, one_line, shortened,
 };
 
 /// Results that are kept; beyond that, all are forgotten.
@@ -31,6 +34,8 @@ const ATTEMPTS: usize = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Of one chart, with all attempts.
 const LONGEST: Duration = Duration::from_secs(45);
+/// Of what is said of a failure: parts of it are a server's words.
+const MESSAGE: usize = 2048;
 
 type Rendering = Arc<OnceLock<Result<Arc<ChartOutput>, ChartFailure>>>;
 
@@ -39,10 +44,13 @@ type Rendering = Arc<OnceLock<Result<Arc<ChartOutput>, ChartFailure>>>;
 pub struct Service {
     renderer: Renderer,
     results: Mutex<BTreeMap<Digest, Rendering>>,
-    raw: Mutex<BTreeMap<Digest, Result<Arc<Chart>, ChartFailure>>>,
-    /// What was fetched, or is on its way.
-    fetched: Mutex<BTreeMap<ChartSource, Result<Arc<Chart>, ChartFailure>>>,
+    shelf: Mutex<Shelf>,
+    /// Held while a chart of a manifest is unpacked.
+    unpacking: Mutex<()>,
+    /// Fetches under way: whoever wants the same has the same.
+    under_way: Mutex<BTreeMap<ChartSource, Arc<OnceCell<Fetched>>>>,
     hosts: Mutex<BTreeMap<String, Arc<Semaphore>>>,
+    room: Room,
     cache: Cache,
     fetcher: Fetcher,
     /// Charts that went over a limit: when, and the last failure.
@@ -58,14 +66,17 @@ impl Service {
 
     /// The same, of whom the operator says.
     pub fn asking(sites: Sites, renderer: Renderer, cache: Option<PathBuf>) -> Self {
+        let room = Room::default();
         Self {
             renderer,
             results: Mutex::default(),
-            raw: Mutex::default(),
-            fetched: Mutex::default(),
+            shelf: Mutex::default(),
+            unpacking: Mutex::default(),
+            under_way: Mutex::default(),
             hosts: Mutex::default(),
             cache: Cache::new(cache),
-            fetcher: Fetcher::new(sites),
+            fetcher: Fetcher::new(sites, room.clone()),
+            room,
             offenders: Mutex::default(),
             template_workers: None,
         }
@@ -82,73 +93,116 @@ impl Service {
     }
 
     /// Fetches what is not there yet, and comes back when all of it has come or failed. What could not be fetched is tried again
-    /// the next time.
-    pub async fn prefetch(&self, sources: &BTreeSet<ChartSource>) {
-        let fetch = |source: ChartSource| async move {
-            let chart = self.fetch(&source).await;
-            self.fetched.lock().insert(source, chart);
+    /// the next time. As long as the caller has the charts, they are found.
+    pub async fn prefetch(&self, sources: &BTreeSet<ChartSource>) -> Vec<Arc<Chart>> {
+        let fetch = |source| async move {
+            let known = self.shelf.lock().get(source);
+            match known {
+                Some(Ok(chart)) => Ok(chart),
+                _ => self.fetch(source).await,
+            }
         };
-        futures::future::join_all(self.not_fetched(sources).into_iter().map(fetch)).await;
+        let remote = sources.iter().filter(|source| source.is_remote());
+        let fetched = futures::future::join_all(remote.map(fetch)).await;
+        fetched.into_iter().flatten().collect()
     }
 
-    /// The same without waiting: until it has come, [`Charts::chart`] says [`ChartFault::Awaited`]. `arrived` hears of each.
+    /// The same, of all charts of the repository, which stay until other ones are named so.
+    pub async fn fetch_all(&self, sources: &BTreeSet<ChartSource>) {
+        self.shelf.lock().name(sources);
+        self.prefetch(sources).await;
+    }
+
+    /// The same without waiting: until one has come, [`Charts::chart`] says [`ChartFault::Awaited`].
+    /// `arrived` hears of each.
     pub fn start_fetching<F: Future<Output = ()> + Send + 'static>(
         self: &Arc<Self>,
         sources: &BTreeSet<ChartSource>,
         arrived: impl Fn() -> F,
     ) {
-        for source in self.not_fetched(sources) {
-            let awaited = ChartFailure::new(ChartFault::Awaited, format!("{source} is being fetched"));
-            let before = self.fetched.lock().insert(source.clone(), Err(awaited));
-            let is_under_way = |known: ChartFailure| known.fault == ChartFault::Awaited;
-            if before.and_then(Result::err).is_some_and(is_under_way) {
+        self.shelf.lock().name(sources);
+        for source in sources.iter().filter(|source| source.is_remote()) {
+            let is_known = |known: &Fetched| match known {
+                Ok(_) => true,
+                Err(failure) => failure.fault == ChartFault::Awaited,
+            };
+            let mut shelf = self.shelf.lock();
+            if shelf.get(source).as_ref().is_some_and(is_known) {
                 continue;
             }
-            let (service, arrived) = (Arc::clone(self), arrived());
+            let awaited = ChartFailure::new(ChartFault::Awaited, format!("{source} is being fetched"));
+            shelf.put(source, Err(awaited));
+            drop(shelf);
+            let (service, arrived, source) = (Arc::clone(self), arrived(), source.clone());
             tokio::spawn(async move {
-                let chart = service.fetch(&source).await;
-                service.fetched.lock().insert(source, chart);
+                // It is in its place.
+                drop(service.fetch(&source).await);
                 arrived.await;
             });
         }
     }
 
-    fn not_fetched(&self, sources: &BTreeSet<ChartSource>) -> Vec<ChartSource> {
-        let fetched = self.fetched.lock();
-        let is_missing =
-            |source: &&ChartSource| source.is_remote() && !matches!(fetched.get(*source), Some(Ok(_)));
-        sources.iter().filter(is_missing).cloned().collect()
-    }
-
     fn turns_of_host(&self, source: &ChartSource) -> Arc<Semaphore> {
         let mut hosts = self.hosts.lock();
-        let turns = hosts.entry(host(source).to_owned()).or_insert_with(|| Arc::new(Semaphore::new(FETCHES)));
-        Arc::clone(turns)
+        hosts.retain(|_, turns| Arc::strong_count(turns) > 1);
+        Arc::clone(hosts.entry(host(source)).or_insert_with(|| Arc::new(Semaphore::new(FETCHES))))
     }
 
-    async fn fetch(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
-        let origin = origin(source);
-        if let Some(bytes) = self.cache.get(source) {
-            return archive::read(&bytes, &origin).map(Arc::new);
+    /// With whoever else fetches it.
+    async fn fetch(&self, source: &ChartSource) -> Fetched {
+        let under_way = Arc::clone(self.under_way.lock().entry(source.clone()).or_default());
+        let fetch = || async {
+            let chart = self.fetch_alone(source).await.map_err(told);
+            self.shelf.lock().put(source, chart.clone());
+            chart
+        };
+        let chart = under_way.get_or_init(fetch).await.clone();
+        let mut all = self.under_way.lock();
+        if all.get(source).is_some_and(|it| Arc::ptr_eq(it, &under_way)) {
+            all.remove(source);
+        }
+        chart
+    }
+
+    async fn fetch_alone(&self, source: &ChartSource) -> Fetched {
+        let kept = self.read(source, |source, cache| {
+            let archive = cache.get(source)?;
+            Some(archive::read(&archive, &origin(source)))
+        });
+        if let Some(chart) = kept.await? {
+            return chart.map(Arc::new);
         }
         // Nobody closes it.
-        let _turn = self.turns_of_host(source).acquire_owned().await;
+        let _turn_of_host = self.turns_of_host(source).acquire_owned().await;
+        let _turn = self.room.turn().await;
         let late = |_| {
             let message = format!("failed to fetch {source}: it did not come within {} s", LONGEST.as_secs());
-            ChartFailure::new(ChartFault::Limit, message)
+            ChartFailure::new(ChartFault::Limit, message).help(PIN)
         };
-        let bytes = tokio::time::timeout(LONGEST, self.fetch_again(source)).await.map_err(late)??;
-        let chart = archive::read(&bytes, &origin)?;
-        self.cache.put(source, &bytes);
-        Ok(Arc::new(chart))
+        let archive = tokio::time::timeout(LONGEST, self.fetch_again(source)).await.map_err(late)??;
+        let chart = self.read(source, move |source, cache| {
+            let chart = archive::read(&archive.bytes, &origin(source))?;
+            cache.put(source, &archive.bytes);
+            Ok(Arc::new(chart))
+        });
+        chart.await?
     }
 
-    async fn fetch_again(&self, source: &ChartSource) -> Result<Vec<u8>, ChartFailure> {
+    async fn read<T: Send + 'static>(
+        &self,
+        source: &ChartSource,
+        read: impl FnOnce(&ChartSource, &Cache) -> T + Send + 'static,
+    ) -> Result<T, ChartFailure> {
+        let (source, cache) = (source.clone(), self.cache.clone());
+        self.room.read(move || read(&source, &cache)).await
+    }
+
+    async fn fetch_again(&self, source: &ChartSource) -> Result<Body, ChartFailure> {
         let mut pause = FIRST_PAUSE;
         let mut attempts = 1;
         loop {
             match self.fetcher.fetch(source).await {
-                Ok(bytes) => return Ok(bytes),
+                Ok(archive) => return Ok(archive),
                 Err(failure) if attempts == ATTEMPTS || failure.fault == ChartFault::Limit => {
                     return Err(failure);
                 }
@@ -230,11 +284,21 @@ fn cache_folder() -> Option<PathBuf> {
         .or_else(|| named("HOME").map(|home| home.join(".cache/tutti/charts")))
 }
 
-/// Where a chart is fetched from.
-fn host(source: &ChartSource) -> &str {
-    let (ChartSource::Repository { url, .. } | ChartSource::Registry { url, .. }) = source else { return "" };
+/// Where a chart is fetched from, however that is written.
+fn host(source: &ChartSource) -> String {
+    let (ChartSource::Repository { url, .. } | ChartSource::Registry { url, .. }) = source else {
+        return String::new();
+    };
     let place = url.split_once("://").map_or(url.as_str(), |(_, place)| place);
-    place.split('/').next().unwrap_or(place)
+    let Ok(url) = Url::parse(&format!("https://{place}")) else { return String::new() };
+    let name = url.host_str().unwrap_or_default().trim_end_matches('.');
+    format!("{name}:{}", url.port_or_known_default().unwrap_or_default())
+}
+
+/// A failure as it may be shown: on one line, of some length.
+fn told(failure: ChartFailure) -> ChartFailure {
+    let told = |text: String| shortened(one_line(&text, MESSAGE), MESSAGE);
+    ChartFailure { message: told(failure.message), help: failure.help.map(told), ..failure }
 }
 
 /// What stands before the files of a fetched chart.
@@ -255,15 +319,23 @@ impl Charts for Service {
     }
 
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
+        let known = || self.shelf.lock().get(source);
+        if let Some(chart) = known() {
+            return chart;
+        }
         match source {
-            ChartSource::Raw { digest, archive } => {
-                let read = || archive::read(archive, &origin(source)).map(Arc::new);
-                self.raw.lock().entry(*digest).or_insert_with(read).clone()
+            ChartSource::Raw { archive, .. } => {
+                // Waits for whoever unpacks it already.
+                let _one = self.unpacking.lock();
+                if let Some(chart) = known() {
+                    return chart;
+                }
+                let chart = archive::read(archive, &origin(source)).map(Arc::new).map_err(told);
+                self.shelf.lock().put(source, chart.clone());
+                chart
             }
             ChartSource::Folder { .. } | ChartSource::Repository { .. } | ChartSource::Registry { .. } => {
-                let fetched = self.fetched.lock().get(source).cloned();
-                let missing = || ChartFailure::new(ChartFault::Missing, format!("{source} was not fetched"));
-                fetched.unwrap_or_else(|| Err(missing()))
+                Err(ChartFailure::new(ChartFault::Missing, format!("{source} was not fetched")))
             }
         }
     }
@@ -286,5 +358,99 @@ impl Charts for Service {
                 _ => return result,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::archive::tests::{entry, pack};
+    use crate::chart::{Found, MIB};
+
+    fn service(cache: Option<PathBuf>) -> Service {
+        Service::new(Renderer::new(Found::Nothing(None), Limits::default()), cache)
+    }
+
+    /// Unpacks to 4 MiB.
+    fn large(number: usize) -> Vec<u8> {
+        let name = format!("name: web{number}");
+        pack(&[
+            entry("web/Chart.yaml", b'0', name.as_bytes()),
+            entry("web/values.yaml", b'0', &vec![0; 4 * MIB]),
+        ])
+    }
+
+    fn registry(url: &str, version: usize) -> ChartSource {
+        ChartSource::Registry { url: url.to_owned(), version: version.to_string() }
+    }
+
+    fn found(service: &Service, sources: &[ChartSource]) -> Vec<bool> {
+        let mut shelf = service.shelf.lock();
+        sources.iter().map(|source| matches!(shelf.get(source), Some(Ok(_)))).collect()
+    }
+
+    #[test]
+    fn charts_of_manifests_stay_within_a_bound() {
+        let service = service(None);
+        let raw = |number| {
+            let archive = large(number);
+            ChartSource::Raw { digest: Digest::of(&archive), archive: archive.into() }
+        };
+        let sources: Vec<ChartSource> = (0..40).map(raw).collect();
+        for source in &sources {
+            assert_eq!(service.chart(source).unwrap().files.len(), 2);
+        }
+        let kept = found(&service, &sources).into_iter().filter(|is_kept| *is_kept).count();
+        assert_eq!(kept, 32);
+        assert_eq!(service.chart(&sources[0]).unwrap().files.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn charts_of_earlier_commits_stay_within_a_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let service = Arc::new(service(Some(folder.path().to_owned())));
+        let sources: Vec<ChartSource> = (0..40).map(|version| registry("oci://x/web", version)).collect();
+        let mut held = Vec::new();
+        for (version, source) in sources.iter().enumerate() {
+            service.cache.put(source, &large(version));
+            let (sender, mut arrived) = tokio::sync::mpsc::channel(1);
+            let arrive = || {
+                let sender = sender.clone();
+                async move { sender.send(()).await.unwrap() }
+            };
+            service.start_fetching(&BTreeSet::from([source.clone()]), arrive);
+            assert!(arrived.recv().await.is_some());
+            assert!(service.chart(source).is_ok());
+            if version == 0 {
+                held = service.prefetch(&BTreeSet::from([source.clone()])).await;
+            }
+        }
+        let kept = found(&service, &sources);
+        // What somebody has, the head, and what has room.
+        assert!(kept[0] && !kept[1] && kept[39]);
+        assert!(kept.iter().filter(|is_kept| **is_kept).count() <= 34);
+        drop(held);
+        assert_eq!(service.prefetch(&BTreeSet::from([sources[1].clone()])).await.len(), 1);
+    }
+
+    #[test]
+    fn host_is_the_same_however_it_is_written() {
+        for url in
+            ["oci://x@EVIL.com/a", "https://evil.com:443/b", "oci://evil.com./a", "https://u:p@evil.com"]
+        {
+            assert_eq!(host(&registry(url, 1)), "evil.com:443", "{url}");
+        }
+        assert_eq!(host(&registry("oci://evil.com:5000/a", 1)), "evil.com:5000");
+    }
+
+    #[test]
+    fn words_of_servers_are_told_on_one_line() {
+        let message = format!("the index is not one:\n\u{1b}[31m{}", "a".repeat(10_000));
+        let told = told(ChartFailure::new(ChartFault::Missing, message).help("the newest\nare \u{202e}1"));
+        assert!(
+            told.message.starts_with("the index is not one: aaa")
+                && told.message.chars().count() <= MESSAGE + 1
+        );
+        assert_eq!(told.help.as_deref(), Some("the newest are 1"));
     }
 }

@@ -54,8 +54,7 @@ impl Sites {
         if ip_of(host).is_some_and(|address| !is_public(address)) && !is_named && !is_home {
             return refuse(format!("a private address (help: --chart-host {with_port})"));
         }
-        if url.scheme() == "http" && !is_loopback(host) && !self.plain.has(host, url.port_or_known_default())
-        {
+        if url.scheme() == "http" && !self.is_plain(url) {
             return refuse(format!(
                 "it would be asked without TLS (help: https, or --allow-http {with_port})"
             ));
@@ -63,7 +62,13 @@ impl Sites {
         Ok(())
     }
 
-    /// The same of the addresses that a name has.
+    /// Whether an address of http is asked at all.
+    pub fn is_plain(&self, url: &Url) -> bool {
+        let port = url.port_or_known_default();
+        url.host_str().is_some_and(|host| is_loopback(host) || self.plain.has(host, port))
+    }
+
+    /// What [`Self::check`] says of addresses, of those that a name has.
     pub fn resolver(&self) -> PublicNames {
         PublicNames { named: self.named.clone(), proxies: proxies() }
     }

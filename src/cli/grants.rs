@@ -25,7 +25,7 @@ pub struct GrantArgs {
     /// Host of the forge, where it is not that of the repository
     #[arg(long, env = "TUTTI_FORGE_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub forge_host: Vec<String>,
-    /// Host that tokens are sent to without TLS, as within a cluster
+    /// Host that tokens are sent to, and charts come from (`oci://` too), without TLS, as within a cluster
     #[arg(long, env = "TUTTI_ALLOW_HTTP", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub allow_http: Vec<String>,
     /// Host that charts may come from though a registry leads there, or though its address is private

@@ -65,7 +65,7 @@ pub fn renderers(sites: Sites) -> chart::Service {
 /// The same, with all charts of a fleet fetched that are elsewhere.
 pub async fn charts(fleet: &Fleet, sites: Sites) -> chart::Service {
     let charts = renderers(sites);
-    charts.prefetch(&fleet::charts::remote_sources(fleet)).await;
+    charts.fetch_all(&fleet::charts::remote_sources(fleet)).await;
     charts
 }
 

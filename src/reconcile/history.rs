@@ -16,7 +16,8 @@ use super::vanished;
 use crate::apply;
 use crate::fleet::{self, Fleet, Target};
 use crate::model::{
-    AppId, Capabilities, ClusterName, Keys, Registered, Rendered, RenderedObject, Revision, Snapshot, Was,
+    AppId, Capabilities, Chart, ClusterName, Keys, Registered, Rendered, RenderedObject, Revision, Snapshot,
+    Was,
 };
 use crate::render::{Discovered, Renderer};
 use crate::source::{self, Repository};
@@ -109,14 +110,14 @@ impl History {
         tokio::task::spawn_blocking(compare).await.ok()
     }
 
-    /// One app at a revision, without the others and their checks. `memory`: what is known of the head's files, most of which are
+    /// One app at a revision, with its charts, without the others and their checks. `memory`: what is known of the head's files, most of which are
     /// the same.
     pub async fn app_at(
         &self,
         revision: &Revision,
         app: &AppId,
         mut memory: manifest::Memory,
-    ) -> Option<(Snapshot, Fleet)> {
+    ) -> Option<(Snapshot, Fleet, Vec<Arc<Chart>>)> {
         let (snapshot, app) = (self.files(revision).await?, app.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut manifests = manifest::read_again(&snapshot, &mut memory);
@@ -125,8 +126,8 @@ impl History {
             (snapshot, fleet)
         });
         let (snapshot, fleet) = read.await.ok()?;
-        self.charts.prefetch(&fleet::charts::remote_sources(&fleet)).await;
-        Some((snapshot, fleet))
+        let charts = self.charts.prefetch(&fleet::charts::remote_sources(&fleet)).await;
+        Some((snapshot, fleet, charts))
     }
 
     pub fn charts(&self) -> &Arc<chart::Service> {
@@ -142,8 +143,9 @@ impl History {
         let (state, charts) = (self.at(revision).await?, Arc::clone(&self.charts));
         // Only its own charts: those of other apps may take their time.
         let app = state.fleet.apps.get(&target.app)?;
-        charts.prefetch(&fleet::charts::remote_sources_of(app, &state.fleet)).await;
+        let own = charts.prefetch(&fleet::charts::remote_sources_of(app, &state.fleet)).await;
         let rendered = tokio::task::spawn_blocking(move || {
+            let _own = own;
             let renderer = Renderer::knowing(&state.fleet, &state.snapshot, &*charts, discovered);
             renderer.render(&target).ok()
         });

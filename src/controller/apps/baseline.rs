@@ -182,10 +182,12 @@ pub async fn read_past(
 ) -> Option<PastApp> {
     let reading = Arc::clone(reading);
     let memory = tokio::task::spawn_blocking(move || reading.lock().clone()).await.ok()?;
-    let (snapshot, fleet) = history.app_at(revision, app, memory).await?;
+    let (snapshot, fleet, fetched) = history.app_at(revision, app, memory).await?;
     let (charts, head_fleet, head) = (Arc::clone(history.charts()), Arc::clone(head_fleet), Arc::clone(head));
     let id = app.clone();
     let render = move || {
+        // They are found as long as somebody has them.
+        let _fetched = fetched;
         let app = fleet.apps.get(&id)?;
         let mut renderer = Renderer::knowing(&fleet, &snapshot, &*charts, discovered.clone()).beside(defined);
         let renders = renderer.render_all(&mut Memory::default());

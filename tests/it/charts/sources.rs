@@ -112,6 +112,18 @@ async fn repositories_and_registries_are_fetched_once_and_kept() {
 }
 
 #[tokio::test]
+async fn chart_that_is_wanted_twice_at_once_is_fetched_once() {
+    let (host, asked) = serve(package(TEMPLATE)).await;
+    let service = Arc::new(service(None));
+    let sources = BTreeSet::from([repository(&host, "web", "1.0.0")]);
+    service.start_fetching(&sources, || async {});
+    let (one, other) = tokio::join!(service.prefetch(&sources), service.prefetch(&sources));
+    assert_eq!((one.len(), other.len()), (1, 1));
+    // The index and the archive.
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
 async fn what_is_not_what_was_announced_is_refused() {
     let (host, _) = serve(b"something else".to_vec()).await;
     for source in [repository(&host, "web", "1.0.0"), registry(&host)] {

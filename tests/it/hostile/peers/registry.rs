@@ -106,7 +106,7 @@ async fn repository_without_tls_is_not_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn index_without_end_is_cut() {
     let charts = Peer::start(|_, _| endless("200 OK")).await;
-    check(&repository(&charts), &[], &["more than 67108864 bytes"], Duration::from_secs(3)).await;
+    check(&repository(&charts), &[], &["has more than 64 MiB"], Duration::from_secs(3)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,13 +114,13 @@ async fn index_of_many_small_things_takes_little_memory() {
     let mut index = b"entries:\n  web:\n".to_vec();
     index.extend(b"  - a\n".repeat(10_000_000));
     let charts = Peer::start(move |_, _| whole("200 OK", "", &index)).await;
-    check(&repository(&charts), &[], &["more than 8388608 bytes"], Duration::from_secs(3)).await;
+    check(&repository(&charts), &[], &["more than 8 MiB about web"], Duration::from_secs(3)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn manifest_without_end_is_cut() {
     let registry = Peer::start(|_, _| endless("200 OK")).await;
-    check(&oci(&registry), &[], &["more than 4194304 bytes"], Duration::from_secs(3)).await;
+    check(&oci(&registry), &[], &["has more than 4 MiB"], Duration::from_secs(3)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,7 +135,7 @@ async fn token_without_end_is_cut() {
         }
     })
     .await;
-    check(&oci(&registry), &[], &["more than 65536 bytes"], Duration::from_secs(3)).await;
+    check(&oci(&registry), &[], &["has more than 64 KiB"], Duration::from_secs(3)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,195 @@
+//! Charts in memory: those that the head of the repository names, and of others as many as have room.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::MIB;
+use crate::model::{Chart, ChartFailure, ChartFault, ChartSource, Digest};
+
+/// Bytes of the charts that the head names. More than that is somebody's large ones: these are refused.
+const MOST_NAMED: usize = 512 * MIB;
+/// Bytes of others: of earlier commits, and in manifests.
+const MOST_OTHERS: usize = 128 * MIB;
+/// What a file takes besides its content.
+const OVERHEAD: usize = 256;
+/// Of a failure, with its texts.
+const FAILURE: usize = 4096;
+
+pub type Fetched = Result<Arc<Chart>, ChartFailure>;
+
+#[derive(Debug, Default)]
+pub struct Shelf {
+    charts: BTreeMap<Key, Kept>,
+    /// By the head.
+    named: BTreeSet<Key>,
+    /// Counts up with each use.
+    uses: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Raw(Digest),
+    Source(ChartSource),
+}
+
+impl Key {
+    fn of(source: &ChartSource) -> Self {
+        match source {
+            ChartSource::Raw { digest, .. } => Self::Raw(*digest),
+            source => Self::Source(source.clone()),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Kept {
+    chart: Fetched,
+    bytes: usize,
+    used: u64,
+    named: bool,
+}
+
+impl Kept {
+    /// The head does not name it, and nobody else has it: to let go of it gives memory back.
+    fn may_go(&self) -> bool {
+        !self.named && self.chart.as_ref().map_or(true, |chart| Arc::strong_count(chart) == 1)
+    }
+}
+
+impl Shelf {
+    /// From now on, this is what the head names.
+    pub fn name(&mut self, sources: &BTreeSet<ChartSource>) {
+        self.named = sources.iter().map(Key::of).collect();
+        let named = &self.named;
+        self.charts.retain(|key, kept| {
+            kept.named = named.contains(key);
+            kept.named || kept.chart.is_ok()
+        });
+        self.shrink();
+    }
+
+    pub fn get(&mut self, source: &ChartSource) -> Option<Fetched> {
+        self.uses += 1;
+        let kept = self.charts.get_mut(&Key::of(source))?;
+        kept.used = self.uses;
+        Some(kept.chart.clone())
+    }
+
+    /// What was there before comes back.
+    pub fn put(&mut self, source: &ChartSource, chart: Fetched) -> Option<Fetched> {
+        self.uses += 1;
+        let (key, bytes) = (Key::of(source), chart.as_ref().map_or(FAILURE, |chart| bytes_of(chart)));
+        let kept = Kept { chart, bytes, used: self.uses, named: self.named.contains(&key) };
+        let before = self.charts.insert(key, kept);
+        self.shrink();
+        before.map(|kept| kept.chart)
+    }
+
+    fn shrink(&mut self) {
+        while self.bytes(Kept::may_go) > MOST_OTHERS {
+            let others = self.charts.iter().filter(|(_, kept)| kept.may_go());
+            let Some(oldest) = others.min_by_key(|(_, kept)| kept.used) else { break };
+            let oldest = oldest.0.clone();
+            self.charts.remove(&oldest);
+        }
+        while self.bytes(|kept| kept.named) > MOST_NAMED {
+            let named = self.charts.values_mut().filter(|kept| kept.named);
+            let Some(largest) = named.max_by_key(|kept| kept.bytes).filter(|kept| kept.chart.is_ok()) else {
+                break;
+            };
+            (largest.chart, largest.bytes) = (Err(too_large()), FAILURE);
+        }
+    }
+
+    fn bytes(&self, is_meant: impl Fn(&Kept) -> bool) -> usize {
+        self.charts.values().filter(|kept| is_meant(kept)).map(|kept| kept.bytes).sum()
+    }
+}
+
+fn bytes_of(chart: &Chart) -> usize {
+    chart.files.iter().map(|(name, content)| name.len() + content.len() + OVERHEAD).sum()
+}
+
+fn too_large() -> ChartFailure {
+    let message = format!(
+        "the fetched charts of the repository unpack to more than {} MiB, and this one is the largest",
+        MOST_NAMED / MIB
+    );
+    ChartFailure::new(ChartFault::Limit, message).help("name fewer versions of large charts at a time")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(version: usize) -> ChartSource {
+        ChartSource::Registry { url: "oci://x/web".to_owned(), version: format!("{version:03}") }
+    }
+
+    /// All have the same content: the test shall not take what they count.
+    fn charts() -> impl FnMut(usize) -> Fetched {
+        let mut contents = BTreeMap::new();
+        move |size| {
+            let content = contents.entry(size).or_insert_with(|| vec![0; size].into());
+            let files = vec![("Chart.yaml".to_owned(), Arc::clone(content))];
+            Ok(Arc::new(Chart { origin: String::new(), digest: Digest::of(b""), folder: false, files }))
+        }
+    }
+
+    fn kept(shelf: &mut Shelf, mut versions: std::ops::Range<usize>) -> Vec<usize> {
+        versions.by_ref().filter(|version| matches!(shelf.get(&source(*version)), Some(Ok(_)))).collect()
+    }
+
+    #[test]
+    fn charts_of_earlier_heads_stay_within_a_bound() {
+        let (mut shelf, mut chart) = (Shelf::default(), charts());
+        for version in 0..40 {
+            shelf.name(&BTreeSet::from([source(0), source(version)]));
+            shelf.put(&source(version), chart(8 * MIB));
+        }
+        assert_eq!(kept(&mut shelf, 0..40), [vec![0], (24..40).collect()].concat());
+    }
+
+    #[test]
+    fn chart_that_somebody_has_stays() {
+        let (mut shelf, mut chart) = (Shelf::default(), charts());
+        shelf.put(&source(0), chart(8 * MIB));
+        let held = shelf.get(&source(0));
+        for version in 1..40 {
+            shelf.put(&source(version), chart(8 * MIB));
+        }
+        assert_eq!(kept(&mut shelf, 0..2), [0]);
+        drop(held);
+        for version in 40..60 {
+            shelf.put(&source(version), chart(8 * MIB));
+        }
+        assert_eq!(kept(&mut shelf, 0..2), [0_usize; 0]);
+        assert!(shelf.bytes(|_| true) <= MOST_OTHERS);
+    }
+
+    #[test]
+    fn largest_of_too_many_is_refused() {
+        let (mut shelf, mut chart) = (Shelf::default(), charts());
+        let is_large = |version: usize| version % 10 == 0;
+        shelf.name(&(0..100).map(source).collect());
+        for version in 0..100 {
+            shelf.put(&source(version), chart(if is_large(version) { 60 * MIB } else { MIB / 8 }));
+        }
+        let refused = |shelf: &mut Shelf, version| match shelf.get(&source(version)) {
+            Some(Err(failure)) => failure.message.contains("more than 512 MiB"),
+            _ => false,
+        };
+        let refused: Vec<usize> = (0..100).filter(|version| refused(&mut shelf, *version)).collect();
+        assert!(refused.len() == 2 && refused.iter().all(|version| is_large(*version)), "{refused:?}");
+    }
+
+    #[test]
+    fn failures_of_earlier_heads_go() {
+        let mut shelf = Shelf::default();
+        for version in 0..10 {
+            shelf.name(&BTreeSet::from([source(version)]));
+            shelf.put(&source(version), Err(ChartFailure::new(ChartFault::Missing, "x")));
+        }
+        assert_eq!(shelf.charts.len(), 1);
+    }
+}
