@@ -8,7 +8,7 @@ use std::{env, io, process, thread};
 use parking_lot::Mutex;
 
 use super::{ANSWER, COMMAND, MEMORY, MOST_AT_REST, REST, SECOND, wire};
-use crate::child::{Child, Ended, LastWords, Pool, limited};
+use crate::child::{Child, Ended, Frame, LastWords, Pool, limited};
 use crate::model::{
     Digest, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers, Wait,
 };
@@ -128,19 +128,28 @@ impl Worker {
     }
 
     fn ask(&mut self, request: &TemplateRequest<'_>, lines: bool, wait: Wait<'_>) -> Result<Vec<u8>, Ended> {
-        let asked = wire::request(request, |text| self.known.contains(text), lines);
-        let mut answer = self.exchange(asked, wait)?;
-        if answer.is_none() {
-            answer = self.exchange(wire::request(request, |_| false, lines), wait)?;
-        }
-        self.known.extend(request.kept.map(|text| text.digest));
-        answer.ok_or(Ended::Died)
+        ask(request, lines, &mut self.known, |asked| self.process.exchange(asked, wait))
     }
+}
 
-    fn exchange(&mut self, asked: io::Result<Vec<u8>>, wait: Wait<'_>) -> Result<Option<Vec<u8>>, Ended> {
-        let frame = self.process.exchange(asked, wait)?;
+/// With the texts that the worker does not have. Where it let go of some that are known, of all: so nothing is known any more.
+fn ask(
+    request: &TemplateRequest<'_>,
+    lines: bool,
+    known: &mut BTreeSet<Digest>,
+    mut exchange: impl FnMut(io::Result<Vec<u8>>) -> Result<Frame, Ended>,
+) -> Result<Vec<u8>, Ended> {
+    let mut once = |known: &BTreeSet<Digest>| {
+        let frame = exchange(wire::request(request, |text| known.contains(text), lines))?;
         wire::read_answer(&frame).map_err(|_| Ended::Died)
+    };
+    let mut answer = once(known)?;
+    if answer.is_none() {
+        known.clear();
+        answer = once(known)?;
     }
+    known.extend(request.kept.map(|text| text.digest));
+    answer.ok_or(Ended::Died)
 }
 
 /// This program. Where another version was put in its place meanwhile, the kernel still knows the one that runs.
@@ -168,7 +177,10 @@ fn cause(ended: Ended, words: &str) -> RenderEndCause {
 
 #[cfg(test)]
 mod tests {
+    use super::super::serve::Shelf;
     use super::*;
+    use crate::child::frames;
+    use crate::model::{Capabilities, KeptText};
 
     #[test]
     fn cause_is_read_from_last_words() {
@@ -183,5 +195,34 @@ mod tests {
         let panic = "\nthread 'templates' (7) panicked at a.rs:1:2:\ncapacity overflow\nnote: run with\n";
         check(panic, &RenderEndCause::Crash("capacity overflow".to_owned()));
         check("", &RenderEndCause::Crash("it was killed".to_owned()));
+    }
+
+    /// How many requests a worker gets for renders with these texts, and how many texts it is taken to have in the end.
+    fn requests(renders: &[[&KeptText; 2]]) -> (usize, usize) {
+        let (mut requests, mut known, mut shelf) = (0, BTreeSet::new(), Shelf::default());
+        let read = |bytes: Vec<u8>| frames::read(&mut bytes.as_slice(), usize::MAX).unwrap();
+        for kept in renders {
+            let facts = r#"{"cluster": null, "ring": null, "revision": null}"#;
+            let body = format!(r#"{{"variables": {{}}, "facts": {facts}, "first_mark": null}}"#);
+            let request = TemplateRequest { kept: *kept, body, time: SECOND };
+            let exchange = |asked: io::Result<Vec<u8>>| {
+                requests += 1;
+                Ok(read(shelf.reply(&read(asked.unwrap())).unwrap()))
+            };
+            assert!(ask(&request, false, &mut known, exchange).is_ok());
+        }
+        (requests, known.len())
+    }
+
+    #[test]
+    fn render_is_one_request_however_large_its_texts_are() {
+        // No templates, in so many bytes.
+        let large = |more: usize| KeptText::new(format!("[]{}", " ".repeat(5 * 1024 * 1024 + more)));
+        let capabilities = KeptText::new(serde_json::json!([Capabilities::default(), false]).to_string());
+        let (one, other) = (large(0), large(1));
+        assert_eq!(requests(&[[&one, &capabilities]; 5]), (5, 2));
+        // For the second the worker lets go of everything, so of the capabilities too.
+        let renders = [&one, &other, &other, &other].map(|templates| [templates, &capabilities]);
+        assert_eq!(requests(&renders), (5, 2));
     }
 }

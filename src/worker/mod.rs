@@ -27,8 +27,9 @@ pub const LONGEST: Duration = Duration::from_secs(120);
 pub const MEMORY: u64 = 256 * 1024 * 1024;
 /// Bytes of the stack that templates are rendered on.
 pub const STACK: usize = 4 * 1024 * 1024;
-/// Bytes of one answer: the texts of one render, with what is escaped in them.
-pub const ANSWER: usize = 32 * 1024 * 1024;
+/// Bytes of one answer: the texts of one render, with what is escaped in them. They are read as YAML in the main process, where
+/// nothing ends that.
+pub const ANSWER: usize = 8 * 1024 * 1024;
 /// How long the same render is not tried again after it ended a worker.
 pub const REST: Duration = Duration::from_secs(600);
 /// Renders that rest; beyond that, all are forgotten.

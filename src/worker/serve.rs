@@ -44,23 +44,28 @@ fn answer_all(mut input: impl Read, mut output: impl Write, busy: &SyncSender<bo
             Err(error) => return Err(error),
         };
         let _ = busy.send(true);
-        let answer = shelf.answer(&frame)?;
+        let answer = shelf.reply(&frame)?;
         let _ = busy.send(false);
-        let unknown = answer.is_none();
-        let answer = answer.unwrap_or_default();
-        output.write_all(&frames::whole(&Answer { unknown }, [answer.as_bytes()])?)?;
+        output.write_all(&answer)?;
         output.flush()?;
     }
 }
 
 /// What is kept from one request to the next.
 #[derive(Debug, Default)]
-struct Shelf {
+pub struct Shelf {
     texts: BTreeMap<String, String>,
     desk: TemplateDesk,
 }
 
 impl Shelf {
+    /// The frame that answers one.
+    pub fn reply(&mut self, frame: &Frame) -> io::Result<Vec<u8>> {
+        let answer = self.answer(frame)?;
+        let unknown = answer.is_none();
+        frames::whole(&Answer { unknown }, [answer.unwrap_or_default().as_bytes()])
+    }
+
     /// `None` where a text is not there.
     fn answer(&mut self, frame: &Frame) -> io::Result<Option<String>> {
         let Request { kept, lines } = serde_json::from_slice(frame.head())?;
@@ -84,6 +89,9 @@ impl Shelf {
     }
 
     fn keep(&mut self, sent: Vec<(String, String)>) {
+        if sent.is_empty() {
+            return;
+        }
         let bytes: usize =
             self.texts.values().chain(sent.iter().map(|(_, text)| text)).map(String::len).sum();
         if self.texts.len() + sent.len() > MOST_KEPT || bytes > MOST_BYTES {

@@ -80,7 +80,8 @@ const COMPUTES_WHAT_IS_CONSTANT: Row = Row(
     "E3008",
     1,
 );
-const ALL: [Row; 13] = [
+const WRITES_MANY_VALUES: Row = Row("writes-many-values", "a:\n{{ '- 1\\n' * 2500000 }}\n", "E3006", 2);
+const ALL: [Row; 14] = [
     DOUBLES_A_TEXT,
     ADDS_A_TEXT,
     DOUBLES_A_LIST,
@@ -94,6 +95,7 @@ const ALL: [Row; 13] = [
     MACRO_COLLECTS_TEXT,
     MACRO_CALLS_ITSELF,
     COMPUTES_WHAT_IS_CONSTANT,
+    WRITES_MANY_VALUES,
 ];
 
 impl Row {
@@ -215,6 +217,12 @@ async fn folder_named_as_what_is_shipped_is_no_exception() {
     arena.repository.commit("Add a folder", &files);
     arena.says("shipped/x.yaml.j2:3").await;
     arena.converges().await;
+}
+
+/// What it writes would be read in the main process.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_small_values_end_their_app_alone() {
+    check(&[&WRITES_MANY_VALUES]).await;
 }
 
 /// A mending commit is tried at once.
