@@ -142,9 +142,12 @@ impl Sources {
         });
         let files: BTreeSet<&str> = places.map(|location| location.file.as_str()).collect();
         let lines = |text: String| -> Vec<String> {
-            let shown =
-                if secret_text::has_secret(&text) { secret_text::without_values } else { str::to_owned };
-            text.strip_prefix('\u{feff}').unwrap_or(&text).lines().map(shown).collect()
+            let shown = text.strip_prefix('\u{feff}').unwrap_or(&text);
+            if secret_text::has_secret(shown) {
+                secret_text::lines_without_values(shown)
+            } else {
+                shown.lines().map(str::to_owned).collect()
+            }
         };
         let mut sources: BTreeMap<String, Vec<String>> =
             files.into_iter().filter_map(|file| Some((file.to_owned(), lines(source(file)?)))).collect();

@@ -15,6 +15,8 @@ pub const DEPTH_LIMIT: usize = 64;
 pub const NODE_LIMIT: usize = 200_000;
 
 const CORE: &str = "tag:yaml.org,2002:";
+/// The tag of a text in base64, as it is written.
+const BINARY: &str = "!!binary";
 
 struct Anchor {
     node: Node,
@@ -47,6 +49,8 @@ pub struct Loader<'a> {
     pub node_limit: usize,
     /// Whether [`kubectl_syntax::without_colons`] made the text.
     pub lacks_colons: bool,
+    /// The file has a Secret: messages quote nothing of it but keys.
+    pub has_secret: bool,
     /// Of the document that is being read.
     pub mistakes: Vec<Diagnostic>,
 }
@@ -69,6 +73,7 @@ impl<'a> Loader<'a> {
             nodes,
             node_limit: NODE_LIMIT,
             lacks_colons: false,
+            has_secret: false,
             mistakes: Vec::new(),
         }
     }
@@ -267,6 +272,12 @@ impl<'a> Loader<'a> {
         if let Some(anchor) = self.anchors.get(name) {
             return Ok(anchor.node.clone());
         }
+        if self.has_secret {
+            let message = "no anchor of this name before this alias".to_owned();
+            let mistake = self.mistake(codes::ALIAS, message, start, end);
+            self.tell(mistake.help("put the value in quotes if it starts with `*`"));
+            return Ok(Node { kind: NodeKind::Null, start, end });
+        }
         // It is not told then, and to look through all anchors each time takes long.
         let is_full = self.mistakes.len() >= MISTAKES_KEPT;
         let anchors = (!is_full).then(|| self.anchors.keys().map(String::as_str));
@@ -312,8 +323,8 @@ impl<'a> Loader<'a> {
             | ("int", kind @ NodeKind::Int(..))
             | ("float", kind @ (NodeKind::Int(..) | NodeKind::Float(..))) => kind,
             _ => {
-                let mistake =
-                    self.mistake(codes::TAG, format!("`{value}` does not fit its tag !!{short}"), start, end);
+                let message = format!("{} does not fit its tag !!{short}", self.quoted(&value));
+                let mistake = self.mistake(codes::TAG, message, start, end);
                 self.tell(mistake);
                 NodeKind::Null
             }
@@ -322,15 +333,9 @@ impl<'a> Loader<'a> {
 
     fn resolve(&mut self, value: &str, start: Position, end: Position) -> NodeKind {
         scalar::resolve(value).unwrap_or_else(|scalar::NotFinite| {
-            let mistake = self
-                .mistake(
-                    codes::NOT_JSON,
-                    format!("`{value}` is a number that Kubernetes cannot take"),
-                    start,
-                    end,
-                )
-                .help("put it in quotes if it is a text");
-            self.tell(mistake);
+            let message = format!("{} is a number that Kubernetes cannot take", self.quoted(value));
+            let mistake = self.mistake(codes::NOT_JSON, message, start, end);
+            self.tell(mistake.help("put it in quotes if it is a text"));
             NodeKind::Null
         })
     }
@@ -343,13 +348,22 @@ impl<'a> Loader<'a> {
 
     fn unknown_tag(&mut self, tag: &str, start: Position, end: Position) {
         let shown = tag.strip_prefix(CORE).map_or_else(|| tag.to_owned(), |short| format!("!!{short}"));
-        let mut mistake = self.mistake(codes::TAG, format!("the tag {shown} means nothing here"), start, end);
-        mistake = mistake.help(if shown == "!!binary" {
+        let message = match &*shown {
+            // A value that starts with `!` is read as a tag.
+            tag if self.has_secret && tag != BINARY => "this tag means nothing here".to_owned(),
+            tag => format!("the tag {tag} means nothing here"),
+        };
+        let mistake = self.mistake(codes::TAG, message, start, end).help(if shown == BINARY {
             "write the base64 text without the tag"
         } else {
             "remove it; put the value in quotes if it starts with `!`"
         });
         self.tell(mistake);
+    }
+
+    /// A value in a message.
+    fn quoted(&self, value: &str) -> String {
+        if self.has_secret { "this value".to_owned() } else { format!("`{value}`") }
     }
 
     /// A flow collection ends at its bracket; a block one with its last child (its end event stands at

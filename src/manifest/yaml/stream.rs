@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::load::{Loader, NODE_LIMIT};
 use super::{Stream, codes, kubectl_syntax, syntax};
-use crate::model::{Diagnostic, Location, Scope, over_limit};
+use crate::model::{Diagnostic, Location, Scope, over_limit, secret_text};
 
 /// Bytes of one file.
 pub const FILE_LIMIT: usize = 1024 * 1024;
@@ -35,6 +35,8 @@ pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
         );
         return stream;
     }
+    // Of the whole text: what is read may be a part of it.
+    let has_secret = secret_text::has_secret(text);
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     if let Some(mistake) = syntax::inner_mark(file, rest) {
         stream.mistakes.push(mistake);
@@ -45,6 +47,7 @@ pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
         for value in values {
             let mut loader = Loader::new(file, &value.text, value.line, nodes);
             loader.node_limit = limits.nodes;
+            loader.has_secret = has_secret;
             let stopped = loader.stream(&mut stream.documents).err();
             nodes = loader.nodes;
             stream.mistakes.append(&mut loader.mistakes);
@@ -65,6 +68,7 @@ pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
         let mut loader = Loader::new(file, rest, line, nodes);
         loader.lacks_colons = replaced.is_some();
         loader.node_limit = limits.nodes;
+        loader.has_secret = has_secret;
         let stopped = loader.stream(&mut stream.documents).err();
         nodes = loader.nodes;
         stream.mistakes.append(&mut loader.mistakes);

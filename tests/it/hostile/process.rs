@@ -51,6 +51,13 @@ fn values_of_secrets_are_in_no_excerpt() {
         ("block", "  key: |\n    hunter2\n   hunter2\n"),
         ("quote", "  password: \"hunter2\n"),
         ("number", "  1: {hunter2: hunter2}\n"),
+        ("alias", "  password: *hunter2\n"),
+        ("near alias", "  user: &hunter2 a\n  password: *hunter3\n"),
+        ("tag", "  password: !hunter2\n"),
+        ("long tag", "  password: !!hunter2\n"),
+        ("fitting", "  password: !!int hunter2\n"),
+        ("colon", "  key: |\n    a: b\n   hunter2: b\n"),
+        ("word", "  key: a\n hunter2:b\n"),
     ];
     for (name, data) in cases {
         for file in ["db.yaml", "db.yaml.j2"] {
