@@ -79,12 +79,24 @@ pub(super) async fn with_room<T>(answer: impl Future<Output = T>) -> (T, Vec<Sha
 
 /// An answer went over its bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct OverBound(String);
+#[error("{words}")]
+pub(super) struct OverBound {
+    words: String,
+    /// Others had taken all the room: the answer itself may be as it should be.
+    is_crowded: bool,
+}
 
 impl OverBound {
     pub fn new(words: impl Into<String>) -> Self {
-        Self(words.into())
+        Self { words: words.into(), is_crowded: false }
+    }
+
+    pub fn of_others(words: impl Into<String>) -> Self {
+        Self { words: words.into(), is_crowded: true }
+    }
+
+    pub fn is_crowded(&self) -> bool {
+        self.is_crowded
     }
 
     /// It stands at the end of a chain of causes.
@@ -163,9 +175,9 @@ impl Bounds {
 impl Inner {
     fn say(&self, error: &OverBound) {
         let mut said = self.said.lock();
-        let is_said = |(words, at): &(String, Instant)| *words == error.0 && at.elapsed() < SAY_EVERY;
+        let is_said = |(words, at): &(String, Instant)| *words == error.words && at.elapsed() < SAY_EVERY;
         if !said.as_ref().is_some_and(is_said) {
-            *said = Some((error.0.clone(), Instant::now()));
+            *said = Some((error.words.clone(), Instant::now()));
             tracing::warn!(cluster = %self.cluster, %error, "an answer of a cluster goes over its bound and is not taken");
         }
     }
@@ -266,8 +278,11 @@ impl<B> Counted<B> {
     }
 
     fn over(&mut self, why: &str) -> OverBound {
+        self.ends(OverBound::new(format!("{} {why}", self.what)))
+    }
+
+    fn ends(&mut self, error: OverBound) -> OverBound {
         self.is_over = true;
-        let error = OverBound(format!("{} {why}", self.what));
         self.bounds.say(&error);
         error
     }
@@ -294,14 +309,15 @@ impl<B> Counted<B> {
         let memory = self.meter.memory().saturating_sub(FREE);
         match self.room.as_mut().map_or(Ok(()), |room| room.grow(memory)) {
             Ok(()) => Poll::Ready(Ok(data)),
-            Err(full) if since.elapsed() >= PATIENCE => Poll::Ready(Err(self.over(&match full {
-                Full::OfOne => {
-                    format!("finds no room: its answers under way take {}", in_units(OF_ONE_CLUSTER))
-                }
-                Full::OfAll => {
-                    format!("finds no room: the answers of all clusters under way take {}", in_units(OF_ALL))
-                }
-            }))),
+            Err(full) if since.elapsed() >= PATIENCE => {
+                let (whose, most) = match full {
+                    Full::OfOne => ("its answers", OF_ONE_CLUSTER),
+                    Full::OfAll => ("the answers of all clusters", OF_ALL),
+                };
+                let what = &self.what;
+                let words = format!("{what} finds no room: {whose} under way take {}", in_units(most));
+                Poll::Ready(Err(self.ends(OverBound::of_others(words))))
+            }
             Err(_) => {
                 let mut look = Box::pin(tokio::time::sleep(LOOK_EVERY));
                 // Nobody else wakes it.

@@ -10,6 +10,8 @@ use super::super::budget::{Account, Budget, Full, Share};
 const OF_ONE_CLUSTER: usize = 100_000;
 /// Objects of all clusters.
 const OF_ALL: usize = 2_000_000;
+/// What to do where it is more.
+const FEWER: &str = "move some of its apps to another cluster or to another instance of tutti";
 /// Pages in a row that hold no object. Few servers send any.
 const EMPTY_PAGES: u32 = 100;
 
@@ -53,7 +55,8 @@ impl Kept {
     pub fn lists(&mut self, name: impl std::hash::Hash) -> Result<(), OverBound> {
         self.told += 1;
         if self.told > OF_ONE_CLUSTER {
-            return Err(OverBound::new(format!("a list of it tells more than {OF_ONE_CLUSTER} objects")));
+            let words = format!("a list of it tells more than {OF_ONE_CLUSTER} objects: {FEWER}");
+            return Err(OverBound::new(words));
         }
         self.sees(name)
     }
@@ -64,8 +67,10 @@ impl Kept {
         }
         self.share.grow(self.known.len()).map_err(|full| {
             OverBound::new(match full {
-                Full::OfOne => format!("it tells of more than {OF_ONE_CLUSTER} objects"),
-                Full::OfAll => format!("all clusters tell of more than {OF_ALL} objects, and it of most"),
+                Full::OfOne => format!("it tells of more than {OF_ONE_CLUSTER} objects: {FEWER}"),
+                Full::OfAll => {
+                    format!("all clusters tell of more than {OF_ALL} objects, and it of most: {FEWER}")
+                }
             })
         })
     }

@@ -54,6 +54,11 @@ const STREAMS_THAT_BREAK: u32 = 3;
 /// After so many errors in a row that the server tells at the same place, all is listed again.
 const ERRORS_AT_ONE_PLACE: u32 = 3;
 
+/// Before a page is asked for again for which others left no room: it has waited for room before.
+const CROWDED: Duration = Duration::from_secs(1);
+/// After so many times in a row all is listed again: a list does not go on for ever where it was.
+const CROWDED_AT_ONE_PAGE: u32 = 5;
+
 /// Bytes of the token by which a list goes on.
 const LONGEST_TOKEN: usize = 8 * 1024;
 
@@ -87,6 +92,7 @@ pub(super) fn changes<const METADATA: bool>(
         pauses: Pauses::new(wanted.longest_pause),
         queued: None,
         page: wanted.page,
+        crowded: 0,
         kept: Kept::of(&streams.objects),
         over: None,
         wanted,
@@ -111,8 +117,10 @@ struct Watching<const METADATA: bool> {
     streams: Arc<Streams>,
     pauses: Pauses,
     sight: Sight,
-    /// Objects of the next page: fewer, where one was too large.
+    /// Objects of a page of this list: fewer, where one was too large.
     page: u32,
+    /// How often in a row others left no room for the next page.
+    crowded: u32,
     kept: Kept,
     /// The bound that it went over, until a list is whole: told once.
     over: Option<OverBound>,
@@ -295,24 +303,35 @@ impl<const METADATA: bool> Watching<METADATA> {
     async fn read_page(&mut self, token: Option<String>) -> Option<Change> {
         let parameters = ListParams {
             label_selector: self.wanted.labels.clone(),
-            limit: Some(self.page),
+            limit: Some(self.objects_of_page()),
             continue_token: token.clone(),
             ..ListParams::default()
         };
         let (list, room) = with_room(within(self.objects.list(&parameters))).await;
         let list = match list {
             Ok(list) => list,
-            // A page of fewer may fit in.
-            Err(error) if OverBound::of(&error).is_some() && self.page > 1 => {
-                self.page = (self.page / 4).max(1);
-                self.state = State::Page(token);
-                return None;
-            }
             Err(error) => {
-                self.is_denied(&error);
-                return self.breaks(words(&error), State::Start);
+                return match OverBound::of(&error) {
+                    Some(over) if over.is_crowded() && self.crowded < CROWDED_AT_ONE_PAGE => {
+                        self.crowded += 1;
+                        self.state = State::Page(token);
+                        tokio::time::sleep(CROWDED).await;
+                        None
+                    }
+                    // A page of fewer may fit in.
+                    Some(over) if !over.is_crowded() && self.page > 1 => {
+                        self.page = fewer(self.page);
+                        self.state = State::Page(token);
+                        None
+                    }
+                    _ => {
+                        self.is_denied(&error);
+                        self.breaks(words(&error), State::Start)
+                    }
+                };
             }
         };
+        self.crowded = 0;
         let is_said = |text: &String| !text.is_empty();
         let (token, version) = (list.metadata.continue_, list.metadata.resource_version);
         let then = match (token.filter(is_said), version.filter(is_said)) {
@@ -329,6 +348,12 @@ impl<const METADATA: bool> Watching<METADATA> {
         }
         self.state = State::Read { items: list.items.into_iter(), then, room };
         None
+    }
+
+    /// The same page again, where others left no room for it; then fewer, for which there is room sooner. The page after that is as
+    /// large as before.
+    fn objects_of_page(&self) -> u32 {
+        (1..self.crowded).fold(self.page, |page, _| fewer(page))
     }
 
     fn take_read(
@@ -481,6 +506,8 @@ impl<const METADATA: bool> Watching<METADATA> {
     fn ends_list(&mut self) {
         self.kept.ends();
         self.over = None;
+        // What was too large may be gone when all is listed again.
+        self.page = self.wanted.page;
     }
 
     /// Something came of a watch, which goes on.
@@ -551,6 +578,10 @@ impl<const METADATA: bool> Watching<METADATA> {
             ..WatchParams::default()
         }
     }
+}
+
+fn fewer(page: u32) -> u32 {
+    (page / 4).max(1)
 }
 
 /// It goes into the address of the next page.

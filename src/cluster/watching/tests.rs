@@ -11,6 +11,8 @@ use kube::core::GroupVersionKind;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use tower::BoxError;
+
 use super::super::object::Bare;
 use super::*;
 
@@ -28,6 +30,10 @@ enum End {
     Clean,
     /// The connection breaks.
     Cut,
+    /// It is too large.
+    TooLarge,
+    /// Others leave no room for it.
+    Crowded,
     /// Nothing more comes.
     Silence,
     /// It ends as it should, some minutes later.
@@ -66,6 +72,9 @@ fn page(names: &[&str], version: &str, token: &str) -> Answer {
     answer(&[json!({"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": items})], End::Clean)
 }
 
+/// Objects of a page that are asked for, as long as nothing is too large.
+const PAGE_OF_TEST: u32 = 4;
+
 /// A server that answers request after request so, and nothing then.
 struct Server {
     answers: Mutex<VecDeque<Answer>>,
@@ -101,21 +110,23 @@ impl Server {
         let wanted = Wanted {
             cluster: ClusterName::from("bj5"),
             labels: Some("a=b".to_owned()),
-            page: 2,
+            page: PAGE_OF_TEST,
             longest_pause: LONGEST_PAUSE,
         };
         changes(objects, api, wanted, Arc::clone(&self.streams)).boxed()
     }
 }
 
-fn body_of(answer: &Answer) -> BoxStream<'static, io::Result<Frame<Bytes>>> {
+fn body_of(answer: &Answer) -> BoxStream<'static, Result<Frame<Bytes>, BoxError>> {
     let lines: Vec<_> =
         answer.lines.iter().map(|line| Ok(Frame::data(Bytes::from(format!("{line}\n"))))).collect();
     let end = answer.end;
     let last = futures::stream::once(async move {
         match end {
             End::Clean => None,
-            End::Cut => Some(Err(io::Error::other("cut"))),
+            End::Cut => Some(Err(BoxError::from(io::Error::other("cut")))),
+            End::TooLarge => Some(Err(OverBound::new("too large").into())),
+            End::Crowded => Some(Err(OverBound::of_others("no room").into())),
             End::Silence => std::future::pending().await,
             End::Late => {
                 tokio::time::sleep(Duration::from_secs(290)).await;
@@ -141,8 +152,9 @@ fn form_of(query: &str) -> String {
         }
         ("true", _) => format!("watch {}", text("resourceVersion")),
         _ => {
-            assert_eq!((text("limit"), text("resourceVersion")), ("2".to_owned(), String::new()), "{query}");
-            format!("page {}", text("continue")).trim().to_owned()
+            assert_eq!(text("resourceVersion"), "", "{query}");
+            let fewer = if text("limit") == PAGE_OF_TEST.to_string() { "" } else { "of fewer " };
+            format!("page {fewer}{}", text("continue")).trim().to_owned()
         }
     }
 }
@@ -387,6 +399,53 @@ async fn a_watch_that_never_tells_anything_is_listed_until_it_does() {
     server.answers.lock().clear();
     server.answers.lock().push_back(answer(&[bookmark(9, false)], End::Silence));
     assert_eq!(next().await, "sees");
+}
+
+#[tokio::test(start_paused = true)]
+async fn crowd_of_others_makes_no_page_smaller_for_long() {
+    let crowded = || answer(&[], End::Crowded);
+    let pages = [page(&["a"], "4", "more"), page(&["b"], "4", "last"), page(&["c"], "4", "")];
+    let [first, second, third] = pages;
+    let all = ["listing", "seen a", "seen b", "seen c", "listed"];
+    check(
+        &[refused(422), crowded(), first.clone(), second.clone(), crowded(), third.clone()],
+        &all,
+        &["stream", "page", "page", "page more", "page last", "page last", "watch 4"],
+    )
+    .await;
+    // Again and again: there is room sooner for fewer.
+    check(
+        &[refused(422), crowded(), crowded(), first, second, third],
+        &all,
+        &["stream", "page", "page", "page of fewer", "page more", "page last", "watch 4"],
+    )
+    .await;
+    // For one alone there is none: all is listed again.
+    let again = [&[refused(422)][..], &vec![crowded(); 6], &[page(&["a"], "4", "")]].concat();
+    let fewer = "page of fewer";
+    check(
+        &again,
+        &["listing", "broken: no room", "listing", "seen a", "listed"],
+        &["stream", "page", "page", fewer, fewer, fewer, fewer, fewer, "watch 4"],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn page_that_is_too_large_is_smaller_until_the_list_ends() {
+    let server = Server::new(&[
+        refused(422),
+        answer(&[], End::TooLarge),
+        page(&["a"], "4", "more"),
+        page(&["b"], "4", ""),
+        refused(410),
+        page(&["a"], "6", ""),
+    ]);
+    let changes: Vec<String> = server.watch().take(8).map(|change| told(&change)).collect().await;
+    let first = ["listing", "seen a", "seen b", "listed"];
+    assert_eq!(changes, [&first[..], &["broken: no", "listing", "seen a", "listed"]].concat());
+    let asked = ["stream", "page", "page of fewer", "page of fewer more", "watch 4", "page"];
+    assert_eq!(*server.asked.lock(), asked);
 }
 
 #[tokio::test(start_paused = true)]
