@@ -30,6 +30,11 @@ impl Budget {
     pub const fn new(of_one: usize, of_all: usize) -> Self {
         Self { of_one, of_all, taken: AtomicUsize::new(0), clusters: AtomicUsize::new(0) }
     }
+
+    #[cfg(test)]
+    pub fn taken(&self) -> usize {
+        self.taken.load(Relaxed)
+    }
 }
 
 /// Of one cluster; clones share it.

@@ -11,6 +11,7 @@ use kube::discovery::ApiResource;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::bounds::with_room;
 use super::error::classify;
 use super::link::Opened;
 use super::login::Login;
@@ -387,7 +388,8 @@ impl Client {
             ..DeleteParams::default()
         };
         let api: Api<Whole> = self.api(&resource.api, id);
-        match tokio::time::timeout(Self::PATIENCE, api.delete(&id.name, &parameters)).await {
+        let deleted = tokio::time::timeout(Self::PATIENCE, api.delete(&id.name, &parameters));
+        match with_room(deleted).await.0 {
             Ok(Ok(either)) => Ok(match either.right() {
                 Some(status) if status.status == Some(StatusSummary::Failure) => Deleted::Changed,
                 _ => Deleted::Accepted,

@@ -9,6 +9,7 @@ use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery, APIVers
 use kube::discovery::{self, ApiResource};
 use tokio::time::Instant;
 
+use super::bounds::with_room;
 use super::error::classify;
 use super::{Catalog, Client, Error};
 use crate::model::ObjectId;
@@ -155,7 +156,9 @@ impl Client {
         object: Option<&ObjectId>,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
-        let answer = match tokio::time::timeout(Self::PATIENCE, request).await {
+        // It keeps its room until it was read.
+        let (answer, _room) = with_room(tokio::time::timeout(Self::PATIENCE, request)).await;
+        let answer = match answer {
             Ok(answer) => answer.map_err(|error| classify(self.name(), action, object, &error)),
             Err(_) => Err(self.no_answer()),
         };

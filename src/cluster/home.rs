@@ -19,6 +19,7 @@ use secrecy::SecretString;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 
+use super::bounds::with_room;
 use super::error::{clean, innermost};
 use super::object::Whole;
 use super::watching::{self, Wanted};
@@ -170,7 +171,7 @@ impl Home {
                 Keeper::ConfigMap => config_map(&client, at).await,
             })
         };
-        let answer = match tokio::time::timeout(PATIENCE, asked).await {
+        let answer = match with_room(tokio::time::timeout(PATIENCE, asked)).await.0 {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => return Err(error),
             Err(late) => Err(late),

@@ -7,6 +7,7 @@ use http_body_util::{BodyExt as _, Full, StreamBody};
 use serde_json::json;
 use tower::ServiceExt as _;
 
+use super::super::{Client, Link};
 use super::*;
 
 /// What comes of an answer in these pieces: its bytes, or the error.
@@ -85,6 +86,26 @@ async fn who_finds_no_room_waits_and_is_given_up() {
     soon.expect_err("it waits");
     held.pop();
     waiting.await.expect("room");
+}
+
+#[tokio::test]
+async fn answer_keeps_its_room_until_it_was_read() {
+    let memory = 16 * MIB;
+    let object = Bytes::from([b"[".as_slice(), &b"{\"a\":1},".repeat(memory / 500)].concat());
+    let server = tower::service_fn(move |_: Request<Body>| {
+        let body = Full::new(object.clone());
+        async { Ok::<_, Infallible>(Response::new(body)) }
+    });
+    let client =
+        Client::connect(ClusterName::from("one"), &Link::in_process(server)).await.expect("a client");
+    let read = async {
+        let request = Request::get("/api/v1/namespaces/a/configmaps/b").body(Vec::new()).expect("a request");
+        client.kube().request_text(request).await?;
+        // The text is all here, and what comes of it is not yet.
+        Ok(BUDGET.taken())
+    };
+    let taken = client.bounded("read", read).await.expect("an answer");
+    assert!(taken >= memory, "{taken}");
 }
 
 /// As many as are ever asked for at once, each about as large as those of a mesh.
