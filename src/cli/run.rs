@@ -14,6 +14,7 @@ use super::timeout::timeout;
 use super::{diagnostics, get};
 use crate::controller::{Ending, Until};
 use crate::model::shown_address;
+use crate::source;
 
 #[derive(Args, Debug)]
 pub struct RunArgs {
@@ -42,9 +43,11 @@ pub struct RunArgs {
 pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let mut process = args.process.resolve(None).await?;
     process.ways.embeds_only_by_flag = !args.once;
-    let _state = StateFolder::take(&process.source.state, &shown_address(&process.source.url))?;
+    let (url, folder) = (&process.source.url, &process.source.state);
+    // A local repository is read where it is: nothing is kept then.
+    let _state = is_cloned(url).then(|| StateFolder::take(folder, &shown_address(url))).transpose()?;
     let until = if args.once { Until::Settled { timeout: args.timeout } } else { Until::Stopped };
-    // Once, two instances must be able to run side by side: any free port will do.
+    // Once, several must be able to run side by side, each with a state folder where it keeps a clone: any free port will do.
     let (listen, hooks) =
         if args.once { ("127.0.0.1:0", "127.0.0.1:0") } else { ("127.0.0.1:8480", "127.0.0.1:8481") };
     let pick = |flag: Option<String>, file: &Option<String>, default: &str| {
@@ -82,4 +85,9 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         tell!("ends with {}: {reason}", exit as u8);
     }
     Ok(exit)
+}
+
+/// A path is read where it is.
+fn is_cloned(url: &str) -> bool {
+    url.contains("://") || source::work_tree(url).is_none()
 }

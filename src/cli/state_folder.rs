@@ -1,6 +1,7 @@
 //! The folder of caches: one process runs on it at a time, and nobody else reads it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -24,8 +25,16 @@ impl StateFolder {
     pub fn take(folder: &Path, repository: &str) -> anyhow::Result<Self> {
         let failed = || format!("failed to use the state folder {}", folder.display());
         DirBuilder::new().recursive(true).mode(MODE).create(folder).with_context(failed)?;
-        // It may be from an earlier version.
-        fs::set_permissions(folder, Permissions::from_mode(MODE)).with_context(failed)?;
+        let mode = fs::metadata(folder).with_context(failed)?.permissions().mode();
+        let set = || fs::set_permissions(folder, Permissions::from_mode(MODE));
+        if !is_shut(mode, set).with_context(failed)? {
+            tracing::warn!(
+                "the state folder {} belongs to another user and has mode {:o}: others on this machine may read the clone of the \
+                 config repository; give the folder to the user of this process, or name another one with --state DIR",
+                folder.display(),
+                mode & 0o7777
+            );
+        }
         let path = folder.join("lock");
         let mut lock = OpenOptions::new()
             .create(true)
@@ -62,9 +71,37 @@ impl StateFolder {
     }
 }
 
+/// Whether it is its owner's alone: by itself, or because it was `set` to be. It may be from an earlier version. A volume of a pod
+/// belongs to root, and its mode is not ours to set.
+fn is_shut(mode: u32, set: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
+    if mode & !MODE & 0o777 == 0 {
+        return Ok(true);
+    }
+    match set() {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folder_of_another_user_is_used_as_it_is() {
+        let check = |mode: u32, set: io::Result<()>| is_shut(mode, || set).map_err(|error| error.kind());
+        let error = |code: i32| Err(io::Error::from_raw_os_error(code));
+        // EPERM, as of a volume with `fsGroup`.
+        assert_eq!(check(0o42775, error(1)), Ok(false));
+        assert_eq!(check(0o40755, Ok(())), Ok(true));
+        // EROFS.
+        assert_eq!(check(0o40755, error(30)), Err(io::ErrorKind::ReadOnlyFilesystem));
+        // Nothing is set.
+        for mode in [0o40700, 0o42700, 0o40500] {
+            assert_eq!(check(mode, error(1)), Ok(true), "{mode:o}");
+        }
+    }
 
     #[test]
     fn second_process_is_told_who_holds_it() {

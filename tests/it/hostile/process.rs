@@ -12,11 +12,18 @@ use crate::support::repository::ConfigRepository;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn second_process_on_a_state_folder_refuses_to_start() {
-    let arena = Arena::start(&[]).await;
-    let (_, errors, code) = program::run(
-        arena.folder.path(),
-        &["run", "--once", "--repo", &arena.repository.path().display().to_string(), "--kubeconfigs", "."],
-    );
+    let mut arena = Arena::new().await;
+    let path = arena.repository.path().display().to_string();
+    let address = format!("file://{path}");
+    arena.run_from(&address, &[], |_| {});
+    arena.holds("Namespace", "shop").await;
+    let once = |repository: &str| {
+        program::run(arena.folder.path(), &["run", "--once", "--repo", repository, "--kubeconfigs", "."])
+    };
+    // A path is read where it is: there is nothing to share.
+    let (_, errors, code) = once(&path);
+    assert_eq!(code, 0, "{errors}");
+    let (_, errors, code) = once(&address);
     assert!(errors.contains("is in use by process ") && errors.contains("--state DIR"), "{errors}");
     assert_eq!(code, 2);
     let state = arena.folder.path().join(".state/tutti");
