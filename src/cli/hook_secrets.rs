@@ -18,7 +18,7 @@ use crate::model::{self, Instance, SecretRef};
 pub struct HookSecrets(BTreeMap<SecretRef, SecretString>);
 
 impl HookSecrets {
-    /// The doors with their secrets, and whether all of them could be read now. A door without any is shut, and that is said.
+    /// The doors with their secrets, and whether none of them is to be asked for again. A door without any is shut, and that is said.
     pub async fn receivers(
         &mut self,
         instance: &Instance,
@@ -31,7 +31,7 @@ impl HookSecrets {
         for reference in wanted {
             found.insert(reference, grants.resolve(reference, home).await);
         }
-        let are_all_there = found.values().all(Result::is_ok);
+        let are_settled = found.values().all(|it| it.as_ref().err().is_none_or(|error| !error.may_come()));
         let mut before = std::mem::take(&mut self.0);
         for (reference, result) in &found {
             let kept = match result {
@@ -64,7 +64,7 @@ impl HookSecrets {
             let secrets = receiver.secrets.iter().filter_map(secret).collect();
             Receiver { name: name.clone(), secrets }
         };
-        (instance.receivers.iter().map(secrets_of).collect(), are_all_there)
+        (instance.receivers.iter().map(secrets_of).collect(), are_settled)
     }
 }
 
@@ -104,17 +104,21 @@ mod tests {
         }
 
         /// What the door `gitea` opens to when these Secrets are named for it.
-        async fn check(&mut self, names: &[&str], expected: &[&str], are_all_there: bool) {
+        async fn check(&mut self, names: &[&str], expected: &[&str], are_settled: bool) {
+            self.check_in("default", names, expected, are_settled).await;
+        }
+
+        async fn check_in(&mut self, namespace: &str, names: &[&str], expected: &[&str], are_settled: bool) {
             let reference = |name: &&str| {
-                let (namespace, name, key) = ("default".to_owned(), (*name).to_owned(), "key".to_owned());
+                let (namespace, name, key) = (namespace.to_owned(), (*name).to_owned(), "key".to_owned());
                 SecretRef::Secret(StoredKey { namespace, name, key })
             };
             let secrets = names.iter().map(reference).collect();
             let named = Named { name: "gitea".to_owned(), secrets, written: Written::default() };
             let instance = Instance { receivers: vec![named], ..Instance::default() };
-            let (found, are_all) = self.secrets.receivers(&instance, &self.home, &Grants::default()).await;
+            let (found, settled) = self.secrets.receivers(&instance, &self.home, &Grants::default()).await;
             let found: Vec<&str> = found[0].secrets.iter().map(|it| it.expose_secret()).collect();
-            assert_eq!((found.as_slice(), are_all), (expected, are_all_there), "{names:?}");
+            assert_eq!((found.as_slice(), settled), (expected, are_settled), "{names:?}");
         }
     }
 
@@ -134,6 +138,13 @@ mod tests {
         case.check(&["one", "two"], &["first", "second"], true).await;
         case.keep("one", "third").await;
         case.check(&["one", "two"], &["third", "second"], true).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn secret_that_is_not_handed_out_is_not_asked_for_again() {
+        let mut case = Case::new();
+        case.check_in("other", &["one"], &[], true).await;
+        case.check(&["one"], &[], false).await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -295,16 +295,16 @@ async fn serve(
     tokio::spawn(api::serve(hooks, api::hooks_router(state.clone()), hooks_stop));
     tokio::spawn(api::serve(status, api::status_router(ready), status_stop));
     tokio::spawn(async move {
-        let (mut secrets, mut are_all_there) = (HookSecrets::default(), true);
+        let (mut secrets, mut are_settled) = (HookSecrets::default(), true);
         loop {
             tokio::select! {
                 changed = instances.changed() => if changed.is_err() { return },
-                () = tokio::time::sleep(MISSING_AGAIN), if !are_all_there => {}
+                () = tokio::time::sleep(MISSING_AGAIN), if !are_settled => {}
             }
             let instance = instances.borrow_and_update().clone();
             let Some(instance) = instance else { continue };
             let found;
-            (found, are_all_there) = secrets.receivers(&instance, &home, &grants).await;
+            (found, are_settled) = secrets.receivers(&instance, &home, &grants).await;
             state.set_receivers(found);
             if let Some(waker) = &waker {
                 waker.set_interval(instance.poll);

@@ -74,9 +74,7 @@ impl World {
         let token = match token.transpose() {
             Ok(token) => token,
             Err(error) => {
-                // The environment of a process stays as it is, and what the operator said.
-                let may_come = !matches!(error, SecretError::NotSet(_) | SecretError::Withheld { .. });
-                self.telling.token_at = may_come.then(|| Instant::now() + TOKEN_AGAIN);
+                self.telling.token_at = error.may_come().then(|| Instant::now() + TOKEN_AGAIN);
                 if known.is_some() && error.is_silence() {
                     tracing::warn!(
                         %error,

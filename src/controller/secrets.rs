@@ -27,6 +27,18 @@ impl SecretError {
     pub fn is_silence(&self) -> bool {
         matches!(self, Self::Home(HomeError::Failed { .. }))
     }
+
+    /// The same reference may bring a value later, while the process runs. Its environment stays as it is, and what the operator
+    /// hands out.
+    pub fn may_come(&self) -> bool {
+        let is_final = matches!(
+            self,
+            Self::NotSet(_)
+                | Self::Withheld { .. }
+                | Self::Home(HomeError::Withheld { .. } | HomeError::None { .. })
+        );
+        !is_final
+    }
 }
 
 /// The value behind a reference of the operator, who may name anything. Those of the repository: [`super::Grants`].
@@ -54,4 +66,31 @@ pub(super) fn variable(name: &str) -> Result<SecretString, SecretError> {
 pub(super) fn filled(value: &str, place: String) -> Result<SecretString, SecretError> {
     let value = value.trim_end_matches(['\r', '\n']);
     if value.is_empty() { Err(SecretError::Empty(place)) } else { Ok(SecretString::from(value)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Link;
+    use crate::model::StoredKey;
+    use sandbox::{Sandbox, SandboxOptions};
+
+    #[tokio::test(start_paused = true)]
+    async fn secret_that_is_not_handed_out_never_comes() {
+        let sandbox = Sandbox::new(SandboxOptions::instant("home"));
+        let home = Home::at(Link::in_process(sandbox.service()));
+        let check = async |home: &Home, namespace: &str, expected: bool| {
+            let (namespace, name, key) = (namespace.to_owned(), "one".to_owned(), "key".to_owned());
+            let reference = SecretRef::Secret(StoredKey { namespace, name, key });
+            let error = resolve(&reference, home).await.expect_err("there is none");
+            assert_eq!(error.may_come(), expected, "{error}");
+        };
+        check(&home, "default", true).await;
+        check(&home, "other", false).await;
+        check(&home.limited_to(&["other".to_owned()]), "default", false).await;
+        check(&home.of_operator(), "other", true).await;
+        check(&Home::default(), "default", false).await;
+        sandbox.set_down(true);
+        check(&home, "default", true).await;
+    }
 }
