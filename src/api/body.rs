@@ -14,7 +14,7 @@ use super::problem::Problem;
 pub(super) const LARGEST: usize = 5 * 1024 * 1024;
 
 /// In bytes. Most deliveries are smaller; larger ones need a slot.
-const SMALL: usize = 64 * 1024;
+pub(super) const SMALL: usize = 64 * 1024;
 
 /// Gitea gives up after five seconds itself.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,25 +22,34 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a sender of too much is listened to.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What the sender says about the length is believed only when it is too much.
-pub(super) fn check_declared(headers: &HeaderMap) -> Result<(), Problem> {
-    let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if declared.is_some_and(|length| length > LARGEST) {
-        return Err(too_large());
-    }
-    Ok(())
-}
-
 /// A body that arrives.
 #[derive(Debug)]
 pub(super) struct Reader {
     parts: BodyDataStream,
     count: usize,
+    /// A large one may come.
+    has_room: bool,
 }
 
 impl Reader {
-    pub(super) fn new(body: Body) -> Self {
-        Self { parts: body.into_data_stream(), count: 0 }
+    pub(super) fn new(body: Body, has_room: bool) -> Self {
+        Self { parts: body.into_data_stream(), count: 0, has_room }
+    }
+
+    /// What the sender says about the length is believed only when it is too much.
+    pub(super) fn check_declared(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let declared = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+        self.check(declared.unwrap_or(0))
+    }
+
+    fn check(&self, length: usize) -> Result<(), Problem> {
+        match length {
+            _ if length > LARGEST => Err(too_large()),
+            _ if length > SMALL && !self.has_room => {
+                Err(busy("this address sent too much that nobody signed"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Bytes that arrived.
@@ -61,9 +70,7 @@ impl Reader {
         while let Some(part) = self.parts.next().await {
             let part = part.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body broke off"))?;
             self.count += part.len();
-            if self.count > LARGEST {
-                return Err(too_large());
-            }
+            self.check(self.count)?;
             if self.count > SMALL && slot.is_none() {
                 slot = Some(slots.try_acquire().map_err(|_| busy("too many large deliveries at once"))?);
             }

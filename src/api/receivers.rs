@@ -92,7 +92,7 @@ impl HooksState {
         &self.inner.slots
     }
 
-    /// Whether an address may still send bodies that are not signed; nobody knows yet whether this one is.
+    /// Whether an address may still send large bodies: it did not send too much that nobody signed.
     pub(super) fn has_room(&self, source: IpAddr) -> bool {
         self.inner.sources.lock().has_room(source, Instant::now())
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
-use super::body::LARGEST;
+use super::body::{LARGEST, SMALL};
 use super::{HooksState, Receiver, hooks_router, serve, status_router};
 use crate::forge::Hint;
 
@@ -166,17 +166,28 @@ async fn strangers_do_not_use_up_the_rate() {
     assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "d")).await.0, StatusCode::ACCEPTED);
 }
 
-#[tokio::test]
-async fn address_that_sent_too_much_is_refused_before_its_body() {
+#[tokio::test(start_paused = true)]
+async fn address_that_sent_too_much_may_send_small_signed_bodies() {
     let (state, router, _hints) = doors(8);
-    let from = |address: [u8; 4]| {
-        let mut request = delivery("gitea", "push", PUSH, "s3cr3t", &format!("{address:?}"));
-        request.extensions_mut().insert(serve::Source(address.into()));
-        request
+    let check = async |last: u8, mut request: Request<Body>, expected: StatusCode| {
+        request.extensions_mut().insert(serve::Source([10, 0, 0, last].into()));
+        assert_eq!(answer(&router, request).await.0, expected);
     };
     state.charge([10, 0, 0, 1].into(), 1 << 30);
-    assert_eq!(answer(&router, from([10, 0, 0, 1])).await.0, StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(answer(&router, from([10, 0, 0, 2])).await.0, StatusCode::ACCEPTED);
+    let padded = |length: usize| " ".repeat(length - PUSH.len()) + PUSH;
+    let signed = |length: usize, id: &str| delivery("gitea", "push", &padded(length), "s3cr3t", id);
+    check(1, signed(SMALL, "a"), StatusCode::ACCEPTED).await;
+    check(1, signed(SMALL + 1, "b"), StatusCode::TOO_MANY_REQUESTS).await;
+    check(2, signed(SMALL + 1, "b"), StatusCode::ACCEPTED).await;
+    // Nothing is read of one that says that it is larger, or that has no signature.
+    let never = || Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+    let declared = signed_somehow().header("content-length", SMALL + 1).body(never()).expect("request");
+    check(1, declared, StatusCode::TOO_MANY_REQUESTS).await;
+    let unsigned = Request::post("/hooks/v1/gitea").body(never()).expect("request");
+    check(1, unsigned, StatusCode::UNAUTHORIZED).await;
+    // A small one that nobody signed is refused, and keeps no signed one away.
+    check(1, delivery("gitea", "push", PUSH, "wrong", "c"), StatusCode::UNAUTHORIZED).await;
+    check(1, delivery("gitea", "push", PUSH, "s3cr3t", "c"), StatusCode::ACCEPTED).await;
 }
 
 #[tokio::test]
