@@ -34,7 +34,10 @@ impl WorkTree {
     /// Whether a path leads into it, also over links. Of a path that is not there, as far as it goes.
     fn holds(&self, path: &Path) -> bool {
         let Some(root) = &self.0 else { return false };
-        path.ancestors().find_map(|it| it.canonicalize().ok()).is_some_and(|it| it.starts_with(root))
+        // The last ancestor of a relative path is empty, which is where the process is.
+        let place =
+            |it: &Path| if it.as_os_str().is_empty() { Path::new(".") } else { it }.canonicalize().ok();
+        path.ancestors().find_map(place).is_some_and(|it| it.starts_with(root))
     }
 
     /// The link, unless it leads into the checkout.
@@ -181,5 +184,20 @@ impl Ways {
             .entry(name.to_owned())
             .or_insert_with(|| Sandbox::new(crate::cli::demo::options(name)))
             .clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_path_that_is_not_there_is_where_the_process_is() {
+        let here = WorkTree(Path::new(".").canonicalize().ok());
+        let elsewhere = WorkTree(Path::new("src").canonicalize().ok());
+        for path in ["not", "not/there", "./not/there"] {
+            assert!(here.holds(Path::new(path)) && !elsewhere.holds(Path::new(path)), "{path}");
+        }
+        assert!(!here.holds(Path::new("/not/there")));
     }
 }
