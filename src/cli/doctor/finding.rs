@@ -4,6 +4,10 @@ use serde::Serialize;
 
 use crate::cli::exit::Exit;
 use crate::cli::output::say;
+use crate::model::{one_line, shortened};
+
+/// Characters of a message.
+const LONGEST: usize = 2000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -70,8 +74,10 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Much of a message is what forges and clusters say.
     fn new(check: Check, level: Level, message: impl Into<String>) -> Self {
-        Self { check, level, message: message.into(), missing: Vec::new(), help: None, exit: None }
+        let message = shortened(one_line(&message.into(), LONGEST * 4), LONGEST);
+        Self { check, level, message, missing: Vec::new(), help: None, exit: None }
     }
 
     pub fn good(check: Check, message: impl Into<String>) -> Self {
@@ -111,5 +117,18 @@ pub fn write(finding: &Finding) {
     }
     if let Some(help) = &finding.help {
         say!("           help: {help}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_is_one_line_without_control_characters() {
+        let said = "version 1\u{1b}[2J\n  ok       rights     all\r";
+        assert_eq!(Finding::good(Check::Forge, said).message, "version 1 ok rights all");
+        let long = Finding::bad(Check::Kinds, Exit::Failed, "x".repeat(LONGEST * 9)).message;
+        assert_eq!(long.chars().count(), LONGEST + 1);
     }
 }
