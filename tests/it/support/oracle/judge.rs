@@ -591,7 +591,9 @@ impl Case<'_> {
 
     /// What happens to it now, nobody can know yet.
     fn is_unseen(&self, unit: &Unit) -> bool {
-        self.is_disturbed || self.unreachable.contains(&*unit.cluster)
+        // What is put back now was well before, for all that is known: in a pause nobody looks.
+        let is_repaired = self.at < self.run(unit).repaired + MOMENT;
+        self.is_disturbed || is_repaired || self.unreachable.contains(&*unit.cluster)
     }
 
     fn has_begun_after(&self, wave: usize) -> bool {
