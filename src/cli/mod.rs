@@ -127,6 +127,7 @@ struct VersionArgs {
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    output::tell_of_panics_as_usual();
     logging::start(arguments.verbose, arguments.log_json);
     // One TLS provider for every client; a second call in one process changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();

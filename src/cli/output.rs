@@ -1,5 +1,6 @@
 //! Data on standard output: tables for people, JSON and YAML for programs.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{ErrorKind, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::exit::Exit;
 use super::width;
+use crate::model::tell_of_panics;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -36,7 +38,7 @@ pub(super) use tell;
 /// Writes text to standard output. When whoever read it has gone (`tutti plan | head`), what is under way still comes to its end,
 /// and the exit code says what it would have said.
 pub fn write_text(text: fmt::Arguments<'_>) {
-    match std::io::stdout().lock().write_fmt(text) {
+    match std::io::stdout().lock().write_all(shown(&text.to_string()).as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             tell!("error: failed to write to standard output: {error}");
             std::process::exit(Exit::Configuration as i32);
@@ -48,10 +50,16 @@ pub fn write_text(text: fmt::Arguments<'_>) {
 /// Everything on standard error is a line of JSON.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 
+/// As the process would without us, but for what is told as a mistake.
+pub fn tell_of_panics_as_usual() {
+    let usual = std::panic::take_hook();
+    tell_of_panics(usual);
+}
+
 /// From now on, also where the process panics.
 pub fn write_errors_as_json() {
     IS_JSON.store(true, Ordering::Relaxed);
-    std::panic::set_hook(Box::new(|panic| tell!("error: {panic}")));
+    tell_of_panics(|panic| tell!("error: {panic}"));
 }
 
 /// Writes text to standard error. Where that cannot be, there is nobody left to say so to.
@@ -59,8 +67,43 @@ pub fn write_error(text: fmt::Arguments<'_>) {
     let mut errors = std::io::stderr().lock();
     let _ = match IS_JSON.load(Ordering::Relaxed) {
         true => writeln!(errors, "{}", as_log_line(&text.to_string())),
-        false => errors.write_fmt(text),
+        false => errors.write_all(shown(&text.to_string()).as_bytes()),
     };
+}
+
+/// What a terminal would obey is told and not obeyed, wherever it comes from: a name, a file, a cluster. Colours stay, as they
+/// are ours; a colour that hides is not.
+fn shown(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(is_obeyed) {
+        shown.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = colour(rest).unwrap_or(0);
+        shown.push_str(&rest[..length]);
+        rest = &rest[length..];
+        if length == 0 {
+            let mut letters = rest.chars();
+            letters.next();
+            shown.push(char::REPLACEMENT_CHARACTER);
+            rest = letters.as_str();
+        }
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+/// How long the colour is that a text begins with.
+fn colour(text: &str) -> Option<usize> {
+    const HIDDEN: &str = "8";
+    let numbers = text.strip_prefix("\u{1b}[")?;
+    let end = numbers.find(|it: char| !it.is_ascii_digit() && it != ';')?;
+    let is_colour = numbers[end..].starts_with('m') && numbers[..end].split(';').all(|it| it != HIDDEN);
+    is_colour.then_some("\u{1b}[".len() + end + 1)
 }
 
 /// In the form of the other log lines.
@@ -162,6 +205,21 @@ pub fn age(created: Option<&str>, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_shown_and_not_obeyed() {
+        for (text, expected) in [
+            ("a\tb\n", "a\tb\n"),
+            ("\u{1b}[1;31mred\u{1b}[0m é", "\u{1b}[1;31mred\u{1b}[0m é"),
+            ("a\u{1b}]0;title\u{7}b", "a\u{fffd}]0;title\u{fffd}b"),
+            ("\u{1b}[2J\r\u{9b}2J\u{7f}", "\u{fffd}[2J\u{fffd}\u{fffd}2J\u{fffd}"),
+            ("\u{1b}[8mhidden", "\u{fffd}[8mhidden"),
+            ("\u{1b}", "\u{fffd}"),
+            ("\u{1b}[1;", "\u{fffd}[1;"),
+        ] {
+            assert_eq!(shown(text), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn widest_columns_wrap() {

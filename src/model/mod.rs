@@ -28,6 +28,7 @@ pub mod mark;
 pub mod name;
 pub mod object;
 pub mod observation;
+mod panics;
 pub mod patch;
 pub mod project;
 pub mod registry;
@@ -81,6 +82,7 @@ pub use observation::{
     Displacement, Effect, Evidence, ForeignChanges, ForeignField, Ignored, Immutable, Live, LiveReplicas,
     Marks, Observation, Ownership, PodCount, Scaler, Stranger, Takeover, Was,
 };
+pub use panics::{tell_of_panics, unless_it_panics};
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};
 pub use registry::{ConfigMapRegistry, Registered, RegisteredCluster, StoredKey};

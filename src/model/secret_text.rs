@@ -3,17 +3,23 @@
 /// Lines that say nothing of values.
 const KEPT: [&str; 3] = ["kind: Secret", "apiVersion: v1", "---"];
 
-/// Whether a text has a Secret in it, in whatever style it is written.
+/// Whether a text may have a Secret in it, in whatever style it is written: anchors, tags and texts over several lines are not
+/// followed, and letters that are written by their numbers may be any. What only looks so shows its keys alone.
 pub fn has_secret(text: &str) -> bool {
-    text.match_indices("kind").any(|(at, word)| {
-        let rest = text[at + word.len()..].trim_start_matches(['"', '\'']).trim_start();
-        let value = rest.strip_prefix(':').map(|rest| rest.trim_start().trim_start_matches(['"', '\'']));
-        value.is_some_and(|value| {
-            value
-                .strip_prefix("Secret")
-                .is_some_and(|rest| !rest.starts_with(|it: char| it.is_alphanumeric()))
-        })
-    })
+    let is_part = |it: char| it.is_alphanumeric() || matches!(it, '_' | '-' | '.' | '/');
+    let is_word = |(at, word): (usize, &str)| {
+        let rest = &text[at + word.len()..];
+        let rest = rest.strip_prefix("List").unwrap_or(rest);
+        !text[..at].ends_with(is_part) && !rest.starts_with(is_part)
+    };
+    // A text in quotes may be broken in mid-word.
+    let is_broken_word = |(at, _): (usize, &str)| {
+        let line = text[..at].trim_end_matches('\\');
+        ["S", "Se", "Sec", "Secr", "Secre"].iter().any(|start| line.ends_with(start))
+    };
+    text.match_indices("Secret").any(is_word)
+        || ["\\x", "\\u", "\\U"].iter().any(|number| text.contains(number))
+        || text.match_indices(['\n', '\r']).filter(|(at, _)| text[..*at].ends_with('\\')).any(is_broken_word)
 }
 
 /// The lines of such a text, as wide as they are, with their keys alone.
@@ -79,10 +85,25 @@ mod tests {
             "{\"apiVersion\": \"v1\", \"kind\": \"Secret\"}",
             "items: [{kind: Secret}]",
             "kind: SecretList\nitems:\n- kind: Secret\n",
+            "kind: !!str Secret\n",
+            "a: &k Secret\nkind: *k\n",
+            "kind: >-\n  Secret\n",
+            "kind: # c\n  Secret\n",
+            r#"kind: "\x53ecret""#,
+            r#""k\x69nd": Secret"#,
+            r#""\u006bind": "\U00000053\u0065\u0063\u0072\u0065\u0074""#,
+            "kind: \"Sec\\\nret\"",
+            "name: Secret\n",
         ] {
             assert!(has_secret(text), "{text}");
         }
-        for text in ["kind: ConfigMap\n", "kind: SecretStore\n", "name: Secret\n", "kinds: Secret"] {
+        for text in [
+            "kind: ConfigMap\n",
+            "kind: SecretStore\n",
+            "imagePullSecrets: []",
+            "secretRef: {}",
+            "a: |\n  x \\\n  y",
+        ] {
             assert!(!has_secret(text), "{text}");
         }
     }

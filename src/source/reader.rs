@@ -12,7 +12,7 @@ use super::links::{self, FILE_TYPE};
 use super::past::{self, Reached, Walk};
 use super::place::Place;
 use super::{Error, age, history, is_hidden, largest, must_be_read, translate};
-use crate::model::{Changed, File, Keys, Revision, Snapshot, beside};
+use crate::model::{Changed, File, Keys, Revision, Snapshot, beside, one_line, shortened};
 
 /// One commit of the first-parent line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -384,13 +384,21 @@ fn is_file(mode: i32) -> bool {
     mode & FILE_TYPE == REGULAR
 }
 
+/// Of a subject and an author, in letters.
+const LONGEST_TEXT: usize = 200;
+
 fn summary(commit: &git2::Commit<'_>) -> Commit {
     let author = commit.author();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let subject = text(commit.message_bytes());
+    let text = |bytes: &[u8]| {
+        // A letter has four bytes at most.
+        let most = &bytes[..bytes.len().min(4 * LONGEST_TEXT)];
+        shortened(one_line(&String::from_utf8_lossy(most), usize::MAX), LONGEST_TEXT)
+    };
+    let message = commit.message_bytes().trim_ascii_start();
+    let subject = message.split(|byte| *byte == b'\n').next().unwrap_or_default();
     Commit {
         revision: revision_of(commit.id()),
-        subject: subject.trim_start().lines().next().unwrap_or_default().to_owned(),
+        subject: text(subject),
         author: text(author.name_bytes()),
         email: text(author.email_bytes()),
         time: commit.time().seconds(),

@@ -218,7 +218,8 @@ mod tests {
     fn render_is_one_request_however_large_its_texts_are() {
         // No templates, in so many bytes.
         let large = |more: usize| KeptText::new(format!("[]{}", " ".repeat(5 * 1024 * 1024 + more)));
-        let capabilities = KeptText::new(serde_json::json!([Capabilities::declared(None, &[]), false]).to_string());
+        let capabilities =
+            KeptText::new(serde_json::json!([Capabilities::declared(None, &[]), false]).to_string());
         let (one, other) = (large(0), large(1));
         assert_eq!(requests(&[[&one, &capabilities]; 5]), (5, 2));
         // For the second the worker lets go of everything, so of the capabilities too.

@@ -14,7 +14,7 @@ use super::super::generic::GOALS;
 use super::super::read::{Condition, old_condition, old_status, sentence};
 use super::cost::{self, Extent};
 use super::{Expressions, Part, RuleMistake, calls, values};
-use crate::model::{Health, Status};
+use crate::model::{Health, Status, unless_it_panics};
 
 /// In bytes; a rule of one kind needs a few hundred.
 const LONGEST: usize = 4096;
@@ -129,13 +129,34 @@ fn compile(part: Part, text: &str) -> Result<Program, Vec<RuleMistake>> {
 
 const NO_EXPRESSION: &str = "it is not an expression";
 
+/// Of brackets within one another; those in texts count too.
+fn deepest_bracket(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for letter in text.bytes() {
+        match letter {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
 fn read(part: Part, text: &str) -> Result<Program, Vec<RuleMistake>> {
     let mistake = |line, column, message: String| RuleMistake { source: 0, part, line, column, message };
     let too_deep = || format!("nested too deeply; {DEEPEST} levels are the most");
+    // The parser takes seconds to find out by itself.
+    if deepest_bracket(text) > DEEPEST {
+        return Err(vec![mistake(1, None, too_deep())]);
+    }
+    if text.contains(|it: char| it.is_control() && !it.is_whitespace()) {
+        return Err(vec![mistake(1, None, "it has a control character".to_owned())]);
+    }
     // The grammar's engine is not ours: what it gives up on is a mistake, and not the end of the process.
-    let program = match catch_unwind(|| Program::compile(text)) {
-        Ok(Ok(program)) => program,
-        Ok(Err(errors)) => {
+    let program = match unless_it_panics(|| Program::compile(text)) {
+        Some(Ok(program)) => program,
+        Some(Err(errors)) => {
             let place = |number: isize| u32::try_from(number).unwrap_or(1).max(1);
             if errors.errors.iter().any(|error| error.msg.contains("Recursion limit")) {
                 return Err(vec![mistake(1, None, too_deep())]);
@@ -146,7 +167,7 @@ fn read(part: Part, text: &str) -> Result<Program, Vec<RuleMistake>> {
                 .map(|error| mistake(place(error.pos.0), Some(place(error.pos.1)), plain(&error.msg)));
             return Err(mistakes.collect());
         }
-        Err(_) => return Err(vec![mistake(1, None, NO_EXPRESSION.to_owned())]),
+        None => return Err(vec![mistake(1, None, NO_EXPRESSION.to_owned())]),
     };
     if calls::depth(program.expression()) > DEEPEST {
         return Err(vec![mistake(1, None, too_deep())]);

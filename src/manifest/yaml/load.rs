@@ -1,13 +1,12 @@
 //! Parser events to trees.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 
 use super::syntax::{self, position};
 use super::{Document, Entry, Node, NodeKind, codes, kubectl_syntax, scalar};
-use crate::model::{Diagnostic, Location, MISTAKES_KEPT, Position, Scope, left_off};
+use crate::model::{Diagnostic, Location, MISTAKES_KEPT, Position, Scope, left_off, unless_it_panics};
 
 /// Maps and lists within each other.
 pub const DEPTH_LIMIT: usize = 64;
@@ -104,10 +103,12 @@ impl<'a> Loader<'a> {
 
     fn next(&mut self) -> Halted<Event> {
         // The parser panics on some texts that it should refuse; a text must not be able to end the process.
-        let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse()));
-        let Ok(parsed) = parsed else {
+        let Some(parsed) = unless_it_panics(|| self.parser.parse()) else {
             let message = "invalid YAML: the parser cannot go on after this".to_owned();
-            return Err(Box::new(self.mistake(codes::SYNTAX, message, self.reached, self.reached)));
+            let mistake = self.mistake(codes::SYNTAX, message, self.reached, self.reached);
+            return Err(Box::new(
+                mistake.help("look at the next word; a tag (`!…`) stands before a value and a blank"),
+            ));
         };
         let event =
             parsed.map_err(|error| Box::new(syntax::diagnostic(&error, self.file, self.text, self.line)))?;

@@ -1,0 +1,39 @@
+//! Panics of libraries that read foreign texts. A text that one gives up on is a mistake, told as any other.
+
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+
+thread_local! {
+    static IS_EXPECTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// `None` where it panicked; the panic itself is told nobody.
+pub fn unless_it_panics<T>(read: impl FnOnce() -> T) -> Option<T> {
+    let before = IS_EXPECTED.replace(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(read));
+    IS_EXPECTED.set(before);
+    result.ok()
+}
+
+/// For the process: what tells of panics tells of all but these.
+pub fn tell_of_panics(tell: impl Fn(&panic::PanicHookInfo<'_>) + Send + Sync + 'static) {
+    panic::set_hook(Box::new(move |panic| {
+        if !IS_EXPECTED.get() {
+            tell(panic);
+        }
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::panic, reason = "that is what it is about")]
+    fn panic_gives_nothing_and_is_expected_only_there() {
+        assert_eq!(unless_it_panics(|| 1), Some(1));
+        assert_eq!(unless_it_panics(|| -> u8 { panic!("a text that a library gives up on") }), None);
+        assert!(!IS_EXPECTED.get());
+        assert_eq!(unless_it_panics(|| unless_it_panics(|| IS_EXPECTED.get())), Some(Some(true)));
+    }
+}
