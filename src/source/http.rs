@@ -16,7 +16,7 @@ use super::heads::{BRANCHES, Head, choose};
 use super::http_answers::{Advertised, Bounds, LIST, MOST_HEADS, PACK, Pack, head_of};
 use super::packets::{DELIMITER, FLUSH, Packet, Packets, line};
 use super::remote::{Address, Failure, is_known};
-use super::{Credentials, Error};
+use super::{Credentials, Error, translate};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Commits of ours that the server may build on: the newest ones, for forced pushes.
@@ -81,7 +81,7 @@ impl Http {
             return Ok(tip);
         }
         self.fetch(&copy, &branch, tip).await?;
-        let damaged = |error: git2::Error| Failure::Damaged(error.message().to_owned());
+        let damaged = |error: git2::Error| Failure::Damaged(translate::clean(error.message()));
         copy.find_commit(tip).map_err(damaged)?;
         copy.reference(&format!("{BRANCHES}{branch}"), tip, true, "fetch").map_err(damaged)?;
         Ok(tip)
@@ -162,13 +162,13 @@ impl Http {
         if !is_old {
             body.extend(FLUSH);
         }
-        let damaged = |error: git2::Error| Failure::Damaged(error.message().to_owned());
+        let damaged = |error: git2::Error| Failure::Damaged(translate::clean(error.message()));
         let database = copy.odb().map_err(damaged)?;
         let mut pack = Pack::new(database.packwriter().map_err(damaged)?, is_old);
         let asked = self.ask(self.post(body), PACK, |content| pack.take(&content)).await;
         // Whatever the server says then of it.
         if let Some(message) = pack.unkept.take() {
-            return Err(Failure::Damaged(message));
+            return Err(Failure::Damaged(translate::clean(&message)));
         }
         asked?;
         pack.commit().map_err(damaged)
@@ -231,7 +231,8 @@ impl Http {
                 let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
                 let place = place.and_then(|place| response.url().join(place).ok());
                 let place = place.map(|place| format!(", to {}", place.origin().ascii_serialization()));
-                let message = format!("{message}{}; redirects are not followed", place.unwrap_or_default());
+                let place = translate::clean(&place.unwrap_or_default());
+                let message = format!("{message}{place}; redirects are not followed");
                 Error::NoSuchRepository { url, message }
             }
             _ => self.failed(message),
@@ -255,7 +256,7 @@ impl Http {
                 ended = packet == Packet::Flush;
                 let Packet::Data(content) = packet else { continue };
                 if let Some(message) = content.strip_prefix(b"ERR ") {
-                    return Err(self.failed(String::from_utf8_lossy(message).trim()));
+                    return Err(self.failed(translate::clean(&String::from_utf8_lossy(message))));
                 }
                 take(content).map_err(|reason| self.failed(reason))?;
             }
@@ -274,7 +275,7 @@ impl Http {
         }
         let error = error.without_url();
         let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
-        let message = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+        let message = translate::clean(&causes.map(ToString::to_string).collect::<Vec<_>>().join(": "));
         let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
         if says(&["dns error"]) {
             Error::Resolve { url, message }

@@ -4,6 +4,15 @@
 use git2::{ErrorClass, ErrorCode};
 
 use super::Error;
+use crate::model::{one_line, shortened};
+
+/// Letters that are kept of a message.
+const MESSAGE: usize = 2048;
+
+/// A text of others, as it may be shown and kept.
+pub(super) fn clean(text: &str) -> String {
+    shortened(one_line(text, MESSAGE * 4), MESSAGE)
+}
 
 /// What failed while talking to a remote.
 pub(super) fn remote(url: &str, scrub: &[String], error: &git2::Error) -> Error {
@@ -41,7 +50,7 @@ pub(super) fn remote(url: &str, scrub: &[String], error: &git2::Error) -> Error 
 
 /// What failed while reading objects or references that should be there.
 pub(super) fn read(url: &str, error: &git2::Error) -> Error {
-    Error::Read { url: url.to_owned(), message: error.message().to_owned() }
+    Error::Read { url: url.to_owned(), message: clean(error.message()) }
 }
 
 /// What failed while opening a local path.
@@ -64,9 +73,31 @@ pub(super) fn open(url: &str, path: &std::path::Path, error: &git2::Error) -> Er
 }
 
 fn scrubbed(message: &str, secrets: &[String]) -> String {
-    let mut message = message.trim().trim_end_matches(['\n', ';']).to_owned();
+    // A secret may have been torn apart by what is not shown, and is not to be cut in two.
+    let mut message = one_line(message, usize::MAX).trim_end_matches(';').to_owned();
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         message = message.replace(secret, "***");
     }
-    message
+    shortened(message, MESSAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_clean_line_without_secrets() {
+        let check = |message: &str, expected: &str| {
+            let error = git2::Error::new(ErrorCode::GenericError, ErrorClass::None, message);
+            let Error::Remote { message, .. } = remote("url", &["s3cr3t".to_owned()], &error) else {
+                panic!("{error}")
+            };
+            assert_eq!(message, expected);
+        };
+        check("\u{1b}[2Jremote\r\n hung\u{7} up;\n", "remote hung up");
+        check("it has s3c\u{1b}[0mr3t", "it has ***");
+        let filled = "x".repeat(2045);
+        check(&format!("{filled}s3cr3t"), &format!("{filled}***"));
+        check(&"x".repeat(60_000), &format!("{}…", "x".repeat(2048)));
+    }
 }

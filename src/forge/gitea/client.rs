@@ -9,9 +9,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::forge::status::shortened;
+use crate::forge::status;
 use crate::forge::{CommitStatus, Error, HostRules, State};
-use crate::model::{Revision, shown_address};
+use crate::model::{Revision, one_line, shortened, shown_address};
 
 /// Of one request, from its start to the last byte of the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,6 +23,8 @@ const PAGE: usize = 50;
 const MOST_PAGES: usize = 40;
 /// How much of an answer is repeated in an error, in characters.
 const LONGEST_MESSAGE: usize = 200;
+/// How much of a version, in characters.
+const LONGEST_VERSION: usize = 64;
 
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -71,7 +73,7 @@ impl Client {
         let body = json!({
             "state": status.state.as_str(),
             "context": status.context,
-            "description": shortened(&status.description),
+            "description": status::shortened(&status.description),
             "target_url": status.target_url.as_deref().unwrap_or_default(),
         });
         let response = self.send(step, self.request(Method::POST, url).json(&body)).await?;
@@ -120,7 +122,7 @@ impl Client {
         if !status.is_success() {
             return Err(self.refused(step, status, &body));
         }
-        Ok(self.understood::<Version>(step, &body)?.version)
+        Ok(clean(&self.understood::<Version>(step, &body)?.version, LONGEST_VERSION))
     }
 
     fn request(&self, method: Method, url: Url) -> reqwest::RequestBuilder {
@@ -205,7 +207,7 @@ impl Client {
         serde_json::from_slice(body).map_err(|error| Error::Answer {
             url: self.base.to_string(),
             step,
-            message: error.to_string(),
+            message: clean(&error.to_string(), LONGEST_MESSAGE),
         })
     }
 
@@ -284,12 +286,14 @@ fn message_of(body: &[u8]) -> String {
     let message = serde_json::from_str::<serde_json::Value>(&text)
         .ok()
         .and_then(|value| value.get("message")?.as_str().map(str::to_owned))
-        .unwrap_or_else(|| text.trim().to_owned());
-    match message.chars().count() {
-        0 => "without a reason".to_owned(),
-        count if count > LONGEST_MESSAGE => message.chars().take(LONGEST_MESSAGE).chain(['…']).collect(),
-        _ => message,
-    }
+        .unwrap_or_else(|| text.into_owned());
+    let message = clean(&message, LONGEST_MESSAGE);
+    if message.is_empty() { "without a reason".to_owned() } else { message }
+}
+
+/// A text of the server, as it may be shown.
+fn clean(text: &str, limit: usize) -> String {
+    shortened(one_line(text, limit * 4), limit)
 }
 
 /// An error with its causes; only the last of them says what happened.

@@ -347,6 +347,17 @@ async fn no_statuses_may_be_an_empty_body() {
 }
 
 #[tokio::test]
+async fn version_is_one_short_clean_line() {
+    let version = format!("1.26\u{1b}[2J\n\u{202e}x{}", "y".repeat(5000));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
+    let url = format!("http://{}", listener.local_addr().expect("address"));
+    let router = Router::new().fallback(move || async move { Json(json!({"version": version})) });
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let version = client(&url, "platform/config", "t0ken").version().await;
+    assert_eq!(version, Ok(format!("1.26 x{}…", "y".repeat(64 - 6))));
+}
+
+#[tokio::test]
 async fn refusals_are_told_apart() {
     let url = serve(Gitea::default()).await;
     let commit = Revision::from(COMMIT);
@@ -369,6 +380,12 @@ async fn refusals_are_told_apart() {
         ((429, ""), ErrorKind::RateLimited, "fewer requests"),
         ((503, "down for maintenance"), ErrorKind::Server, "down for maintenance"),
         ((302, ""), ErrorKind::Server, "status 302"),
+        (
+            (503, "{\"message\": \"\\u001b[2Jdown\\r\\n\\u0007 for \\u202elong\"}"),
+            ErrorKind::Server,
+            "down for long",
+        ),
+        ((503, "\u{1b}[2J\n"), ErrorKind::Server, "without a reason"),
     ] {
         let url = serve(Gitea { broken: Some(answer), ..Gitea::default() }).await;
         let result = client(&url, "platform/config", "t0ken").post_status(&commit, &status("")).await;

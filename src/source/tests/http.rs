@@ -184,3 +184,18 @@ async fn a_wrong_token_and_a_damaged_copy() {
     assert_eq!(repository.fetch().await, Ok(tip.clone()));
     assert_eq!(repository.snapshot(&tip).await.expect("snapshot").text("b.yaml"), Some("1"));
 }
+
+/// Each way in which it is said: by version 2, and before.
+#[tokio::test]
+async fn refusal_of_a_server_is_one_clean_line() {
+    let state = tempfile::tempdir().expect("state");
+    let said = format!("ERR \u{1b}[2J\u{1b}]0;x\u{7}no\r\n  \u{202e}entry{}\n", "!".repeat(60_000));
+    let packet = format!("{:04x}{said}0000", said.len() + 4);
+    let router = Router::new().fallback(move || async move { packet });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
+    let url = format!("http://{}/a.git", listener.local_addr().expect("address"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let error = open(&url, state.path(), "t0ken").await.fetch().await.expect_err("refused");
+    let Error::Remote { message, .. } = &error else { panic!("{error}") };
+    assert_eq!(*message, format!("no entry{}…", "!".repeat(2048 - 8)));
+}
