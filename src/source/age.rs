@@ -3,11 +3,17 @@
 use git2::{Oid, Repository, Tree};
 
 use super::history::{first_parent, tree_of};
+use super::reader::file_of;
 
 /// So many commits are looked at: a start waits for it.
 const MOST: usize = 2_000;
+/// So much is read of all files at all these commits.
+const MOST_READ: usize = 16 << 20;
+/// What it costs to look for a file in a commit, beside what is read of it.
+const LOOK: usize = 256;
 
-/// How many commits back from the tip each file has said it without a break; it ends when one file is left.
+/// How many commits back from the tip each file has said it without a break; it ends when one file is left, or where too much would
+/// be read: then those that are left are of one age.
 pub(super) fn ages(
     repository: &Repository,
     folder: &str,
@@ -18,24 +24,32 @@ pub(super) fn ages(
     let mut ages = vec![0; files.len()];
     let mut left: Vec<(usize, Option<Oid>)> = (0..files.len()).map(|file| (file, None)).collect();
     let mut next = Some(repository.find_commit(tip)?);
-    let mut age = 0;
-    while let Some(commit) = next.take().filter(|_| left.len() > 1 && age < MOST) {
+    let (mut age, mut cost) = (0, 0);
+    'commits: while let Some(commit) = next.take().filter(|_| left.len() > 1 && age < MOST) {
         age += 1;
         let tree = tree_of(repository, folder, &commit)?;
         let mut still = Vec::new();
         for (file, before) in left {
             let Some(path) = files.get(file) else { continue };
             let now = tree.as_ref().and_then(|tree| blob_of(tree, path));
+            cost += LOOK;
             let says_it = match now {
                 None => false,
                 Some(now) if Some(now) == before => true,
-                Some(now) => says(path, repository.find_blob(now)?.content()),
+                // One that is too large says nothing, as at the tip.
+                Some(now) => file_of(repository, path, now)?.is_ok_and(|file| {
+                    cost += file.content.len();
+                    cost <= MOST_READ && says(path, &file.content)
+                }),
             };
+            if cost > MOST_READ {
+                break 'commits;
+            }
             if says_it {
-                ages[file] = age;
                 still.push((file, now));
             }
         }
+        still.iter().for_each(|(file, _)| ages[*file] = age);
         left = still;
         next = first_parent(&commit)?;
     }
