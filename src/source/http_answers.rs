@@ -22,7 +22,7 @@ pub(super) const PACK: Bounds = Bounds { bytes: 4 * 1024 * 1024 * 1024, time: Du
 /// References that are kept of a list.
 pub(super) const MOST_HEADS: usize = 500_000;
 /// Objects of one pack: libgit2 keeps about 200 bytes for each.
-const MOST_OBJECTS: u32 = 2_000_000;
+pub(super) const MOST_OBJECTS: u32 = 2_000_000;
 /// `PACK`, the version, the number of objects.
 const PACK_HEADER: usize = 12;
 
@@ -30,7 +30,7 @@ const PACK_HEADER: usize = 12;
 #[derive(Debug, Default)]
 pub(super) struct Advertised {
     is_version_2: bool,
-    /// What it says beside that: three features that we need, or the reason why it cannot be used.
+    /// What it says beside that: two features that we need, or the reason why it cannot be used.
     features: [bool; 2],
     is_sha256: bool,
     /// Of version 0: what stands behind the first reference.

@@ -14,7 +14,7 @@ use secrecy::ExposeSecret;
 
 use super::credentials::{Cause, callbacks};
 use super::heads::{BRANCHES, Head, choose};
-use super::http_answers::PACK;
+use super::http_answers::{MOST_OBJECTS, PACK};
 use super::place::credentials_in;
 use super::{Credentials, Error, translate};
 
@@ -55,7 +55,7 @@ impl Address {
 
     /// The copy, opened for this question.
     pub(super) fn copy(&self) -> Result<Repository, Failure> {
-        Repository::open_bare(&self.clone).map_err(|error| Failure::Damaged(error.message().to_owned()))
+        Repository::open_bare(&self.clone).map_err(|error| damaged(&error))
     }
 }
 
@@ -65,10 +65,40 @@ pub(super) fn is_known(copy: &Repository, branch: &str, tip: Oid) -> bool {
         && copy.find_commit(tip).is_ok()
 }
 
-#[derive(Debug, Default)]
-struct Progress {
+#[derive(Debug)]
+pub(super) struct Progress {
     steps: AtomicU64,
     given_up: AtomicBool,
+    /// Of one pack, as over http.
+    pub most_objects: usize,
+    pub most_bytes: usize,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        let most_bytes = usize::try_from(PACK.bytes).unwrap_or(usize::MAX);
+        Self {
+            steps: AtomicU64::new(0),
+            given_up: AtomicBool::new(false),
+            most_objects: MOST_OBJECTS as usize,
+            most_bytes,
+        }
+    }
+}
+
+impl Progress {
+    /// Why no more of a pack is taken.
+    fn excess(&self, objects: usize, bytes: usize) -> Option<String> {
+        match self {
+            Self { most_objects: most, .. } if objects > *most => {
+                Some(format!("it sends more than {most} objects"))
+            }
+            Self { most_bytes: most, .. } if bytes > *most => {
+                Some(format!("its answer has more than {most} bytes"))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The tip of the branch, which is then in the copy. Blocks; gives up when nothing moved for `patience`, or when it takes too long.
@@ -116,7 +146,7 @@ pub(super) fn tip(address: &Address, patience: Duration, open: &Arc<AtomicUsize>
 }
 
 /// One connection for both the list and the fetch.
-fn ask(address: &Address, progress: &Progress) -> Result<Oid, Failure> {
+pub(super) fn ask(address: &Address, progress: &Progress) -> Result<Oid, Failure> {
     let copy = address.copy()?;
     let cause = Cause::default();
     let failed = |error: &git2::Error| cause.take().map_or_else(|| told(address, error), Failure::Told);
@@ -133,16 +163,22 @@ fn ask(address: &Address, progress: &Progress) -> Result<Oid, Failure> {
         return Ok(tip);
     }
     let mut talk = callbacks(&address.url, &address.credentials, &cause);
-    talk.transfer_progress(|_| {
+    let told_excess = Cause::clone(&cause);
+    talk.transfer_progress(move |pack| {
         progress.steps.fetch_add(1, Ordering::Relaxed);
-        !progress.given_up.load(Ordering::Relaxed)
+        let excess = progress.excess(pack.total_objects(), pack.received_bytes());
+        let goes_on = excess.is_none() && !progress.given_up.load(Ordering::Relaxed);
+        if let Some(message) = excess {
+            told_excess.replace(Some(Error::Remote { url: address.shown.clone(), message }));
+        }
+        goes_on
     });
     let mut options = FetchOptions::new();
     options.remote_callbacks(talk).download_tags(AutotagOption::None).update_fetchhead(false);
     let refspec = format!("+{BRANCHES}{branch}:{BRANCHES}{branch}");
     connection.remote().fetch(&[&refspec], Some(&mut options), None).map_err(|error| failed(&error))?;
     drop(options);
-    copy.find_commit(tip).map_err(|error| Failure::Damaged(error.message().to_owned()))?;
+    copy.find_commit(tip).map_err(|error| damaged(&error))?;
     Ok(tip)
 }
 
@@ -150,10 +186,14 @@ fn head_of(head: &git2::RemoteHead<'_>) -> Head {
     Head { name: head.name().to_owned(), tip: head.oid(), target: head.symref_target().map(str::to_owned) }
 }
 
+fn damaged(error: &git2::Error) -> Failure {
+    Failure::Damaged(translate::clean(error.message()))
+}
+
 fn told(address: &Address, error: &git2::Error) -> Failure {
     use ErrorClass::{Indexer, Object, Odb, Reference, Tree, Zlib};
     if matches!(error.class(), Odb | Object | Reference | Tree | Zlib | Indexer) {
-        return Failure::Damaged(error.message().to_owned());
+        return damaged(error);
     }
     let mut scrub: Vec<String> = credentials_in(&address.url).map(str::to_owned).into_iter().collect();
     if let Credentials::Token(token) = &address.credentials {
