@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use git2::{Commit, Oid, Repository};
 use globset::Glob;
 
-use super::difference::{difference, difference_within};
+use super::difference::{Enters, difference, difference_within};
 use super::history::tree_of;
 use crate::model::glob::{self, Globs, Separator};
 use crate::model::{File, beside};
@@ -86,38 +86,43 @@ impl Area {
         (up > 0 && self.fits.get(&up)?.fits(rest)).then_some(path)
     }
 
-    /// The files beside the folder that differ between the whole trees of two commits, each with its path from the root.
+    /// The files beside the folder that differ between the whole trees of two commits, each with its path from the root. `enters` is
+    /// given folders as they are seen from the one that is read.
     pub(super) fn beside(
         &self,
         repository: &Repository,
         old: Option<Oid>,
         new: Option<Oid>,
+        enters: Enters<'_>,
     ) -> Result<Vec<(String, String)>, git2::Error> {
         if self.is_folder() || old == new {
             return Ok(Vec::new());
         }
         let find = |tree: Option<Oid>| tree.map(|tree| repository.find_tree(tree)).transpose();
         let (old, new) = (find(old)?, find(new)?);
-        let enters = &mut |folder: &str, _: [Option<Oid>; 2]| self.enters(folder);
+        let enters = &mut |folder: &str, trees: [Option<Oid>; 2]| {
+            self.enters(folder) && enters(&beside::from_folder(&self.folder, folder), trees)
+        };
         let files = difference_within(repository, old.as_ref(), new.as_ref(), enters)?;
         Ok(files.into_iter().filter_map(|file| Some((self.path_of(&file.path)?, file.path))).collect())
     }
 
-    /// Paths of what a commit changed.
+    /// Paths of what a commit changed, in the folders that `enters` says.
     pub(super) fn changed_by(
         &self,
         repository: &Repository,
         parent: Option<&Commit<'_>>,
         commit: &Commit<'_>,
+        enters: Enters<'_>,
     ) -> Result<Vec<String>, git2::Error> {
         let before = match parent {
             Some(parent) => tree_of(repository, &self.folder, parent)?,
             None => None,
         };
         let after = tree_of(repository, &self.folder, commit)?;
-        let mut paths = difference(repository, before.as_ref(), after.as_ref())?;
+        let mut paths = difference(repository, before.as_ref(), after.as_ref(), enters)?;
         let old = parent.map(Commit::tree_id);
-        let beside = self.beside(repository, old, Some(commit.tree_id()))?;
+        let beside = self.beside(repository, old, Some(commit.tree_id()), enters)?;
         paths.extend(beside.into_iter().map(|(path, _)| path));
         Ok(paths)
     }

@@ -9,13 +9,15 @@ use git2::{ObjectType, Oid, Repository, Tree, TreeEntry};
 
 use super::is_hidden;
 
-/// Paths that differ in content, mode or kind, or are on one side only; hidden ones left out. Sorted.
+/// Paths that differ in content, mode or kind, or are on one side only, in the folders that [`Enters`] says; hidden ones left out.
+/// Sorted.
 pub(super) fn difference(
     repository: &Repository,
     old: Option<&Tree<'_>>,
     new: Option<&Tree<'_>>,
+    enters: Enters<'_>,
 ) -> Result<Vec<String>, git2::Error> {
-    let files = difference_within(repository, old, new, &mut |_, _| true)?;
+    let files = difference_within(repository, old, new, enters)?;
     Ok(files.into_iter().map(|file| file.path).collect())
 }
 
@@ -28,13 +30,15 @@ pub(super) struct Differing {
     pub new: Option<Oid>,
 }
 
-/// The same, of those folders alone that `enters` says: it is given the path with its final `/`, empty for the whole, and what stands
-/// there on both sides.
+/// Whether a folder is looked into: its path with the final `/`, empty for the whole, and what stands there on both sides.
+pub(super) type Enters<'a> = &'a mut dyn FnMut(&str, [Option<Oid>; 2]) -> bool;
+
+/// The same with what there is on both sides.
 pub(super) fn difference_within(
     repository: &Repository,
     old: Option<&Tree<'_>>,
     new: Option<&Tree<'_>>,
-    enters: &mut dyn FnMut(&str, [Option<Oid>; 2]) -> bool,
+    enters: Enters<'_>,
 ) -> Result<Vec<Differing>, git2::Error> {
     let mut files = Vec::new();
     let mut pending = vec![(String::new(), old.map(Tree::id), new.map(Tree::id))];

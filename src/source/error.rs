@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::reader::MOST_NAMES;
 use crate::model::Revision;
 
 /// What an error means for the process: its exit code, and whether trying again can help.
@@ -42,6 +43,14 @@ pub enum Error {
     NoDefaultBranch { url: String, branches: Vec<String> },
     #[error("failed to find folder `{path}` at {} of {url}", revision.short())]
     MissingFolder { url: String, path: String, revision: Revision },
+    #[error("failed to read revision {} of {url}: it has {what}, counted up to its folder `{folder}`", revision.short())]
+    TooMuch {
+        url: String,
+        revision: Revision,
+        /// With its final `/`; empty for the whole.
+        folder: String,
+        what: &'static str,
+    },
     #[error("failed to find revision {revision} in {url}")]
     UnknownRevision { url: String, revision: Revision },
     #[error("failed to authenticate at {url}: {message}")]
@@ -81,6 +90,7 @@ impl Error {
             | Self::MissingBranch { .. }
             | Self::NoDefaultBranch { .. }
             | Self::MissingFolder { .. }
+            | Self::TooMuch { .. }
             | Self::UnknownRevision { .. }
             | Self::Key { .. }
             | Self::Folder { .. } => ErrorKind::Configuration,
@@ -111,6 +121,10 @@ impl Error {
             Self::MissingBranch { .. } => "name an existing branch, or push this one",
             Self::NoDefaultBranch { .. } => "name the branch to read",
             Self::MissingFolder { .. } => "check the path inside the repository",
+            Self::TooMuch { .. } => {
+                "name the folder with the manifests with `--path`, or take out what is not needed; a folder whose name begins with a dot \
+                 is not read"
+            }
             Self::UnknownRevision { .. } => "it may not be pushed yet, or was removed by a forced push",
             Self::Authentication { .. } => {
                 "check the token or key; it needs read access to this repository (Gitea: read:repository)"
@@ -137,6 +151,7 @@ fn among(branches: &[String]) -> String {
     let names: Vec<String> = branches.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
     let rest = match branches.len().saturating_sub(SHOWN) {
         0 => String::new(),
+        _ if branches.len() >= MOST_NAMES => " and many more".to_owned(),
         more => format!(" and {more} more"),
     };
     format!("; it has {}{rest}", names.join(", "))

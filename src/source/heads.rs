@@ -3,7 +3,7 @@
 use git2::Oid;
 
 use super::Error;
-use super::reader::nearest;
+use super::reader::{nearest, shown};
 
 pub(super) const BRANCHES: &str = "refs/heads/";
 
@@ -28,12 +28,12 @@ pub(super) fn choose(url: &str, wanted: Option<&str>, heads: &[Head]) -> Result<
     if let Some((name, tip)) = branches.iter().find(|(branch, _)| Some(*branch) == name) {
         return Ok(((*name).to_owned(), *tip));
     }
-    let names = branches.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let names = branches.iter().map(|(name, _)| (*name).to_owned());
     Err(match wanted {
         Some(branch) => {
             Error::MissingBranch { url, branch: branch.to_owned(), branches: nearest(branch, names) }
         }
-        None => Error::NoDefaultBranch { url, branches: names },
+        None => Error::NoDefaultBranch { url, branches: shown(names) },
     })
 }
 

@@ -6,6 +6,7 @@ use std::ops::Bound;
 use git2::{Commit, ErrorCode, Oid, Repository, Tree};
 
 use super::area::Area;
+use super::bounds::Listing;
 use crate::model::{File, History, Revision};
 
 /// The key of the whole folder that is read; every other folder is its path with a final `/`.
@@ -51,11 +52,14 @@ fn continued(
     let mut commits = Vec::new();
     let mut newest: BTreeMap<String, usize> = BTreeMap::new();
     let mut commit = repository.find_commit(tip)?;
+    let mut entered = Entered { files, listing: Listing::of(repository) };
     while commit.id().to_string() != known_tip.as_str() {
         let Some(parent) = first_parent(&commit)?.filter(|_| commits.len() < MOST_NEW) else {
             return Ok(None);
         };
-        for path in area.changed_by(repository, Some(&parent), &commit)? {
+        for path in area
+            .changed_by(repository, Some(&parent), &commit, &mut |folder, trees| entered.has(folder, trees))?
+        {
             for key in keys_of(&path) {
                 if !newest.contains_key(key) {
                     newest.insert(key.to_owned(), commits.len());
@@ -89,12 +93,15 @@ fn walked(
     let mut unknown: HashSet<&str> = files.keys().flat_map(|path| keys_of(path)).collect();
     let mut history = History::default();
     let mut next = Some(repository.find_commit(tip)?);
+    let mut entered = Entered { files, listing: Listing::of(repository) };
     while let Some(commit) = next.take()
         && !unknown.is_empty()
     {
         let parent = first_parent(&commit)?;
         let index = history.commits.len();
-        for path in area.changed_by(repository, parent.as_ref(), &commit)? {
+        for path in area.changed_by(repository, parent.as_ref(), &commit, &mut |folder, trees| {
+            entered.has(folder, trees)
+        })? {
             for key in keys_of(&path) {
                 if unknown.remove(key) {
                     history.changed.insert(key.to_owned(), index);
@@ -105,6 +112,23 @@ fn walked(
         next = parent;
     }
     Ok(history)
+}
+
+/// The folders that are looked into. A commit that was taken back may have had more of them than anybody can list.
+struct Entered<'a> {
+    files: &'a BTreeMap<String, File>,
+    /// Of folders that have no file any more: what they had counts for those above them.
+    listing: Listing<'a>,
+}
+
+impl Entered<'_> {
+    fn has(&mut self, folder: &str, trees: [Option<Oid>; 2]) -> bool {
+        let trees = || trees.into_iter().flatten();
+        match folder.is_empty() || is_present(self.files, folder) {
+            true => self.listing.fits(folder, trees()),
+            false => self.listing.enters(folder, trees()),
+        }
+    }
 }
 
 /// The subtree of a commit that is read; `None` when the folder is not there.

@@ -13,6 +13,7 @@
 
 mod age;
 mod area;
+mod bounds;
 mod create;
 mod credentials;
 mod difference;

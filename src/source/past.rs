@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use git2::{Oid, Repository};
 
+use super::bounds::listed;
 use super::difference::{Differing, difference_within};
 use super::history::{first_parent, tree_of};
 use super::reader::{file_of, revision_of};
@@ -69,7 +70,7 @@ pub(super) fn walk(
         let sizes = sides.into_iter().flatten().filter_map(|side| odb.read_header(side).ok());
         let sizes: Vec<usize> = sizes.map(|(size, _)| size).collect();
         let is_entered = walk.enters(path, sizes.iter().copied().max().unwrap_or_default());
-        is_entered && cost.allows(sizes.iter().sum())
+        is_entered && cost.allows(sizes.iter().map(|size| listed(path, *size)).sum())
     };
     for _ in 0..walk.most {
         if known == Some(commit.id()) {

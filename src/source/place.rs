@@ -64,7 +64,6 @@ fn normal_folder(path: &str) -> String {
     names.join("/")
 }
 
-/// Git's own rule: a scheme is an address; `host:path` is one unless a `/` stands before the colon.
 /// The checkout that a local path is in, without links; a folder that is no repository is one by itself.
 pub fn work_tree(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("file://").unwrap_or(url);
@@ -76,6 +75,7 @@ pub fn work_tree(url: &str) -> Option<PathBuf> {
     root.canonicalize().ok()
 }
 
+/// Git's own rule: a scheme is an address; `host:path` is one unless a `/` stands before the colon.
 fn is_local(url: &str) -> bool {
     if url.contains("://") {
         return false;

@@ -7,7 +7,9 @@ use git2::{BranchType, ErrorCode, Oid, Tree};
 use serde::Serialize;
 
 use super::area::{Area, Lists};
+use super::bounds::{Kept, Listing, Over};
 use super::difference::difference;
+use super::heads::BRANCHES;
 use super::links::{self, FILE_TYPE};
 use super::past::{self, Reached, Walk};
 use super::place::Place;
@@ -34,6 +36,10 @@ pub(super) struct Reader {
     last: Option<Read>,
 }
 
+/// Branches that are compared with a missing one, and the bytes of a name of theirs.
+pub(super) const MOST_NAMES: usize = 1_000;
+const LONGEST_NAME: usize = 250;
+
 /// A revision that was read.
 struct Read {
     /// The tree of the folder, and the whole of the repository.
@@ -47,6 +53,24 @@ struct Read {
     /// Links of the folder and beside it for which a file stands that cannot be read.
     marked: Vec<String>,
     snapshot: Snapshot,
+}
+
+/// Why a revision is not read.
+enum Unread {
+    Git(git2::Error),
+    Over(Over),
+}
+
+impl From<git2::Error> for Unread {
+    fn from(error: git2::Error) -> Self {
+        Self::Git(error)
+    }
+}
+
+impl From<Over> for Unread {
+    fn from(over: Over) -> Self {
+        Self::Over(over)
+    }
 }
 
 impl Reader {
@@ -76,7 +100,7 @@ impl Reader {
                     Some(branch) => Error::MissingBranch {
                         url,
                         branch: branch.clone(),
-                        branches: nearest(branch, branches),
+                        branches: nearest(branch, branches.into_iter()),
                     },
                     None => Error::NoDefaultBranch { url, branches },
                 });
@@ -109,6 +133,9 @@ impl Reader {
 
     fn read_files(&self, revision: &Revision) -> Result<Read, Error> {
         let commit = self.commit(revision)?;
+        let mut listing = Listing::of(&self.repository);
+        listing.enters("", [commit.tree_id()]);
+        listing.end().map_err(|over| self.failure(revision, over.into()))?;
         let tree = history::tree_of(&self.repository, &self.place.folder, &commit)
             .map_err(|error| self.unreadable(&error))?
             .ok_or_else(|| Error::MissingFolder {
@@ -119,14 +146,28 @@ impl Reader {
         // Whoever rewrites the history of a local repository may take away what was read from it.
         let is_there = |tree: Oid| self.repository.find_tree(tree).is_ok();
         let last = self.last.as_ref().filter(|last| is_there(last.tree) && is_there(last.root));
-        let (mut files, lists) = match last {
-            Some(last) => self.changed_files(last, &tree)?,
-            None => self.all_files(&tree)?,
+        match self.read_trees(last, &commit, &tree) {
+            // What went counted with what came: only without it is it known.
+            Err(Unread::Over(_)) if last.is_some() => self.read_trees(None, &commit, &tree),
+            read => read,
+        }
+        .map_err(|unread| self.failure(revision, unread))
+    }
+
+    fn read_trees(
+        &self,
+        last: Option<&Read>,
+        commit: &git2::Commit<'_>,
+        tree: &Tree<'_>,
+    ) -> Result<Read, Unread> {
+        let (mut files, lists, mut kept) = match last {
+            Some(last) => self.changed_files(last, tree)?,
+            None => self.all_files(tree)?,
         };
-        let root = commit.tree().map_err(|error| self.unreadable(&error))?;
+        let root = commit.tree()?;
         let area = Area::of(&self.place.folder, &lists);
         last.into_iter().flat_map(|last| &last.marked).for_each(|path| _ = files.remove(path));
-        let links = self.read_beside(last, &area, &root, &mut files)?;
+        let links = self.read_beside(last, &area, &root, &mut files, &mut kept)?;
         let snapshot = Snapshot {
             revision: revision_of(commit.id()),
             folder: self.place.folder.as_str().into(),
@@ -145,69 +186,90 @@ impl Reader {
         area: &Area,
         root: &Tree<'_>,
         files: &mut BTreeMap<String, File>,
-    ) -> Result<BTreeSet<String>, Error> {
+        kept: &mut Kept,
+    ) -> Result<BTreeSet<String>, Unread> {
         let last = last.filter(|last| last.area.is_like(area));
         if last.is_none() {
             files.retain(|path, _| !beside::is_beside(path));
         }
         let mut links = last.map(|last| last.links.clone()).unwrap_or_default();
-        let differing = area.beside(&self.repository, last.map(|last| last.root), Some(root.id()));
-        for (path, from_root) in differing.map_err(|error| self.unreadable(&error))? {
+        let mut listing = Listing::of(&self.repository);
+        let enters =
+            &mut |folder: &str, trees: [Option<Oid>; 2]| listing.enters(folder, trees.into_iter().flatten());
+        let differing = area.beside(&self.repository, last.map(|last| last.root), Some(root.id()), enters)?;
+        listing.end()?;
+        for (path, from_root) in differing {
             let entry = root.get_path(from_root.as_ref());
             if entry.is_ok_and(|entry| links::is_link(entry.filemode())) {
                 links.insert(path.clone());
             } else {
                 links.remove(&path);
             }
-            self.take_in(root, &from_root, path, files)?;
+            files.remove(&path);
+            self.take_in(root, &from_root, path, files, kept)?;
         }
         Ok(links)
     }
 
-    /// Puts what a tree has at a place into the files, or takes out what they have where it has none.
+    /// Puts what a tree has at a place into the files.
     fn take_in(
         &self,
         tree: &Tree<'_>,
         place: &str,
         path: String,
         files: &mut BTreeMap<String, File>,
-    ) -> Result<(), Error> {
-        files.remove(&path);
+        kept: &mut Kept,
+    ) -> Result<(), Unread> {
         match tree.get_path(place.as_ref()) {
             Ok(entry) if is_file(entry.filemode()) => {
-                if let Some(file) = self.file(&path, entry.id())? {
+                if let Some(file) = self.file(&path, entry.id(), kept)? {
                     files.insert(path, file);
                 }
                 Ok(())
             }
             Ok(_) => Ok(()),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(()),
-            Err(error) => Err(self.unreadable(&error)),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Paths that differ between two revisions, relative to the configured folder.
     pub(super) fn changed_paths(&self, from: &Revision, to: &Revision) -> Result<Vec<String>, Error> {
-        let (from, to) = (self.commit(from)?, self.commit(to)?);
         let folder = &self.place.folder;
-        let paths = || {
-            let old = history::tree_of(&self.repository, folder, &from)?;
-            let new = history::tree_of(&self.repository, folder, &to)?;
-            difference(&self.repository, old.as_ref(), new.as_ref())
+        let paths = |from: &git2::Commit<'_>, to: &git2::Commit<'_>| {
+            let old = history::tree_of(&self.repository, folder, from)?;
+            let new = history::tree_of(&self.repository, folder, to)?;
+            self.bounded_difference(old.as_ref(), new.as_ref())
         };
-        paths().map_err(|error| self.unreadable(&error))
+        let paths = paths(&self.commit(from)?, &self.commit(to)?);
+        paths.map_err(|unread| self.failure(to, unread))
+    }
+
+    fn bounded_difference(
+        &self,
+        old: Option<&Tree<'_>>,
+        new: Option<&Tree<'_>>,
+    ) -> Result<Vec<String>, Unread> {
+        let mut listing = Listing::of(&self.repository);
+        let enters =
+            &mut |folder: &str, trees: [Option<Oid>; 2]| listing.enters(folder, trees.into_iter().flatten());
+        let paths = difference(&self.repository, old, new, enters)?;
+        listing.end()?;
+        Ok(paths)
     }
 
     /// Whoever puts a manifest, or a folder of them, behind a link means them to be read: they are not to count as taken away.
     fn mark_links(&self, read: &mut Read) -> Result<(), Error> {
         let tree = self.repository.find_tree(read.tree);
-        let found = tree.and_then(|root| links::hiding(&self.repository, &root));
-        let mut found = found.map_err(|error| self.unreadable(&error))?;
-        found.extend(read.links.iter().map(|path| (path.clone(), String::new())));
+        let found = tree.and_then(|root| links::hiding(&self.repository, &root, &read.snapshot.files));
+        let mut found = found
+            .map_err(Unread::Git)
+            .and_then(|found| Ok(found?))
+            .map_err(|unread| self.failure(&read.snapshot.revision, unread))?;
+        found.extend(read.links.iter().map(|path| (path.clone(), File::link(""))));
         read.marked = found.keys().cloned().collect();
         if !found.is_empty() {
-            let files = Arc::make_mut(&mut read.snapshot.files);
-            files.extend(found.into_iter().map(|(path, target)| (path, File::link(&target))));
+            Arc::make_mut(&mut read.snapshot.files).extend(found);
         }
         Ok(())
     }
@@ -300,48 +362,73 @@ impl Reader {
         Ok(names.collect())
     }
 
-    fn all_files(&self, root: &Tree<'_>) -> Result<(BTreeMap<String, File>, Lists), Error> {
-        let (mut files, mut lists) = (BTreeMap::new(), Lists::default());
+    fn all_files(&self, root: &Tree<'_>) -> Result<(BTreeMap<String, File>, Lists, Kept), Unread> {
+        let (mut files, mut lists, mut kept) = (BTreeMap::new(), Lists::default(), Kept::default());
+        let mut listing = Listing::of(&self.repository);
         let mut folders = vec![(String::new(), root.id())];
         while let Some((prefix, id)) = folders.pop() {
-            let tree = self.repository.find_tree(id).map_err(|error| self.unreadable(&error))?;
-            for entry in &tree {
+            if !listing.enters(&prefix, [id]) {
+                break;
+            }
+            for entry in &self.repository.find_tree(id)? {
                 let Some(name) = entry.name().ok().filter(|name| !is_hidden(name)) else { continue };
                 let path = format!("{prefix}{name}");
                 if entry.kind() == Some(git2::ObjectType::Tree) {
                     folders.push((format!("{path}/"), entry.id()));
                 } else if is_file(entry.filemode())
-                    && let Some(file) = self.file(&path, entry.id())?
+                    && let Some(file) = self.file(&path, entry.id(), &mut kept)?
                 {
                     lists.see(self.place.listed, &path, Some(&file));
                     files.insert(path, file);
                 }
             }
         }
-        Ok((files, lists))
+        listing.end()?;
+        Ok((files, lists, kept))
     }
 
     /// The files of `new`, taking over everything that is the same in what was read last.
-    fn changed_files(&self, last: &Read, new: &Tree<'_>) -> Result<(BTreeMap<String, File>, Lists), Error> {
-        let old = self.repository.find_tree(last.tree).map_err(|error| self.unreadable(&error))?;
-        let changed =
-            difference(&self.repository, Some(&old), Some(new)).map_err(|error| self.unreadable(&error))?;
+    fn changed_files(
+        &self,
+        last: &Read,
+        new: &Tree<'_>,
+    ) -> Result<(BTreeMap<String, File>, Lists, Kept), Unread> {
+        let old = self.repository.find_tree(last.tree)?;
+        let changed = self.bounded_difference(Some(&old), Some(new))?;
         let (mut files, mut lists) = (BTreeMap::clone(&last.snapshot.files), last.lists.clone());
+        changed.iter().for_each(|path| _ = files.remove(path));
+        let mut kept = Kept::of(&files);
         for path in changed {
-            self.take_in(new, &path, path.clone(), &mut files)?;
+            self.take_in(new, &path, path.clone(), &mut files, &mut kept)?;
             lists.see(self.place.listed, &path, files.get(&path));
         }
-        Ok((files, lists))
+        Ok((files, lists, kept))
     }
 
     /// `None` when it is too large and nothing that tutti reads.
-    fn file(&self, path: &str, id: Oid) -> Result<Option<File>, Error> {
-        match file_of(&self.repository, path, id).map_err(|error| self.unreadable(&error))? {
-            Ok(file) => Ok(Some(file)),
-            Err(size) if must_be_read(path) => {
-                Ok(Some(File::too_large(&id.to_string(), size, largest(path))))
+    fn file(&self, path: &str, id: Oid, kept: &mut Kept) -> Result<Option<File>, Unread> {
+        let known = kept.known(&id.to_string()).filter(|file| file.content.len() <= largest(path)).cloned();
+        let read = match known {
+            Some(file) => Ok(file),
+            None => file_of(&self.repository, path, id)?,
+        };
+        let file = match read {
+            Ok(file) => file,
+            Err(size) if must_be_read(path) => File::too_large(&id.to_string(), size, largest(path)),
+            Err(_) => return Ok(None),
+        };
+        kept.take(path, &file)?;
+        Ok(Some(file))
+    }
+
+    fn failure(&self, revision: &Revision, unread: Unread) -> Error {
+        match unread {
+            Unread::Git(error) => self.unreadable(&error),
+            Unread::Over(Over { folder, what }) => {
+                let url = self.place.shown.clone();
+                let folder = if folder.is_empty() { "./".to_owned() } else { translate::clean(&folder) };
+                Error::TooMuch { url, revision: revision.clone(), folder, what }
             }
-            Err(_) => Ok(None),
         }
     }
 
@@ -368,14 +455,23 @@ pub(super) fn revision_of(id: Oid) -> Revision {
     Revision::from(id.to_string().as_str())
 }
 
-/// Names ordered by likeness to the wanted one, most alike first.
-pub(super) fn nearest(wanted: &str, mut names: Vec<String>) -> Vec<String> {
+/// Names ordered by likeness to the wanted one, most alike first. A remote may have half a million of them, and it is asked often.
+pub(super) fn nearest(wanted: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut names = shown(names);
     let likeness = |name: &String| {
         let ratio = similar::TextDiff::from_chars(wanted, name.as_str()).ratio();
         std::cmp::Reverse((ratio * 1000.0) as u32)
     };
     names.sort_by_cached_key(|name| (likeness(name), name.clone()));
     names
+}
+
+/// The names that an error may show; what no branch of Git is called is left out.
+pub(super) fn shown(names: impl Iterator<Item = String>) -> Vec<String> {
+    let is_name = |name: &String| {
+        name.len() <= LONGEST_NAME && git2::Reference::is_valid_name(&format!("{BRANCHES}{name}"))
+    };
+    names.filter(is_name).take(MOST_NAMES).collect()
 }
 
 /// A regular file, executable or not; neither a symbolic link nor a submodule.

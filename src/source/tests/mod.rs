@@ -1,5 +1,6 @@
 //! Against real repositories in temporary folders; remotes are `file://` or a closed port.
 
+mod bounds;
 mod errors;
 mod fixture;
 mod history;

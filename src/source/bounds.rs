@@ -1,0 +1,131 @@
+//! How much of one revision is read. A commit of a few KiB may name one file a million times, or one folder in each of ten others.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use git2::{Odb, Oid, Repository};
+
+use crate::model::File;
+
+/// Files, and links that stand for some.
+const MOST_FILES: usize = 200_000;
+/// Bytes of files, each content once: that is what is kept.
+const MOST_BYTES: usize = 256 << 20;
+/// Bytes of files, by their names: what reads them reads each.
+const MOST_NAMED: usize = 2 << 30;
+/// Bytes of lists of folders, and of the paths that come of them.
+const MOST_LISTED: usize = 128 << 20;
+/// What a folder costs beside its list, and a path beside its letters.
+const OPENING: usize = 512;
+const PATH: usize = 64;
+/// The smallest entry of a list: a mode, a name of one letter, an id.
+const ENTRY: usize = 28;
+/// Bytes of a target of a link: no system takes a longer one.
+const LONGEST_TARGET: usize = 4096;
+
+/// Where a revision goes over a bound, and over which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Over {
+    /// With its final `/`; empty for the whole.
+    pub folder: String,
+    pub what: &'static str,
+}
+
+/// The files that are kept of a revision.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    files: usize,
+    bytes: usize,
+    named: usize,
+    /// By their blob: one content, whatever the number of its names.
+    known: HashMap<Arc<str>, File>,
+}
+
+impl Kept {
+    pub(super) fn of(files: &BTreeMap<String, File>) -> Self {
+        let mut kept = Self::default();
+        files.values().for_each(|file| kept.count(file));
+        kept
+    }
+
+    pub(super) fn known(&self, blob: &str) -> Option<&File> {
+        self.known.get(blob)
+    }
+
+    pub(super) fn take(&mut self, path: &str, file: &File) -> Result<(), Over> {
+        self.count(file);
+        let what = match self {
+            Self { files, .. } if *files > MOST_FILES => "more than 200000 files",
+            Self { bytes, .. } if *bytes > MOST_BYTES => "files of more than 256 MiB",
+            Self { named, .. } if *named > MOST_NAMED => "files of more than 2 GiB, equal ones counted each",
+            _ => return Ok(()),
+        };
+        Err(Over { folder: path[..path.rfind('/').map_or(0, |slash| slash + 1)].to_owned(), what })
+    }
+
+    fn count(&mut self, file: &File) {
+        let size = file.blob.len() + file.content.len();
+        self.files += 1;
+        self.named += size;
+        // What stands for a file is not its content.
+        let is_content = file.why_unreadable().is_none();
+        if !is_content || self.known.insert(Arc::clone(&file.blob), file.clone()).is_none() {
+            self.bytes += size;
+        }
+    }
+}
+
+/// The folders that are listed, counted before each is read.
+pub(super) struct Listing<'repository> {
+    odb: Option<Odb<'repository>>,
+    bytes: usize,
+    over: Option<String>,
+}
+
+impl<'repository> Listing<'repository> {
+    pub(super) fn of(repository: &'repository Repository) -> Self {
+        // Without it nothing is read anyway.
+        Self { odb: repository.odb().ok(), bytes: 0, over: None }
+    }
+
+    /// Whether a folder may be listed too: its path with the final `/`, and what stands there, on both sides where two are compared.
+    pub(super) fn enters(&mut self, folder: &str, trees: impl IntoIterator<Item = Oid>) -> bool {
+        if self.over.is_none() {
+            self.bytes = self.bytes.saturating_add(self.cost(folder, trees));
+            self.over = (self.bytes > MOST_LISTED).then(|| folder.to_owned());
+        }
+        self.over.is_none()
+    }
+
+    /// Whether a folder by itself is within the bound.
+    pub(super) fn fits(&self, folder: &str, trees: impl IntoIterator<Item = Oid>) -> bool {
+        self.cost(folder, trees) <= MOST_LISTED
+    }
+
+    fn cost(&self, folder: &str, trees: impl IntoIterator<Item = Oid>) -> usize {
+        // One that is not there is an error to whoever reads it.
+        let size = |tree: Oid| Some(self.odb.as_ref()?.read_header(tree).ok()?.0);
+        let sizes = trees.into_iter().map(|tree| listed(folder, size(tree).unwrap_or_default()));
+        sizes.fold(0, usize::saturating_add)
+    }
+
+    pub(super) fn end(self) -> Result<(), Over> {
+        self.over.map_or(Ok(()), |folder| {
+            Err(Over { folder, what: "names of files and folders that take more than 128 MiB" })
+        })
+    }
+}
+
+/// What it costs to list a folder of `size` bytes: each entry makes a path.
+pub(super) fn listed(folder: &str, size: usize) -> usize {
+    OPENING.saturating_add(size).saturating_add((size / ENTRY).saturating_mul(folder.len() + PATH))
+}
+
+/// The target of a link; `None` for one that leads nowhere, as it is too long.
+pub(super) fn target_of(repository: &Repository, link: Oid) -> Result<Option<String>, git2::Error> {
+    let (size, _) = repository.odb()?.read_header(link)?;
+    if size > LONGEST_TARGET {
+        return Ok(None);
+    }
+    Ok(Some(String::from_utf8_lossy(repository.find_blob(link)?.content()).into_owned()))
+}
