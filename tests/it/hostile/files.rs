@@ -1,7 +1,10 @@
 //! Files of the team `a` beside the healthy app: what is wrong with one is an error of that file, and of what only it can say.
 
 use std::fs;
+use std::io::Write as _;
 use std::time::{Duration, Instant};
+
+use git2::{Oid, Repository, Signature, Time};
 
 use super::arena::Arena;
 use crate::support::manifests::{INSTANCE, RINGS, cluster, config_map, objects};
@@ -234,4 +237,65 @@ async fn patch_that_doubles_its_object() {
         &["E3061", "apps/a/layer/patches/double.yaml"],
     )
     .await;
+}
+
+/// Modes of Git.
+const FILE: i32 = 0o100_644;
+const LINK: i32 = 0o120_000;
+const FOLDER: i32 = 0o040_000;
+
+fn folder(repository: &Repository, names: &[&str], id: Oid, mode: i32) -> Oid {
+    let mut folder = repository.treebuilder(None).expect("a folder");
+    for name in names {
+        folder.insert(name, id, mode).expect("an entry");
+    }
+    folder.write().expect("written")
+}
+
+/// Commits a folder below `apps`, without a look at what is in it.
+fn commit(repository: &Repository, name: &str, id: Oid) {
+    let tip = repository.find_reference("refs/heads/main").and_then(|main| main.peel_to_commit());
+    let tip = tip.expect("a tip");
+    let root = tip.tree().expect("a tree");
+    let apps = root.get_name("apps").expect("it is there").id();
+    let apps = repository.find_tree(apps).expect("a tree");
+    let mut apps = repository.treebuilder(Some(&apps)).expect("a folder");
+    apps.insert(name, id, FOLDER).expect("an entry");
+    let mut root = repository.treebuilder(Some(&root)).expect("a folder");
+    root.insert("apps", apps.write().expect("written"), FOLDER).expect("an entry");
+    let root = repository.find_tree(root.write().expect("written")).expect("a tree");
+    let who = Signature::new("Test", "test@example.com", &Time::new(1_790_000_000, 0)).expect("a signature");
+    repository.commit(Some("refs/heads/main"), &who, &who, "Attack", &root, &[&tip]).expect("a commit");
+}
+
+/// A few KiB that are 10^10 files. The revision is refused; what runs goes on, and so does the next one without them.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_without_number_in_one_commit() {
+    let mut arena = Arena::start(&[]).await;
+    let before = arena.repository.tip();
+    let repository = Repository::open(arena.repository.path()).expect("it is there");
+    let names: Vec<String> = (0..10).map(|number| format!("{number}.yaml")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let blob = repository.blob(b"a: 1\n").expect("a blob");
+    let innermost = folder(&repository, &names, blob, FILE);
+    let bomb = (0..9).fold(innermost, |id, _| folder(&repository, &names, id, FOLDER));
+    commit(&repository, "bomb", bomb);
+    arena.says("more than 200000 files, counted up to its folder `apps/bomb/").await;
+    arena.lives();
+    arena.repository.reset(&before);
+    arena.converges().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn link_with_a_target_without_end() {
+    let mut arena = Arena::start(&[]).await;
+    let repository = Repository::open(arena.repository.path()).expect("it is there");
+    let mut target = repository.blob_writer(None).expect("a blob");
+    let part = vec![b'/'; 1024 * 1024];
+    (0..700).for_each(|_| target.write_all(&part).expect("written"));
+    let link = target.commit().expect("a blob");
+    commit(&repository, "a", folder(&repository, &["x.yaml", "x"], link, LINK));
+    arena.converges().await;
+    arena.says("E1101").await;
+    arena.says("apps/a/x.yaml").await;
 }

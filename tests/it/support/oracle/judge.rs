@@ -543,8 +543,10 @@ impl Case<'_> {
         let Some(most) = self.judge.waves.gates.get(wave).and_then(|gate| gate.most) else { return Ok(()) };
         let changes = |other: &&Unit| {
             let content = &self.app.units[*other];
+            // An empty one has nothing that changes: a new process does not know what somebody deleted before.
             *other != unit
                 && self.wave_of(other) == wave
+                && !self.is_empty(other)
                 && !self.is_left_out(other)
                 && self.run(other).content == *content
                 && !is_done(self.world(), &other.cluster, content)
