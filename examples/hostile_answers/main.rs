@@ -19,6 +19,8 @@ mod git;
 #[path = "../../tests/it/support/http1.rs"]
 mod http1;
 mod mutate;
+#[path = "../../tests/it/support/package.rs"]
+mod package;
 mod registry;
 mod server;
 

@@ -1,23 +1,21 @@
 //! A chart repository and a registry.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tutti::chart::{Found, Limits, Renderer, Service, Sites};
 use tutti::model::{ChartSource, Charts as _};
 
 use super::Peer;
+use super::package::package;
 use super::server::{Answer, Asked};
 
 pub const PEER: Peer = Peer { name: "registry", answer, ask: |address, _: PathBuf| Box::pin(ask(address)) };
 
-static CHART: LazyLock<Vec<u8>> = LazyLock::new(package);
+static CHART: LazyLock<Vec<u8>> = LazyLock::new(|| package("a: {{ .Values.a }}\n"));
 
 fn answer(asked: &Asked) -> Answer {
     let bytes = |body: Vec<u8>| Answer { status: 200, headers: Vec::new(), body };
@@ -36,31 +34,6 @@ fn answer(asked: &Asked) -> Answer {
         }
         _ => bytes(CHART.clone()),
     }
-}
-
-/// As `helm package` writes it.
-fn package() -> Vec<u8> {
-    let mut archive = Vec::new();
-    for (name, text) in [
-        ("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
-        ("web/values.yaml", "a: 1\n"),
-        ("web/templates/a.yaml", "a: {{ .Values.a }}\n"),
-    ] {
-        let mut header = vec![0_u8; 512];
-        header[..name.len()].copy_from_slice(name.as_bytes());
-        header[124..136].copy_from_slice(format!("{:011o}\0", text.len()).as_bytes());
-        header[148..156].copy_from_slice(b"        ");
-        header[156] = b'0';
-        let sum: usize = header.iter().map(|byte| usize::from(*byte)).sum();
-        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-        archive.extend(header);
-        archive.extend(text.as_bytes());
-        archive.resize(archive.len().next_multiple_of(512), 0);
-    }
-    archive.resize(archive.len() + 1024, 0);
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(&archive).expect("memory");
-    encoder.finish().expect("memory")
 }
 
 async fn ask(address: String) {

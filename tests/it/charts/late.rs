@@ -10,11 +10,11 @@ use tokio::sync::watch;
 use tutti::chart::{Limits, Service};
 use tutti::report::Phase;
 
-use super::sources::package;
 use super::support::{engine, helm};
 use crate::support::fleet::{Fleet, target};
 use crate::support::live;
 use crate::support::manifests::{config_map, objects};
+use crate::support::package::package;
 use crate::support::wires::Wires;
 
 const APP: &str = "\

@@ -4,7 +4,7 @@
 //! starts the controller between the two; [`wires`] are one process's connections, which end with
 //! it; [`forge`] answers as Gitea's status API does; [`http1`] reads requests for servers that answer as none should; [`guarded`] lets guests with client certificates into a cluster;
 //! [`manifests`] writes manifests; [`folders`] reads and writes files; [`live`] looks
-//! into clusters behind the controller's back; [`oracle`] holds rollouts to what they must wait for; [`kruise`] stands for OpenKruise; [`log`] keeps what the controller logs; [`program`] runs the real binary,
+//! into clusters behind the controller's back; [`oracle`] holds rollouts to what they must wait for; [`kruise`] stands for OpenKruise; [`log`] keeps what the controller logs; [`package`] packs charts; [`program`] runs the real binary,
 //! [`strangers`] are at the port of webhooks; [`lasting`] runs it again and again on clusters that last.
 //! Nothing here fakes a part of tutti itself.
 
@@ -19,6 +19,7 @@ pub mod live;
 pub mod log;
 pub mod manifests;
 pub mod oracle;
+pub mod package;
 pub mod program;
 pub mod repository;
 pub mod strangers;
