@@ -73,7 +73,8 @@ async fn late_chart_holds_up_its_own_app_and_deletes() {
             if overview.targets.is_empty() {
                 return false;
             }
-            let (fast, slow) = (target(overview, "bj1", "fast"), target(overview, "bj1", "slow"));
+            let (fast, slow) =
+                (target(overview, "bj1", "default/fast"), target(overview, "bj1", "default/slow"));
             fast.phase == Phase::Running && slow.phase == Phase::Pending
         };
         running.until(&what, is_done).await;
@@ -87,7 +88,7 @@ async fn late_chart_holds_up_its_own_app_and_deletes() {
     };
     fast_is("1").await;
     let is_fetching = |overview: &tutti::report::Overview| {
-        target(overview, "bj1", "slow").detail.contains("is being fetched")
+        target(overview, "bj1", "default/slow").detail.contains("is being fetched")
     };
     running.until("the chart is named", is_fetching).await;
 
