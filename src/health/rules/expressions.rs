@@ -21,6 +21,8 @@ const LONGEST: usize = 4096;
 /// Levels of an expression: it is evaluated level in level, on the stack of whoever asks. Rules have ten or so; the grammar's engine
 /// limits brackets only.
 const DEEPEST: usize = 40;
+/// Of brackets within one another, in the text.
+const MOST_BRACKETS: usize = 100;
 /// That engine takes much stack for each level of brackets and of operators. What is not used costs nothing.
 const STACK: usize = 64 * 1024 * 1024;
 /// Top-level fields that are there for every object, if only empty: `has(status.phase)` can then be asked.
@@ -147,7 +149,7 @@ fn read(part: Part, text: &str) -> Result<Program, Vec<RuleMistake>> {
     let mistake = |line, column, message: String| RuleMistake { source: 0, part, line, column, message };
     let too_deep = || format!("nested too deeply; {DEEPEST} levels are the most");
     // The parser takes seconds to find out by itself.
-    if deepest_bracket(text) > DEEPEST {
+    if deepest_bracket(text) > MOST_BRACKETS {
         return Err(vec![mistake(1, None, too_deep())]);
     }
     if text.contains(|it: char| it.is_control() && !it.is_whitespace()) {
