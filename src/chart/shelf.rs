@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn largest_of_too_many_is_refused() {
         let (mut shelf, mut chart) = (Shelf::default(), charts());
-        let is_large = |version: usize| version % 10 == 0;
+        let is_large = |version: usize| version.is_multiple_of(10);
         shelf.name(&(0..100).map(source).collect());
         for version in 0..100 {
             shelf.put(&source(version), chart(if is_large(version) { 60 * MIB } else { MIB / 8 }));

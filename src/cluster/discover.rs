@@ -156,8 +156,8 @@ impl Client {
         object: Option<&ObjectId>,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
-        // It keeps its room until it was read.
-        let (answer, _room) = with_room(tokio::time::timeout(Self::PATIENCE, request)).await;
+        // It keeps its room until it was read. In a box: whoever waits for several of them would be large.
+        let (answer, _room) = with_room(tokio::time::timeout(Self::PATIENCE, Box::pin(request))).await;
         let answer = match answer {
             Ok(answer) => answer.map_err(|error| classify(self.name(), action, object, &error)),
             Err(_) => Err(self.no_answer()),

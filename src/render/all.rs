@@ -537,6 +537,9 @@ fn all_crashed(renderer: &Renderer<'_>, app: &Arc<App>, clusters: Vec<ClusterNam
     Known { renders: Arc::new(clusters.into_iter().map(render).collect()), ..Known::nothing(app) }
 }
 
+/// The commit that it is of, and what came of it.
+type Tried = (Revision, Result<(Made, PodSets), Vec<Diagnostic>>);
+
 /// And whether the end of its turn cut it off.
 fn render(
     renderer: &Renderer<'_>,
@@ -544,7 +547,7 @@ fn render(
     target: &Target,
     traces: &mut Traces,
     turn: Turn<'_>,
-) -> ((Revision, Result<(Made, PodSets), Vec<Diagnostic>>), bool) {
+) -> (Tried, bool) {
     let blamed = |mistakes, was_cut_off| {
         let mistakes = in_order(mistakes);
         ((blame(renderer, &mistakes), Err(mistakes)), was_cut_off)

@@ -226,12 +226,6 @@ impl Walk {
         if self.has_lost || is_deleted && (is_left_out || facts.values().any(|it| it.basis != Basis::Empty)) {
             return;
         }
-        // Half deleted by hand: another process takes it for half written.
-        let is_in_parts =
-            |unit: &SimUnit| !unit.content().is_empty() && unit.objects.iter().any(Option::is_none);
-        if self.fleet.units.values().any(is_in_parts) {
-            return;
-        }
         if is_left_out && facts.values().any(|facts| facts.is_left_out() && facts.mark.refused.is_some()) {
             return;
         }
