@@ -22,7 +22,7 @@ use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 use api_server::{Answer, ApiServer, CHUNK};
-use revisions::{Seen, watch_all};
+use revisions::{Seen, watch_all, write_app};
 use support::{SECRET, Scene};
 use tokio::sync::mpsc;
 
@@ -59,12 +59,7 @@ async fn measure() {
     let dripping = ApiServer::start(move |_| Some(drip())).await;
 
     let kubeconfig = scene.folder().join("hostile.yaml");
-    let text = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{{name: x, cluster: {{server: '{}'}}}}]\n\
-         users: [{{name: x, user: {{}}}}]\ncontexts: [{{name: x, context: {{cluster: x, user: x}}}}]\n",
-        cluster.address
-    );
-    fs::write(&kubeconfig, text).expect("a file");
+    fs::write(&kubeconfig, api_server::kubeconfig(&cluster.address)).expect("a file");
     scene.write_instance(&format!(
         "charts: {{repositories: [{{name: endless, url: '{}'}}, {{name: dripping, url: '{}'}}]}}",
         registry.address, dripping.address
@@ -122,16 +117,6 @@ fn write_peers(scene: &Scene, are_there: bool) {
         );
         scene.worktree.write(&format!("apps/{chart}/app.yaml"), &text);
     }
-}
-
-/// A Deployment and a Service; the number is in the image.
-fn write_app(scene: &Scene, number: usize) {
-    let text = format!(
-        "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {{name: web, namespace: {}}}\nspec: {{workloadType: \
-         Deployment, developLanguage: python, runType: server, image: 'shop/web:{number}', port: 8080}}\n",
-        scene.name()
-    );
-    scene.worktree.write("apps/web/app.yaml", &text);
 }
 
 /// In milliseconds.

@@ -3,6 +3,8 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a benchmark fails by panicking")]
 #![allow(clippy::print_stdout, reason = "figures go to standard output")]
 
+#[path = "shared/goals.rs"]
+mod goals;
 #[path = "../tests/it/support/strangers.rs"]
 mod strangers;
 
@@ -17,12 +19,15 @@ use tutti::api::{self, HooksState, Receiver};
 const SECRET: &str = "s3cr3t";
 const DELIVERIES: u64 = 200;
 const EACH: Duration = Duration::from_millis(100);
+/// Of the slowest answer, in milliseconds.
+const MOST: f64 = 100.0;
 
 fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let address = runtime.block_on(serve());
     // The strangers' work is theirs: a runtime of their own.
     tokio::runtime::Runtime::new().expect("a runtime").block_on(measure(address));
+    goals::check();
 }
 
 async fn serve() -> SocketAddr {
@@ -47,6 +52,6 @@ async fn measure(address: SocketAddr) {
     }
     took.sort_unstable();
     let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
-    println!("figure listener_signed_median {:.2} ms", milliseconds(took[took.len() / 2]));
-    println!("figure listener_signed_worst {:.2} ms", milliseconds(took[took.len() - 1]));
+    goals::figure("listener_signed_median", milliseconds(took[took.len() / 2]), "ms");
+    goals::at_most("listener_signed_worst", milliseconds(took[took.len() - 1]), "ms", MOST);
 }

@@ -20,7 +20,7 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use revisions::{Seen, client, watch_all};
+use revisions::{Seen, client, watch_all, write_app};
 use support::{SECRET, Scene, configmap, say};
 use tokio::sync::mpsc;
 
@@ -69,19 +69,6 @@ async fn measure() {
     println!("figure run_rss_mib {:.1} MiB", resident_mib(process, "VmRSS:"));
     println!("figure run_rss_peak_mib {:.1} MiB", resident_mib(process, "VmHWM:"));
     binary_size(&scene.folder());
-}
-
-/// A Deployment and a Service; the number is in the image.
-fn write_app(scene: &Scene, number: usize) {
-    let text = format!(
-        "apiVersion: tutti.dev/v1alpha1
-kind: Component
-metadata: {{name: web, namespace: {}}}
-spec: {{workloadType: Deployment, developLanguage: python, runType: server, image: 'shop/web:{number}', port: 8080}}
-",
-        scene.name()
-    );
-    scene.worktree.write("apps/web/app.yaml", &text);
 }
 
 async fn push_once(scene: &Scene, seen: &mut mpsc::UnboundedReceiver<Seen>, number: usize) -> Push {

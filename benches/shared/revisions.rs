@@ -1,4 +1,4 @@
-//! When a Deployment got which revision, as watches tell it.
+//! An app whose image is pushed again and again, and when its Deployment got which revision, as watches tell it.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -12,7 +12,22 @@ use kube::runtime::watcher::{Config, Event, watcher};
 use live::Cluster;
 use tokio::sync::mpsc;
 
+use crate::support::Scene;
+
 const REVISION: &str = "tutti.dev/revision";
+
+/// A Deployment and a Service; the number is in the image.
+pub fn write_app(scene: &Scene, number: usize) {
+    let text = format!(
+        "apiVersion: tutti.dev/v1alpha1
+kind: Component
+metadata: {{name: web, namespace: {}}}
+spec: {{workloadType: Deployment, developLanguage: python, runType: server, image: 'shop/web:{number}', port: 8080}}
+",
+        scene.name()
+    );
+    scene.worktree.write("apps/web/app.yaml", &text);
+}
 
 pub struct Seen {
     pub revision: String,

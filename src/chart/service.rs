@@ -18,7 +18,7 @@ use super::site::Sites;
 use super::{Limits, PIN, Renderer, archive, program};
 use crate::model::{
     Chart, ChartFailure, ChartFault, ChartOutput, ChartRequest, ChartSource, Charts, Digest, TemplateWorkers,
-    Wait, one_line, shortened,
+    Wait, short_line,
 };
 
 /// Results that are kept; beyond that, all are forgotten.
@@ -297,7 +297,7 @@ fn host(source: &ChartSource) -> String {
 
 /// A failure as it may be shown: on one line, of some length.
 fn told(failure: ChartFailure) -> ChartFailure {
-    let told = |text: String| shortened(one_line(&text, MESSAGE), MESSAGE);
+    let told = |text: String| short_line(&text, MESSAGE);
     ChartFailure { message: told(failure.message), help: failure.help.map(told), ..failure }
 }
 

@@ -45,7 +45,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     process.ways.embeds_only_by_flag = !args.once;
     let (url, folder) = (&process.source.url, &process.source.state);
     // A local repository is read where it is: nothing is kept then.
-    let _state = is_cloned(url).then(|| StateFolder::take(folder, &shown_address(url))).transpose()?;
+    let _state =
+        (!source::is_local(url)).then(|| StateFolder::take(folder, &shown_address(url))).transpose()?;
     let until = if args.once { Until::Settled { timeout: args.timeout } } else { Until::Stopped };
     // Once, several must be able to run side by side, each with a state folder where it keeps a clone: any free port will do.
     let (listen, hooks) =
@@ -85,9 +86,4 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         tell!("ends with {}: {reason}", exit as u8);
     }
     Ok(exit)
-}
-
-/// A path is read where it is.
-fn is_cloned(url: &str) -> bool {
-    url.contains("://") || source::work_tree(url).is_none()
 }

@@ -4,7 +4,7 @@ use kube::core::Status;
 use serde_json::error::Category;
 
 use super::bounds::OverBound;
-use crate::model::{ClusterName, ObjectId, one_line, shortened};
+use crate::model::{ClusterName, ObjectId, short_line};
 
 /// Characters of a message of a server that are kept.
 const MESSAGE: usize = 2048;
@@ -227,11 +227,11 @@ fn unreadable(error: &serde_json::Error) -> String {
 
 /// A message of a server, as it may be shown and kept.
 pub(super) fn clean(message: &str) -> String {
-    shortened(one_line(message, MESSAGE * 4), MESSAGE)
+    short_line(message, MESSAGE)
 }
 
 fn clean_name(name: &str) -> String {
-    shortened(one_line(name, NAME * 4), NAME)
+    short_line(name, NAME)
 }
 
 fn classify_status(

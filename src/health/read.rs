@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{Health, Kind, Status, one_line, shortened};
+use crate::model::{Health, Kind, Status, short_line};
 
 /// Longest reason that is kept of an object, in characters: one line of a table or a commit status.
 const REASON_LIMIT: usize = 300;
@@ -120,7 +120,7 @@ pub fn old_condition(object: &Value, name: &str) -> Option<Health> {
 
 /// On one line, without what only a terminal understands, and not longer than a reason may be.
 pub fn sentence(text: &str) -> String {
-    shortened(one_line(text, REASON_LIMIT * 4), REASON_LIMIT)
+    short_line(text, REASON_LIMIT)
 }
 
 /// `1 replica`, `3 replicas`.

@@ -2,6 +2,12 @@
 
 use std::str::Chars;
 
+/// A text of others, as it may be shown and kept: on one line, without what only a terminal understands, at most so many characters.
+pub fn short_line(text: &str, limit: usize) -> String {
+    // A character has four bytes at most.
+    shortened(one_line(text, limit * 4), limit)
+}
+
 /// At most so many characters.
 pub fn shortened(mut line: String, limit: usize) -> String {
     if let Some((cut, _)) = line.char_indices().nth(limit) {

@@ -44,7 +44,7 @@ pub use error::{Error, ErrorKind};
 pub use folder::read_folder;
 pub use options::{Credentials, Options};
 pub use past::{Reached, Walk};
-pub use place::work_tree;
+pub use place::{is_local, work_tree};
 pub use reader::Commit;
 pub use repository::Repository;
 pub use watch::{Wake, Waker, Watch};

@@ -76,7 +76,7 @@ pub fn work_tree(url: &str) -> Option<PathBuf> {
 }
 
 /// Git's own rule: a scheme is an address; `host:path` is one unless a `/` stands before the colon.
-fn is_local(url: &str) -> bool {
+pub fn is_local(url: &str) -> bool {
     if url.contains("://") {
         return false;
     }

@@ -14,7 +14,7 @@ use super::links::{self, FILE_TYPE};
 use super::past::{self, Reached, Walk};
 use super::place::Place;
 use super::{Error, age, history, is_hidden, largest, must_be_read, translate};
-use crate::model::{Changed, File, Keys, Revision, Snapshot, beside, one_line, shortened};
+use crate::model::{Changed, File, Keys, Revision, Snapshot, beside, short_line};
 
 /// One commit of the first-parent line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -488,7 +488,7 @@ fn summary(commit: &git2::Commit<'_>) -> Commit {
     let text = |bytes: &[u8]| {
         // A letter has four bytes at most.
         let most = &bytes[..bytes.len().min(4 * LONGEST_TEXT)];
-        shortened(one_line(&String::from_utf8_lossy(most), usize::MAX), LONGEST_TEXT)
+        short_line(&String::from_utf8_lossy(most), LONGEST_TEXT)
     };
     let message = commit.message_bytes().trim_ascii_start();
     let subject = message.split(|byte| *byte == b'\n').next().unwrap_or_default();

@@ -4,14 +4,14 @@
 use git2::{ErrorClass, ErrorCode};
 
 use super::Error;
-use crate::model::{one_line, shortened};
+use crate::model::{one_line, short_line, shortened};
 
 /// Letters that are kept of a message.
 const MESSAGE: usize = 2048;
 
 /// A text of others, as it may be shown and kept.
 pub(super) fn clean(text: &str) -> String {
-    shortened(one_line(text, MESSAGE * 4), MESSAGE)
+    short_line(text, MESSAGE)
 }
 
 /// What failed while talking to a remote.

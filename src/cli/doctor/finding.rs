@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::cli::exit::Exit;
 use crate::cli::output::say;
-use crate::model::{one_line, shortened};
+use crate::model::short_line;
 
 /// Characters of a message.
 const LONGEST: usize = 2000;
@@ -76,7 +76,7 @@ pub struct Finding {
 impl Finding {
     /// Much of a message is what forges and clusters say.
     fn new(check: Check, level: Level, message: impl Into<String>) -> Self {
-        let message = shortened(one_line(&message.into(), LONGEST * 4), LONGEST);
+        let message = short_line(&message.into(), LONGEST);
         Self { check, level, message, missing: Vec::new(), help: None, exit: None }
     }
 

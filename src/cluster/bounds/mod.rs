@@ -22,7 +22,7 @@ use tower::{BoxError, Layer, Service};
 
 use self::meter::{Excess, Meter, Most};
 use super::budget::{Account, Budget, Full, Share};
-use crate::model::{ClusterName, one_line, shortened};
+use crate::model::{ClusterName, short_line};
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
@@ -213,8 +213,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (asked, bounds) = (Asked::of(&request), Arc::clone(&self.bounds.0));
-        let place =
-            shortened(one_line(&format!("{} {}", request.method(), request.uri().path()), PATH), PATH);
+        let place = short_line(&format!("{} {}", request.method(), request.uri().path()), PATH);
         let answer = self.service.call(request);
         Box::pin(async move {
             let answer = answer.await?;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::forge::status;
 use crate::forge::{CommitStatus, Error, HostRules, State};
-use crate::model::{Revision, one_line, shortened, shown_address};
+use crate::model::{Revision, short_line, shown_address};
 
 /// Of one request, from its start to the last byte of the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -122,7 +122,7 @@ impl Client {
         if !status.is_success() {
             return Err(self.refused(step, status, &body));
         }
-        Ok(clean(&self.understood::<Version>(step, &body)?.version, LONGEST_VERSION))
+        Ok(short_line(&self.understood::<Version>(step, &body)?.version, LONGEST_VERSION))
     }
 
     fn request(&self, method: Method, url: Url) -> reqwest::RequestBuilder {
@@ -207,7 +207,7 @@ impl Client {
         serde_json::from_slice(body).map_err(|error| Error::Answer {
             url: self.base.to_string(),
             step,
-            message: clean(&error.to_string(), LONGEST_MESSAGE),
+            message: short_line(&error.to_string(), LONGEST_MESSAGE),
         })
     }
 
@@ -287,13 +287,8 @@ fn message_of(body: &[u8]) -> String {
         .ok()
         .and_then(|value| value.get("message")?.as_str().map(str::to_owned))
         .unwrap_or_else(|| text.into_owned());
-    let message = clean(&message, LONGEST_MESSAGE);
+    let message = short_line(&message, LONGEST_MESSAGE);
     if message.is_empty() { "without a reason".to_owned() } else { message }
-}
-
-/// A text of the server, as it may be shown.
-fn clean(text: &str, limit: usize) -> String {
-    shortened(one_line(text, limit * 4), limit)
 }
 
 /// An error with its causes; only the last of them says what happened.

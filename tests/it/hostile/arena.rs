@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use sandbox::{Listener, Sandbox, SandboxOptions};
 use tempfile::TempDir;
 
+use super::api_server::kubeconfig;
 use crate::support::live;
 use crate::support::manifests::{INSTANCE, cluster, config_map, namespace, objects};
 use crate::support::program;
@@ -107,11 +108,7 @@ impl Arena {
 
     /// A kubeconfig for a server without TLS, under the name of a cluster.
     pub fn kubeconfig(&self, name: &str, server: &str) {
-        let text = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{{name: x, cluster: {{server: '{server}'}}}}]\n\
-             users: [{{name: x, user: {{}}}}]\ncontexts: [{{name: x, context: {{cluster: x, user: x}}}}]\n"
-        );
-        fs::write(self.folder.path().join(format!("{name}.kubeconfig")), text).expect("a file");
+        fs::write(self.folder.path().join(format!("{name}.kubeconfig")), kubeconfig(server)).expect("a file");
     }
 
     /// Pushes a change of the healthy app; its cluster has it in time, and the process lives.
