@@ -64,10 +64,11 @@ impl HeadRenders {
             loop {
                 // The one before lets go of the memory in a moment, and then this one has less to do.
                 let mut memory = memory.lock();
-                let until = Instant::now() + patience;
-                let goes_on = || !is_outdated.load(Ordering::Relaxed) && Instant::now() < until;
+                let begun = Instant::now();
+                let clock = || begun.elapsed();
+                let goes_on = || !is_outdated.load(Ordering::Relaxed) && clock() < patience;
                 let renders = Renderer::knowing(&fleet, &snapshot, &*charts, discovered.clone())
-                    .render_while(&mut memory, &goes_on);
+                    .render_while(&mut memory, &goes_on, &clock);
                 drop(memory);
                 if is_outdated.load(Ordering::Relaxed) {
                     return;

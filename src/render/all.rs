@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::inputs::{Inputs, Kept};
 use super::site::{Asked, Facts, Seen};
@@ -198,10 +199,14 @@ impl Task<'_> {
 /// Whether renders go on: no other is begun, and those under way end, when it says no.
 pub type GoesOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
+/// How much time has passed since some moment.
+pub type Clock<'a> = &'a (dyn Fn() -> Duration + Sync);
+
 /// For renders that have turns.
 #[derive(Clone, Copy)]
 struct Turns<'a> {
     goes_on: GoesOn<'a>,
+    clock: Clock<'a>,
     /// Whether anything is not done.
     is_cut_short: &'a AtomicBool,
 }
@@ -210,7 +215,11 @@ struct Turns<'a> {
 /// the time that it may take; with it they have turns, and what is not done at the end is awaited.
 ///
 /// What kinds an app defines is known when it is rendered: who asked for one of them before is rendered once more.
-pub fn all(renderer: &mut Renderer<'_>, memory: &mut Memory, goes_on: Option<GoesOn<'_>>) -> Renders {
+pub fn all(
+    renderer: &mut Renderer<'_>,
+    memory: &mut Memory,
+    goes_on: Option<(GoesOn<'_>, Clock<'_>)>,
+) -> Renders {
     // What the instance says of names, labels and charts reaches every app.
     let instance = &renderer.fleet.instance;
     if memory.instance.as_ref() != Some(instance) {
@@ -269,7 +278,7 @@ fn is_any_answered_otherwise(renderer: &Renderer<'_>, renders: &Renders) -> bool
     })
 }
 
-fn pass(renderer: &Renderer<'_>, memory: &mut Memory, goes_on: Option<GoesOn<'_>>) -> Renders {
+fn pass(renderer: &Renderer<'_>, memory: &mut Memory, goes_on: Option<(GoesOn<'_>, Clock<'_>)>) -> Renders {
     let fleet = renderer.fleet;
     let ground = Ground::of(renderer);
     let same_ground = memory.ground.as_ref() == Some(&ground);
@@ -283,7 +292,7 @@ fn pass(renderer: &Renderer<'_>, memory: &mut Memory, goes_on: Option<GoesOn<'_>
     // Looks at all renders of an app: once for each.
     tasks.sort_by_cached_key(Task::turn);
     let is_cut_short = AtomicBool::new(false);
-    let turns = goes_on.map(|goes_on| Turns { goes_on, is_cut_short: &is_cut_short });
+    let turns = goes_on.map(|(goes_on, clock)| Turns { goes_on, clock, is_cut_short: &is_cut_short });
     let (known, made) = side_by_side(renderer, tasks, same_ground, turns);
     memory.apps = known;
     let apps = memory.apps.iter().map(|(id, known)| (id.clone(), Arc::clone(&known.renders)));
@@ -384,7 +393,7 @@ fn one(
                 return not_begun(renderer, task.app, &target);
             }
             let turn = turns.map_or_else(Turn::endless, |turns| {
-                Turn::after(cut_off_before, task.app.is_chart(), turns.goes_on)
+                Turn::after(cut_off_before, task.app.is_chart(), turns.goes_on, turns.clock)
             });
             let (rendered, was_cut_off) = render(renderer, &inputs, &target, &mut traces, turn);
             if was_cut_off {

@@ -89,7 +89,7 @@ use crate::model::{
     Rendered, RenderedObject, Revision, Scope, Snapshot,
 };
 use crate::schedule::{AssignedPodSet, assign};
-pub use all::{GoesOn, Memory, Render, Renders, is_awaited};
+pub use all::{Clock, GoesOn, Memory, Render, Renders, is_awaited};
 pub use claims::{Claims, objects_in_two_apps};
 pub use contents::{UnitContent, UnitContents, is_content, is_run, unit_contents};
 use definitions::Definitions;
@@ -202,8 +202,8 @@ impl<'a> Renderer<'a> {
     }
 
     /// The same, as long as it goes on: what has not changed is there in any case, the rest is awaited.
-    pub fn render_while(&mut self, memory: &mut Memory, goes_on: GoesOn<'_>) -> Renders {
-        all::all(self, memory, Some(goes_on))
+    pub fn render_while(&mut self, memory: &mut Memory, goes_on: GoesOn<'_>, clock: Clock<'_>) -> Renders {
+        all::all(self, memory, Some((goes_on, clock)))
     }
 
     /// The places of the patches that a target has, as far as they can be read.

@@ -1,9 +1,9 @@
 //! How long a target is rendered before others have their turn.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::GoesOn;
+use super::{Clock, GoesOn};
 use crate::model::Wait;
 
 /// Of a first turn: most templates take some milliseconds, a chart takes some hundred.
@@ -18,6 +18,7 @@ const LAST: u32 = 5;
 pub struct Turn<'a> {
     left: Cell<Duration>,
     goes_on: GoesOn<'a>,
+    clock: Clock<'a>,
     was_cut_off: Cell<bool>,
 }
 
@@ -29,21 +30,27 @@ impl std::fmt::Debug for Turn<'_> {
 
 impl<'a> Turn<'a> {
     pub fn endless() -> Self {
-        Self { left: Cell::new(Duration::MAX), goes_on: &|| true, was_cut_off: Cell::default() }
+        Self {
+            left: Cell::new(Duration::MAX),
+            goes_on: &|| true,
+            clock: &|| Duration::ZERO,
+            was_cut_off: Cell::default(),
+        }
     }
 
     /// `before`: how often it was cut off.
-    pub fn after(before: u32, is_chart: bool, goes_on: GoesOn<'a>) -> Self {
+    pub fn after(before: u32, is_chart: bool, goes_on: GoesOn<'a>, clock: Clock<'a>) -> Self {
         let first = if is_chart { FIRST_OF_CHARTS } else { FIRST };
         let left = Cell::new(first.saturating_mul(GROWS.pow(before.min(LAST))));
-        Self { left, goes_on, was_cut_off: Cell::default() }
+        Self { left, goes_on, clock, was_cut_off: Cell::default() }
     }
 
     /// Runs a part of the render, which waits no longer than the turn is.
     pub fn part<T>(&self, run: impl FnOnce(Wait<'_>) -> T) -> T {
-        let begun = Instant::now();
+        let begun = (self.clock)();
         let result = run(Wait { time: self.left.get(), goes_on: self.goes_on });
-        self.left.set(self.left.get().saturating_sub(begun.elapsed()));
+        let took = (self.clock)().saturating_sub(begun);
+        self.left.set(self.left.get().saturating_sub(took));
         result
     }
 
@@ -59,11 +66,15 @@ impl<'a> Turn<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
     #[test]
     fn turns_grow_until_everything_is_done_in_one() {
-        let time = |before, is_chart| Turn::after(before, is_chart, &|| true).part(|wait| wait.time);
+        let time = |before, is_chart| {
+            Turn::after(before, is_chart, &|| true, &|| Duration::ZERO).part(|wait| wait.time)
+        };
         assert_eq!((time(0, false), time(1, false), time(0, true)), (FIRST, 4 * FIRST, FIRST_OF_CHARTS));
         assert!(time(LAST, false) > Duration::from_secs(60) && time(LAST, true) > Duration::from_secs(60));
         assert_eq!(time(u32::MAX, true), time(LAST, true));
@@ -71,9 +82,14 @@ mod tests {
 
     #[test]
     fn parts_share_a_turn() {
-        let turn = Turn::after(0, false, &|| true);
-        turn.part(|_| std::thread::sleep(Duration::from_millis(2)));
-        assert!(turn.part(|wait| wait.time) < FIRST);
+        let now = AtomicU64::new(0);
+        let pass = |millis| now.fetch_add(millis, Ordering::Relaxed);
+        let clock = || Duration::from_millis(now.load(Ordering::Relaxed));
+        let turn = Turn::after(0, false, &|| true, &clock);
+        turn.part(|_| pass(2));
+        assert_eq!(turn.part(|wait| wait.time), FIRST - Duration::from_millis(2));
+        turn.part(|_| pass(1000));
+        assert_eq!(turn.part(|wait| wait.time), Duration::ZERO);
         assert!(Turn::endless().part(|wait| wait.time) > Duration::from_secs(1 << 30));
     }
 }

@@ -101,8 +101,11 @@ fn slow_app_has_short_turns_at_first_and_later_ones_when_others_had_theirs() {
     let slow = OnlyTemplates(Takes { time: Duration::from_secs(1), waited: Mutex::default() });
     let mut memory = crate::render::Memory::default();
     let mut turn = || {
-        let renders =
-            crate::render::Renderer::new(&fleet, &snapshot, &slow).render_while(&mut memory, &|| true);
+        let renders = crate::render::Renderer::new(&fleet, &snapshot, &slow).render_while(
+            &mut memory,
+            &|| true,
+            &|| Duration::ZERO,
+        );
         let of = |app: &str| renders.of_app(&AppId::new("default", app)).next().expect("a target").1.clone();
         let words = |result: Result<_, Vec<Diagnostic>>| result.map_or_else(|it| it[0].code, |_| "ok");
         (words(of("a")), words(of("b")), renders.is_complete())

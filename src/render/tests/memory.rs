@@ -1,6 +1,7 @@
 //! What a commit renders again, counted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::*;
 use crate::fleet::Fleet;
@@ -53,7 +54,8 @@ impl Commits {
         let asked = AtomicUsize::new(0);
         // An app asks once before it begins.
         let goes_on = || asked.fetch_add(1, Ordering::Relaxed) <= most;
-        Renderer::new(&fleet, &snapshot, &NoCharts).render_while(&mut self.memory, &goes_on)
+        Renderer::new(&fleet, &snapshot, &NoCharts)
+            .render_while(&mut self.memory, &goes_on, &|| Duration::ZERO)
     }
 
     fn commit(&mut self, changes: &[(&str, &str)]) -> (Snapshot, Fleet) {

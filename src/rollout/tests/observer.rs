@@ -17,6 +17,8 @@ impl Simulator {
         let Some(head) = head else { return (Run::Head, Basis::Head) };
         match &unit.run {
             Run::Head => return (Run::Head, Basis::Head),
+            // The head came back to what it has.
+            Run::Held(..) if unit.is_whole(head) => return (Run::Head, Basis::Head),
             Run::Held(commit, content) => {
                 return (Run::Held(*commit, content.clone()), Basis::Other(digest(content)));
             }

@@ -230,8 +230,9 @@ impl Walk {
             return;
         }
         // Whether a unit comes to be well before it takes something else decides what it goes back to; and how long ago it took
-        // what it has, whether it counts as failed or as changing. A restart takes time.
-        let is_unwell = self.fleet.units.values().any(|unit| unit.health != Health::Well);
+        // what it has, whether it counts as failed or as changing. A restart takes time. An object that is put back is not well yet.
+        let lacks_one = |unit: &SimUnit| unit.present().count() == 1;
+        let is_unwell = self.fleet.units.values().any(|unit| unit.health != Health::Well || lacks_one(unit));
         let is_limited = self.fleet.waves.iter().any(|wave| wave.limits.max_concurrency.is_some());
         if is_unwell && (is_limited || self.fleet.policy.on_failure == OnFailure::Revert) {
             return;
