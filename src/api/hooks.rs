@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use axum::Router;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
@@ -35,9 +36,11 @@ async fn explain() -> Problem {
 
 async fn deliver(
     State(state): State<HooksState>,
-    Path(receiver): Path<String>,
+    receiver: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Problem> {
+    // Nothing that cannot be read is the name of one.
+    let Path(receiver) = receiver.map_err(|_| no_receiver())?;
     let (parts, body) = request.into_parts();
     let door = open_door(&state, &receiver)?;
     // What came over no connection comes from nowhere.
@@ -103,10 +106,12 @@ async fn authenticate(
     gitea::authenticate(headers, bytes, &door.secrets).map_err(|rejected| refuse(&rejected))
 }
 
+fn no_receiver() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "there is no receiver of this name in tutti.yaml")
+}
+
 fn open_door(state: &HooksState, receiver: &str) -> Result<std::sync::Arc<Door>, Problem> {
-    let door = state.door(receiver).ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, "there is no receiver of this name in tutti.yaml")
-    })?;
+    let door = state.door(receiver).ok_or_else(no_receiver)?;
     if door.secrets.is_empty() {
         return Err(Problem::new(StatusCode::FORBIDDEN, "this receiver has no secret and is disabled"));
     }

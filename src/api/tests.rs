@@ -95,6 +95,7 @@ async fn refusals() {
     let unsigned = Request::post("/hooks/v1/gitea").body(Body::from(PUSH)).expect("request");
     check(unsigned, StatusCode::UNAUTHORIZED, "there is none").await;
     check(delivery("nobody", "push", PUSH, "s3cr3t", "d"), StatusCode::NOT_FOUND, "no receiver").await;
+    check(delivery("%ff", "push", PUSH, "s3cr3t", "d"), StatusCode::NOT_FOUND, "no receiver").await;
     check(delivery("open", "push", PUSH, "", "d"), StatusCode::FORBIDDEN, "disabled").await;
     check(delivery("empty", "push", PUSH, "", "d"), StatusCode::FORBIDDEN, "disabled").await;
     check(delivery("gitea", "push", "{", "s3cr3t", "e"), StatusCode::BAD_REQUEST, "not JSON").await;

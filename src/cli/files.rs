@@ -7,9 +7,28 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-/// Takes the place of a file that is there, with its permissions.
-pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    write_whole(path, text).with_context(|| format!("failed to write {}", path.display()))
+/// A file by its path below a folder; it takes the place of one that is there, with its permissions.
+pub fn write(root: &Path, path: &str, text: &str) -> anyhow::Result<()> {
+    no_link(root, Path::new(path))?;
+    let path = root.join(path);
+    write_whole(&path, text).with_context(|| format!("failed to write {}", path.display()))
+}
+
+/// Refuses a path with a symbolic link below a folder: one of a checkout may lead out of it.
+pub fn no_link(root: &Path, path: &Path) -> anyhow::Result<()> {
+    let mut place = root.to_owned();
+    for name in path {
+        place.push(name);
+        if let Ok(target) = place.read_link() {
+            let (place, target) = (place.display(), target.display());
+            bail!(
+                "failed to write {}: {place} is a symbolic link to {target}, and nothing is written through one; put a file or folder in its \
+                 place, or name {target} itself",
+                root.join(path).display()
+            );
+        }
+    }
+    Ok(())
 }
 
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
@@ -29,10 +48,14 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
 /// Files by their paths below a folder; none is written when one is there.
 pub fn write_new(root: &Path, files: &BTreeMap<String, String>) -> anyhow::Result<()> {
     none_is_there(root, files)?;
-    for (path, text) in files {
-        write(&root.join(path), text)?;
-    }
-    Ok(())
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    write_all(root, &files)
+}
+
+/// Files by their paths below a folder, each with its text; none is written when one would go through a link.
+pub fn write_all(root: &Path, files: &[(&str, &str)]) -> anyhow::Result<()> {
+    files.iter().try_for_each(|(path, _)| no_link(root, Path::new(path)))?;
+    files.iter().try_for_each(|(path, text)| write(root, path, text))
 }
 
 /// Names those that are there already.
@@ -59,7 +82,30 @@ mod tests {
         let error = write_new(folder.path(), &files(&["a/b.yaml", "a/c.yaml"])).unwrap_err();
         assert_eq!(error.to_string(), "there already: a/b.yaml; nothing was written");
         assert!(!folder.path().join("a/c.yaml").exists());
-        write(&folder.path().join("a/b.yaml"), "other").unwrap();
+        write(folder.path(), "a/b.yaml", "other").unwrap();
         assert_eq!(std::fs::read_to_string(folder.path().join("a/b.yaml")).unwrap(), "other");
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let outer = tempfile::tempdir().unwrap();
+        let (root, out) = (outer.path().join("repo"), outer.path().join("out"));
+        [&root, &out].into_iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        std::fs::write(out.join("there"), "before").unwrap();
+        std::os::unix::fs::symlink("../out", root.join("linked")).unwrap();
+        std::os::unix::fs::symlink("../out/there", root.join("file")).unwrap();
+        std::os::unix::fs::symlink("../out/new", root.join("dangling")).unwrap();
+        for path in ["linked/a", "linked/a/b", "file", "dangling"] {
+            let error = write_all(&root, &[("a/first", "text"), (path, "text")]).unwrap_err().to_string();
+            let link = root.join(path.split('/').next().unwrap());
+            assert!(error.contains(&format!("{} is a symbolic link to ../out", link.display())), "{error}");
+            assert!(write(&root, path, "text").is_err());
+        }
+        assert!(!root.join("a").exists(), "all are written or none");
+        assert_eq!(std::fs::read_dir(&out).unwrap().count(), 1);
+        assert_eq!(std::fs::read_to_string(out.join("there")).unwrap(), "before");
+        // The root is what the person named.
+        write(&root.join("linked"), "b", "text").unwrap();
+        assert_eq!(std::fs::read_to_string(out.join("b")).unwrap(), "text");
     }
 }

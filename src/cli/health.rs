@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use comfy_table::Table;
 use serde_json::{Value, json};
 
 use super::exit::Exit;
@@ -14,7 +15,10 @@ use super::{diagnostics, repository};
 use crate::health::Rules;
 use crate::manifest::health_rule::FOLDER as HEALTH_RULES;
 use crate::manifest::yaml;
-use crate::model::{Diagnostic, ObjectId, Status};
+use crate::model::{Diagnostic, Health, ObjectId, Status, short_line};
+
+/// Letters of a name or reason in a table.
+const LONGEST: usize = 2048;
 
 #[derive(Args, Debug)]
 pub struct HealthArgs {
@@ -51,11 +55,7 @@ pub async fn run(args: HealthArgs) -> anyhow::Result<Exit> {
         .collect();
     match args.output {
         Format::Table => {
-            let mut lines = table(&["OBJECT", "STATUS", "REASON"]);
-            for (object, health) in &healths {
-                lines.add_row([object.as_str(), health.status.as_str(), &health.reason]);
-            }
-            write_table(&lines);
+            write_table(&lines(&healths));
         }
         format => {
             let values: Vec<Value> = healths
@@ -73,6 +73,16 @@ pub async fn run(args: HealthArgs) -> anyhow::Result<Exit> {
     } else {
         Exit::Differences
     })
+}
+
+/// Names in a dump are whatever its author wrote: each stays on its line, and colours nothing.
+fn lines(healths: &[(String, Health)]) -> Table {
+    let shown = |text: &str| short_line(text, LONGEST);
+    let mut lines = table(&["OBJECT", "STATUS", "REASON"]);
+    for (object, health) in healths {
+        lines.add_row([&shown(object), health.status.as_str(), &shown(&health.reason)]);
+    }
+    lines
 }
 
 /// A rule with a mistake is told: it makes its objects Unknown.
@@ -106,4 +116,17 @@ fn read(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
         bail!("{name} holds no object");
     }
     Ok(objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_a_dump_are_shown_on_one_line() {
+        let health = Health::new(Status::Failed, "it\u{1b}[31m has\nended");
+        let text = lines(&[("ConfigMap a\nPod b\u{1b}[31;40m\u{202e}".to_owned(), health)]).to_string();
+        let text: Vec<&str> = text.lines().map(str::trim_end).collect();
+        assert_eq!(text, ["OBJECT             STATUS  REASON", "ConfigMap a Pod b  Failed  it has ended"]);
+    }
 }

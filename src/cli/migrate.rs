@@ -57,9 +57,8 @@ pub async fn run(args: MigrateArgs) -> anyhow::Result<Exit> {
         }
     }
     if !args.check {
-        for change in &changes {
-            files::write(&root.join(&change.file), &change.after)?;
-        }
+        let files: Vec<_> = changes.iter().map(|it| (it.file.as_str(), it.after.as_str())).collect();
+        files::write_all(&root, &files)?;
     }
     tell(&args, &changes)?;
     diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
@@ -116,12 +115,16 @@ fn tell(args: &MigrateArgs, changes: &[Change]) -> anyhow::Result<()> {
 
 /// The config repository that a path is, or is in; and the file, if it is one.
 fn place(path: &Path) -> anyhow::Result<(PathBuf, Option<String>)> {
-    let path = path.canonicalize().with_context(|| format!("failed to read {}", path.display()))?;
+    let is_root = |folder: &&Path| ["tutti.yaml", ".git"].iter().any(|name| folder.join(name).exists());
+    let failed = || format!("failed to read {}", path.display());
+    let named = std::path::absolute(path).with_context(failed)?;
+    let above = named.ancestors().find(is_root).or(named.parent()).unwrap_or(&named);
+    files::no_link(above, named.strip_prefix(above).unwrap_or(&named))?;
+    let path = path.canonicalize().with_context(failed)?;
     if path.is_dir() {
         return Ok((path, None));
     }
     let parent = path.parent().ok_or_else(|| anyhow!("{} is in no folder", path.display()))?;
-    let is_root = |folder: &&Path| ["tutti.yaml", ".git"].iter().any(|name| folder.join(name).exists());
     let root = path.ancestors().skip(1).find(is_root).unwrap_or(parent).to_owned();
     let file = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
     Ok((root, Some(file)))
@@ -135,4 +138,32 @@ fn known(version: &str, hub: &Hub) -> anyhow::Result<()> {
         return Ok(());
     }
     bail!("no kind has the version {version}; there are {}", versions.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_out_of_the_checkout_are_not_followed() {
+        let outer = tempfile::tempdir().unwrap();
+        let (root, out) = (outer.path().join("repo"), outer.path().join("out"));
+        std::fs::create_dir_all(root.join("apps")).unwrap();
+        std::fs::create_dir(&out).unwrap();
+        for file in [root.join("tutti.yaml"), root.join("apps/a.yaml"), out.join("a.yaml")] {
+            std::fs::write(file, "a: 1").unwrap();
+        }
+        std::os::unix::fs::symlink("../out", root.join("linked")).unwrap();
+        std::os::unix::fs::symlink("../out/a.yaml", root.join("a.yaml")).unwrap();
+        for path in ["linked", "linked/a.yaml", "a.yaml"] {
+            let error = place(&root.join(path)).unwrap_err().to_string();
+            assert!(error.contains("is a symbolic link to ../out"), "{error}");
+        }
+        let (found, file) = place(&root.join("apps/a.yaml")).unwrap();
+        assert_eq!((found, file.as_deref()), (root.canonicalize().unwrap(), Some("apps/a.yaml")));
+        // A checkout may be reached by a link.
+        std::os::unix::fs::symlink("repo", outer.path().join("mine")).unwrap();
+        assert!(place(&outer.path().join("mine")).is_ok());
+        assert!(place(&outer.path().join("mine/apps/a.yaml")).is_ok());
+    }
 }

@@ -50,6 +50,7 @@ use std::process::ExitCode;
 use clap::builder::BoolishValueParser;
 use clap::{Parser, Subcommand};
 
+use crate::model::without_credentials;
 use crate::worker;
 use exit::Exit;
 
@@ -159,7 +160,8 @@ pub fn main() -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(error) => {
-            output::tell!("error: {error:#}");
+            // An address may stand where a path was meant.
+            output::tell!("error: {}", without_credentials(&format!("{error:#}")));
             if let Some(help) = session::help_of(&error) {
                 output::tell!("  help: {help}");
             }

@@ -42,10 +42,10 @@ pub async fn run(args: SchemaArgs) -> anyhow::Result<Exit> {
     match (&args.out, args.kind.is_some()) {
         (Some(folder), _) => {
             for kind in wanted {
-                let path = folder.join(schema::path(kind));
+                let path = schema::path(kind);
                 let text = format!("{}\n", serde_json::to_string_pretty(&of(kind, &hub)?)?);
-                files::write(&path, &text)?;
-                say!("{}", path.display());
+                files::write(folder, &path, &text)?;
+                say!("{}", folder.join(path).display());
             }
         }
         (None, true) => {

@@ -66,9 +66,7 @@ fn eject(args: &EjectArgs) -> anyhow::Result<Exit> {
     if !args.force && !there.is_empty() {
         bail!("there already: {}; --force writes over them", there.join(", "));
     }
-    for (path, text) in chosen {
-        files::write(&args.repo.join(path), text)?;
-        say!("{path}");
-    }
+    files::write_all(&args.repo, &chosen)?;
+    chosen.iter().for_each(|(path, _)| say!("{path}"));
     Ok(Exit::Ok)
 }

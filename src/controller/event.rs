@@ -153,3 +153,30 @@ pub struct LoadError {
     pub help: Option<String>,
     pub kind: crate::source::ErrorKind,
 }
+
+impl LoadError {
+    /// With what to do about it.
+    pub(super) fn in_words(&self) -> String {
+        let help = self.help.as_ref().map(|help| format!("; {help}"));
+        format!("{}{}", self.message, help.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_of_the_repository_says_what_to_do() {
+        let error = |help: Option<&str>| LoadError {
+            message: "failed to read a: it is empty".to_owned(),
+            help: help.map(str::to_owned),
+            kind: crate::source::ErrorKind::Configuration,
+        };
+        assert_eq!(
+            error(Some("commit something")).in_words(),
+            "failed to read a: it is empty; commit something"
+        );
+        assert_eq!(error(None).in_words(), "failed to read a: it is empty");
+    }
+}

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::apps::{AppEntry, UnitEntry};
 use super::cluster_entry::{ClusterEntry, Reach};
+use super::event::LoadError;
 use super::target::TargetEntry;
 use super::world::World;
 use crate::cluster::Credential;
@@ -57,7 +58,7 @@ impl World {
             diagnostics,
             told: self.told.clone(),
             blamed: self.blamed.clone(),
-            source_error: self.load_error.as_ref().map(|error| error.message.clone()),
+            source_error: self.load_error.as_ref().map(LoadError::in_words),
         }
     }
 

@@ -234,18 +234,19 @@ impl World {
     }
 
     fn not_loaded(&mut self, error: LoadError) {
-        // At the start nothing runs yet, and whoever started it shows the error.
-        if self.fleet.is_some() {
-            tracing::warn!(
-                error = error.message,
-                "the config repository could not be read; what runs goes on"
-            );
-        }
         self.ask_git_again(error);
         self.done_loading();
     }
 
     fn ask_git_again(&mut self, error: LoadError) {
+        // At the start nothing runs yet, and whoever started it shows the error.
+        if self.fleet.is_some() {
+            tracing::warn!(
+                error = error.message,
+                help = error.help,
+                "the config repository could not be read; what runs goes on"
+            );
+        }
         self.load_error = Some(error);
         self.reload_at = Some(Instant::now() + self.reload_pause);
         self.reload_pause = (self.reload_pause * 2).min(self.instance.poll.max(RELOAD_FIRST));

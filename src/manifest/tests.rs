@@ -542,6 +542,16 @@ fn objects() {
             "E1209 4:58 spec.files[2]: the pattern \"/etc\" is no path relative to this manifest",
         ],
     );
+    let of = |pattern: &str, count: usize| {
+        let patterns: Vec<String> = (0..count).map(|number| format!("{pattern}{number:03}")).collect();
+        text.replace("objects/*.yaml, ../shared/a.yaml.j2", &patterns.join(", "))
+    };
+    clean(&of("a/*", 256));
+    check_mistakes(&of("a/*", 257), &["E1206 4:42 spec.files: `files` has more than 256 patterns"]);
+    let long = format!("a/*{}", "a".repeat(250));
+    clean(&of(&long, 64));
+    check_mistakes(&of(&long, 65), &["E1206 4:42 spec.files: `files` has patterns of more than 16384 bytes"]);
+    clean(&of(&long.replace('*', ""), 65));
 }
 
 #[test]

@@ -41,7 +41,13 @@ pub fn ip_of(host: &str) -> Option<IpAddr> {
 /// An address without what may be a credential: user and password, query and fragment. A bare user name of ssh is part of the address;
 /// what is no address with a scheme stays as it is.
 pub fn shown_address(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let Some((scheme, after)) = url.split_once(":/") else { return url.to_owned() };
+    let rest = after.trim_start_matches('/');
+    let slashes = &url[scheme.len() + 1..url.len() - rest.len()];
+    // A path may look like that too. With user and password it is an address with a slip of the finger.
+    if slashes != "//" && !rest.contains('@') {
+        return url.to_owned();
+    }
     let (main, hidden) = match rest.find(['?', '#']) {
         Some(at) => (&rest[..at], "?***"),
         None => (rest, ""),
@@ -53,13 +59,27 @@ pub fn shown_address(url: &str) -> String {
     let port = host[after_name..].split_once(':').map_or("", |(_, port)| port);
     if !port.bytes().all(|byte| byte.is_ascii_digit()) {
         // A password with a `/` or `?` in it, most likely.
-        return format!("{scheme}://***");
+        return format!("{scheme}:{slashes}***");
     }
     let user = match user.map(|user| user.split_once(':').map_or(user, |(name, _)| name)) {
         Some(name) if scheme.contains("ssh") => format!("{name}@"),
         _ => String::new(),
     };
-    format!("{scheme}://{user}{host}{path}{hidden}")
+    format!("{scheme}:{slashes}{user}{host}{path}{hidden}")
+}
+
+/// A message without what may be a credential in an address that it quotes.
+pub fn without_credentials(message: &str) -> String {
+    let is_end = |letter: char| letter.is_whitespace() || matches!(letter, '`' | '"' | '\'' | '<' | '>');
+    let words = message.split_inclusive(is_end);
+    let shown = |word: &str| {
+        let address = word.trim_end_matches(|it| is_end(it) || matches!(it, ':' | ',' | ';' | '.' | ')'));
+        match address.contains('@') {
+            true => shown_address(address) + &word[address.len()..],
+            false => word.to_owned(),
+        }
+    };
+    words.map(shown).collect()
 }
 
 #[cfg(test)]
@@ -84,6 +104,24 @@ mod tests {
         check("ssh://git:s3cr3t@git.example.com/a.git", "ssh://git@git.example.com/a.git");
         check("git@git.example.com:a/b.git", "git@git.example.com:a/b.git");
         check("../repo", "../repo");
+        check("https:/li:s3cr3t@git.example.com/a.git", "https:/git.example.com/a.git");
+        check("https:///li:s3cr3t@git.example.com/a.git", "https:///git.example.com/a.git");
+        check("/srv/https:/li:s3cr3t@git.example.com", "/srv/https:/git.example.com");
+        check("file:///srv/a@b", "file:///srv/a@b");
+        check("/srv/odd:/a:b", "/srv/odd:/a:b");
+    }
+
+    #[test]
+    fn addresses_in_messages_are_shown_without_credentials() {
+        let check =
+            |message: &str, expected: &str| assert_eq!(without_credentials(message), expected, "{message}");
+        check("failed to read https://li:s3cr3t@h: no such file", "failed to read https://h: no such file");
+        check("no app `https:/li:s3cr3t@h/a?b` here\n", "no app `https:/h/a?***` here\n");
+        check(
+            "see https://example.com/a#b, and me@example.com",
+            "see https://example.com/a#b, and me@example.com",
+        );
+        check("no image nginx:1@sha256:0123", "no image nginx:1@sha256:0123");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub mod taint;
 mod templates;
 pub mod unit_mark;
 
-pub use address::{Hosts, ip_of, is_loopback, shown_address};
+pub use address::{Hosts, ip_of, is_loopback, shown_address, without_credentials};
 pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
     WorkloadKind,

@@ -20,8 +20,11 @@ pub struct Sealed {
 /// Shorter values are hidden in their own place only: elsewhere, hiding a word would tell that it is one.
 pub(super) const LONG: usize = 8;
 
-/// Where kubectl keeps what it applied last, values and all.
-const BOOKS: &str = "/metadata/annotations/kubectl.kubernetes.io/last-applied-configuration";
+/// Where kubectl keeps what it applied last, values and all; a JSON pointer.
+const BOOKS: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+
+/// The fields of a Secret that say nothing of its values. Whatever else stands there may be a value in the wrong place.
+const OPEN_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
 
 /// How SOPS begins a value that it encrypted.
 pub const CIPHERTEXT: &str = "ENC[AES256_GCM,";
@@ -80,11 +83,20 @@ pub fn masked(object: &RenderedObject) -> Value {
         };
         Value::String(format!("*** {}", digest.to_string().get(..8).unwrap_or_default()))
     };
-    if is_secret(&object.kind.kind) {
-        for field in ["data", "stringData"] {
-            let entries = body.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();
-            entries.for_each(|(_, value)| *value = mask(&text_of(value)));
+    let is_secret = is_secret(&object.kind.kind);
+    if is_secret {
+        let fields = body.as_object_mut().into_iter().flatten();
+        for (_, field) in fields.filter(|(name, _)| !OPEN_FIELDS.contains(&name.as_str())) {
+            match field {
+                Value::Object(entries) => {
+                    entries.iter_mut().for_each(|(_, value)| *value = mask(&text_of(value)));
+                }
+                value => *value = mask(&text_of(value)),
+            }
         }
+    }
+    if let Some(books) = body.pointer_mut(BOOKS).filter(|_| is_secret || object.sealed.is_some()) {
+        *books = mask(&text_of(books));
     }
     if let Some(sealed) = &object.sealed {
         hide(&mut body, "", &|path, text| sealed.hides(path, text).then(|| mask(text)));
@@ -108,16 +120,16 @@ pub fn hide_both(kind: &str, sealed: Option<&Sealed>, before: &mut Value, after:
             });
         }
     }
-    let hidden = |path: &str| {
-        let of_secret = ["/data/", "/stringData/"].iter().any(|field| path.starts_with(field));
+    let hidden = |path: &str, pointer: &str| {
+        let of_secret = !OPEN_FIELDS.contains(&pointer.split('/').nth(1).unwrap_or_default());
         // There the values stand too, escaped.
-        let of_books = path == BOOKS && (is_secret || sealed.is_some());
-        !is_name(path) && (places.contains(path) || is_secret && of_secret || of_books)
+        let of_books = pointer == BOOKS && (is_secret || sealed.is_some());
+        !is_name(pointer) && (places.contains(path) || is_secret && of_secret || of_books)
     };
     let texts = |object: &Value| {
         let mut texts = BTreeMap::new();
         each_scalar(object, "", "", &mut |path, pointer, text| {
-            if hidden(path) {
+            if hidden(path, pointer) {
                 texts.insert(pointer.to_owned(), text.to_owned());
             }
         });
@@ -139,8 +151,8 @@ pub fn hide_both(kind: &str, sealed: Option<&Sealed>, before: &mut Value, after:
 /// Hides in an object as it is whatever will be otherwise: where it is not known what of it was encrypted once.
 pub fn hide_changed(before: &mut Value, after: &Value) {
     let mut changed = Vec::new();
-    each_scalar(before, "", "", &mut |path, pointer, text| {
-        if !is_name(path) && after.pointer(pointer).map(text_of).as_deref() != Some(text) {
+    each_scalar(before, "", "", &mut |_, pointer, text| {
+        if !is_name(pointer) && after.pointer(pointer).map(text_of).as_deref() != Some(text) {
             changed.push(pointer.to_owned());
         }
     });
@@ -233,6 +245,40 @@ mod tests {
         let text = one["data"]["password"].as_str().unwrap_or_default();
         assert!(text.starts_with("*** ") && text.len() == 12, "{text}");
         assert_eq!(one["type"], "Opaque");
+    }
+
+    #[test]
+    fn whatever_else_stands_in_a_secret_is_masked() {
+        let books = format!("{{\"data\":{{\"password\":\"{}\"}}}}", "hunter2");
+        let body = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "immutable": true,
+                          "metadata": {"name": "a", "annotations": {
+                              "kubectl.kubernetes.io/last-applied-configuration": books, "team": "a"}},
+                          "data": "hunter2", "dataa": {"password": "hunter2", "more": {"b": "hunter2"}},
+                          "stringdata": ["hunter2"], "password": "hunter2", "type/x": "hunter2",
+                          "metadata/name": "hunter2"});
+        let shown = masked(&RenderedObject::of_test(&body, None));
+        assert!(!shown.to_string().contains("hunter2"), "{shown}");
+        let (mut before, mut after) = (body.clone(), body.clone());
+        after["password"] = json!("hunter22");
+        hide_both("Secret", None, &mut before, &mut after);
+        assert!(
+            !before.to_string().contains("hunter2") && !after.to_string().contains("hunter2"),
+            "{before} {after}"
+        );
+        assert_eq!((&before["password"], &before["data"]), (&json!("*** (before)"), &json!("***")));
+        for shown in [shown, before, after] {
+            for field in ["apiVersion", "kind", "type", "immutable"] {
+                assert_eq!(shown[field], body[field]);
+            }
+            assert_eq!(
+                (&shown["metadata"]["name"], &shown["metadata"]["annotations"]["team"]),
+                (&json!("a"), &json!("a"))
+            );
+            assert!(
+                shown["dataa"]["password"].as_str().is_some_and(|text| text.starts_with("***")),
+                "{shown}"
+            );
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Lines of a text that may hold values of a Secret, as they are shown: without the values.
 
+use std::ops::Range;
+
 /// Lines that say nothing of values.
 const KEPT: [&str; 3] = ["kind: Secret", "apiVersion: v1", "---"];
 
@@ -24,24 +26,139 @@ pub fn has_secret(text: &str) -> bool {
 
 /// The lines of such a text, as wide as they are, with their keys alone.
 pub fn lines_without_values(text: &str) -> Vec<String> {
-    // How deep the last line with a value is: what is deeper goes on with the value, as in a block text.
-    let mut value = None;
-    let shown = |line: &str| {
-        let depth = line.len() - line.trim_start().len();
-        if line.len() == depth || value.is_some_and(|value| depth > value) {
+    let mut reader = Reader::default();
+    text.lines().map(|line| reader.shown(line)).collect()
+}
+
+/// What the lines of a text are within, as far as it takes to tell a key from what only looks like one: a value of several lines may
+/// have anything in it. In doubt something is no key.
+#[derive(Debug, Default)]
+struct Reader {
+    /// The quote that is open.
+    quote: Option<char>,
+    /// How many brackets and braces are open.
+    brackets: usize,
+    /// A key or a value may begin here.
+    is_start: bool,
+    /// How deep the last key is, or the last dash without more behind it: deeper is what belongs to it.
+    owner: Option<usize>,
+    /// How deep the last key or item with a value is: what is deeper goes on with the value.
+    value: Option<usize>,
+}
+
+impl Reader {
+    fn shown(&mut self, line: &str) -> String {
+        let text = line.trim_start();
+        let depth = line.len() - text.len();
+        if let Some(rest) = document_start(line) {
+            *self = Self { is_start: true, ..Self::default() };
+            self.read(rest);
             return without_values(line);
         }
-        if !line[depth..].starts_with('#') {
-            value = depth_of_value(line);
+        let is_in_brackets = self.quote.is_none() && self.brackets > 0;
+        let is_in_block = self.quote.is_none() && self.brackets == 0;
+        if is_in_block && (text.is_empty() || self.value.is_some_and(|value| depth > value)) {
+            return without_values(line);
         }
-        let kept = end_of_key(line).unwrap_or(0);
+        let key = key(line).filter(|_| is_in_block || is_in_brackets && self.is_start);
+        // Tags of a template are no text of it.
+        if is_in_block && !text.starts_with('#') && !text.starts_with("{%") && !text.starts_with("{#") {
+            self.begin(line, key.as_ref());
+            self.is_start = true;
+            self.read(line);
+        } else if !is_in_block {
+            self.read(line);
+        }
+        let kept = key.map_or(0, |key| key.end);
         if KEPT.contains(&line.trim()) {
             line.to_owned()
         } else {
             line[..kept].to_owned() + &hidden(&line[kept..])
         }
+    }
+
+    /// Keeps what the key or the value that a line begins with has to do with the lines below it.
+    fn begin(&mut self, line: &str, key: Option<&Range<usize>>) {
+        let text = line.trim();
+        let depth = line.len() - line.trim_start().len();
+        let begins_more = |text: &str| matches!(text.trim(), "" | "{" | "[") || text.trim().starts_with('#');
+        self.value = match key {
+            Some(key) => {
+                self.owner = Some(key.start);
+                (!begins_more(&line[key.end..])).then_some(key.start)
+            }
+            None if text == "-" => {
+                self.owner = Some(depth);
+                None
+            }
+            None if begins_more(text) => None,
+            None if text.starts_with('-') => Some(depth),
+            // The value stands below its key, however deep.
+            None => Some(self.owner.filter(|owner| *owner < depth).unwrap_or(depth)),
+        };
+    }
+
+    /// Reads on in a line: which quotes and brackets are open behind it.
+    fn read(&mut self, line: &str) {
+        let (mut letters, mut before) = (line.chars().peekable(), ' ');
+        while let Some(letter) = letters.next() {
+            let is_last = letters.peek().is_none_or(|next| next.is_whitespace());
+            match (self.quote, letter) {
+                (Some('"'), '\\') => _ = letters.next(),
+                // Two of them stand for one.
+                (Some('\''), '\'') if letters.peek() == Some(&'\'') => _ = letters.next(),
+                (Some(quote), _) => {
+                    if letter == quote {
+                        (self.quote, self.is_start) = (None, false);
+                    }
+                }
+                (None, '#') if before.is_whitespace() => return,
+                (None, '"' | '\'') if self.is_start => self.quote = Some(letter),
+                (None, '{' | '[') if self.is_start || self.brackets > 0 => {
+                    (self.brackets, self.is_start) = (self.brackets + 1, true);
+                }
+                (None, '}' | ']') if self.brackets > 0 => {
+                    (self.brackets, self.is_start) = (self.brackets - 1, false);
+                }
+                (None, ',') if self.brackets > 0 => self.is_start = true,
+                (None, ':') if is_last || self.brackets > 0 => self.is_start = true,
+                (None, '-' | '?') if self.is_start && is_last => {}
+                // An anchor or a tag stands before its value.
+                (None, '&' | '!') if self.is_start => {
+                    while letters.next_if(|next| !next.is_whitespace()).is_some() {}
+                }
+                (None, _) => self.is_start &= letter.is_whitespace(),
+            }
+            before = letter;
+        }
+    }
+}
+
+/// What stands behind the mark that begins or ends a document: nothing goes on over it.
+fn document_start(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("---").or_else(|| line.strip_prefix("..."))?;
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some(rest)
+}
+
+/// Where the key is that a line begins with, with its colon: one word, or a text in quotes. A colon within a word ends no key.
+fn key(line: &str) -> Option<Range<usize>> {
+    let is_mark = |text: &str| {
+        let rest = text.strip_prefix(['-', '#', '{', '?']);
+        rest.is_some_and(|rest| text.starts_with(['{', '#']) || rest.starts_with(char::is_whitespace))
     };
-    text.lines().map(shown).collect()
+    let mut text = line.trim_start();
+    while is_mark(text) {
+        text = text[1..].trim_start();
+    }
+    let length = match text.chars().next()? {
+        quote @ ('"' | '\'') => {
+            text[1..].find([quote, '\\']).filter(|end| text[1 + end..].starts_with(quote))? + 2
+        }
+        _ => text.find(|it: char| !it.is_alphanumeric() && !"_-./~$@+".contains(it))?,
+    };
+    let rest = text[length..].strip_prefix(':').filter(|_| length > 0)?;
+    let start = line.len() - text.len();
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some(start..start + length + 1)
 }
 
 /// One line of such a text, without the others: what looks like a key in it may be a part of a longer value.
@@ -51,26 +168,6 @@ pub fn without_values(line: &str) -> String {
 
 fn hidden(text: &str) -> String {
     text.chars().map(|letter| if letter.is_whitespace() { letter } else { '*' }).collect()
-}
-
-/// A colon within a word ends no key.
-fn end_of_key(line: &str) -> Option<usize> {
-    let end = line.find(':')? + 1;
-    let rest = &line[end..];
-    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some(end)
-}
-
-/// How deep the key or the item of a line is, where more stands behind it than what begins a map or a list.
-fn depth_of_value(line: &str) -> Option<usize> {
-    let begins_more =
-        |text: &str| matches!(text.trim(), "" | "{" | "[" | "-" | "---") || text.trim().starts_with('#');
-    match end_of_key(line) {
-        Some(end) if begins_more(&line[end..]) => None,
-        // A key behind the dash of an item has its neighbours below it.
-        Some(_) => line.find(|letter: char| !letter.is_whitespace() && letter != '-'),
-        None if begins_more(line) => None,
-        None => Some(line.len() - line.trim_start().len()),
-    }
 }
 
 #[cfg(test)]
@@ -135,7 +232,8 @@ mod tests {
 
     #[test]
     fn rest_of_a_longer_value_is_hidden() {
-        for opened in ["key: |", "key: >-  # of it", "\"key\": |2", "key: !!str |", "key: \"a", "key: a"] {
+        for opened in ["key: |", "key: >-  # of it", "\"key\": |2", "key: !!str |", "key: a", "key: it's \"a"]
+        {
             let lines =
                 lines_without_values(&format!("  {opened}\n    hun: ter2\n\n  # c\n   hun:\n  next: a"));
             assert_eq!(lines[1..], ["    **** ****", "", "  * *", "   ****", "  next: *"], "{opened}");
@@ -145,6 +243,69 @@ mod tests {
             &["* *", " **** ****", "- a: *", "    ****", "  b: *"],
         );
         check("\"a\n hun: ter2\"", &["**", " **** *****"]);
+    }
+
+    /// All of these are one value to a reader of YAML, or none can tell where a value ends.
+    #[test]
+    fn nothing_within_a_value_is_a_key() {
+        for value in [
+            // Texts in quotes go on at any depth.
+            "a: \"x\nhunter: 2\"",
+            "a: 'x ''\nhunter: 2'",
+            "a: \"x \\\" \\\\\nhunter: 2\"",
+            "a: !!str \"x\nhunter: 2\"",
+            "a: &b 'x\n\nhunter: 2'",
+            "- \"x\nhunter: 2\"",
+            "- - 'x\nhunter: 2'",
+            "a: [\"x' y\", 'z\nhunter: 2']",
+            "--- \"x\nhunter: 2\"",
+            "a: # it's\n  'x\nhunter: 2'",
+            // The value of a key stands below it, and is less deep in its next line.
+            "a:\n      |\n  hunter: 2",
+            "-\n      |\n  hunter: 2",
+            "a:\n      x\n  hunter: 2",
+            "a:\n  \"x y: hunter\"",
+            "a:\n  'hunter: 2'",
+            // Quotes in a text are of the text.
+            "a: |\n  \"\nb: \"x\nhunter: 2\"",
+            "a: x \"\nb: \"x\nhunter: 2\"",
+            "a: x\n  \"y\nb: \"x\nhunter: 2\"",
+            "# \"\nb: \"x\nhunter: 2\"",
+            "{% if a == \"x %}\nb: \"x\nhunter: 2\"",
+            // A word in brackets may go on in the next line.
+            "a: {b: x\nhunter: 2}",
+            "a: [x\nhunter: 2]",
+            "[hunter, a: b]",
+            "- {hunter, a: b}",
+            "x hunter: 2",
+        ] {
+            let lines = lines_without_values(value).join("\n");
+            assert!(!lines.contains("hunter"), "{value}\n{lines}");
+        }
+    }
+
+    #[test]
+    fn keys_behind_a_value_are_shown() {
+        for text in [
+            "a: \"x\n  y\"\nnext: z",
+            "a: 'it''s'\nnext: z",
+            "a: it's\nnext: z",
+            "a: |\n  don't \"\nnext: z",
+            "a: {b: \"x\",\nnext: z}",
+            "a: [\n  x\n]\nnext: z",
+            "a: \"x\n---\nnext: z",
+            "a: \"{{ x }}\"\nnext: z",
+            "a: {{ x[\"y\"] | default('z') }}\nnext: z",
+            "a:\n  {% if x %}\n  next: z",
+            "a:\n- b\n- next: z",
+        ] {
+            let lines = lines_without_values(text);
+            assert!(
+                lines.last().is_some_and(|line| line.contains("next: *")),
+                "{text}\n{}",
+                lines.join("\n")
+            );
+        }
     }
 
     #[test]

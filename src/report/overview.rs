@@ -294,7 +294,7 @@ pub struct Overview {
     /// For each error outside a target: the commit that changed its file last.
     #[serde(skip)]
     pub blamed: Vec<(Revision, Diagnostic)>,
-    /// The repository could not be read: why.
+    /// The repository could not be read: why, and what to do about it.
     pub source_error: Option<String>,
 }
 

@@ -15,6 +15,8 @@ const MOST_BYTES: usize = 256 << 20;
 const MOST_NAMED: usize = 2 << 30;
 /// Bytes of lists of folders, and of the paths that come of them.
 const MOST_LISTED: usize = 128 << 20;
+/// Folders within each other. What is kept of a file by each folder above it grows with them.
+const DEEPEST: usize = 64;
 /// What a folder costs beside its list, and a path beside its letters.
 const OPENING: usize = 512;
 const PATH: usize = 64;
@@ -79,7 +81,7 @@ impl Kept {
 pub(super) struct Listing<'repository> {
     odb: Option<Odb<'repository>>,
     bytes: usize,
-    over: Option<String>,
+    over: Option<Over>,
 }
 
 impl<'repository> Listing<'repository> {
@@ -92,7 +94,10 @@ impl<'repository> Listing<'repository> {
     pub(super) fn enters(&mut self, folder: &str, trees: impl IntoIterator<Item = Oid>) -> bool {
         if self.over.is_none() {
             self.bytes = self.bytes.saturating_add(self.cost(folder, trees));
-            self.over = (self.bytes > MOST_LISTED).then(|| folder.to_owned());
+            let what = (self.bytes > MOST_LISTED)
+                .then_some("names of files and folders that take more than 128 MiB")
+                .or_else(|| too_deep(folder));
+            self.over = what.map(|what| Over { folder: folder.to_owned(), what });
         }
         self.over.is_none()
     }
@@ -110,10 +115,13 @@ impl<'repository> Listing<'repository> {
     }
 
     pub(super) fn end(self) -> Result<(), Over> {
-        self.over.map_or(Ok(()), |folder| {
-            Err(Over { folder, what: "names of files and folders that take more than 128 MiB" })
-        })
+        self.over.map_or(Ok(()), Err)
     }
+}
+
+/// Over which bound a folder is by its path, with the final `/`.
+pub(super) fn too_deep(folder: &str) -> Option<&'static str> {
+    (folder.matches('/').count() > DEEPEST).then_some("more than 64 folders within each other")
 }
 
 /// What it costs to list a folder of `size` bytes: each entry makes a path.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::reader::MOST_NAMES;
-use crate::model::Revision;
+use crate::model::{Revision, shown_address};
 
 /// What an error means for the process: its exit code, and whether trying again can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub enum Error {
     Cache { url: String, folder: PathBuf, message: String },
     #[error("failed to read {url}: {message}")]
     Read { url: String, message: String },
-    #[error("failed to read folder {}: {message}", path.display())]
+    #[error("failed to read folder {}: {message}", shown_address(&path.display().to_string()))]
     Folder { path: PathBuf, message: String },
     #[error("failed to finish reading {url}: stopped")]
     Stopped { url: String },

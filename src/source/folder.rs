@@ -2,56 +2,65 @@
 
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use git2::{ObjectType, Oid, Repository};
 
 use super::area::{Area, Lists};
-use super::{Error, Listed, is_hidden, largest, must_be_read};
+use super::bounds::{Kept, Over, too_deep};
+use super::ignored::Ignored;
+use super::{Error, Listed, is_hidden, largest, must_be_read, translate};
 use crate::model::{File, Keys, Revision, Snapshot};
 
 /// Reads what a commit of this folder would hold: hidden names and what Git ignores are left out, symbolic links are left out or
 /// stand as what cannot be read, and the blob ids are those Git would give. In a worktree also what is `listed` beside the folder.
 pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
     let path = path.canonicalize().map_err(|error| failure(path, &error))?;
-    let ignoring = Repository::discover(&path).ok();
-    let (mut files, mut lists) = (BTreeMap::new(), Lists::default());
+    let over = |over: Over| too_much(&path, over);
+    let checkout = Checkout::of(&path).map_err(over)?;
+    let (mut files, mut lists, mut kept) = (BTreeMap::new(), Lists::default(), Kept::default());
     walk(
         &path,
-        ignoring.as_ref(),
+        checkout.as_ref(),
         |_| true,
         |relative, entry| {
             let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
-            if kind.is_file()
-                && let Some(file) = read_file(&entry.path(), relative)?
-            {
-                lists.see(listed, relative, Some(&file));
-                files.insert(relative.to_owned(), file);
+            let file = if kind.is_file() {
+                let file = read_file(&entry.path(), relative, &kept)?;
+                lists.see(listed, relative, file.as_ref());
+                file
             } else if kind.is_symlink() && (must_be_read(relative) || hides_files(&entry.path(), &path)) {
-                files.insert(relative.to_owned(), link(&entry.path()));
-            }
+                Some(link(&entry.path()))
+            } else {
+                None
+            };
+            let Some(file) = file else { return Ok(()) };
+            kept.take(relative, &file).map_err(over)?;
+            files.insert(relative.to_owned(), file);
             Ok(())
         },
     )?;
-    let root = ignoring.as_ref().and_then(Repository::workdir).and_then(|root| root.canonicalize().ok());
-    let folder = root.as_deref().and_then(|root| path.strip_prefix(root).ok()?.to_str()).unwrap_or_default();
+    let folder = checkout.as_ref().map_or("", |checkout| checkout.folder.trim_end_matches('/'));
     let area = Area::of(folder, &lists);
-    if let (Some(root), false) = (&root, area.is_folder()) {
+    if let (Some(checkout), false) = (&checkout, area.is_folder()) {
         walk(
-            root,
-            ignoring.as_ref(),
+            &checkout.root,
+            Some(checkout),
             |folder| area.enters(folder),
             |from_root, entry| {
                 let Some(relative) = area.path_of(from_root) else { return Ok(()) };
                 let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
-                if kind.is_symlink() {
-                    files.insert(relative, link(&entry.path()));
-                } else if kind.is_file()
-                    && let Some(file) = read_file(&entry.path(), &relative)?
-                {
-                    files.insert(relative, file);
-                }
+                let file = if kind.is_symlink() {
+                    Some(link(&entry.path()))
+                } else if kind.is_file() {
+                    read_file(&entry.path(), &relative, &kept)?
+                } else {
+                    None
+                };
+                let Some(file) = file else { return Ok(()) };
+                kept.take(&relative, &file).map_err(over)?;
+                files.insert(relative, file);
                 Ok(())
             },
         )?;
@@ -66,19 +75,71 @@ pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
     })
 }
 
+/// The work tree of Git that a folder is in.
+struct Checkout {
+    root: PathBuf,
+    /// The path of the folder from there, with its final `/`; empty for the root.
+    folder: String,
+    ignored: Ignored,
+}
+
+impl Checkout {
+    fn of(path: &Path) -> Result<Option<Self>, Over> {
+        let repository = Repository::discover(path).ok();
+        let root =
+            repository.as_ref().and_then(Repository::workdir).and_then(|root| root.canonicalize().ok());
+        let (Some(repository), Some(root)) = (repository, root) else { return Ok(None) };
+        let Ok(folder) = path.strip_prefix(&root) else { return Ok(None) };
+        let names = folder.components().map(|name| format!("{}/", name.as_os_str().display()));
+        let folder = names.collect();
+        let ignored = Ignored::of(&repository).map_err(|what| Over { folder: String::new(), what })?;
+        Ok(Some(Self { root, folder, ignored }))
+    }
+
+    /// What is ignored in a folder above which nothing is shown, but for its own patterns; `None` when it is itself.
+    fn ignored_in(&self, folder: &str) -> Result<Option<Ignored>, Over> {
+        let mut ignored = self.ignored.clone();
+        for (slash, _) in folder.match_indices('/') {
+            let above = folder[..slash].rfind('/').map_or("", |slash| &folder[..=slash]);
+            ignored = ignored
+                .below(above, &self.root.join(above))
+                .map_err(|what| Over { folder: above.to_owned(), what })?;
+            if ignored.has(&folder[..slash], true) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(ignored))
+    }
+}
+
 /// Shows what is in a folder and in those below it that `enters` says, each with its path from there; what is hidden or ignored is
 /// left out.
 fn walk(
     root: &Path,
-    ignoring: Option<&Repository>,
+    checkout: Option<&Checkout>,
     enters: impl Fn(&str) -> bool,
     mut see: impl FnMut(&str, &DirEntry) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut folders = vec![(String::new(), root.to_owned())];
-    while let Some((prefix, folder)) = folders.pop() {
+    let over = |over: Over| too_much(root, over);
+    let start = checkout.filter(|checkout| checkout.root != root).map_or("", |checkout| &checkout.folder);
+    let ignored = match checkout {
+        Some(checkout) => match checkout.ignored_in(start).map_err(over)? {
+            Some(ignored) => Some(ignored),
+            None => return Ok(()),
+        },
+        None => None,
+    };
+    let mut folders = vec![(String::new(), root.to_owned(), ignored)];
+    while let Some((prefix, folder, ignored)) = folders.pop() {
         if !enters(&prefix) {
             continue;
         }
+        if let Some(what) = too_deep(&prefix) {
+            return Err(over(Over { folder: prefix, what }));
+        }
+        let from_root = format!("{start}{prefix}");
+        let ignored = ignored.map(|ignored| ignored.below(&from_root, &folder)).transpose();
+        let ignored = ignored.map_err(|what| over(Over { folder: prefix.clone(), what }))?;
         let entries = std::fs::read_dir(&folder).map_err(|error| failure(&folder, &error))?;
         for entry in entries {
             let entry = entry.map_err(|error| failure(&folder, &error))?;
@@ -87,12 +148,12 @@ fn walk(
                 continue;
             };
             let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
-            if is_ignored(ignoring, &entry.path(), kind.is_dir()) {
+            if ignored.as_ref().is_some_and(|it| it.has(&format!("{from_root}{name}"), kind.is_dir())) {
                 continue;
             }
             let relative = format!("{prefix}{name}");
             if kind.is_dir() {
-                folders.push((format!("{relative}/"), entry.path()));
+                folders.push((format!("{relative}/"), entry.path(), ignored.clone()));
             } else {
                 see(&relative, &entry)?;
             }
@@ -128,7 +189,8 @@ fn link(path: &Path) -> File {
     File::link(&std::fs::read_link(path).map_or(String::new(), |target| target.display().to_string()))
 }
 
-fn read_file(path: &Path, relative: &str) -> Result<Option<File>, Error> {
+/// One content is kept once, whatever the number of its names.
+fn read_file(path: &Path, relative: &str, kept: &Kept) -> Result<Option<File>, Error> {
     let size = std::fs::metadata(path).map_err(|error| failure(path, &error))?.len();
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     let limit = largest(relative);
@@ -141,17 +203,15 @@ fn read_file(path: &Path, relative: &str) -> Result<Option<File>, Error> {
     let content = std::fs::read(path).map_err(|error| failure(path, &error))?;
     let blob = Oid::hash_object(ObjectType::Blob, &content)
         .map_err(|error| Error::Folder { path: path.to_owned(), message: error.message().to_owned() })?;
-    Ok(Some(File { blob: blob.to_string().into(), content: content.into() }))
+    let blob = blob.to_string();
+    let known = kept.known(&blob).cloned();
+    Ok(Some(known.unwrap_or_else(|| File { blob: blob.into(), content: content.into() })))
 }
 
-fn is_ignored(repository: Option<&Repository>, path: &Path, is_folder: bool) -> bool {
-    let Some(repository) = repository else { return false };
-    let Some(relative) = repository.workdir().and_then(|root| path.strip_prefix(root).ok()) else {
-        return false;
-    };
-    // A pattern that ends in `/` only fits a path that does.
-    let relative = if is_folder { relative.join("") } else { relative.to_owned() };
-    repository.is_path_ignored(relative).unwrap_or(false)
+fn too_much(path: &Path, Over { folder, what }: Over) -> Error {
+    let url = path.display().to_string();
+    let folder = if folder.is_empty() { "./".to_owned() } else { translate::clean(&folder) };
+    Error::TooMuch { url, revision: Revision::from(Revision::WORKTREE), folder, what }
 }
 
 fn failure(path: &Path, error: &std::io::Error) -> Error {

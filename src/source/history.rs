@@ -6,7 +6,7 @@ use std::ops::Bound;
 use git2::{Commit, ErrorCode, Oid, Repository, Tree};
 
 use super::area::Area;
-use super::bounds::Listing;
+use super::bounds::{Listing, too_deep};
 use crate::model::{File, History, Revision};
 
 /// The key of the whole folder that is read; every other folder is its path with a final `/`.
@@ -123,6 +123,9 @@ struct Entered<'a> {
 
 impl Entered<'_> {
     fn has(&mut self, folder: &str, trees: [Option<Oid>; 2]) -> bool {
+        if too_deep(folder).is_some() {
+            return false;
+        }
         let trees = || trees.into_iter().flatten();
         match folder.is_empty() || is_present(self.files, folder) {
             true => self.listing.fits(folder, trees()),

@@ -23,6 +23,7 @@ mod heads;
 mod history;
 mod http;
 mod http_answers;
+mod ignored;
 mod known_hosts;
 mod links;
 mod options;

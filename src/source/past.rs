@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use git2::{Oid, Repository};
 
-use super::bounds::listed;
+use super::bounds::{listed, too_deep};
 use super::difference::{Differing, difference_within};
 use super::history::{first_parent, tree_of};
 use super::reader::{file_of, revision_of};
@@ -41,7 +41,9 @@ impl Walk {
     fn enters(&self, folder: &str, size: usize) -> bool {
         let is_named = || folder.is_empty() || self.folders.iter().any(|it| it.starts_with(folder));
         // What is of no interest in a folder is of none below it.
-        (self.path)(&format!("{folder}any.yaml")) && (size <= LARGE || is_named())
+        too_deep(folder).is_none()
+            && (self.path)(&format!("{folder}any.yaml"))
+            && (size <= LARGE || is_named())
     }
 }
 

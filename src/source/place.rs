@@ -86,9 +86,9 @@ pub fn is_local(url: &str) -> bool {
     }
 }
 
-/// What stands between `://` and `@`, for scrubbing messages of others.
+/// What stands between `://` (a slash may be missing) and `@`, for scrubbing messages of others.
 pub(super) fn credentials_in(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
+    let rest = url.split_once(":/")?.1.trim_start_matches('/');
     let authority = &rest[..rest.find('/').unwrap_or(rest.len())];
     let (user, _) = authority.rsplit_once('@')?;
     user.contains(':').then_some(user)

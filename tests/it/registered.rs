@@ -143,6 +143,7 @@ async fn registered_clusters_come_change_and_go() {
 /// Nobody who puts a cluster into maintenance waits for Git.
 #[tokio::test(start_paused = true)]
 async fn what_the_registry_says_holds_while_git_is_away() {
+    let log = Log::keep();
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
     let repository = &scene.fleet.repository;
@@ -163,7 +164,12 @@ async fn what_the_registry_says_holds_while_git_is_away() {
     tokio::time::sleep(Duration::from_secs(600)).await;
     let one = live::get(bj2, "ConfigMap", "default", "one").await.expect("it is there");
     assert_eq!(one["data"]["value"], "by hand");
-    assert!(running.overview.borrow().source_error.is_some(), "Git is asked again");
+    let told = running.overview.borrow().source_error.clone().expect("Git is asked again");
+    let (cause, help) = told.split_once("; ").expect("what to do about it");
+    let lines = log.text();
+    let is_logged =
+        |line: &str| line.contains("could not be read") && line.contains(cause) && line.contains(help);
+    assert!(lines.lines().any(is_logged), "{told}: {lines}");
 
     repository.set_away(false);
     let two = config_map("default", "two", "first");

@@ -113,6 +113,8 @@ fn checkout(process: &Process) -> anyhow::Result<PathBuf> {
     if !root.is_dir() {
         bail!("approve writes a file: give a checked out repository with --repo PATH");
     }
+    let repository = Path::new(&process.source.url);
+    files::no_link(repository, root.strip_prefix(repository).unwrap_or(&root))?;
     Ok(root)
 }
 
@@ -130,9 +132,9 @@ fn beginning(text: &str) -> Result<String, String> {
 fn write(root: &Path, approval: &Approval) -> anyhow::Result<PathBuf> {
     let mut approval = approval.clone();
     approval.name = format!("{}-{}", approval.name, approval.digest().short());
-    let path = root.join("approvals").join(format!("{}.yaml", approval.name));
-    files::write(&path, &manifest::approval_to_yaml(&approval))?;
-    Ok(path)
+    let path = format!("approvals/{}.yaml", approval.name);
+    files::write(root, &path, &manifest::approval_to_yaml(&approval))?;
+    Ok(root.join(path))
 }
 
 /// With the user's own Git: their name, their hooks, their signature.

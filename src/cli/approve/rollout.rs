@@ -49,11 +49,12 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
         true => retry(rollout)?,
         false => opening(rollout, args.through.as_deref())?,
     };
-    let path = root.join("approvals").join(format!("{}.yaml", approval.name));
+    let file = format!("approvals/{}.yaml", approval.name);
     // The commit makes it another file than the one that approved this version before.
     let head = overview.revision.as_ref().map_or("", |revision| revision.short());
     let text = format!("# Asked for at commit {head}.\n{}", manifest::rollout_approval_to_yaml(&approval));
-    files::write(&path, &text)?;
+    files::write(&root, &file, &text)?;
+    let path = root.join(file);
     let what = match &approval.action {
         RolloutAction::Open { through } => format!("wave {through} of {}", rollout.app),
         RolloutAction::Retry => format!("another try of {}", rollout.app),

@@ -26,6 +26,8 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
 
 /// Patterns of one app: each is held against all files that begin as it does.
 const MOST_PATTERNS: usize = 256;
+/// Their bytes together: a long one takes longer.
+const MOST_PATTERN_BYTES: usize = 16 << 10;
 
 fn read_files(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<(String, Location)>> {
     let items = reading.list(value)?;
@@ -33,8 +35,16 @@ fn read_files(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<(Strin
         reading.bad_value(value, "`files` is empty", "name at least one file, or remove the app");
     }
     let is_pattern = |text: &&str| beside::before_wildcards(text).len() < text.len();
-    if items.iter().filter_map(|item| item.node.as_str()).filter(is_pattern).count() > MOST_PATTERNS {
-        let message = format!("`files` has more than {MOST_PATTERNS} patterns");
+    let patterns = || items.iter().filter_map(|item| item.node.as_str()).filter(is_pattern);
+    let over = if patterns().count() > MOST_PATTERNS {
+        Some(format!("more than {MOST_PATTERNS} patterns"))
+    } else if patterns().map(str::len).sum::<usize>() > MOST_PATTERN_BYTES {
+        Some(format!("patterns of more than {MOST_PATTERN_BYTES} bytes"))
+    } else {
+        None
+    };
+    if let Some(over) = over {
+        let message = format!("`files` has {over}");
         reading.bad_value(value, message, "write a wider pattern, or the paths of the files");
         return None;
     }

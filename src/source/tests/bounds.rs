@@ -147,6 +147,34 @@ async fn folders_without_number_end_the_read() {
     check(opened(&fixture).await.snapshot(&tip).await, "names of files and folders", "long/");
 }
 
+/// Of a file below them, something is kept by each folder above it.
+#[tokio::test]
+async fn folders_within_folders_end_the_read() {
+    let fixture = Fixture::new();
+    let blob = fixture.repository.blob(b"a: 1\n").expect("a blob");
+    let one = fixture.commit("one", &[("apps/hello.yaml", Some("a: 1\n"))]);
+    let nested = |depth: usize| {
+        let innermost = folder(&fixture, ["a.yaml".to_owned()], blob, FILE);
+        (1..depth).fold(innermost, |id, _| folder(&fixture, ["d".to_owned()], id, FOLDER))
+    };
+    let repository = opened(&fixture).await;
+    repository.snapshot(&one).await.expect("a snapshot");
+    let fits = commit(&fixture, "d", Some((nested(64), FOLDER)));
+    assert_eq!(repository.snapshot(&fits).await.expect("a snapshot").files.len(), 2);
+    let deep = commit(&fixture, "d", Some((nested(2_000), FOLDER)));
+    let what = "more than 64 folders within each other";
+    check(repository.snapshot(&deep).await, what, &"d/".repeat(65));
+    check(opened(&fixture).await.snapshot(&deep).await, what, &"d/".repeat(65));
+    // One that was taken back is passed over.
+    commit(&fixture, "d", None);
+    let two = fixture.commit("two", &[("apps/other.yaml", Some("a: 1\n"))]);
+    for repository in [repository, opened(&fixture).await] {
+        let snapshot = repository.snapshot(&two).await.expect("a snapshot");
+        assert_eq!(*snapshot.last_change(["apps/hello.yaml"]), one);
+        assert!(snapshot.history.changed.len() < 10, "{:?}", snapshot.history.changed);
+    }
+}
+
 #[tokio::test]
 async fn links_count_as_files() {
     let fixture = Fixture::new();

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 
 use super::fixture::{Fixture, open, options};
 use crate::model::Revision;
-use crate::source::{Credentials, Error, ErrorKind, Repository};
+use crate::source::{Credentials, Error, ErrorKind, Repository, read_folder};
 
 async fn failure(url: &str, credentials: Credentials) -> Error {
     let state = tempfile::tempdir().expect("state");
@@ -143,4 +143,16 @@ async fn a_silent_server_is_given_up() {
     let opened = Repository::open_with(options(&url, state.path()), Duration::from_millis(100)).await;
     let error = opened.expect("open").fetch().await.expect_err("silent");
     check(&error, ErrorKind::Unreachable, &["no answer", &url]);
+}
+
+#[tokio::test]
+async fn address_with_a_slip_is_shown_without_credentials() {
+    let error = failure("https:/li:s3cr3t@git.example.invalid/a.git", Credentials::None).await;
+    assert!(error.to_string().contains("https:/git.example.invalid/a.git"), "{error}");
+    assert!(!error.to_string().contains("s3cr3t"), "{error}");
+    for url in ["https://li:s3cr3t@git.example.invalid/a", "https:/li:s3cr3t@git.example.invalid/a"] {
+        let error = read_folder(url.as_ref(), |_, _| Vec::new()).expect_err("no folder");
+        assert!(error.to_string().contains("git.example.invalid/a: "), "{error}");
+        assert!(!error.to_string().contains("s3cr3t"), "{error}");
+    }
 }

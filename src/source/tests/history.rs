@@ -70,6 +70,17 @@ async fn folders_count_what_was_deleted_in_them() {
     check(&open(&url, state.path()).await, &expected).await;
 }
 
+/// Whoever shows commits shows them one on a line.
+#[tokio::test]
+async fn texts_of_a_commit_are_short_lines() {
+    let fixture = Fixture::new();
+    let state = tempfile::tempdir().expect("state");
+    let tip = fixture.commit(&"é".repeat(2_000_000), &[("a.yaml", Some("1"))]);
+    let repository = open(&fixture.path().display().to_string(), state.path()).await;
+    let commits = repository.recent(&tip, 1).await.expect("recent");
+    assert_eq!(commits[0].subject, format!("{}…", "é".repeat(200)));
+}
+
 #[tokio::test]
 async fn a_merge_is_the_change_of_what_it_brings() {
     let fixture = Fixture::new();

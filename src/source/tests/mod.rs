@@ -5,6 +5,7 @@ mod errors;
 mod fixture;
 mod history;
 mod http;
+mod ignored;
 mod local;
 mod past;
 mod remote;
