@@ -12,7 +12,7 @@ use super::program::{Found, PROGRAM, VARIABLE};
 use super::protocol::{self, Answer};
 use super::{fallback, output, schema, words};
 use crate::child::{Place, Pool};
-use crate::model::{ChartFailure, ChartFault, ChartObject, ChartOutput, ChartRequest, Wait};
+use crate::model::{ChartFailure, ChartFault, ChartObject, ChartOutput, ChartRequest, TemplateWorkers, Wait};
 
 /// Charts whose definitions are kept; beyond that, all are forgotten.
 const MOST_DEFINITIONS: usize = 64;
@@ -49,13 +49,24 @@ pub struct Renderer {
     program: Found,
     limits: Limits,
     children: Pool<Child>,
+    workers: Option<Arc<dyn TemplateWorkers>>,
     /// By what children know charts by.
     definitions: Mutex<BTreeMap<String, Arc<[ChartObject]>>>,
 }
 
 impl Renderer {
     pub fn new(program: Found, limits: Limits) -> Self {
-        Self { program, children: Pool::new(limits.children), limits, definitions: Mutex::default() }
+        let children = Pool::new(limits.children);
+        Self { program, children, workers: None, limits, definitions: Mutex::default() }
+    }
+
+    /// Values are checked by these; without any in this process, without limits.
+    pub fn with_workers(self, workers: Arc<dyn TemplateWorkers>) -> Self {
+        Self { workers: Some(workers), ..self }
+    }
+
+    pub fn workers(&self) -> Option<&dyn TemplateWorkers> {
+        self.workers.as_deref()
     }
 
     pub fn program(&self) -> &Found {
@@ -124,7 +135,9 @@ impl Renderer {
         }
         let answer = answer.map_err(explain)?;
         // Before the failure of a template, which a value that does not fit may have caused.
-        schema::check(&answer.schemas)?;
+        if let Some(schemas) = &answer.schemas {
+            schema::check(schemas.get(), self.workers(), wait)?;
+        }
         if let Some(failure) = answer.error {
             return Err(words::failure(&answer.name, &failure));
         }

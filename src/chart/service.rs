@@ -55,7 +55,6 @@ pub struct Service {
     fetcher: Fetcher,
     /// Charts that went over a limit: when, and the last failure.
     offenders: Mutex<BTreeMap<Digest, (Vec<Instant>, ChartFailure)>>,
-    template_workers: Option<Arc<dyn TemplateWorkers>>,
 }
 
 impl Service {
@@ -78,7 +77,6 @@ impl Service {
             fetcher: Fetcher::new(sites, room.clone()),
             room,
             offenders: Mutex::default(),
-            template_workers: None,
         }
     }
 
@@ -87,9 +85,9 @@ impl Service {
         Self::asking(sites, Renderer::new(program::find(), Limits::default()), cache_folder())
     }
 
-    /// Templates of the repository are rendered by these.
+    /// Templates of the repository are rendered by these, and values checked.
     pub fn with_template_workers(self, workers: Arc<dyn TemplateWorkers>) -> Self {
-        Self { template_workers: Some(workers), ..self }
+        Self { renderer: self.renderer.with_workers(workers), ..self }
     }
 
     /// Fetches what is not there yet, and comes back when all of it has come or failed. What could not be fetched is tried again
@@ -315,7 +313,7 @@ fn origin(source: &ChartSource) -> String {
 
 impl Charts for Service {
     fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
-        self.template_workers.as_deref()
+        self.renderer.workers()
     }
 
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
