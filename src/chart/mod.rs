@@ -12,7 +12,7 @@
 //! - [`fetch`] asks chart repositories ([`index`]) and registries, of which [`site`] says who may be asked;
 //!   [`cache`] keeps what came on the disk, [`shelf`] in memory; [`room`] bounds what all of them take together;
 //! - [`lint`] finds what is odd about a chart without being a mistake;
-//! - [`service`] puts it together, and renders no request twice.
+//! - [`service`] puts it together, and renders no request twice as long as its result has room among the [`results`].
 //!
 //! Never applies anything, never asks a cluster, never believes a chart.
 
@@ -27,6 +27,7 @@ mod output;
 mod program;
 mod protocol;
 mod renderer;
+mod results;
 mod room;
 mod schema;
 mod service;

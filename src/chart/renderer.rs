@@ -10,11 +10,12 @@ use parking_lot::Mutex;
 use super::child::{Child, Ended};
 use super::program::{Found, PROGRAM, VARIABLE};
 use super::protocol::{self, Answer};
-use super::{fallback, output, schema, words};
+use super::{MIB, fallback, output, results, schema, words};
 use crate::child::{Place, Pool};
 use crate::model::{ChartFailure, ChartFault, ChartObject, ChartOutput, ChartRequest, TemplateWorkers, Wait};
 
-/// Charts whose definitions are kept; beyond that, all are forgotten.
+/// Bytes of the definitions that are kept, about as memory has them, and the charts that they are of; beyond that, all are forgotten.
+const MOST_BYTES: usize = 128 * MIB;
 const MOST_DEFINITIONS: usize = 64;
 
 /// What one render may use.
@@ -157,10 +158,16 @@ impl Renderer {
     fn keep_definitions(&self, name: String, objects: &[ChartObject]) {
         let mut kept = self.definitions.lock();
         if !kept.contains_key(&name) {
-            if kept.len() >= MOST_DEFINITIONS {
+            let definitions: Arc<[ChartObject]> =
+                objects.iter().filter(|object| object.definition).cloned().collect();
+            let bytes = results::bytes_of(&definitions);
+            let of_others: usize = kept.values().map(|known| results::bytes_of(known)).sum();
+            if kept.len() >= MOST_DEFINITIONS || of_others + bytes > MOST_BYTES {
                 kept.clear();
             }
-            kept.insert(name, objects.iter().filter(|object| object.definition).cloned().collect());
+            if bytes <= MOST_BYTES {
+                kept.insert(name, definitions);
+            }
         }
     }
 
