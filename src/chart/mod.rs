@@ -8,11 +8,11 @@
 //! - [`archive`] and [`tar`] unpack charts within limits;
 //! - [`protocol`] is what is said to a child ([`mod@child`]), [`output`] reads what charts make, [`words`] what Helm
 //!   says of a failure;
-//! - [`schema`] checks values on this side, where references lead nowhere;
+//! - [`schema`] has values checked in a worker, where references lead nowhere;
 //! - [`fetch`] asks chart repositories ([`index`]) and registries, of which [`site`] says who may be asked;
 //!   [`cache`] keeps what came on the disk, [`shelf`] in memory; [`room`] bounds what all of them take together;
 //! - [`lint`] finds what is odd about a chart without being a mistake;
-//! - [`service`] puts it together, and renders no request twice.
+//! - [`service`] puts it together, and renders no request twice as long as its result has room among the [`results`].
 //!
 //! Never applies anything, never asks a cluster, never believes a chart.
 
@@ -27,6 +27,7 @@ mod output;
 mod program;
 mod protocol;
 mod renderer;
+mod results;
 mod room;
 mod schema;
 mod service;
@@ -38,6 +39,7 @@ mod words;
 pub use lint::{Recorder, Remark};
 pub use program::{Found, PROGRAM, VARIABLE, find};
 pub use renderer::{Limits, Renderer};
+pub use schema::check_values;
 pub use service::Service;
 pub use site::Sites;
 

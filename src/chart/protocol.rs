@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::child::{Frame, frames};
@@ -66,7 +67,8 @@ pub struct Answer {
     pub name: String,
     pub objects: Vec<Object>,
     pub notes: String,
-    pub schemas: Vec<Schema>,
+    /// Not read here: see [`super::schema`].
+    pub schemas: Option<Box<RawValue>>,
     /// The definitions are the same whatever the values are.
     pub definitions_alone: bool,
 }
@@ -100,15 +102,6 @@ pub struct Hook {
     pub events: Vec<String>,
     pub weight: i64,
     pub delete_policies: Vec<String>,
-}
-
-/// A schema with the values that it is about.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Schema {
-    pub chart: String,
-    pub schema: String,
-    pub values: Value,
 }
 
 /// The bytes of a request.

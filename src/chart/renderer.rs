@@ -10,11 +10,12 @@ use parking_lot::Mutex;
 use super::child::{Child, Ended};
 use super::program::{Found, PROGRAM, VARIABLE};
 use super::protocol::{self, Answer};
-use super::{fallback, output, schema, words};
+use super::{MIB, fallback, output, results, schema, words};
 use crate::child::{Place, Pool};
-use crate::model::{ChartFailure, ChartFault, ChartObject, ChartOutput, ChartRequest, Wait};
+use crate::model::{ChartFailure, ChartFault, ChartObject, ChartOutput, ChartRequest, TemplateWorkers, Wait};
 
-/// Charts whose definitions are kept; beyond that, all are forgotten.
+/// Bytes of the definitions that are kept, about as memory has them, and the charts that they are of; beyond that, all are forgotten.
+const MOST_BYTES: usize = 128 * MIB;
 const MOST_DEFINITIONS: usize = 64;
 
 /// What one render may use.
@@ -49,13 +50,24 @@ pub struct Renderer {
     program: Found,
     limits: Limits,
     children: Pool<Child>,
+    workers: Option<Arc<dyn TemplateWorkers>>,
     /// By what children know charts by.
     definitions: Mutex<BTreeMap<String, Arc<[ChartObject]>>>,
 }
 
 impl Renderer {
     pub fn new(program: Found, limits: Limits) -> Self {
-        Self { program, children: Pool::new(limits.children), limits, definitions: Mutex::default() }
+        let children = Pool::new(limits.children);
+        Self { program, children, workers: None, limits, definitions: Mutex::default() }
+    }
+
+    /// Values are checked by these; without any in this process, without limits.
+    pub fn with_workers(self, workers: Arc<dyn TemplateWorkers>) -> Self {
+        Self { workers: Some(workers), ..self }
+    }
+
+    pub fn workers(&self) -> Option<&dyn TemplateWorkers> {
+        self.workers.as_deref()
     }
 
     pub fn program(&self) -> &Found {
@@ -124,7 +136,9 @@ impl Renderer {
         }
         let answer = answer.map_err(explain)?;
         // Before the failure of a template, which a value that does not fit may have caused.
-        schema::check(&answer.schemas)?;
+        if let Some(schemas) = &answer.schemas {
+            schema::check(schemas.get(), self.workers(), wait)?;
+        }
         if let Some(failure) = answer.error {
             return Err(words::failure(&answer.name, &failure));
         }
@@ -144,10 +158,16 @@ impl Renderer {
     fn keep_definitions(&self, name: String, objects: &[ChartObject]) {
         let mut kept = self.definitions.lock();
         if !kept.contains_key(&name) {
-            if kept.len() >= MOST_DEFINITIONS {
+            let definitions: Arc<[ChartObject]> =
+                objects.iter().filter(|object| object.definition).cloned().collect();
+            let bytes = results::bytes_of(&definitions);
+            let of_others: usize = kept.values().map(|known| results::bytes_of(known)).sum();
+            if kept.len() >= MOST_DEFINITIONS || of_others + bytes > MOST_BYTES {
                 kept.clear();
             }
-            kept.insert(name, objects.iter().filter(|object| object.definition).cloned().collect());
+            if bytes <= MOST_BYTES {
+                kept.insert(name, definitions);
+            }
         }
     }
 

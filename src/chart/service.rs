@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -12,6 +12,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use super::cache::Cache;
 use super::fetch::Fetcher;
+use super::results::{Rendered, Results};
 use super::room::{Body, Room};
 use super::shelf::{Fetched, Shelf};
 use super::site::Sites;
@@ -21,8 +22,6 @@ use crate::model::{
     Wait, short_line,
 };
 
-/// Results that are kept; beyond that, all are forgotten.
-const MOST_RESULTS: usize = 20_000;
 /// How long a chart that went over a limit is not tried again.
 const REST: Duration = Duration::from_secs(600);
 /// A chart that went over a limit this often is at rest, whatever its values.
@@ -37,13 +36,11 @@ const LONGEST: Duration = Duration::from_secs(45);
 /// Of what is said of a failure: parts of it are a server's words.
 const MESSAGE: usize = 2048;
 
-type Rendering = Arc<OnceLock<Result<Arc<ChartOutput>, ChartFailure>>>;
-
 /// Renders each request once, side by side with others.
 #[derive(Debug)]
 pub struct Service {
     renderer: Renderer,
-    results: Mutex<BTreeMap<Digest, Rendering>>,
+    results: Mutex<Results>,
     shelf: Mutex<Shelf>,
     /// Held while a chart of a manifest is unpacked.
     unpacking: Mutex<()>,
@@ -55,7 +52,6 @@ pub struct Service {
     fetcher: Fetcher,
     /// Charts that went over a limit: when, and the last failure.
     offenders: Mutex<BTreeMap<Digest, (Vec<Instant>, ChartFailure)>>,
-    template_workers: Option<Arc<dyn TemplateWorkers>>,
 }
 
 impl Service {
@@ -78,7 +74,6 @@ impl Service {
             fetcher: Fetcher::new(sites, room.clone()),
             room,
             offenders: Mutex::default(),
-            template_workers: None,
         }
     }
 
@@ -87,9 +82,9 @@ impl Service {
         Self::asking(sites, Renderer::new(program::find(), Limits::default()), cache_folder())
     }
 
-    /// Templates of the repository are rendered by these.
+    /// Templates of the repository are rendered by these, and values checked.
     pub fn with_template_workers(self, workers: Arc<dyn TemplateWorkers>) -> Self {
-        Self { template_workers: Some(workers), ..self }
+        Self { renderer: self.renderer.with_workers(workers), ..self }
     }
 
     /// Fetches what is not there yet, and comes back when all of it has come or failed. What could not be fetched is tried again
@@ -217,22 +212,9 @@ impl Service {
         &self.renderer
     }
 
-    fn rendering(&self, key: Digest) -> Rendering {
-        let mut results = self.results.lock();
-        if results.len() >= MOST_RESULTS {
-            results.clear();
-        }
-        Arc::clone(results.entry(key).or_default())
-    }
-
     /// And whether it was not another thread that rendered it.
-    fn render_once(
-        &self,
-        key: Digest,
-        request: &ChartRequest,
-        wait: Wait<'_>,
-    ) -> (Result<Arc<ChartOutput>, ChartFailure>, bool) {
-        let rendering = self.rendering(key);
+    fn render_once(&self, key: Digest, request: &ChartRequest, wait: Wait<'_>) -> (Rendered, bool) {
+        let rendering = self.results.lock().rendering(key);
         let mut is_mine = false;
         let render = || {
             is_mine = true;
@@ -315,7 +297,7 @@ fn origin(source: &ChartSource) -> String {
 
 impl Charts for Service {
     fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
-        self.template_workers.as_deref()
+        self.renderer.workers()
     }
 
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
@@ -344,15 +326,20 @@ impl Charts for Service {
         let key = request.key();
         loop {
             let (result, is_mine) = self.render_once(key, request, wait);
-            let Err(failure) = &result else { return result };
-            match failure.fault {
+            match result.as_ref().err().map(|failure| failure.fault) {
                 // Whoever rendered it did not wait for it as long as this one does.
-                ChartFault::Awaited if !is_mine && (wait.goes_on)() => {
+                Some(ChartFault::Awaited) if !is_mine && (wait.goes_on)() => {
                     self.results.lock().remove(&key);
                 }
                 // Not of the inputs alone: asked again, it may be otherwise.
-                ChartFault::Renderer | ChartFault::NoRenderer | ChartFault::Limit | ChartFault::Awaited => {
+                Some(
+                    ChartFault::Renderer | ChartFault::NoRenderer | ChartFault::Limit | ChartFault::Awaited,
+                ) => {
                     self.results.lock().remove(&key);
+                    return result;
+                }
+                _ if is_mine => {
+                    self.results.lock().keep(key, &result);
                     return result;
                 }
                 _ => return result,

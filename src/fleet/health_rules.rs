@@ -12,10 +12,15 @@ use crate::model::{Diagnostic, Location, Scope, Snapshot};
 
 /// The name of the core group's folder.
 const CORE: &str = "core";
+/// Of all rules, and of each at least, in bytes of scripts: compiled they have up to twenty times as much, and stay; and all are compiled
+/// for every commit.
+const MOST_WEIGHT: usize = 4 * 1024 * 1024;
+const LEAST_WEIGHT: usize = 4 * 1024;
 
 /// The rules of a snapshot, with the mistakes in them. One with a mistake is among them: its objects are Unknown.
 pub fn of(snapshot: &Snapshot) -> (Rules, Vec<Diagnostic>) {
     let (mut sources, mut written, mut mistakes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut left = MOST_WEIGHT;
     let mut taken: BTreeMap<(String, String), String> = BTreeMap::new();
     for (path, _) in snapshot.files_in(FOLDER) {
         let (group, kind) = match meaning(path) {
@@ -37,7 +42,14 @@ pub fn of(snapshot: &Snapshot) -> (Rules, Vec<Diagnostic>) {
             continue;
         }
         taken.insert(key, path.to_owned());
-        let (body, rule) = read(path, snapshot, &mut mistakes);
+        let (mut body, mut rule) = read(path, snapshot, &mut mistakes);
+        match left.checked_sub(body.weight().max(LEAST_WEIGHT)) {
+            Some(rest) => left = rest,
+            None => {
+                mistakes.push(too_much(path));
+                (body, rule) = (RuleBody::Unreadable, None);
+            }
+        }
         let group = if group == CORE { "" } else { group };
         sources.push(RuleSource {
             group: group.to_owned(),
@@ -49,10 +61,7 @@ pub fn of(snapshot: &Snapshot) -> (Rules, Vec<Diagnostic>) {
     }
     let (rules, found) = Rules::compile(sources);
     for mistake in found {
-        // One that could not even be read has been told.
-        if let Some((path, rule)) = written.get(mistake.source)
-            && (rule.is_some() || mistake.part == Part::Script)
-        {
+        if let Some((path, rule)) = written.get(mistake.source) {
             mistakes.push(told(path, rule.as_ref(), &mistake, snapshot));
         }
     }
@@ -104,9 +113,19 @@ fn misplaced(path: &str, why: &str) -> Diagnostic {
         .help(why)
 }
 
+fn too_much(path: &str) -> Diagnostic {
+    let most = MOST_WEIGHT / 1024 / 1024;
+    let message = format!("with this health rule, those of the repository have more than {most} MiB");
+    let least = LEAST_WEIGHT / 1024;
+    let help = format!(
+        "have fewer or shorter rules: they are added up in the order of their paths, each as {least} KiB at least; a byte of an \
+         expression counts as 8, a bracket in it as 256"
+    );
+    Diagnostic::error(codes::HEALTH_RULE, message, scope(path)).at(Location::new(path, 1, 1)).help(help)
+}
+
 /// What cannot be read is a rule that cannot be used.
 fn read(path: &str, snapshot: &Snapshot, mistakes: &mut Vec<Diagnostic>) -> (RuleBody, Option<HealthRule>) {
-    let unusable = RuleBody::Expressions(Expressions::default());
     let Some(text) = snapshot.text(path) else {
         let error = Diagnostic::error(
             codes::HEALTH_RULE,
@@ -114,7 +133,7 @@ fn read(path: &str, snapshot: &Snapshot, mistakes: &mut Vec<Diagnostic>) -> (Rul
             scope(path),
         );
         mistakes.push(error.at(Location::new(path, 1, 1)));
-        return (unusable, None);
+        return (RuleBody::Unreadable, None);
     };
     if path.ends_with(".lua") {
         return (RuleBody::Script(text.to_owned()), None);
@@ -144,7 +163,7 @@ fn read(path: &str, snapshot: &Snapshot, mistakes: &mut Vec<Diagnostic>) -> (Rul
     mistakes.append(&mut reading.mistakes);
     match rule.filter(|_| is_whole) {
         Some(rule) => (RuleBody::Expressions(texts(&rule)), Some(rule)),
-        None => (unusable, None),
+        None => (RuleBody::Unreadable, None),
     }
 }
 
@@ -221,6 +240,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::Status;
 
     fn snapshot(files: &[(&str, &str)]) -> Snapshot {
         Snapshot::of_texts(files.iter().copied())
@@ -291,6 +311,31 @@ mod tests {
             &["health/a.b/C.yaml:2:1 E1110 health/ holds health rules, and this is none"],
         );
         check(&[("health/a.b/C.yaml", "")], &["health/a.b/C.yaml:1:1 E2082 a health rule is one document"]);
+    }
+
+    #[test]
+    fn rules_that_are_too_many_or_too_long_together_are_mistakes() {
+        let refused = |count: usize, file: &str, text: &str| {
+            let path = |number: usize| format!("health/e{number:04}.com/{file}");
+            let files: Vec<(String, &str)> = (0..count).map(|number| (path(number), text)).collect();
+            let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+            let (rules, mistakes) = of(&snapshot(&files));
+            let health = |number: usize| {
+                let version = format!("e{number:04}.com/v1");
+                rules.of(&json!({"apiVersion": version, "kind": "K", "metadata": {"name": "x"}}))
+            };
+            let first = mistakes.first().expect("a mistake").clone();
+            assert_eq!(first.location.map(|it| it.file), Some(path(count - mistakes.len())));
+            assert_eq!(first.message, "with this health rule, those of the repository have more than 4 MiB");
+            assert!(first.help.is_some_and(|help| help.contains("fewer or shorter")));
+            assert_eq!(health(0).status, Status::Failed);
+            assert_eq!(health(count - 1).status, Status::Unknown);
+            mistakes.len()
+        };
+        let short = "return {status = 'Degraded'}";
+        assert_eq!(refused(1026, "K/health.lua", short), 2);
+        let long = format!("{short}{}", " ".repeat(60 * 1024 - short.len()));
+        assert_eq!(refused(71, "K/health.lua", &long), 3);
     }
 
     #[test]

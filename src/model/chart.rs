@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{Digest, Location, TemplateWorkers, Wait, shown_address};
@@ -164,7 +164,7 @@ pub struct ChartHook {
 }
 
 /// What kind of failure it is; each has its code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ChartFault {
     /// There is nothing here that renders charts.
@@ -188,7 +188,7 @@ pub enum ChartFault {
 }
 
 /// Why a chart could not be rendered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ChartFailure {
     pub fault: ChartFault,
     /// Lower case, no full stop.
@@ -245,7 +245,7 @@ pub trait Charts: Send + Sync + fmt::Debug {
 
     fn render(&self, request: &ChartRequest, wait: Wait<'_>) -> Result<Arc<ChartOutput>, ChartFailure>;
 
-    /// Who renders the templates of the repository; `None` where they are rendered in this process, without its limits.
+    /// Who renders the templates of the repository; `None` where they are rendered in this process, without limits.
     fn template_workers(&self) -> Option<&dyn TemplateWorkers>;
 }
 

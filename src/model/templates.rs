@@ -1,7 +1,10 @@
-//! Templates that are rendered outside of this process.
+//! What is done outside of this process, because what others wrote decides what it takes: templates are rendered there, and
+//! the values of charts are checked against schemas.
 
 use std::fmt;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::Digest;
 
@@ -18,11 +21,19 @@ impl KeptText {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub enum WorkerTask {
+    /// Its texts are the templates, and what the cluster can do.
+    RenderTemplates,
+    /// Values of a chart against its schemas; without such texts.
+    CheckValues,
+}
+
 /// What is asked of a worker, in texts whose meaning it shares with who asks.
 #[derive(Clone, Debug)]
 pub struct TemplateRequest<'a> {
-    /// The templates, and what the cluster can do.
-    pub kept: [&'a KeptText; 2],
+    pub task: WorkerTask,
+    pub kept: &'a [&'a KeptText],
     pub body: String,
     /// How long it may take at all.
     pub time: Duration,
@@ -79,7 +90,7 @@ pub enum RenderEndCause {
     NoWorker(String),
 }
 
-/// Renders templates in processes with limits: whatever a template does, only its own render ends.
+/// Renders templates, and checks values, in processes with limits: whatever a template or a schema does, only its own render ends.
 pub trait TemplateWorkers: Send + Sync + fmt::Debug {
     fn ask(&self, request: &TemplateRequest<'_>, wait: Wait<'_>) -> Result<TemplateAnswer, RenderEnd>;
 }

@@ -3,6 +3,11 @@
 //! The merge keys are those of the Kubernetes API (`patchMergeKey` and `patchStrategy` of its Go types);
 //! lists of other kinds are replaced, as kubectl replaces them. Directives are those of kubectl: `$patch`,
 //! `$retainKeys`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`.
+//!
+//! Lists and maps may be as long as a file: a merge goes through each once, and finds items by their keys in a table.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -126,14 +131,18 @@ pub fn merge(lower: &mut Map<String, Value>, upper: &Map<String, Value>, lists: 
     }
     if let Some(kept) = upper.get(RETAIN) {
         let kept = texts(kept).map_err(|wrong| wrong.below(RETAIN))?;
-        lower.retain(|key, _| kept.contains(&key.as_str()));
+        lower.retain(|key, _| kept.contains(key.as_str()));
     }
     for (key, value) in upper {
         if key.starts_with('$') {
             directive(lower, key, value).map_err(|wrong| wrong.below(key))?;
-        } else {
+        } else if !removes(value) {
             field(lower, key, value, lists).map_err(|wrong| wrong.below(key))?;
         }
+    }
+    // All at once: what stands behind one that goes moves up.
+    if upper.values().any(removes) {
+        lower.retain(|key, _| !upper.get(key).is_some_and(removes) || key.starts_with('$'));
     }
     // After the items of the patch have come in.
     for (key, order) in upper {
@@ -147,14 +156,13 @@ pub fn merge(lower: &mut Map<String, Value>, upper: &Map<String, Value>, lists: 
     Ok(())
 }
 
+/// Whether a field is taken away by what a patch has for it.
+fn removes(value: &Value) -> bool {
+    value.is_null() || value.as_object().is_some_and(deletes)
+}
+
 fn field(lower: &mut Map<String, Value>, key: &str, value: &Value, lists: Lists) -> Result<(), Wrong> {
     match value {
-        Value::Null => {
-            lower.shift_remove(key);
-        }
-        Value::Object(upper) if deletes(upper) => {
-            lower.shift_remove(key);
-        }
         Value::Object(upper) => {
             let place = lower.entry(key).or_insert_with(|| Value::Object(Map::new()));
             if !place.is_object() {
@@ -195,11 +203,9 @@ fn list(lower: &mut Vec<Value>, upper: &[Value], field: &str, lists: Lists) -> R
             merge_items(lower, items, &keyed, lists)
         }
         None if Lists::joins(field) && !replaced => {
-            for item in upper {
-                if !lower.contains(item) {
-                    lower.push(item.clone());
-                }
-            }
+            let mut known: HashSet<&Value> = lower.iter().collect();
+            let joined: Vec<Value> = upper.iter().filter(|item| known.insert(item)).cloned().collect();
+            lower.extend(joined);
             Ok(())
         }
         None => {
@@ -215,33 +221,48 @@ fn merge_items<'v>(
     keyed: &Keyed,
     lists: Lists,
 ) -> Result<(), Wrong> {
+    // What a patch deletes leaves an empty place, so that the others stay where they are.
+    let mut items: Vec<Option<Value>> = lower.drain(..).map(Some).collect();
+    let mut places: HashMap<Value, Vec<usize>> = HashMap::new();
+    for (place, item) in items.iter().enumerate() {
+        if let Some(key) = item.as_ref().and_then(|item| item.get(keyed.key)) {
+            places.entry(key.clone()).or_default().push(place);
+        }
+    }
     for (index, item) in upper.enumerate() {
         let wrong = |wrong: Wrong| wrong.below(&format!("[{index}]"));
         let Value::Object(map) = item else {
-            lower.push(item.clone());
+            items.push(Some(item.clone()));
             continue;
         };
         let key = map.get(keyed.key);
         if key.is_none() && map.contains_key(PATCH) {
             return Err(wrong(Wrong::new(format!("$patch: delete wants the {} of the item", keyed.key))));
         }
-        let fits = |place: &Value| key.is_some() && place.get(keyed.key) == key;
         if deletes(map) {
-            lower.retain(|place| !fits(place));
+            for place in key.and_then(|key| places.remove(key)).into_iter().flatten() {
+                items[place] = None;
+            }
             continue;
         }
-        match lower.iter_mut().find(|place| fits(place)) {
+        let place = key.and_then(|key| places.get(key)?.first().copied());
+        match place.and_then(|place| items[place].as_mut()) {
             Some(Value::Object(place)) if !keyed.whole => merge(place, map, lists).map_err(wrong)?,
             place => {
                 let mut made = Map::new();
                 merge(&mut made, map, lists).map_err(wrong)?;
-                match place {
-                    Some(place) => *place = Value::Object(made),
-                    None => lower.push(Value::Object(made)),
+                if let Some(place) = place {
+                    *place = Value::Object(made);
+                    continue;
                 }
+                if let Some(key) = made.get(keyed.key) {
+                    places.entry(key.clone()).or_default().push(items.len());
+                }
+                items.push(Some(Value::Object(made)));
             }
         }
     }
+    lower.extend(items.into_iter().flatten());
     Ok(())
 }
 
@@ -250,6 +271,7 @@ fn directive(lower: &mut Map<String, Value>, key: &str, value: &Value) -> Result
     if let Some(field) = key.strip_prefix(DELETE_FROM) {
         let Value::Array(gone) = value else { return Err(Wrong::new("a list was expected".to_owned())) };
         if let Some(Value::Array(items)) = lower.get_mut(field) {
+            let gone: HashSet<&Value> = gone.iter().collect();
             items.retain(|item| !gone.contains(item));
         }
         return Ok(());
@@ -263,27 +285,26 @@ fn directive(lower: &mut Map<String, Value>, key: &str, value: &Value) -> Result
 /// Those that are named in their order, each before the items that stood behind it and are not named.
 fn set_order(items: &mut [Value], order: &Value, keyed: Option<&Keyed>) -> Result<(), Wrong> {
     let Value::Array(order) = order else { return Err(Wrong::new("a list was expected".to_owned())) };
-    let place = |item: &Value| {
-        order.iter().position(|wanted| match keyed {
-            Some(keyed) => wanted.get(keyed.key).is_some() && wanted.get(keyed.key) == item.get(keyed.key),
-            None => wanted == item,
-        })
-    };
-    let mut named: Vec<(usize, Value)> =
-        items.iter().filter_map(|item| Some((place(item)?, item.clone()))).collect();
-    named.sort_by_key(|(place, _)| *place);
-    let mut named = named.into_iter().map(|(_, item)| item);
-    for item in items.iter_mut() {
-        if place(item).is_some()
-            && let Some(next) = named.next()
-        {
-            *item = next;
+    let key = |item| keyed.map_or(Some(item), |keyed| Value::get(item, keyed.key));
+    let mut places: HashMap<&Value, usize> = HashMap::new();
+    for (place, wanted) in order.iter().enumerate() {
+        if let Some(Entry::Vacant(first)) = key(wanted).map(|key| places.entry(key)) {
+            first.insert(place);
         }
+    }
+    let place = |item| places.get(key(item)?).copied();
+    let of_items: Vec<Option<usize>> = items.iter().map(place).collect();
+    let mut named: Vec<(usize, Value)> =
+        items.iter().zip(&of_items).filter_map(|(item, place)| Some(((*place)?, item.clone()))).collect();
+    named.sort_by_key(|(place, _)| *place);
+    let slots = items.iter_mut().zip(of_items).filter_map(|(item, place)| place.map(|_| item));
+    for (slot, (_, item)) in slots.zip(named) {
+        *slot = item;
     }
     Ok(())
 }
 
-fn texts(value: &Value) -> Result<Vec<&str>, Wrong> {
+fn texts(value: &Value) -> Result<HashSet<&str>, Wrong> {
     let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
     texts.ok_or_else(|| Wrong::new("a list of texts was expected".to_owned()))
 }
@@ -384,6 +405,65 @@ mod tests {
             json!({"a": {"b": null, "c": {"d": null}}, "finalizers": ["x", "x"]}),
             &json!({"a": {"c": {}}, "finalizers": ["x"]}),
         );
+    }
+
+    #[test]
+    fn items_of_one_name_are_found_in_order() {
+        check(
+            json!({"containers": [{"name": "a", "x": 1}, {"y": 1}, {"name": "a", "x": 2}, {"name": "b"}]}),
+            json!({"containers": [{"name": "a", "x": 3}, {"y": 2}, {"name": "c"}, {"name": "c", "z": 1}]}),
+            &json!({"containers": [
+                {"name": "a", "x": 3}, {"y": 1}, {"name": "a", "x": 2}, {"name": "b"}, {"y": 2}, {"name": "c", "z": 1},
+            ]}),
+        );
+        check(
+            json!({"env": [{"name": "a"}, {"name": "b"}, {"name": "a"}]}),
+            json!({"env": [{"name": "a", "$patch": "delete"}, {"name": "a", "value": "x"}, {"name": "b", "value": "y"}]}),
+            &json!({"env": [{"name": "b", "value": "y"}, {"name": "a", "value": "x"}]}),
+        );
+        check(
+            json!({"a": [1, 2, 3, 4, 1], "tolerations": [4, 3, 2, 1]}),
+            json!({"$setElementOrder/a": [3, 1, 3, 1], "$setElementOrder/tolerations": [1, 2]}),
+            &json!({"a": [3, 2, 1, 4, 1], "tolerations": [4, 3, 1, 2]}),
+        );
+    }
+
+    /// Each with each would be thousands of millions of comparisons.
+    #[test]
+    fn long_lists_and_maps_merge_as_fast_as_they_are_long() {
+        const LENGTH: usize = 50_000;
+        let named = |from: usize, key: &str| -> Vec<Value> {
+            (from..from + LENGTH).map(|number| json!({"name": format!("v{number}"), (key): "x"})).collect()
+        };
+        let texts = |from: usize| -> Vec<String> {
+            (from..from + LENGTH).map(|number| format!("v{number}")).collect()
+        };
+        let nulls = |value: Value| -> Map<String, Value> {
+            texts(0).into_iter().map(|text| (text, value.clone())).collect()
+        };
+        let mut lower = json!({
+            "containers": named(0, "image"), "env": named(0, "value"), "gone": nulls(json!(1)),
+            "finalizers": texts(0), "fewer": texts(0), "volumes": named(0, "x"), "retained": nulls(json!(1)),
+        });
+        let deletes: Vec<Value> =
+            named(0, "x").into_iter().map(|item| json!({"name": item["name"], "$patch": "delete"})).collect();
+        let order: Vec<Value> = named(0, "x").into_iter().rev().collect();
+        let upper = json!({
+            "containers": named(LENGTH / 2, "image"), "$setElementOrder/containers": order,
+            "env": named(LENGTH / 2, "value"), "gone": nulls(Value::Null), "finalizers": texts(LENGTH / 2),
+            "$deleteFromPrimitiveList/fewer": texts(1), "volumes": deletes,
+            "retained": {"$retainKeys": texts(1)},
+        });
+        let (Value::Object(lower), Value::Object(upper)) = (&mut lower, upper) else { panic!("maps") };
+        merge(lower, &upper, Lists::OfPods).unwrap();
+        let length = |field: &str| match &lower[field] {
+            Value::Array(items) => items.len(),
+            Value::Object(map) => map.len(),
+            _ => 0,
+        };
+        let lengths = ["containers", "env", "gone", "finalizers", "fewer", "volumes", "retained"].map(length);
+        assert_eq!(lengths, [LENGTH * 3 / 2, LENGTH * 3 / 2, 0, LENGTH * 3 / 2, 1, 0, LENGTH - 1]);
+        assert_eq!(lower["containers"][0]["name"], format!("v{}", LENGTH - 1));
     }
 
     fn check_wrong(upper: Value, path: &str, message: &str) {

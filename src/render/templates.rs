@@ -12,7 +12,9 @@ use super::layers::Source;
 use super::site::{Asked, ToldFacts};
 use super::template_error::TemplateError;
 use super::{Job, mistakes};
-use crate::model::{Diagnostic, KeptText, RenderEnd, RenderEndCause, TemplateRequest, TemplateWorkers};
+use crate::model::{
+    Diagnostic, KeptText, RenderEnd, RenderEndCause, TemplateRequest, TemplateWorkers, WorkerTask,
+};
 use crate::schedule::assign;
 
 /// Templates that see each other: chains of files with one name, the lowest first.
@@ -150,7 +152,12 @@ impl Templates {
         if time.is_zero() {
             return Err(RenderEnd { cause: RenderEndCause::Time, place: None });
         }
-        let request = TemplateRequest { kept: [templates, capabilities], body, time };
+        let request = TemplateRequest {
+            task: WorkerTask::RenderTemplates,
+            kept: &[templates, capabilities],
+            body,
+            time,
+        };
         let answer = job.turn.part(|wait| workers.ask(&request, wait));
         // A render that went over it leaves nothing for the next one.
         let took = answer.as_ref().map_or(time, |answer| answer.took);

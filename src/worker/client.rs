@@ -38,8 +38,8 @@ impl Default for Workers {
 
 impl TemplateWorkers for Workers {
     fn ask(&self, request: &TemplateRequest<'_>, wait: Wait<'_>) -> Result<TemplateAnswer, RenderEnd> {
-        let [templates, capabilities] = request.kept.map(|text| text.digest);
-        let key = Digest::of(format!("{templates} {capabilities} {}", request.body).as_bytes());
+        let kept: Vec<String> = request.kept.iter().map(|text| text.digest.to_string()).collect();
+        let key = Digest::of(format!("{:?} {kept:?} {}", request.task, request.body).as_bytes());
         if let Some(end) = self.at_rest(&key) {
             return Err(end);
         }
@@ -148,7 +148,7 @@ fn ask(
         known.clear();
         answer = once(known)?;
     }
-    known.extend(request.kept.map(|text| text.digest));
+    known.extend(request.kept.iter().map(|text| text.digest));
     answer.ok_or(Ended::Died)
 }
 
@@ -180,7 +180,7 @@ mod tests {
     use super::super::serve::Shelf;
     use super::*;
     use crate::child::frames;
-    use crate::model::{Capabilities, KeptText};
+    use crate::model::{Capabilities, KeptText, WorkerTask};
 
     #[test]
     fn cause_is_read_from_last_words() {
@@ -204,7 +204,8 @@ mod tests {
         for kept in renders {
             let facts = r#"{"cluster": null, "ring": null, "revision": null}"#;
             let body = format!(r#"{{"variables": {{}}, "facts": {facts}, "first_mark": null}}"#);
-            let request = TemplateRequest { kept: *kept, body, time: SECOND };
+            let task = WorkerTask::RenderTemplates;
+            let request = TemplateRequest { task, kept, body, time: SECOND };
             let exchange = |asked: io::Result<Vec<u8>>| {
                 requests += 1;
                 Ok(read(shelf.reply(&read(asked.unwrap())).unwrap()))

@@ -7,7 +7,9 @@ use std::{process, thread};
 
 use super::wire::{Answer, Kept, Request};
 use super::{LONGEST, STACK};
+use crate::chart;
 use crate::child::{AT, Frame, frames};
+use crate::model::WorkerTask;
 use crate::render::{TemplateDesk, Told};
 
 /// Texts that are kept, in number and in bytes; beyond that, all are forgotten.
@@ -68,7 +70,7 @@ impl Shelf {
 
     /// `None` where a text is not there.
     fn answer(&mut self, frame: &Frame) -> io::Result<Option<String>> {
-        let Request { kept, lines } = serde_json::from_slice(frame.head())?;
+        let Request { task, kept, lines } = serde_json::from_slice(frame.head())?;
         let mut texts = frame.texts();
         let mut sent = Vec::new();
         for Kept { digest, size } in &kept {
@@ -80,12 +82,19 @@ impl Shelf {
             texts = rest;
         }
         self.keep(sent);
-        let [templates, capabilities] = kept
-            .each_ref()
+        let told = kept
+            .iter()
             .map(|kept| self.texts.get_key_value(&kept.digest).map(|(digest, text)| Told { digest, text }));
-        let (Some(templates), Some(capabilities)) = (templates, capabilities) else { return Ok(None) };
+        let Some(told) = told.collect::<Option<Vec<Told<'_>>>>() else { return Ok(None) };
         let body = text_of(texts)?;
-        Ok(Some(self.desk.render(templates, capabilities, &body, lines.then_some(report))?))
+        let answer = match (task, told.as_slice()) {
+            (WorkerTask::RenderTemplates, [templates, capabilities]) => {
+                self.desk.render(*templates, *capabilities, &body, lines.then_some(report))?
+            }
+            (WorkerTask::CheckValues, []) => chart::check_values(&body)?,
+            _ => return Err(io::Error::other("a request with other texts than its task has")),
+        };
+        Ok(Some(answer))
     }
 
     fn keep(&mut self, sent: Vec<(String, String)>) {

@@ -5,12 +5,13 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::child::{Frame, frames};
-use crate::model::{Digest, TemplateRequest};
+use crate::model::{Digest, KeptText, TemplateRequest, WorkerTask};
 
 /// Before the texts that are sent, and the body.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Request {
-    pub kept: [Kept; 2],
+    pub task: WorkerTask,
+    pub kept: Vec<Kept>,
     /// Lines are reported.
     pub lines: bool,
 }
@@ -35,13 +36,14 @@ pub fn request(
     has: impl Fn(&Digest) -> bool,
     lines: bool,
 ) -> io::Result<Vec<u8>> {
-    let sent = request.kept.map(|text| (!has(&text.digest)).then_some(text.text.as_bytes()));
-    let kept = [0, 1].map(|index| Kept {
-        digest: request.kept[index].digest.to_string(),
-        size: sent[index].map(<[u8]>::len),
-    });
-    let texts = sent.into_iter().flatten().chain([request.body.as_bytes()]);
-    frames::whole(&Request { kept, lines }, texts)
+    let sent = |text: &KeptText| !has(&text.digest);
+    let kept = request
+        .kept
+        .iter()
+        .map(|text| Kept { digest: text.digest.to_string(), size: sent(text).then_some(text.text.len()) });
+    let head = Request { task: request.task, kept: kept.collect(), lines };
+    let texts = request.kept.iter().filter(|text| sent(text)).map(|text| text.text.as_bytes());
+    frames::whole(&head, texts.chain([request.body.as_bytes()]))
 }
 
 /// The text of an answer; `None` where the worker needs more texts.

@@ -50,6 +50,22 @@ pub struct RuleSource {
 pub enum RuleBody {
     Expressions(Expressions),
     Script(String),
+    /// What could not be read.
+    Unreadable,
+}
+
+impl RuleBody {
+    /// What it takes to compile and to keep it, as a script of so many bytes does.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Script(text) => text.len(),
+            Self::Expressions(texts) => {
+                let given = [texts.in_progress.as_deref(), texts.failed.as_deref(), Some(&*texts.current)];
+                given.into_iter().flatten().map(expressions::weight).sum()
+            }
+            Self::Unreadable => 0,
+        }
+    }
 }
 
 /// Each is true or false of an object.
@@ -116,6 +132,7 @@ impl Rules {
             let judge = match &source.body {
                 RuleBody::Expressions(texts) => Compiled::of(texts).map(Judge::Expressions),
                 RuleBody::Script(text) => Script::of(&source.file, text).map(Judge::Script),
+                RuleBody::Unreadable => Ok(Judge::Broken),
             };
             let judge = judge.unwrap_or_else(|found| {
                 mistakes.extend(found.into_iter().map(|mistake| RuleMistake { source: number, ..mistake }));
@@ -209,6 +226,7 @@ fn mark(source: &RuleSource) -> Mark {
     add(&source.kind);
     match &source.body {
         RuleBody::Script(text) => add(text),
+        RuleBody::Unreadable => {}
         RuleBody::Expressions(texts) => {
             add("expressions");
             add(texts.in_progress.as_deref().unwrap_or_default());

@@ -18,8 +18,7 @@ pub struct AtDesk {
 
 impl TemplateWorkers for AtDesk {
     fn ask(&self, request: &TemplateRequest<'_>, _: Wait<'_>) -> Result<TemplateAnswer, RenderEnd> {
-        let [templates, capabilities] = request.kept;
-        let digests = [templates, capabilities].map(|kept| kept.digest.to_string());
+        let digests: Vec<String> = request.kept.iter().map(|kept| kept.digest.to_string()).collect();
         let told = |index: usize| Told { digest: &digests[index], text: &request.kept[index].text };
         let report = self.reports.then_some((|_, _| {}) as fn(usize, usize));
         let answer = self.desk.lock().render(told(0), told(1), &request.body, report);

@@ -1,13 +1,15 @@
-//! Chart servers that do not answer.
+//! Chart servers that do not answer, and schemas that take all there is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
 use super::arena::Arena;
+use crate::charts::support::helm;
 
 /// An index of charts that comes byte by byte, and has no end.
 async fn dripping_server() -> (String, Arc<AtomicBool>) {
@@ -54,4 +56,67 @@ async fn dripping_chart_server_holds_up_its_own_app_only() {
         arena.converges().await;
     }
     assert!(was_asked.load(Ordering::Relaxed));
+}
+
+/// A chart of the repository with a schema and values, and the app that deploys it.
+fn with_schema(name: &str, schema: &Value, values: &Value) -> [(String, String); 4] {
+    let app = APP.replace("slow", name).replace("web/web", &format!("charts/{name}"));
+    let file = |path: &str| format!("charts/{name}/{path}");
+    [
+        (format!("apps/{name}/app.yaml"), app),
+        (file("Chart.yaml"), format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n")),
+        (file("values.yaml"), values.to_string()),
+        (file("values.schema.json"), schema.to_string()),
+    ]
+}
+
+/// `$id` changes what a reference is relative to: where it seems to double nothing, it doubles 30 times.
+fn doubling() -> Value {
+    let part = |number: usize| {
+        let next = json!({"$ref": format!("#/$defs/y{number}")});
+        (format!("y{}", number - 1), json!({"allOf": [next, next]}))
+    };
+    let mut doubling: serde_json::Map<String, Value> = (1..=30).map(part).collect();
+    doubling.insert("y30".to_owned(), json!({"type": "object"}));
+    let mut parts: serde_json::Map<String, Value> =
+        (0..=30).map(|it| (format!("y{it}"), json!({}))).collect();
+    parts.insert("x".to_owned(), json!({"$id": "http://b/", "$defs": doubling, "$ref": "#/$defs/y0"}));
+    json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": parts, "$ref": "#/$defs/x"})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_without_end_end_their_apps_alone() {
+    let Some(helm) = helm() else { return };
+    const LENGTH: usize = 20_000;
+    let items = |items: Value| json!({"properties": {"a": {"items": items}}});
+    let names: Vec<String> = (0..LENGTH).map(|number| format!("x{number}")).collect();
+    let objects: Vec<Value> = (0..LENGTH).map(|number| json!({"x": number})).collect();
+    let values = json!({"a": vec![json!({"y": 1}); LENGTH]});
+    let rows = [
+        ("requires", items(json!({"required": names})), "takes more than 256 MiB"),
+        ("compares", items(json!({"enum": objects})), "takes longer than 2 s"),
+        ("doubles", doubling(), "takes longer than 2 s"),
+    ];
+    let files: Vec<_> =
+        rows.iter().flat_map(|(name, schema, _)| with_schema(name, schema, &values)).collect();
+    let changes: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    let mut arena = Arena::new().await;
+    arena.run(&[], |command| {
+        command.env("TUTTI_HELM_RENDER", &helm.render);
+    });
+    arena.converges().await;
+    arena.repository.commit("Add charts with hostile schemas", &changes);
+    for (name, _, _) in &rows {
+        arena.says(&format!("charts/{name}/values.schema.json")).await;
+    }
+    arena.converges().await;
+    let log = arena.log();
+    for (name, _, words) in rows {
+        // On a machine that is busy, the time is over before the memory is.
+        let is_told = |line: &str| {
+            line.contains(&format!("charts/{name}"))
+                && [words, "takes longer than 2 s"].iter().any(|words| line.contains(words))
+        };
+        assert!(log.lines().any(is_told), "{name}: {words}:\n{log}");
+    }
 }

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::super::{Part, Rules};
-use super::{check, database, expressions, mistakes, shown, source};
+use super::{check, database, expressions, mistakes, script, shown, source};
 
 const READY: &str = "status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')";
 
@@ -168,4 +168,11 @@ fn a_broken_rule_makes_its_objects_unknown() {
         shown(&rules.of(&database(json!({})))),
         "Unknown: the health rule health/example.com/Database.yaml: it has a mistake"
     );
+}
+
+#[test]
+fn expressions_weigh_more_than_scripts() {
+    assert_eq!(script("return {}").weight(), 9);
+    assert_eq!(expressions("", "", "a == 1").weight(), 8 * 6);
+    assert_eq!(expressions("[1]", "f(g(1))", "a == 1").weight(), 8 * 16 + 3 * 256);
 }
