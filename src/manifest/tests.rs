@@ -552,6 +552,11 @@ fn objects() {
     clean(&of(&long, 64));
     check_mistakes(&of(&long, 65), &["E1206 4:42 spec.files: `files` has patterns of more than 16384 bytes"]);
     clean(&of(&long.replace('*', ""), 65));
+    // One that is too long by itself is named.
+    let too_long = of(&"a/*".repeat(6000), 1);
+    let codes: Vec<&str> =
+        read_texts(&[("x.yaml", &too_long)]).diagnostics.iter().map(|it| it.code).collect();
+    assert_eq!(codes, ["E1209"]);
 }
 
 #[test]

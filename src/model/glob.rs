@@ -3,7 +3,7 @@
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// Bytes of one pattern.
-const LONGEST: usize = 1024;
+pub const LONGEST: usize = 1024;
 /// Braces within each other.
 const DEEPEST: usize = 4;
 /// `**` in one pattern.

@@ -38,7 +38,9 @@ fn read_files(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<(Strin
     let patterns = || items.iter().filter_map(|item| item.node.as_str()).filter(is_pattern);
     let over = if patterns().count() > MOST_PATTERNS {
         Some(format!("more than {MOST_PATTERNS} patterns"))
-    } else if patterns().map(str::len).sum::<usize>() > MOST_PATTERN_BYTES {
+    } else if patterns().map(str::len).filter(|length| *length <= glob::LONGEST).sum::<usize>()
+        > MOST_PATTERN_BYTES
+    {
         Some(format!("patterns of more than {MOST_PATTERN_BYTES} bytes"))
     } else {
         None
