@@ -179,7 +179,7 @@ mod tests {
     use crate::model::TemplateAnswer;
 
     #[track_caller]
-    fn check(schema: &Value, values: Value, expected: &str) {
+    fn check(schema: &Value, values: &Value, expected: &str) {
         let said = json!([{"chart": "web", "schema": schema.to_string(), "values": values}]);
         let words = check_all(&said.to_string()).err().map(|failure| failure.message).unwrap_or_default();
         assert!(words.contains(expected) && words.is_empty() == expected.is_empty(), "{words}");
@@ -191,18 +191,18 @@ mod tests {
         let schema = json!({"$schema": "http://json-schema.org/draft-07/schema#", "required": ["port"], "properties": {
             "port": {"$ref": "#/definitions/port"}, "image": {"properties": {"tag": {"type": "string"}}}},
             "definitions": {"port": {"type": "integer", "maximum": 65535}}});
-        check(&schema, json!({"port": 80, "image": {"tag": "1"}}), "");
+        check(&schema, &json!({"port": 80, "image": {"tag": "1"}}), "");
         check(
             &schema,
-            json!({"port": 80, "image": {"tag": 1}}),
+            &json!({"port": 80, "image": {"tag": 1}}),
             ".Values.image.tag: the value is not of type \"string\"",
         );
         check(
             &schema,
-            json!({"port": 70000}),
+            &json!({"port": 70000}),
             ".Values.port: the value is greater than the maximum of 65535",
         );
-        check(&schema, json!({}), "\"port\" is a required property");
+        check(&schema, &json!({}), "\"port\" is a required property");
     }
 
     #[test]
@@ -216,11 +216,15 @@ mod tests {
             "//example.com/x",
         ] {
             let direct = json!({"$ref": reference});
-            check(&direct, json!({}), &format!("refers to {reference}"));
+            check(&direct, &json!({}), &format!("refers to {reference}"));
             let hidden = json!({"properties": {"never": {"items": [{"$ref": reference}]}}});
-            check(&hidden, json!({}), &format!("refers to {reference}"));
+            check(&hidden, &json!({}), &format!("refers to {reference}"));
         }
-        check(&json!({"$ref": "#/nowhere"}), json!({}), "is not a schema: Pointer '/nowhere' does not exist");
+        check(
+            &json!({"$ref": "#/nowhere"}),
+            &json!({}),
+            "is not a schema: Pointer '/nowhere' does not exist",
+        );
     }
 
     /// Ends as it is told.
@@ -277,15 +281,15 @@ mod tests {
     #[test]
     fn mistakes_are_told_shortly() {
         let schema = json!({"properties": {"a": {"const": "x".repeat(100_000)}}});
-        check(&schema, json!({"a": "y"}), "…");
+        check(&schema, &json!({"a": "y"}), "…");
     }
 
     #[test]
     fn recursion_ends() {
-        check(&json!({"$ref": "#"}), json!({}), "");
+        check(&json!({"$ref": "#"}), &json!({}), "");
         let tree = json!({"properties": {"left": {"$ref": "#"}, "leaf": {"type": "string"}}});
-        check(&tree, json!({"left": {"left": {"leaf": "x"}}}), "");
-        check(&tree, json!({"left": {"left": {"leaf": 1}}}), ".Values.left.left.leaf");
+        check(&tree, &json!({"left": {"left": {"leaf": "x"}}}), "");
+        check(&tree, &json!({"left": {"left": {"leaf": 1}}}), ".Values.left.left.leaf");
     }
 
     #[test]
@@ -299,7 +303,7 @@ mod tests {
 
     #[test]
     fn what_is_no_schema_is_said() {
-        check(&json!({"type": "nonsense"}), json!({}), "is not a schema");
+        check(&json!({"type": "nonsense"}), &json!({}), "is not a schema");
         let said = json!([{"schema": "{", "values": {}}]).to_string();
         assert!(check_all(&said).unwrap_err().message.contains("is not JSON"));
     }
