@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -124,10 +124,12 @@ impl Renderer {
             }
             ended => self.explain(ended, program),
         };
-        let wait = Wait { time: wait.time.min(self.limits.deadline), ..wait };
+        let (begun, time) = (Instant::now(), wait.time.min(self.limits.deadline));
+        // All parts of a render share its time.
+        let rest = || Wait { time: time.saturating_sub(begun.elapsed()), ..wait };
         let ask = |place: &mut Place<'_, Child>| {
             let known = definitions.is_some();
-            self.with_child(place, program, |child| child.ask(request, known, &self.limits, wait))
+            self.with_child(place, program, |child| child.ask(request, known, &self.limits, rest()))
         };
         let mut answer = ask(&mut place);
         // One that had been idle may have ended for reasons that are not ours.
@@ -137,7 +139,7 @@ impl Renderer {
         let answer = answer.map_err(explain)?;
         // Before the failure of a template, which a value that does not fit may have caused.
         if let Some(schemas) = &answer.schemas {
-            schema::check(schemas.get(), self.workers(), wait)?;
+            schema::check(schemas.get(), self.workers(), rest())?;
         }
         if let Some(failure) = answer.error {
             return Err(words::failure(&answer.name, &failure));
@@ -145,7 +147,7 @@ impl Renderer {
         let alone = answer.definitions_alone;
         let mut objects = definitions.filter(|_| alone).map_or_else(Vec::new, |known| known.to_vec());
         objects.extend(output::objects(&answer.name, answer.objects, |texts| {
-            self.with_child(&mut place, program, |child| child.understand(texts, wait)).map_err(explain)
+            self.with_child(&mut place, program, |child| child.understand(texts, rest())).map_err(explain)
         })?);
         drop(place);
         if alone {
@@ -161,13 +163,14 @@ impl Renderer {
             let definitions: Arc<[ChartObject]> =
                 objects.iter().filter(|object| object.definition).cloned().collect();
             let bytes = results::bytes_of(&definitions);
+            if bytes > MOST_BYTES {
+                return;
+            }
             let of_others: usize = kept.values().map(|known| results::bytes_of(known)).sum();
             if kept.len() >= MOST_DEFINITIONS || of_others + bytes > MOST_BYTES {
                 kept.clear();
             }
-            if bytes <= MOST_BYTES {
-                kept.insert(name, definitions);
-            }
+            kept.insert(name, definitions);
         }
     }
 

@@ -44,9 +44,17 @@ pub fn check(
         TemplateRequest { task: WorkerTask::CheckValues, kept: &[], body: schemas.to_owned(), time: TIME };
     let answer = workers.ask(&request, wait).map_err(ended)?;
     let found: Option<ChartFailure> = serde_json::from_slice(&answer.body).map_err(|error| {
-        ChartFailure::new(ChartFault::Renderer, format!("the check of the values has no answer: {error}"))
+        ChartFailure::new(
+            ChartFault::Renderer,
+            format!("the worker's answer to the check of the values cannot be read: {error}"),
+        )
     })?;
     found.map_or(Ok(()), Err)
+}
+
+/// Whether it is a failure of the check itself, which the values decide as much as the chart. A worker rests that one by itself.
+pub fn is_from_check(failure: &ChartFailure) -> bool {
+    failure.place.as_ref().is_some_and(|(file, ..)| file == FILE)
 }
 
 /// What a worker does: its answer to a request of [`check`].
@@ -72,11 +80,13 @@ fn ended(end: RenderEnd) -> ChartFailure {
         RenderEndCause::Stack => {
             limit("goes too deep".to_owned()).help("look for a reference (`$ref`) that leads to itself")
         }
-        RenderEndCause::Output(bytes) => limit(format!("has more than {} MiB to say", bytes / 1024 / 1024)),
-        RenderEndCause::Crash(words) => limit(format!("ends the process that does it: {words}"))
-            .help("the library that checks has a fault here: write the schema otherwise"),
+        RenderEndCause::Output(bytes) => {
+            limit(format!("returns more than {} MiB", bytes / 1024 / 1024)).help("shorten the schema")
+        }
+        RenderEndCause::Crash(words) => limit(format!("crashed the worker process: {words}"))
+            .help("simplify the schema, and report the crash"),
         RenderEndCause::NoWorker(error) => {
-            let message = format!("nothing checks the values: no worker starts: {error}");
+            let message = format!("the values cannot be checked: no worker process starts: {error}");
             ChartFailure::new(ChartFault::Renderer, message)
                 .help("tutti starts itself as `tutti template-worker`, through /bin/sh")
         }
@@ -118,7 +128,7 @@ fn check_one(said: &Schema, several: bool) -> Result<(), ChartFailure> {
         .take(MOST_MISTAKES)
         .map(|error| {
             let words = short_line(&error.masked_with("the value").to_string(), LONGEST_MISTAKE);
-            (path(error.instance_path().as_str()), words)
+            (short_line(&path(error.instance_path().as_str()), LONGEST_MISTAKE), words)
         })
         .collect();
     let Some((first, _)) = mistakes.first() else { return Ok(()) };
@@ -227,11 +237,10 @@ mod tests {
         );
     }
 
-    /// Ends as it is told.
     #[derive(Debug)]
-    struct Ends(RenderEndCause);
+    struct FailingWorkers(RenderEndCause);
 
-    impl TemplateWorkers for Ends {
+    impl TemplateWorkers for FailingWorkers {
         fn ask(&self, request: &TemplateRequest<'_>, _: Wait<'_>) -> Result<TemplateAnswer, RenderEnd> {
             assert_eq!((request.task, request.kept.len(), request.time), (WorkerTask::CheckValues, 0, TIME));
             Err(RenderEnd { cause: self.0.clone(), place: None })
@@ -240,7 +249,8 @@ mod tests {
 
     #[test]
     fn check_that_ends_a_worker_is_a_failure_of_its_chart() {
-        let failure = |cause| super::check("[{}]", Some(&Ends(cause)), Wait::TO_THE_END).unwrap_err();
+        let failure =
+            |cause| super::check("[{}]", Some(&FailingWorkers(cause)), Wait::TO_THE_END).unwrap_err();
         for (cause, words) in [
             (RenderEndCause::Time, "takes longer than 2 s"),
             (RenderEndCause::Memory(1024 * 1024), "takes more than 1 MiB of memory"),
@@ -258,9 +268,9 @@ mod tests {
 
     /// A worker in this process.
     #[derive(Debug)]
-    struct AtDesk;
+    struct InProcessWorkers;
 
-    impl TemplateWorkers for AtDesk {
+    impl TemplateWorkers for InProcessWorkers {
         fn ask(&self, request: &TemplateRequest<'_>, _: Wait<'_>) -> Result<TemplateAnswer, RenderEnd> {
             let body = check_values(&request.body).expect("an answer").into_bytes();
             Ok(TemplateAnswer { body, took: Duration::ZERO })
@@ -268,20 +278,21 @@ mod tests {
     }
 
     #[test]
-    fn worker_says_what_is_said_here() {
+    fn worker_result_equals_local_result() {
         let schema = json!({"required": ["port"]}).to_string();
         for values in [json!({}), json!({"port": 1})] {
             let schemas = json!([{"chart": "web", "schema": schema, "values": values}]).to_string();
             let here = super::check(&schemas, None, Wait::TO_THE_END);
-            assert_eq!(super::check(&schemas, Some(&AtDesk), Wait::TO_THE_END), here);
+            assert_eq!(super::check(&schemas, Some(&InProcessWorkers), Wait::TO_THE_END), here);
             assert_eq!(here.is_ok(), values != json!({}));
         }
     }
 
     #[test]
-    fn mistakes_are_told_shortly() {
+    fn mistakes_are_shortened() {
         let schema = json!({"properties": {"a": {"const": "x".repeat(100_000)}}});
         check(&schema, &json!({"a": "y"}), "…");
+        check(&json!({"additionalProperties": {"type": "string"}}), &json!({"a".repeat(100_000): 1}), "…");
     }
 
     #[test]
@@ -302,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_said() {
+    fn invalid_schema_is_reported() {
         check(&json!({"type": "nonsense"}), &json!({}), "is not a schema");
         let said = json!([{"schema": "{", "values": {}}]).to_string();
         assert!(check_all(&said).unwrap_err().message.contains("is not JSON"));

@@ -16,7 +16,7 @@ use super::results::{Rendered, Results};
 use super::room::{Body, Room};
 use super::shelf::{Fetched, Shelf};
 use super::site::Sites;
-use super::{Limits, PIN, Renderer, archive, program};
+use super::{Limits, PIN, Renderer, archive, program, schema};
 use crate::model::{
     Chart, ChartFailure, ChartFault, ChartOutput, ChartRequest, ChartSource, Charts, Digest, TemplateWorkers,
     Wait, short_line,
@@ -224,6 +224,7 @@ impl Service {
             let result = self.renderer.render_within(request, wait).map(Arc::new);
             if let Err(failure) = &result
                 && failure.fault == ChartFault::Limit
+                && !schema::is_from_check(failure)
             {
                 self.note(request, failure);
             }

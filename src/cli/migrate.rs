@@ -41,7 +41,7 @@ struct Change {
 }
 
 pub async fn run(args: MigrateArgs) -> anyhow::Result<Exit> {
-    let (root, only) = place(&args.path)?;
+    let (root, only) = place(&args.path, !args.check)?;
     let snapshot = repository::snapshot(&root, None).await?;
     let (hub, mut mistakes) = Hub::of(&snapshot);
     if let Some(version) = &args.to {
@@ -114,12 +114,14 @@ fn tell(args: &MigrateArgs, changes: &[Change]) -> anyhow::Result<()> {
 }
 
 /// The config repository that a path is, or is in; and the file, if it is one.
-fn place(path: &Path) -> anyhow::Result<(PathBuf, Option<String>)> {
+fn place(path: &Path, writes: bool) -> anyhow::Result<(PathBuf, Option<String>)> {
     let is_root = |folder: &&Path| ["tutti.yaml", ".git"].iter().any(|name| folder.join(name).exists());
     let failed = || format!("failed to read {}", path.display());
     let named = std::path::absolute(path).with_context(failed)?;
     let above = named.ancestors().find(is_root).or(named.parent()).unwrap_or(&named);
-    files::no_link(above, named.strip_prefix(above).unwrap_or(&named))?;
+    if writes {
+        files::no_link(above, named.strip_prefix(above).unwrap_or(&named))?;
+    }
     let path = path.canonicalize().with_context(failed)?;
     if path.is_dir() {
         return Ok((path, None));
@@ -156,14 +158,14 @@ mod tests {
         std::os::unix::fs::symlink("../out", root.join("linked")).unwrap();
         std::os::unix::fs::symlink("../out/a.yaml", root.join("a.yaml")).unwrap();
         for path in ["linked", "linked/a.yaml", "a.yaml"] {
-            let error = place(&root.join(path)).unwrap_err().to_string();
+            let error = place(&root.join(path), true).unwrap_err().to_string();
             assert!(error.contains("is a symbolic link to ../out"), "{error}");
         }
-        let (found, file) = place(&root.join("apps/a.yaml")).unwrap();
+        let (found, file) = place(&root.join("apps/a.yaml"), true).unwrap();
         assert_eq!((found, file.as_deref()), (root.canonicalize().unwrap(), Some("apps/a.yaml")));
         // A checkout may be reached by a link.
         std::os::unix::fs::symlink("repo", outer.path().join("mine")).unwrap();
-        assert!(place(&outer.path().join("mine")).is_ok());
-        assert!(place(&outer.path().join("mine/apps/a.yaml")).is_ok());
+        assert!(place(&outer.path().join("mine"), true).is_ok());
+        assert!(place(&outer.path().join("mine/apps/a.yaml"), true).is_ok());
     }
 }

@@ -13,7 +13,7 @@ use super::event::Event;
 use crate::chart;
 use crate::fleet::Fleet;
 use crate::model::Snapshot;
-use crate::render::{Discovered, Memory, Renderer, Renders};
+use crate::render::{Discovered, Memory, Pacing, Renderer, Renders};
 
 /// After so long, what is rendered by then is applied; what takes longer follows. Then twice as long, and so on.
 const FIRST_PATIENCE: Duration = Duration::from_secs(3);
@@ -68,7 +68,7 @@ impl HeadRenders {
                 let clock = || begun.elapsed();
                 let goes_on = || !is_outdated.load(Ordering::Relaxed) && clock() < patience;
                 let renders = Renderer::knowing(&fleet, &snapshot, &*charts, discovered.clone())
-                    .render_while(&mut memory, &goes_on, &clock);
+                    .render_while(&mut memory, Pacing { goes_on: &goes_on, clock: &clock });
                 drop(memory);
                 if is_outdated.load(Ordering::Relaxed) {
                     return;

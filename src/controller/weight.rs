@@ -1,9 +1,9 @@
 //! What objects take in memory while they are on their way: a thousand of them may wait in the queue, and each may be large.
 
-use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::cluster::Change;
+use crate::model::size_in_memory;
 
 /// Bytes of memory of all objects that wait.
 const ALL: usize = 128 * 1024 * 1024;
@@ -19,26 +19,11 @@ pub type Room = Option<SemaphorePermit<'static>>;
 /// Waits for room in the queue.
 pub async fn room_for(change: &Change) -> Room {
     let (Change::Seen(object) | Change::Left(object)) = change else { return None };
-    let units = (of(object) / UNIT).min(ALL / UNIT);
+    let units = (size_in_memory(object) / UNIT).min(ALL / UNIT);
     match u32::try_from(units) {
         Ok(units) if units > 0 => ROOM.acquire_many(units).await.ok(),
         _ => None,
     }
-}
-
-/// About what a value takes in memory. A map has room for four fields at least.
-pub fn of(value: &Value) -> usize {
-    const VALUE: usize = size_of::<Value>();
-    VALUE
-        + match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-            Value::String(text) => text.len(),
-            Value::Array(items) => items.iter().map(of).sum(),
-            Value::Object(fields) if fields.is_empty() => 0,
-            Value::Object(fields) => {
-                4 * VALUE + fields.iter().map(|(name, value)| name.len() + 48 + of(value)).sum::<usize>()
-            }
-        }
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub fn of(snapshot: &Snapshot) -> (Rules, Vec<Diagnostic>) {
             Some(rest) => left = rest,
             None => {
                 mistakes.push(too_much(path));
-                (body, rule) = (RuleBody::Unreadable, None);
+                (body, rule) = (RuleBody::Rejected, None);
             }
         }
         let group = if group == CORE { "" } else { group };
@@ -115,7 +115,8 @@ fn misplaced(path: &str, why: &str) -> Diagnostic {
 
 fn too_much(path: &str) -> Diagnostic {
     let most = MOST_WEIGHT / 1024 / 1024;
-    let message = format!("with this health rule, those of the repository have more than {most} MiB");
+    let message =
+        format!("with this one, the health rules of the repository exceed {most} MiB of weighted size");
     let least = LEAST_WEIGHT / 1024;
     let help = format!(
         "have fewer or shorter rules: they are added up in the order of their paths, each as {least} KiB at least; a byte of an \
@@ -133,7 +134,7 @@ fn read(path: &str, snapshot: &Snapshot, mistakes: &mut Vec<Diagnostic>) -> (Rul
             scope(path),
         );
         mistakes.push(error.at(Location::new(path, 1, 1)));
-        return (RuleBody::Unreadable, None);
+        return (RuleBody::Rejected, None);
     };
     if path.ends_with(".lua") {
         return (RuleBody::Script(text.to_owned()), None);
@@ -163,7 +164,7 @@ fn read(path: &str, snapshot: &Snapshot, mistakes: &mut Vec<Diagnostic>) -> (Rul
     mistakes.append(&mut reading.mistakes);
     match rule.filter(|_| is_whole) {
         Some(rule) => (RuleBody::Expressions(texts(&rule)), Some(rule)),
-        None => (RuleBody::Unreadable, None),
+        None => (RuleBody::Rejected, None),
     }
 }
 
@@ -326,7 +327,10 @@ mod tests {
             };
             let first = mistakes.first().expect("a mistake").clone();
             assert_eq!(first.location.map(|it| it.file), Some(path(count - mistakes.len())));
-            assert_eq!(first.message, "with this health rule, those of the repository have more than 4 MiB");
+            assert_eq!(
+                first.message,
+                "with this one, the health rules of the repository exceed 4 MiB of weighted size"
+            );
             assert!(first.help.is_some_and(|help| help.contains("fewer or shorter")));
             assert_eq!(health(0).status, Status::Failed);
             assert_eq!(health(count - 1).status, Status::Unknown);

@@ -8,11 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use super::inputs::{Inputs, Kept};
 use super::site::{Asked, Facts, Seen};
-use super::turn::Turn;
+use super::turn::{Pacing, Turn};
 use super::{Defined, Discovered, Job, Made, Renderer, codes, idle_patch, in_order, unknown};
 use crate::fleet::Target;
 use crate::fleet::layers::TEMPLATES;
@@ -196,43 +195,32 @@ impl Task<'_> {
     }
 }
 
-/// Whether renders go on: no other is begun, and those under way end, when it says no.
-pub type GoesOn<'a> = &'a (dyn Fn() -> bool + Sync);
-
-/// How much time has passed since some moment.
-pub type Clock<'a> = &'a (dyn Fn() -> Duration + Sync);
-
 /// For renders that have turns.
 #[derive(Clone, Copy)]
 struct Turns<'a> {
-    goes_on: GoesOn<'a>,
-    clock: Clock<'a>,
+    pacing: Pacing<'a>,
     /// Whether anything is not done.
     is_cut_short: &'a AtomicBool,
 }
 
-/// Renders every target, on all cores. As long as the fleet is large: call it off the async threads. Without `goes_on` each has all
+/// Renders every target, on all cores. As long as the fleet is large: call it off the async threads. Without `pacing` each has all
 /// the time that it may take; with it they have turns, and what is not done at the end is awaited.
 ///
 /// What kinds an app defines is known when it is rendered: who asked for one of them before is rendered once more.
-pub fn all(
-    renderer: &mut Renderer<'_>,
-    memory: &mut Memory,
-    goes_on: Option<(GoesOn<'_>, Clock<'_>)>,
-) -> Renders {
+pub fn all(renderer: &mut Renderer<'_>, memory: &mut Memory, pacing: Option<Pacing<'_>>) -> Renders {
     // What the instance says of names, labels and charts reaches every app.
     let instance = &renderer.fleet.instance;
     if memory.instance.as_ref() != Some(instance) {
         *memory = Memory { instance: Some(instance.clone()), ..Memory::default() };
     }
     renderer.defined = with_those_beside(std::mem::take(&mut memory.defined), &renderer.beside);
-    let mut renders = pass(renderer, memory, goes_on);
+    let mut renders = pass(renderer, memory, pacing);
     let defined = with_those_beside(defined(memory), &renderer.beside);
     if defined != renderer.defined {
         renderer.defined = defined;
         if is_any_answered_otherwise(renderer, &renders) {
             let made = renders.made;
-            renders = pass(renderer, memory, goes_on);
+            renders = pass(renderer, memory, pacing);
             renders.made += made;
         }
     }
@@ -278,7 +266,7 @@ fn is_any_answered_otherwise(renderer: &Renderer<'_>, renders: &Renders) -> bool
     })
 }
 
-fn pass(renderer: &Renderer<'_>, memory: &mut Memory, goes_on: Option<(GoesOn<'_>, Clock<'_>)>) -> Renders {
+fn pass(renderer: &Renderer<'_>, memory: &mut Memory, pacing: Option<Pacing<'_>>) -> Renders {
     let fleet = renderer.fleet;
     let ground = Ground::of(renderer);
     let same_ground = memory.ground.as_ref() == Some(&ground);
@@ -292,7 +280,7 @@ fn pass(renderer: &Renderer<'_>, memory: &mut Memory, goes_on: Option<(GoesOn<'_
     // Looks at all renders of an app: once for each.
     tasks.sort_by_cached_key(Task::turn);
     let is_cut_short = AtomicBool::new(false);
-    let turns = goes_on.map(|(goes_on, clock)| Turns { goes_on, clock, is_cut_short: &is_cut_short });
+    let turns = pacing.map(|pacing| Turns { pacing, is_cut_short: &is_cut_short });
     let (known, made) = side_by_side(renderer, tasks, same_ground, turns);
     memory.apps = known;
     let apps = memory.apps.iter().map(|(id, known)| (id.clone(), Arc::clone(&known.renders)));
@@ -360,7 +348,7 @@ fn one(
     if let Some(known) = task.known.take_if(|known| untouched(known)) {
         return (known, 0);
     }
-    let is_over = || turns.is_some_and(|turns| !(turns.goes_on)());
+    let is_over = || turns.is_some_and(|turns| !(turns.pacing.goes_on)());
     let note_cut_short = || {
         if let Some(turns) = turns {
             turns.is_cut_short.store(true, Ordering::Relaxed);
@@ -393,7 +381,7 @@ fn one(
                 return not_begun(renderer, task.app, &target);
             }
             let turn = turns.map_or_else(Turn::endless, |turns| {
-                Turn::after(cut_off_before, task.app.is_chart(), turns.goes_on, turns.clock)
+                Turn::after(cut_off_before, task.app.is_chart(), turns.pacing)
             });
             let (rendered, was_cut_off) = render(renderer, &inputs, &target, &mut traces, turn);
             if was_cut_off {

@@ -89,7 +89,7 @@ use crate::model::{
     Rendered, RenderedObject, Revision, Scope, Snapshot,
 };
 use crate::schedule::{AssignedPodSet, assign};
-pub use all::{Clock, GoesOn, Memory, Render, Renders, is_awaited};
+pub use all::{Memory, Render, Renders, is_awaited};
 pub use claims::{Claims, objects_in_two_apps};
 pub use contents::{UnitContent, UnitContents, is_content, is_run, unit_contents};
 use definitions::Definitions;
@@ -102,6 +102,7 @@ pub use shared_by_waves::shared_by_waves;
 use site::{Facts, Site, ToldCapabilities};
 use stacks::{Stack, Stacks};
 pub use template_desk::{ReportLine, TemplateDesk, Told};
+pub use turn::Pacing;
 use turn::Turn;
 
 /// Renders one app on one cluster. Who renders many makes one [`Renderer`] for them.
@@ -202,8 +203,8 @@ impl<'a> Renderer<'a> {
     }
 
     /// The same, as long as it goes on: what has not changed is there in any case, the rest is awaited.
-    pub fn render_while(&mut self, memory: &mut Memory, goes_on: GoesOn<'_>, clock: Clock<'_>) -> Renders {
-        all::all(self, memory, Some((goes_on, clock)))
+    pub fn render_while(&mut self, memory: &mut Memory, pacing: Pacing<'_>) -> Renders {
+        all::all(self, memory, Some(pacing))
     }
 
     /// The places of the patches that a target has, as far as they can be read.

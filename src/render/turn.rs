@@ -3,8 +3,26 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::{Clock, GoesOn};
 use crate::model::Wait;
+
+/// Whether renders go on, and how time passes: what who asks for them knows.
+#[derive(Clone, Copy)]
+pub struct Pacing<'a> {
+    /// No other render is begun, and those under way end, when it says no.
+    pub goes_on: &'a (dyn Fn() -> bool + Sync),
+    /// How much time has passed since some moment.
+    pub clock: &'a (dyn Fn() -> Duration + Sync),
+}
+
+impl std::fmt::Debug for Pacing<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pacing").finish_non_exhaustive()
+    }
+}
+
+impl Pacing<'_> {
+    const ENDLESS: Self = Self { goes_on: &|| true, clock: &|| Duration::ZERO };
+}
 
 /// Of a first turn: most templates take some milliseconds, a chart takes some hundred.
 const FIRST: Duration = Duration::from_millis(250);
@@ -17,8 +35,7 @@ const LAST: u32 = 5;
 #[derive(Clone)]
 pub struct Turn<'a> {
     left: Cell<Duration>,
-    goes_on: GoesOn<'a>,
-    clock: Clock<'a>,
+    pacing: Pacing<'a>,
     was_cut_off: Cell<bool>,
 }
 
@@ -30,26 +47,21 @@ impl std::fmt::Debug for Turn<'_> {
 
 impl<'a> Turn<'a> {
     pub fn endless() -> Self {
-        Self {
-            left: Cell::new(Duration::MAX),
-            goes_on: &|| true,
-            clock: &|| Duration::ZERO,
-            was_cut_off: Cell::default(),
-        }
+        Self { left: Cell::new(Duration::MAX), pacing: Pacing::ENDLESS, was_cut_off: Cell::default() }
     }
 
     /// `before`: how often it was cut off.
-    pub fn after(before: u32, is_chart: bool, goes_on: GoesOn<'a>, clock: Clock<'a>) -> Self {
+    pub fn after(before: u32, is_chart: bool, pacing: Pacing<'a>) -> Self {
         let first = if is_chart { FIRST_OF_CHARTS } else { FIRST };
         let left = Cell::new(first.saturating_mul(GROWS.pow(before.min(LAST))));
-        Self { left, goes_on, clock, was_cut_off: Cell::default() }
+        Self { left, pacing, was_cut_off: Cell::default() }
     }
 
     /// Runs a part of the render, which waits no longer than the turn is.
     pub fn part<T>(&self, run: impl FnOnce(Wait<'_>) -> T) -> T {
-        let begun = (self.clock)();
-        let result = run(Wait { time: self.left.get(), goes_on: self.goes_on });
-        let took = (self.clock)().saturating_sub(begun);
+        let begun = (self.pacing.clock)();
+        let result = run(Wait { time: self.left.get(), goes_on: self.pacing.goes_on });
+        let took = (self.pacing.clock)().saturating_sub(begun);
         self.left.set(self.left.get().saturating_sub(took));
         result
     }
@@ -72,9 +84,7 @@ mod tests {
 
     #[test]
     fn turns_grow_until_everything_is_done_in_one() {
-        let time = |before, is_chart| {
-            Turn::after(before, is_chart, &|| true, &|| Duration::ZERO).part(|wait| wait.time)
-        };
+        let time = |before, is_chart| Turn::after(before, is_chart, Pacing::ENDLESS).part(|wait| wait.time);
         assert_eq!((time(0, false), time(1, false), time(0, true)), (FIRST, 4 * FIRST, FIRST_OF_CHARTS));
         assert!(time(LAST, false) > Duration::from_secs(60) && time(LAST, true) > Duration::from_secs(60));
         assert_eq!(time(u32::MAX, true), time(LAST, true));
@@ -85,7 +95,7 @@ mod tests {
         let now = AtomicU64::new(0);
         let pass = |millis| now.fetch_add(millis, Ordering::Relaxed);
         let clock = || Duration::from_millis(now.load(Ordering::Relaxed));
-        let turn = Turn::after(0, false, &|| true, &clock);
+        let turn = Turn::after(0, false, Pacing { clock: &clock, ..Pacing::ENDLESS });
         turn.part(|_| pass(2));
         assert_eq!(turn.part(|wait| wait.time), FIRST - Duration::from_millis(2));
         turn.part(|_| pass(1000));

@@ -51,6 +51,8 @@ pub enum Error {
         folder: String,
         what: &'static str,
     },
+    #[error("failed to read {}: the patterns of one folder may have 64 KiB together, those of a checkout 4 MiB", path.display())]
+    Ignored { path: PathBuf },
     #[error("failed to find revision {revision} in {url}")]
     UnknownRevision { url: String, revision: Revision },
     #[error("failed to authenticate at {url}: {message}")]
@@ -93,6 +95,7 @@ impl Error {
             | Self::TooMuch { .. }
             | Self::UnknownRevision { .. }
             | Self::Key { .. }
+            | Self::Ignored { .. }
             | Self::Folder { .. } => ErrorKind::Configuration,
             Self::Authentication { .. } | Self::HostKey { .. } | Self::Certificate { .. } => {
                 ErrorKind::Authentication
@@ -124,6 +127,9 @@ impl Error {
             Self::TooMuch { .. } => {
                 "name the folder with the manifests with `--path`, or take out what is not needed; a folder whose name begins with a dot \
                  is not read"
+            }
+            Self::Ignored { .. } => {
+                "shorten this file: a pattern for a folder does what one for each of its files does"
             }
             Self::UnknownRevision { .. } => "it may not be pushed yet, or was removed by a forced push",
             Self::Authentication { .. } => {

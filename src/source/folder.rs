@@ -13,12 +13,12 @@ use super::ignored::Ignored;
 use super::{Error, Listed, is_hidden, largest, must_be_read, translate};
 use crate::model::{File, Keys, Revision, Snapshot};
 
-/// Reads what a commit of this folder would hold: hidden names and what Git ignores are left out, symbolic links are left out or
+/// Reads what a commit of all of this folder would hold: hidden names and what Git ignores are left out (tracked or not), symbolic links are left out or
 /// stand as what cannot be read, and the blob ids are those Git would give. In a worktree also what is `listed` beside the folder.
 pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
     let path = path.canonicalize().map_err(|error| failure(path, &error))?;
     let over = |over: Over| too_much(&path, over);
-    let checkout = Checkout::of(&path).map_err(over)?;
+    let checkout = Checkout::of(&path)?;
     let (mut files, mut lists, mut kept) = (BTreeMap::new(), Lists::default(), Kept::default());
     walk(
         &path,
@@ -84,7 +84,7 @@ struct Checkout {
 }
 
 impl Checkout {
-    fn of(path: &Path) -> Result<Option<Self>, Over> {
+    fn of(path: &Path) -> Result<Option<Self>, Error> {
         let repository = Repository::discover(path).ok();
         let root =
             repository.as_ref().and_then(Repository::workdir).and_then(|root| root.canonicalize().ok());
@@ -92,19 +92,17 @@ impl Checkout {
         let Ok(folder) = path.strip_prefix(&root) else { return Ok(None) };
         let names = folder.components().map(|name| format!("{}/", name.as_os_str().display()));
         let folder = names.collect();
-        let ignored = Ignored::of(&repository).map_err(|what| Over { folder: String::new(), what })?;
+        let ignored = Ignored::of(&repository)?;
         Ok(Some(Self { root, folder, ignored }))
     }
 
     /// What is ignored in a folder above which nothing is shown, but for its own patterns; `None` when it is itself.
-    fn ignored_in(&self, folder: &str) -> Result<Option<Ignored>, Over> {
+    fn ignored_in(&self, folder: &str) -> Result<Option<Ignored>, Error> {
         let mut ignored = self.ignored.clone();
         for (slash, _) in folder.match_indices('/') {
             let above = folder[..slash].rfind('/').map_or("", |slash| &folder[..=slash]);
-            ignored = ignored
-                .below(above, &self.root.join(above))
-                .map_err(|what| Over { folder: above.to_owned(), what })?;
-            if ignored.has(&folder[..slash], true) {
+            ignored = ignored.below(above, &self.root.join(above))?;
+            if ignored.is_ignored(&folder[..slash], true) {
                 return Ok(None);
             }
         }
@@ -123,7 +121,7 @@ fn walk(
     let over = |over: Over| too_much(root, over);
     let start = checkout.filter(|checkout| checkout.root != root).map_or("", |checkout| &checkout.folder);
     let ignored = match checkout {
-        Some(checkout) => match checkout.ignored_in(start).map_err(over)? {
+        Some(checkout) => match checkout.ignored_in(start)? {
             Some(ignored) => Some(ignored),
             None => return Ok(()),
         },
@@ -138,8 +136,7 @@ fn walk(
             return Err(over(Over { folder: prefix, what }));
         }
         let from_root = format!("{start}{prefix}");
-        let ignored = ignored.map(|ignored| ignored.below(&from_root, &folder)).transpose();
-        let ignored = ignored.map_err(|what| over(Over { folder: prefix.clone(), what }))?;
+        let ignored = ignored.map(|ignored| ignored.below(&from_root, &folder)).transpose()?;
         let entries = std::fs::read_dir(&folder).map_err(|error| failure(&folder, &error))?;
         for entry in entries {
             let entry = entry.map_err(|error| failure(&folder, &error))?;
@@ -148,7 +145,8 @@ fn walk(
                 continue;
             };
             let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
-            if ignored.as_ref().is_some_and(|it| it.has(&format!("{from_root}{name}"), kind.is_dir())) {
+            if ignored.as_ref().is_some_and(|it| it.is_ignored(&format!("{from_root}{name}"), kind.is_dir()))
+            {
                 continue;
             }
             let relative = format!("{prefix}{name}");

@@ -1,6 +1,7 @@
 //! What Git ignores of a checkout, without libgit2: its matcher takes exponential time for one pattern of many `*`, and it opens
 //! whatever stands in the place of a `.gitignore`, a pipe too.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -9,17 +10,20 @@ use std::rc::Rc;
 use git2::Repository;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
+use super::Error;
+
 /// Bytes of the patterns that hold in one folder: a name is held against all of them.
 const MOST_PATTERNS: u64 = 64 << 10;
-
-/// That they are more.
-const TOO_MANY: &str = "`.gitignore` files with more than 64 KiB of patterns for one folder";
+/// Bytes of the patterns of a whole checkout: those of each file are compiled.
+const MOST_IN_ALL: u64 = 4 << 20;
 
 /// The patterns that hold in a folder.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ignored {
     level: Rc<Level>,
     is_caseless: bool,
+    /// Bytes of the patterns that were compiled for this checkout.
+    compiled: Rc<Cell<u64>>,
 }
 
 /// Those of one file.
@@ -27,77 +31,80 @@ pub(super) struct Ignored {
 struct Level {
     /// What they are relative to, from the root of the checkout, with its final `/`.
     folder: String,
-    fits: GlobSet,
+    patterns: GlobSet,
     /// Of each pattern, in order.
     rules: Vec<Rule>,
     /// Bytes, with those of the files that come after it.
     size: u64,
-    /// Where none of its own fits.
+    /// Asked where none of its own matches.
     next: Option<Rc<Level>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Rule {
-    /// What fits is not ignored.
-    takes_back: bool,
-    of_folders: bool,
+    /// `!`: a path that matches is not ignored.
+    is_negated: bool,
+    is_folder_only: bool,
 }
 
 impl Ignored {
     /// What holds in the whole of a checkout beside its own files: what this clone ignores, and its user.
-    pub(super) fn of(repository: &Repository) -> Result<Self, &'static str> {
+    pub(super) fn of(repository: &Repository) -> Result<Self, Error> {
         let config = repository.config();
         let is_caseless = config.as_ref().is_ok_and(|it| it.get_bool("core.ignorecase").unwrap_or(false));
-        let of_user = config.and_then(|config| config.get_path("core.excludesfile"));
-        let of_user = of_user.or_else(|_| Ok(git2::Config::find_xdg()?.with_file_name("ignore")));
-        let of_user: PathBuf = of_user.unwrap_or_else(|_: git2::Error| PathBuf::new());
+        let of_user = config.and_then(|config| config.get_path("core.excludesfile")).ok().or_else(of_user);
         let none = Self { is_caseless, ..Self::default() };
-        // People keep that one elsewhere, behind a link.
-        let of_user = of_user.canonicalize().unwrap_or_default();
-        none.with("", &of_user)?.with("", &repository.commondir().join("info/exclude"))
+        let files = of_user.into_iter().chain([repository.commondir().join("info/exclude")]);
+        // Those may be links: nobody who writes the checkout's files makes them.
+        files
+            .filter_map(|file| file.canonicalize().ok())
+            .try_fold(none, |ignored, file| ignored.with("", &file))
     }
 
     /// What holds in a folder, given what does in the one that it is in. `folder` is its path from the root of the checkout, with the
     /// final `/`.
-    pub(super) fn below(&self, folder: &str, path: &Path) -> Result<Self, &'static str> {
+    pub(super) fn below(&self, folder: &str, path: &Path) -> Result<Self, Error> {
         self.with(folder, &path.join(".gitignore"))
     }
 
-    fn with(&self, folder: &str, file: &Path) -> Result<Self, &'static str> {
+    fn with(&self, folder: &str, file: &Path) -> Result<Self, Error> {
         // As Git, which follows no link to one of a checkout. One that cannot be read ignores nothing.
         let is_regular = file.symlink_metadata().is_ok_and(|file| file.is_file());
         let opened = is_regular.then(|| File::open(file).ok()).flatten();
         let Some(opened) = opened else { return Ok(self.clone()) };
+        let too_many = || Error::Ignored { path: file.to_owned() };
         let mut text = Vec::new();
-        let room = MOST_PATTERNS - self.level.size;
+        let room = (MOST_PATTERNS - self.level.size).min(MOST_IN_ALL - self.compiled.get());
         let size = opened.take(room + 1).read_to_end(&mut text).unwrap_or_default() as u64;
         if size > room {
-            return Err(TOO_MANY);
+            return Err(too_many());
         }
+        self.compiled.set(self.compiled.get() + size);
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
         let lines = text.split(|byte| *byte == b'\n').filter_map(|line| pattern(line, self.is_caseless));
         let (globs, rules): (Vec<Glob>, Vec<Rule>) = lines.unzip();
         if globs.is_empty() {
             return Ok(self.clone());
         }
-        let mut fits = GlobSetBuilder::new();
-        globs.into_iter().for_each(|glob| _ = fits.add(glob));
+        let mut patterns = GlobSetBuilder::new();
+        globs.into_iter().for_each(|glob| _ = patterns.add(glob));
         // The library has a bound on what they are compiled to.
-        let fits = fits.build().map_err(|_| TOO_MANY)?;
+        let patterns = patterns.build().map_err(|_| too_many())?;
         let next = Some(Rc::clone(&self.level));
-        let level = Level { folder: folder.to_owned(), fits, rules, size: self.level.size + size, next };
-        Ok(Self { level: Rc::new(level), is_caseless: self.is_caseless })
+        let level = Level { folder: folder.to_owned(), patterns, rules, size: self.level.size + size, next };
+        Ok(Self { level: Rc::new(level), ..self.clone() })
     }
 
     /// Whether something in such a folder is ignored, by its path from the root of the checkout. What is in a folder that is ignored
     /// is not asked for.
-    pub(super) fn has(&self, path: &str, is_folder: bool) -> bool {
+    pub(super) fn is_ignored(&self, path: &str, is_folder: bool) -> bool {
         let mut level = Some(&self.level);
-        while let Some(Level { folder, fits, rules, next, .. }) = level.map(Rc::as_ref) {
-            let matched = path.strip_prefix(folder).map(|path| fits.matches(path)).unwrap_or_default();
+        while let Some(Level { folder, patterns, rules, next, .. }) = level.map(Rc::as_ref) {
+            let matched = path.strip_prefix(folder).map(|path| patterns.matches(path)).unwrap_or_default();
             let mut matched = matched.into_iter().filter_map(|number| rules.get(number));
-            // The last one counts.
-            if let Some(rule) = matched.rfind(|rule| is_folder || !rule.of_folders) {
-                return !rule.takes_back;
+            // The last one that matches decides.
+            if let Some(rule) = matched.rfind(|rule| is_folder || !rule.is_folder_only) {
+                return !rule.is_negated;
             }
             level = next.as_ref();
         }
@@ -105,24 +112,25 @@ impl Ignored {
     }
 }
 
-/// One line of such a file. One that is no pattern fits nothing, as in Git.
+/// One line of such a file. One that is no pattern matches nothing, as in Git.
 fn pattern(line: &[u8], is_caseless: bool) -> Option<(Glob, Rule)> {
     let line = std::str::from_utf8(line).ok()?;
     let line = without_blanks(line.strip_suffix('\r').unwrap_or(line));
     if line.starts_with('#') {
         return None;
     }
-    let (takes_back, line) = line.strip_prefix('!').map_or((false, line), |line| (true, line));
-    let (of_folders, line) = line.strip_suffix('/').map_or((false, line), |line| (true, line));
-    let is_placed = line.contains('/');
+    let (is_negated, line) = line.strip_prefix('!').map_or((false, line), |line| (true, line));
+    let (is_folder_only, line) = line.strip_suffix('/').map_or((false, line), |line| (true, line));
+    let is_anchored = line.contains('/');
     let line = line.strip_prefix('/').unwrap_or(line);
     if line.is_empty() {
         return None;
     }
-    let text = if is_placed { without_braces(line) } else { format!("**/{}", without_braces(line)) };
+    let text = translated(line);
+    let text = if is_anchored { text } else { format!("**/{text}") };
     let mut glob = GlobBuilder::new(&text);
     let glob = glob.literal_separator(true).backslash_escape(true).case_insensitive(is_caseless);
-    Some((glob.build().ok()?, Rule { takes_back, of_folders }))
+    Some((glob.build().ok()?, Rule { is_negated, is_folder_only }))
 }
 
 /// Without the blanks at its end, but for one that is escaped.
@@ -132,15 +140,32 @@ fn without_blanks(line: &str) -> &str {
     if is_escaped { &line[..=kept.len()] } else { kept }
 }
 
-/// Braces have no meaning to Git.
-fn without_braces(pattern: &str) -> String {
-    let (mut made, mut is_escaped) = (String::with_capacity(pattern.len()), false);
-    for letter in pattern.chars() {
-        if matches!(letter, '{' | '}') && !is_escaped {
-            made.push('\\');
+/// Braces have no meaning to Git, and no class of it matches a `/`.
+fn translated(pattern: &str) -> String {
+    let mut made = String::with_capacity(pattern.len());
+    let mut letters = pattern.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '{' | '}' => made.extend(['\\', letter]),
+            '\\' => made.extend([letter].into_iter().chain(letters.next())),
+            '[' => {
+                made.push(letter);
+                if let Some(not) = letters.next_if(|it| matches!(it, '!' | '^')) {
+                    made.push(not);
+                    // What stands first is part of the class, a bracket too.
+                    made.extend(letters.next_if_eq(&']'));
+                    made.push('/');
+                }
+                made.extend(std::iter::from_fn(|| letters.next_if(|it| *it != ']')));
+            }
+            _ => made.push(letter),
         }
-        is_escaped = letter == '\\' && !is_escaped;
-        made.push(letter);
     }
     made
+}
+
+/// Where Git looks when nobody says where its user's file is.
+fn of_user() -> Option<PathBuf> {
+    let folder = std::env::var_os("XDG_CONFIG_HOME").filter(|it| !it.is_empty()).map(PathBuf::from);
+    Some(folder.or_else(|| Some(std::env::home_dir()?.join(".config")))?.join("git/ignore"))
 }

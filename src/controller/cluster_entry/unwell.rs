@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::controller::weight;
-use crate::model::ObjectId;
+use crate::model::{ObjectId, size_in_memory};
 
 /// Bytes of memory that those of one cluster may take. Of what does not fit in, the cause stays unknown.
 const OF_ONE_CLUSTER: usize = 64 * 1024 * 1024;
@@ -23,7 +22,7 @@ impl Unwell {
 
     pub fn insert(&mut self, id: ObjectId, object: Value) {
         self.remove(&id);
-        let bytes = weight::of(&object);
+        let bytes = size_in_memory(&object);
         if self.bytes + bytes <= OF_ONE_CLUSTER {
             self.bytes += bytes;
             self.objects.insert(id, (object, bytes));

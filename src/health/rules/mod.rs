@@ -50,8 +50,8 @@ pub struct RuleSource {
 pub enum RuleBody {
     Expressions(Expressions),
     Script(String),
-    /// What could not be read.
-    Unreadable,
+    /// It cannot be read, or is above a bound: that is told elsewhere.
+    Rejected,
 }
 
 impl RuleBody {
@@ -63,7 +63,7 @@ impl RuleBody {
                 let given = [texts.in_progress.as_deref(), texts.failed.as_deref(), Some(&*texts.current)];
                 given.into_iter().flatten().map(expressions::weight).sum()
             }
-            Self::Unreadable => 0,
+            Self::Rejected => 0,
         }
     }
 }
@@ -132,7 +132,7 @@ impl Rules {
             let judge = match &source.body {
                 RuleBody::Expressions(texts) => Compiled::of(texts).map(Judge::Expressions),
                 RuleBody::Script(text) => Script::of(&source.file, text).map(Judge::Script),
-                RuleBody::Unreadable => Ok(Judge::Broken),
+                RuleBody::Rejected => Ok(Judge::Broken),
             };
             let judge = judge.unwrap_or_else(|found| {
                 mistakes.extend(found.into_iter().map(|mistake| RuleMistake { source: number, ..mistake }));
@@ -226,7 +226,7 @@ fn mark(source: &RuleSource) -> Mark {
     add(&source.kind);
     match &source.body {
         RuleBody::Script(text) => add(text),
-        RuleBody::Unreadable => {}
+        RuleBody::Rejected => {}
         RuleBody::Expressions(texts) => {
             add("expressions");
             add(texts.in_progress.as_deref().unwrap_or_default());

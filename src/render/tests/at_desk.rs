@@ -102,8 +102,7 @@ fn slow_app_has_short_turns_at_first_and_later_ones_when_others_had_theirs() {
     let mut turn = || {
         let renders = crate::render::Renderer::new(&fleet, &snapshot, &slow).render_while(
             &mut memory,
-            &|| true,
-            &|| Duration::ZERO,
+            crate::render::Pacing { goes_on: &|| true, clock: &|| Duration::ZERO },
         );
         let of = |app: &str| renders.of_app(&AppId::new("default", app)).next().expect("a target").1.clone();
         let words = |result: Result<_, Vec<Diagnostic>>| result.map_or_else(|it| it[0].code, |_| "ok");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::fleet::Fleet;
-use crate::render::{Memory, Renderer, Renders, is_awaited};
+use crate::render::{Memory, Pacing, Renderer, Renders, is_awaited};
 
 const OTHER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: job}\nspec: {workloadType: Deployment, developLanguage: java, runType: worker, image: 'job:1'}\n";
 const OBJECTS: &str =
@@ -55,7 +55,7 @@ impl Commits {
         // An app asks once before it begins.
         let goes_on = || asked.fetch_add(1, Ordering::Relaxed) <= most;
         Renderer::new(&fleet, &snapshot, &NoCharts)
-            .render_while(&mut self.memory, &goes_on, &|| Duration::ZERO)
+            .render_while(&mut self.memory, Pacing { goes_on: &goes_on, clock: &|| Duration::ZERO })
     }
 
     fn commit(&mut self, changes: &[(&str, &str)]) -> (Snapshot, Fleet) {

@@ -78,6 +78,11 @@ fn patterns_mean_what_they_mean_to_git() {
         "[ab]",
         "[!a]",
         "[^a]",
+        "a[!x]b",
+        "[!]a]b",
+        "*[^g]",
+        "\u{feff}a\nb",
+        "a\t",
         "[a-c].log",
         "[",
         "a[",
@@ -109,7 +114,8 @@ fn patterns_mean_what_they_mean_to_git() {
             for is_folder in [false, true] {
                 let asked = if is_folder { format!("{path}/") } else { path.to_owned() };
                 let above = || path.match_indices('/').map(|(slash, _)| &path[..slash]);
-                let has = above().any(|folder| own.has(folder, true)) || own.has(path, is_folder);
+                let has =
+                    above().any(|folder| own.is_ignored(folder, true)) || own.is_ignored(path, is_folder);
                 let is_ignored = |path: &str| fixture.repository.is_path_ignored(path).expect("an answer");
                 let expected = above().any(|folder| is_ignored(&format!("{folder}/"))) || is_ignored(&asked);
                 assert_eq!(has, expected, "{patterns:?} on {asked:?}");
@@ -181,17 +187,24 @@ fn only_regular_files_are_opened() {
 
 #[test]
 fn checkout_is_read_within_bounds() {
-    let check = |path: &str, text: &str, what: &str, below: &str| {
+    let read = |files: &[(&str, &str)]| {
         let fixture = Fixture::new();
-        write(fixture.path(), path, text);
+        files.iter().for_each(|(path, text)| write(fixture.path(), path, text));
         write(fixture.path(), "a.yaml", "a: 1");
-        let error = read_folder(fixture.path(), |_, _| Vec::new()).expect_err("too much");
-        let Error::TooMuch { folder, .. } = &error else { panic!("{error}") };
-        assert!(error.to_string().contains(what), "{error}");
-        assert_eq!(folder, below);
+        read_folder(fixture.path(), |_, _| Vec::new()).expect_err("too much")
     };
+    let names = |error: &Error, file: &str| matches!(error, Error::Ignored { path } if path.ends_with(file));
     let patterns = "a\n".repeat((32 << 10) + 1);
-    check(".gitignore", &patterns, "more than 64 KiB of patterns", "./");
-    check("a/b/.gitignore", &patterns, "more than 64 KiB of patterns", "a/b/");
-    check(&("d/".repeat(65) + "a.yaml"), "a: 1", "more than 64 folders within each other", &"d/".repeat(65));
+    for file in [".gitignore", "a/b/.gitignore", ".git/info/exclude"] {
+        let error = read(&[(file, &patterns)]);
+        assert!(names(&error, file), "{error}");
+    }
+    let many: Vec<String> = (0..70).map(|number| format!("d{number}/.gitignore")).collect();
+    let files: Vec<(&str, &str)> = many.iter().map(|path| (path.as_str(), &patterns[2..])).collect();
+    let error = read(&files);
+    assert!(names(&error, ".gitignore"), "{error}");
+    let deep = "d/".repeat(65);
+    let error = read(&[(&format!("{deep}a.yaml"), "a: 1")]);
+    assert!(error.to_string().contains("more than 64 folders within each other"), "{error}");
+    assert!(matches!(error, Error::TooMuch { folder, .. } if folder == deep));
 }
