@@ -52,7 +52,14 @@ pub struct Renderer {
     children: Pool<Child>,
     workers: Option<Arc<dyn TemplateWorkers>>,
     /// By what children know charts by.
-    definitions: Mutex<BTreeMap<String, Arc<[ChartObject]>>>,
+    definitions: Mutex<BTreeMap<String, Definitions>>,
+}
+
+/// Those of a chart, with the bytes that they take.
+#[derive(Debug)]
+struct Definitions {
+    objects: Arc<[ChartObject]>,
+    bytes: usize,
 }
 
 impl Renderer {
@@ -116,7 +123,7 @@ impl Renderer {
         let mut place = self.children.place();
         let fresh = place.child.is_none();
         let name = protocol::name_of(&request.chart);
-        let definitions = self.definitions.lock().get(&name).cloned();
+        let definitions = self.definitions.lock().get(&name).map(|known| Arc::clone(&known.objects));
         let is_hurried = || wait.time < self.limits.deadline || !(wait.goes_on)();
         let explain = |ended| match ended {
             Ended::Late if is_hurried() => {
@@ -160,17 +167,17 @@ impl Renderer {
     fn keep_definitions(&self, name: String, objects: &[ChartObject]) {
         let mut kept = self.definitions.lock();
         if !kept.contains_key(&name) {
-            let definitions: Arc<[ChartObject]> =
+            let objects: Arc<[ChartObject]> =
                 objects.iter().filter(|object| object.definition).cloned().collect();
-            let bytes = results::bytes_of(&definitions);
+            let bytes = results::bytes_of(&objects);
             if bytes > MOST_BYTES {
                 return;
             }
-            let of_others: usize = kept.values().map(|known| results::bytes_of(known)).sum();
+            let of_others: usize = kept.values().map(|known| known.bytes).sum();
             if kept.len() >= MOST_DEFINITIONS || of_others + bytes > MOST_BYTES {
                 kept.clear();
             }
-            kept.insert(name, definitions);
+            kept.insert(name, Definitions { objects, bytes });
         }
     }
 

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::{
-    Chart, ChartFailure, ChartFault, RenderEnd, RenderEndCause, TemplateRequest, TemplateWorkers, Wait,
-    WorkerTask, short_line,
+    Chart, ChartFailure, ChartFault, NO_WORKER_HELP, RenderEnd, RenderEndCause, TemplateRequest,
+    TemplateWorkers, Wait, WorkerTask, short_line,
 };
 
 /// For all schemas of one render; what people write takes a few milliseconds.
@@ -22,6 +22,7 @@ const MOST_MISTAKES: usize = 5;
 const LONGEST_MISTAKE: usize = 500;
 
 const FILE: &str = "values.schema.json";
+const WHERE_TO_LOOK: &str = "look for long lists of `enum` or `required`, and for references that double";
 const NOT_FOLLOWED: &str = "only references within the schema (`#/…`) are followed: no file, no server";
 
 /// A schema with the values that it is about.
@@ -71,11 +72,9 @@ fn ended(end: RenderEnd) -> ChartFailure {
         RenderEndCause::NotYet => {
             ChartFailure::new(ChartFault::Awaited, format!("the values are being checked against {FILE}"))
         }
-        RenderEndCause::Time => limit(format!("takes longer than {} s", TIME.as_secs()))
-            .help("look for long lists of `enum` or `required`, and for references that double"),
+        RenderEndCause::Time => limit(format!("takes longer than {} s", TIME.as_secs())).help(WHERE_TO_LOOK),
         RenderEndCause::Memory(bytes) => {
-            limit(format!("takes more than {} MiB of memory", bytes / 1024 / 1024))
-                .help("look for long lists of `enum` or `required`, and for references that double")
+            limit(format!("takes more than {} MiB of memory", bytes / 1024 / 1024)).help(WHERE_TO_LOOK)
         }
         RenderEndCause::Stack => {
             limit("goes too deep".to_owned()).help("look for a reference (`$ref`) that leads to itself")
@@ -87,8 +86,7 @@ fn ended(end: RenderEnd) -> ChartFailure {
             .help("simplify the schema, and report the crash"),
         RenderEndCause::NoWorker(error) => {
             let message = format!("the values cannot be checked: no worker process starts: {error}");
-            ChartFailure::new(ChartFault::Renderer, message)
-                .help("tutti starts itself as `tutti template-worker`, through /bin/sh")
+            ChartFailure::new(ChartFault::Renderer, message).help(NO_WORKER_HELP)
         }
     }
 }

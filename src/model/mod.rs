@@ -102,6 +102,7 @@ pub use snapshot::{Changed, File, History, Snapshot, over_limit};
 pub use sync_wave::{NotAWave, SyncWave};
 pub use taint::{Effect as TaintEffect, Taint, Toleration};
 pub use templates::{
-    KeptText, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers, Wait, WorkerTask,
+    KeptText, NO_WORKER_HELP, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers,
+    Wait, WorkerTask,
 };
 pub use unit_mark::{ObjectMark, Previous, Refused, UnitMark};

@@ -21,7 +21,7 @@ pub struct Sealed {
 pub(super) const LONG: usize = 8;
 
 /// Where kubectl keeps what it applied last, values and all; a JSON pointer.
-const BOOKS: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 
 /// The fields of a Secret that say nothing of its values. Whatever else stands there may be a value in the wrong place.
 const OPEN_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
@@ -95,8 +95,8 @@ pub fn masked(object: &RenderedObject) -> Value {
             }
         }
     }
-    if let Some(books) = body.pointer_mut(BOOKS).filter(|_| is_secret || object.sealed.is_some()) {
-        *books = mask(&text_of(books));
+    if let Some(applied) = body.pointer_mut(LAST_APPLIED).filter(|_| is_secret || object.sealed.is_some()) {
+        *applied = mask(&text_of(applied));
     }
     if let Some(sealed) = &object.sealed {
         hide(&mut body, "", &|path, text| sealed.hides(path, text).then(|| mask(text)));
@@ -123,8 +123,8 @@ pub fn hide_both(kind: &str, sealed: Option<&Sealed>, before: &mut Value, after:
     let hidden = |path: &str, pointer: &str| {
         let of_secret = !OPEN_FIELDS.contains(&pointer.split('/').nth(1).unwrap_or_default());
         // There the values stand too, escaped.
-        let of_books = pointer == BOOKS && (is_secret || sealed.is_some());
-        !is_name(pointer) && (places.contains(path) || is_secret && of_secret || of_books)
+        let is_last_applied = pointer == LAST_APPLIED && (is_secret || sealed.is_some());
+        !is_name(pointer) && (places.contains(path) || is_secret && of_secret || is_last_applied)
     };
     let texts = |object: &Value| {
         let mut texts = BTreeMap::new();

@@ -90,6 +90,9 @@ pub enum RenderEndCause {
     NoWorker(String),
 }
 
+/// What to look at when no worker starts.
+pub const NO_WORKER_HELP: &str = "tutti starts itself as `tutti template-worker`, through /bin/sh";
+
 /// Renders templates, and checks values, in processes with limits: whatever a template or a schema does, only its own render ends.
 pub trait TemplateWorkers: Send + Sync + fmt::Debug {
     fn ask(&self, request: &TemplateRequest<'_>, wait: Wait<'_>) -> Result<TemplateAnswer, RenderEnd>;

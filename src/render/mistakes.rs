@@ -9,7 +9,7 @@ use super::template_error::{TemplateError, TemplateFault};
 use super::templates::time_of;
 use super::{Job, codes, engine};
 use crate::manifest::read::suggest;
-use crate::model::{Diagnostic, Location, Position, RenderEndCause};
+use crate::model::{Diagnostic, Location, NO_WORKER_HELP, Position, RenderEndCause};
 
 /// The mistake of a file that is no template.
 pub fn of_unread(job: &Job<'_>, unread: &Unread) -> Diagnostic {
@@ -94,7 +94,7 @@ pub fn of_end(job: &Job<'_>, cause: &RenderEndCause, file: &str, line: u32) -> D
         }
         RenderEndCause::NoWorker(error) => {
             of(codes::WORKER, format!("nothing renders {file}: no worker starts: {error}"))
-                .help("tutti starts itself as `tutti template-worker`, through /bin/sh")
+                .help(NO_WORKER_HELP)
         }
     }
 }

@@ -13,11 +13,11 @@ use super::ignored::Ignored;
 use super::{Error, Listed, is_hidden, largest, must_be_read, translate};
 use crate::model::{File, Keys, Revision, Snapshot};
 
-/// Reads what a commit of all of this folder would hold: hidden names and what Git ignores are left out (tracked or not), symbolic links are left out or
-/// stand as what cannot be read, and the blob ids are those Git would give. In a worktree also what is `listed` beside the folder.
+/// Reads what a commit of all of this folder would hold: hidden names and what Git ignores are left out (tracked or not), symbolic
+/// links are left out or stand as what cannot be read, and the blob ids are those Git would give. In a worktree also what is `listed`
+/// beside the folder.
 pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
     let path = path.canonicalize().map_err(|error| failure(path, &error))?;
-    let over = |over: Over| too_much(&path, over);
     let checkout = Checkout::of(&path)?;
     let (mut files, mut lists, mut kept) = (BTreeMap::new(), Lists::default(), Kept::default());
     walk(
@@ -25,18 +25,12 @@ pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
         checkout.as_ref(),
         |_| true,
         |relative, entry| {
-            let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
-            let file = if kind.is_file() {
-                let file = read_file(&entry.path(), relative, &kept)?;
-                lists.see(listed, relative, file.as_ref());
-                file
-            } else if kind.is_symlink() && (must_be_read(relative) || hides_files(&entry.path(), &path)) {
-                Some(link(&entry.path()))
-            } else {
-                None
-            };
-            let Some(file) = file else { return Ok(()) };
-            kept.take(relative, &file).map_err(over)?;
+            let shows_link = || must_be_read(relative) || hides_files(&entry.path(), &path);
+            let Some(file) = file_of(entry, relative, shows_link, &kept)? else { return Ok(()) };
+            if !file.is_link() {
+                lists.see(listed, relative, Some(&file));
+            }
+            kept.take(relative, &file).map_err(|over| too_much(&path, over))?;
             files.insert(relative.to_owned(), file);
             Ok(())
         },
@@ -50,16 +44,8 @@ pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
             |folder| area.enters(folder),
             |from_root, entry| {
                 let Some(relative) = area.path_of(from_root) else { return Ok(()) };
-                let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
-                let file = if kind.is_symlink() {
-                    Some(link(&entry.path()))
-                } else if kind.is_file() {
-                    read_file(&entry.path(), &relative, &kept)?
-                } else {
-                    None
-                };
-                let Some(file) = file else { return Ok(()) };
-                kept.take(&relative, &file).map_err(over)?;
+                let Some(file) = file_of(entry, &relative, || true, &kept)? else { return Ok(()) };
+                kept.take(&relative, &file).map_err(|over| too_much(&path, over))?;
                 files.insert(relative, file);
                 Ok(())
             },
@@ -118,14 +104,10 @@ fn walk(
     enters: impl Fn(&str) -> bool,
     mut see: impl FnMut(&str, &DirEntry) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let over = |over: Over| too_much(root, over);
     let start = checkout.filter(|checkout| checkout.root != root).map_or("", |checkout| &checkout.folder);
-    let ignored = match checkout {
-        Some(checkout) => match checkout.ignored_in(start)? {
-            Some(ignored) => Some(ignored),
-            None => return Ok(()),
-        },
-        None => None,
+    let ignored = match checkout.map(|checkout| checkout.ignored_in(start)).transpose()? {
+        Some(None) => return Ok(()),
+        ignored => ignored.flatten(),
     };
     let mut folders = vec![(String::new(), root.to_owned(), ignored)];
     while let Some((prefix, folder, ignored)) = folders.pop() {
@@ -133,7 +115,7 @@ fn walk(
             continue;
         }
         if let Some(what) = too_deep(&prefix) {
-            return Err(over(Over { folder: prefix, what }));
+            return Err(too_much(root, Over { folder: prefix, what }));
         }
         let from_root = format!("{start}{prefix}");
         let ignored = ignored.map(|ignored| ignored.below(&from_root, &folder)).transpose()?;
@@ -181,6 +163,20 @@ fn holds_files(folder: &Path) -> std::io::Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// What stands for an entry that is no folder; `None` for what is left out.
+fn file_of(
+    entry: &DirEntry,
+    relative: &str,
+    shows_link: impl FnOnce() -> bool,
+    kept: &Kept,
+) -> Result<Option<File>, Error> {
+    let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
+    if kind.is_file() {
+        return read_file(&entry.path(), relative, kept);
+    }
+    Ok((kind.is_symlink() && shows_link()).then(|| link(&entry.path())))
 }
 
 fn link(path: &Path) -> File {

@@ -1,5 +1,5 @@
-//! Templates of a repository are rendered, and values of charts checked against their schemas, in processes of their own: whatever one does,
-//! only its own render ends.
+//! Templates of a repository are rendered, and values of charts checked against their schemas, in processes of their own: whatever
+//! one does, only its own render ends.
 //!
 //! A worker is this same program (`tutti template-worker`, [`serve()`]), without environment or files, with limits of memory, stack
 //! and time. [`Workers`] starts as many as there are cores when there is something to render, and keeps them. One that ends, or
