@@ -162,8 +162,12 @@ fn insert(body: &mut Vec<u8>, at: usize, piece: &[u8], times: usize) {
     }
     let room = LONGEST.saturating_sub(body.len()) / piece.len();
     let longest = if times > LONG { LONGEST } else { times * piece.len() };
-    let pieces = piece.repeat(times.min(room).min(longest.div_ceil(piece.len())));
-    body.splice(at..at, pieces);
+    let times = times.min(room).min(longest.div_ceil(piece.len()));
+    // Made in place: the memory that a finding names should be that of whoever asks.
+    let rest = body.split_off(at);
+    body.reserve_exact(times * piece.len() + rest.len());
+    (0..times).for_each(|_| body.extend_from_slice(piece));
+    body.extend(rest);
 }
 
 /// Some part, seldom a large one.

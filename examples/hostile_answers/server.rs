@@ -82,8 +82,9 @@ impl Rules {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
         while let Some(Request { method, target: path, body, .. }) = read_request(&mut stream).await? {
-            let (answer, is_whole) = self.answer(&Asked { method, path, body });
-            stream.get_mut().write_all(&answer).await?;
+            let (head, body, is_whole) = self.answer(&Asked { method, path, body });
+            stream.get_mut().write_all(&head).await?;
+            stream.get_mut().write_all(&body).await?;
             if !is_whole {
                 return Ok(());
             }
@@ -91,8 +92,8 @@ impl Rules {
         Ok(())
     }
 
-    /// As it goes over the wire; whether the connection can go on.
-    fn answer(&self, asked: &Asked) -> (Vec<u8>, bool) {
+    /// As it goes over the wire, its head and its body; whether the connection can go on.
+    fn answer(&self, asked: &Asked) -> (Vec<u8>, Vec<u8>, bool) {
         ANSWERS.fetch_add(1, Ordering::Relaxed);
         let what = format!("{} {}", asked.method, asked.path);
         let times = {
@@ -120,8 +121,6 @@ impl Rules {
         if !is_sized {
             wire.push_str(&format!("content-length: {}\r\n", answer.body.len()));
         }
-        let mut wire = (wire + "\r\n").into_bytes();
-        wire.append(&mut answer.body);
-        (wire, !is_sized)
+        ((wire + "\r\n").into_bytes(), answer.body, !is_sized)
     }
 }
