@@ -17,12 +17,6 @@ pub const PEER: Peer = Peer { name: "registry", answer, ask: |address, _: PathBu
 
 static CHART: LazyLock<Vec<u8>> = LazyLock::new(|| package("a: {{ .Values.a }}\n"));
 
-/// One, as in tutti: what it allows itself, it allows all inputs together.
-static SERVICE: LazyLock<Service> = LazyLock::new(|| {
-    let renderer = Renderer::new(Found::Nothing(None), Limits::default());
-    Service::asking(Sites::default(), renderer, None)
-});
-
 fn answer(asked: &Asked) -> Answer {
     let bytes = |body: Vec<u8>| Answer { status: 200, headers: Vec::new(), body };
     match asked.path.as_str() {
@@ -43,15 +37,17 @@ fn answer(asked: &Asked) -> Answer {
 }
 
 async fn ask(address: String) {
+    let renderer = Renderer::new(Found::Nothing(None), Limits::default());
+    let service = Service::asking(Sites::default(), renderer, None);
     let host = address.trim_start_matches("http://");
     let (chart, version) = ("web".to_owned(), "1.0.0".to_owned());
     let sources = BTreeSet::from([
         ChartSource::Repository { url: format!("{address}/charts"), chart, version: version.clone() },
         ChartSource::Registry { url: format!("oci://{host}/team/web"), version },
     ]);
-    SERVICE.prefetch(&sources).await;
+    service.prefetch(&sources).await;
     for source in &sources {
-        if let Err(failure) = SERVICE.chart(source) {
+        if let Err(failure) = service.chart(source) {
             let text = failure.to_string();
             assert!(text.len() < 4096 && !text.contains(char::is_control), "{text:?}");
         }
