@@ -11,6 +11,7 @@ pub mod controller;
 pub mod fleet;
 pub mod forge;
 pub mod health;
+pub mod leader;
 pub mod manifest;
 pub mod model;
 pub mod plan;

@@ -14,7 +14,6 @@ pub mod left;
 mod merged;
 mod namespace;
 pub mod owned;
-mod permit;
 mod places;
 pub mod release;
 mod replace;
@@ -36,7 +35,6 @@ pub use conflict::{Past, told_field};
 pub use merged::says;
 pub use namespace::OwnNamespace;
 use owned::FieldSet;
-pub use permit::WritePermit;
 use takeover::Adoption;
 
 use crate::cluster::{Catalog, Client, Deleted, Error, Resource};

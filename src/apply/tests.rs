@@ -6,7 +6,7 @@ use sandbox::{Sandbox, SandboxOptions};
 use serde_json::json;
 
 use super::*;
-use crate::cluster::Link;
+use crate::cluster::{Link, WritePermit};
 use crate::model::{ClusterName, Kind};
 
 /// How long each answer takes.

@@ -22,6 +22,7 @@ mod health;
 mod hook_secrets;
 pub mod import;
 mod keys;
+mod leading;
 mod lint;
 mod logging;
 mod migrate;

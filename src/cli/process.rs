@@ -73,6 +73,7 @@ struct ConfigFile {
     state: Option<PathBuf>,
     listen: Option<String>,
     hooks_listen: Option<String>,
+    lease: Option<String>,
     kubeconfigs: Option<PathBuf>,
     home_kubeconfig: Option<String>,
     #[serde(default)]
@@ -146,6 +147,8 @@ pub struct Process {
     pub source: source::Options,
     pub listen: Option<String>,
     pub hooks_listen: Option<String>,
+    /// The lease of the leader, as the file names it.
+    pub lease: Option<String>,
     pub ways: Ways,
     /// What opens encrypted files.
     pub keys: Keys,
@@ -215,6 +218,7 @@ impl ProcessArgs {
             },
             listen: file.listen,
             hooks_listen: file.hooks_listen,
+            lease: file.lease,
             keys: self.keys.resolve(identities, &operator).await?,
             grants: Arc::new(grants),
             sites,

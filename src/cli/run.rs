@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::Args;
 
 use super::exit::{self, Exit};
 use super::output::{self, Format, tell};
-use super::process::ProcessArgs;
+use super::process::{Process, ProcessArgs};
 use super::progress;
 use super::session::{Doors, Session, Unreadable, Wish};
 use super::state_folder::StateFolder;
@@ -32,6 +33,10 @@ pub struct RunArgs {
     /// Address for POST /hooks/v1/{receiver}
     #[arg(long, env = "TUTTI_HOOKS_LISTEN", value_name = "ADDRESS")]
     hooks_listen: Option<String>,
+    /// Lease of the home cluster that one of several processes holds, which writes; the others stand by. With a home cluster always,
+    /// but for --once
+    #[arg(long, env = "TUTTI_LEASE", value_name = "NAME")]
+    lease: Option<String>,
     /// With --once: how what is there in the end is written
     #[arg(short, long, value_enum, default_value_t, requires = "once")]
     output: Format,
@@ -40,9 +45,26 @@ pub struct RunArgs {
     wide: bool,
 }
 
+/// What a process that runs on and has a home cluster holds unless it is told otherwise.
+const LEASE: &str = "tutti";
+
+/// The lease that it stands for.
+fn lease(args: &RunArgs, process: &Process) -> anyhow::Result<Option<String>> {
+    let named = args.lease.clone().or_else(|| process.lease.clone());
+    let has_home = !process.ways.home.is_none();
+    match named {
+        Some(name) if !has_home => {
+            bail!("--lease {name}: there is no home cluster; name one by --home-kubeconfig FILE")
+        }
+        Some(name) => Ok(Some(name)),
+        None => Ok((has_home && !args.once).then(|| LEASE.to_owned())),
+    }
+}
+
 pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let mut process = args.process.resolve(None).await?;
     process.ways.embeds_only_by_flag = !args.once;
+    process.lease = lease(&args, &process)?;
     let (url, folder) = (&process.source.url, &process.source.state);
     // A local repository is read where it is: nothing is kept then.
     let _state =

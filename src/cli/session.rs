@@ -15,18 +15,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::exit::Exit;
 use super::hook_secrets::HookSecrets;
+use super::leading::{Leading, Lost};
 use super::output::tell;
 use super::process::Process;
 use super::ways::Ways;
 use super::{repository, taken_away};
 use crate::api::{self, HooksState};
-use crate::apply::WritePermit;
 use crate::chart::Sites;
 use crate::cluster::Home;
 use crate::controller::{self, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until};
 use crate::forge::Hint;
 use crate::manifest;
-use crate::model::{Instance, Keys, Mode};
+use crate::model::{Instance, Keys, Mode, shown_address};
 use crate::report::Overview;
 use crate::source::{self, ErrorKind, Repository, Waker};
 
@@ -78,6 +78,7 @@ pub struct Doors {
 pub struct Session {
     pub overview: watch::Receiver<Arc<Overview>>,
     pub stop: CancellationToken,
+    leading: Option<Leading>,
     task: tokio::task::JoinHandle<(Ending, Arc<Overview>)>,
 }
 
@@ -91,6 +92,16 @@ impl Session {
         let (forward, hints) = mpsc::channel(HINTS);
         let (overview, seen) = watch::channel(Arc::new(Overview::default()));
         let (instance, instances) = watch::channel(None::<Arc<Instance>>);
+        let leading = match &process.lease {
+            Some(lease) if wish.serve.is_some() => {
+                let (home, repository) = (&process.ways.home, shown_address(&process.source.url));
+                Some(Leading::start(home, lease, &repository, hint.clone(), stop.clone()).await?)
+            }
+            _ => None,
+        };
+        if let (Some(leading), Some(lease), true) = (&leading, &process.lease, wish.until != Until::Stopped) {
+            leading.leads(lease).await?;
+        }
 
         let mut waker = None;
         if let (Some(repository), Until::Stopped) = (repository, wish.until) {
@@ -106,12 +117,16 @@ impl Session {
             });
         }
         let (hooked, branch, known) = (waker.clone(), process.source.branch.clone(), instances.clone());
+        let pass_on = leading.as_ref().map(Leading::passes_on);
         tokio::spawn(async move {
             while let Some(hint) = received.recv().await {
                 let instance = known.borrow().clone();
                 if !concerns(&hint, branch.as_deref(), instance.as_deref()) {
                     tracing::debug!(?hint, "a hint for another repository or branch");
                     continue;
+                }
+                if let Some(pass_on) = &pass_on {
+                    pass_on(&hint);
                 }
                 // While hooks arrive, polling is only the safety net.
                 if let Some(waker) = &hooked {
@@ -138,9 +153,11 @@ impl Session {
             foresee: wish.foresee,
             // A success on embedded clusters says nothing of the commit.
             report: wish.serve.is_some() && !process.ways.all_are_sandbox(),
-            permit: WritePermit::default(),
+            permit: leading.as_ref().map(Leading::permit).unwrap_or_default(),
+            stands_by: leading.is_some(),
         };
-        let inputs = Inputs { wakes, hints, stop: stop.clone() };
+        let elected = leading.as_ref().map(|leading| leading.elected.clone()).unwrap_or_default();
+        let inputs = Inputs { wakes, hints, elected, stop: stop.clone() };
         let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance }));
         if wish.serve.is_some() {
             let (ways, mut read) = (process.ways.clone(), seen.clone());
@@ -152,7 +169,7 @@ impl Session {
                 }
             });
         }
-        Ok(Self { overview: seen, stop, task })
+        Ok(Self { overview: seen, stop, leading, task })
     }
 
     /// Waits for its end; the first signal stops it in order, the second at once.
@@ -176,6 +193,9 @@ impl Session {
             }
         });
         let result = self.task.await.context("the controller ended unexpectedly");
+        if let Some(leading) = self.leading {
+            leading.end().await?;
+        }
         over.cancel();
         result
     }
@@ -376,6 +396,9 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     if let Some(NotRead { interrupted }) = error.downcast_ref() {
         return if *interrupted { Exit::Interrupted } else { Exit::TimedOut };
     }
+    if error.is::<Lost>() {
+        return Exit::Denied;
+    }
     match kind_of(error) {
         Some(ErrorKind::Authentication) => Exit::Denied,
         Some(ErrorKind::Unreachable | ErrorKind::Transient) => Exit::Unreachable,
@@ -396,6 +419,7 @@ pub fn process_of(url: String, ways: Ways) -> Process {
         },
         listen: None,
         hooks_listen: None,
+        lease: None,
         ways,
         keys: Keys::default(),
         grants: Arc::default(),

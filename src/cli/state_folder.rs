@@ -56,11 +56,10 @@ impl StateFolder {
             }
             Err(TryLockError::Error(error)) => return Err(error).with_context(failed),
         }
-        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let note = format!(
             "process {} on {} since {}, which runs {repository}\n",
             std::process::id(),
-            host.trim(),
+            host_name(),
             Timestamp::now().strftime("%F %H:%M:%S UTC")
         );
         lock.set_len(0)
@@ -69,6 +68,11 @@ impl StateFolder {
             .with_context(failed)?;
         Ok(Self { _lock: lock })
     }
+}
+
+/// Of this machine, or of the pod that it is.
+pub fn host_name() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
 /// Whether it is its owner's alone: by itself, or because it was `set` to be. It may be from an earlier version. A volume of a pod

@@ -20,7 +20,7 @@ use super::object::{Bare, Told, Whole};
 use super::standing::Standing;
 use super::streams::Streams;
 use super::without_apply::WithoutApply;
-use super::{Credential, Error, Link, Resource, watching};
+use super::{Credential, Error, Link, Resource, WritePermit, watching};
 use crate::model::{ClusterName, Digest, ObjectId};
 
 /// What became of a delete.
@@ -45,6 +45,7 @@ pub struct Client {
     pub(super) names: Arc<Names>,
     pub(super) without_apply: Arc<WithoutApply>,
     streams: Arc<Streams>,
+    permit: WritePermit,
 }
 
 impl std::fmt::Debug for Client {
@@ -81,7 +82,14 @@ impl Client {
             names: Arc::default(),
             without_apply: Arc::default(),
             streams: Arc::default(),
+            permit: WritePermit::default(),
         })
+    }
+
+    /// The same, which writes as far as the term of this permit goes.
+    #[must_use]
+    pub fn under(self, permit: WritePermit) -> Self {
+        Self { permit, ..self }
     }
 
     /// Reads the connection again: whether it leads elsewhere by now, or as somebody else.
@@ -293,7 +301,8 @@ impl Client {
         let object = Whole::from(body.clone());
         let parameters = PostParams { dry_run: is_dry, field_manager: Some(manager.to_owned()) };
         let api: Api<Whole> = self.api(&resource.api, id);
-        let created = self.bounded_about("create", Some(id), api.create(&parameters, &object)).await?;
+        let create = api.create(&parameters, &object);
+        let created = self.write("create", id, is_dry, create).await?;
         Ok(created.into_value(&resource.api))
     }
 
@@ -367,7 +376,8 @@ impl Client {
         patch: &Patch<impl serde::Serialize + std::fmt::Debug>,
     ) -> Result<Value, Error> {
         let api: Api<Whole> = self.api(&resource.api, id);
-        let patched = self.bounded_about("apply", Some(id), api.patch(&id.name, parameters, patch)).await?;
+        let applied = api.patch(&id.name, parameters, patch);
+        let patched = self.write("apply", id, parameters.dry_run, applied).await?;
         Ok(patched.into_value(&resource.api))
     }
 
@@ -389,7 +399,10 @@ impl Client {
         };
         let api: Api<Whole> = self.api(&resource.api, id);
         let deleted = tokio::time::timeout(Self::PATIENCE, api.delete(&id.name, &parameters));
-        match with_room(deleted).await.0 {
+        let Some((deleted, _)) = self.permit.write(with_room(deleted)).await else {
+            return Err(Error::NotLeader { object: id.clone() });
+        };
+        match deleted {
             Ok(Ok(either)) => Ok(match either.right() {
                 Some(status) if status.status == Some(StatusSummary::Failure) => Deleted::Changed,
                 _ => Deleted::Accepted,
@@ -399,6 +412,22 @@ impl Client {
             Ok(Err(error)) => Err(classify(&self.name, "delete", Some(id), &error)),
             Err(_) => Err(self.no_answer()),
         }
+    }
+
+    /// Sends a write, or a dry run of one, which needs no permit.
+    async fn write<T>(
+        &self,
+        action: &'static str,
+        id: &ObjectId,
+        is_dry: bool,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Error> {
+        let request = self.bounded_about(action, Some(id), request);
+        if is_dry {
+            return request.await;
+        }
+        let not_leader = || Err(Error::NotLeader { object: id.clone() });
+        self.permit.write(request).await.unwrap_or_else(not_leader)
     }
 
     /// Pods of a namespace by their labels, at most `limit` of them.

@@ -56,6 +56,9 @@ pub enum Error {
     /// Between two requests about it.
     #[error("{object} was not written: a newer commit took over")]
     Superseded { object: ObjectId },
+    /// Another process may be the leader by now. Whether a write that was sent took effect is not known.
+    #[error("{object} was not written: this process did not renew the lease of the leader in time")]
+    NotLeader { object: ObjectId },
     #[error("failed to {action} {object}: {}", whys(.fields))]
     Immutable { action: &'static str, object: ObjectId, fields: Vec<ImmutableField> },
     #[error("failed to {action} {object}: {detail}")]
@@ -75,7 +78,10 @@ impl Error {
     /// Repeating the same request soon may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::OverBound { .. } | Self::Superseded { .. } => true,
+            Self::Unreachable { .. }
+            | Self::OverBound { .. }
+            | Self::Superseded { .. }
+            | Self::NotLeader { .. } => true,
             Self::Rejected { code, reason, .. } => {
                 *code == 429 || *code == 409 || (*code >= 500 && reason != INVALID)
             }
@@ -151,6 +157,7 @@ impl Error {
             Self::NotServed { .. }
             | Self::WithoutApply { .. }
             | Self::Superseded { .. }
+            | Self::NotLeader { .. }
             | Self::NoNamespace { .. } => {}
         }
         self

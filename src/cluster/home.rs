@@ -1,5 +1,5 @@
-//! The home cluster: the one that tutti runs in, or that it was told of. It keeps Secrets and ConfigMaps for us; nothing is
-//! deployed there by this door, and nothing is written.
+//! The home cluster: the one that tutti runs in, or that it was told of. It keeps Secrets and ConfigMaps for us, and the lease of the
+//! leader (`lease.rs`), which is all that is written; nothing is deployed there by this door.
 //!
 //! All that is asked there goes over one connection, and whoever asks next is given a new one where that is over: its kubeconfig
 //! is another by now, or the server did not know us any more, and knows whoever logs in anew. While it knows neither, the connection
@@ -243,7 +243,7 @@ impl Home {
         })
     }
 
-    async fn client(&self, what: &str) -> Result<Client, HomeError> {
+    pub(super) async fn client(&self, what: &str) -> Result<Client, HomeError> {
         let Some(way) = &self.way else { return Err(HomeError::None { what: what.to_owned() }) };
         way.client().await.map_err(|error| HomeError::Failed {
             what: what.to_owned(),
@@ -375,7 +375,7 @@ fn value_of(mut keys: Keys, key: &str) -> Result<String, String> {
 }
 
 /// What may be told. An answer that cannot be read would be quoted: it is the Secret.
-fn explain(error: &kube::Error) -> (String, bool) {
+pub(super) fn explain(error: &kube::Error) -> (String, bool) {
     match error {
         kube::Error::Api(status) if status.code == 401 => (clean(&status.message), false),
         kube::Error::Api(status) => {

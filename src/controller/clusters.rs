@@ -123,6 +123,7 @@ impl World {
             rediscover: asked,
             first_epoch: self.epochs,
             read_every: Supervisor::READ_EVERY,
+            permit: self.settings.permit.clone(),
         };
         let task = tokio::spawn(supervisor.run());
         ClusterEntry::new(

@@ -25,6 +25,8 @@ use crate::render::Renders;
 pub enum Event {
     /// Ask Git: the time has come, or something in a local repository moved.
     Wake,
+    /// From now on this process writes.
+    Elected,
     /// A webhook says so; Git is asked all the same.
     Hint(Hint),
     /// The registry of clusters says something else than before.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::apply::WritePermit;
+use crate::cluster::WritePermit;
 use crate::fleet::Target;
 use crate::model::{AppId, ClusterName, ObjectId};
 

@@ -63,8 +63,8 @@ pub use load::Origin;
 pub use registry::registered;
 pub use secrets::{SecretError, resolve as resolve_secret};
 
-use crate::apply::WritePermit;
 use crate::chart;
+use crate::cluster::WritePermit;
 use crate::cluster::{Home, Link};
 use crate::forge::Hint;
 use crate::model::{Cluster, Instance, Keys, Mode};
@@ -114,6 +114,8 @@ pub struct Settings {
     pub report: bool,
     /// Of this process. Whoever revokes it stops all writes; nothing is started after that.
     pub permit: WritePermit,
+    /// Another process writes: this one looks on until it is elected.
+    pub stands_by: bool,
 }
 
 impl std::fmt::Debug for Settings {
@@ -131,6 +133,8 @@ pub struct Inputs {
     /// Time to ask Git.
     pub wakes: mpsc::Receiver<()>,
     pub hints: mpsc::Receiver<Hint>,
+    /// This process was elected, if it stood by.
+    pub elected: CancellationToken,
     pub stop: CancellationToken,
 }
 
@@ -183,6 +187,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
                     world.handle(event);
                 }
             }
+            () = inputs.elected.cancelled(), if world.stands_by() => world.handle(Event::Elected),
             Some(hint) = inputs.hints.recv() => world.handle(Event::Hint(hint)),
             Some(()) = inputs.wakes.recv() => world.handle(Event::Wake),
             () = sleep_until(wake) => {

@@ -65,7 +65,7 @@ impl World {
 
     fn take_token(&mut self, token: Option<Result<SecretString, SecretError>>) -> bool {
         self.telling.token_at = None;
-        let Some(wanted) = self.instance.forge.as_ref().filter(|_| self.settings.report) else {
+        let Some(wanted) = self.instance.forge.as_ref().filter(|_| self.posts()) else {
             self.telling.posting = None;
             return false;
         };
@@ -115,6 +115,19 @@ impl World {
                 }
             };
         self.telling.posting.is_some()
+    }
+
+    fn posts(&self) -> bool {
+        self.settings.report && !self.settings.stands_by
+    }
+
+    /// From now on this process posts: with a token that may be another than when the repository was read.
+    pub(super) fn begin_posting(&mut self) {
+        if self.token_reference().is_some() {
+            self.telling.token_at = Some(Instant::now());
+        } else if self.take_token(None) {
+            self.post_first();
+        }
     }
 
     /// Asks for the token again, when it is time to.

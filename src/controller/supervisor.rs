@@ -18,7 +18,7 @@ use super::expiry::Expiry;
 use super::follow::Follow;
 use super::jitter::jittered;
 use super::serving::{Known, Serving};
-use crate::cluster::{Catalog, Client, Credential, Error, KindsInUse, Link};
+use crate::cluster::{Catalog, Client, Credential, Error, KindsInUse, Link, WritePermit};
 use crate::model::{ClusterName, Kind};
 
 const PROBE_EVERY: Duration = Duration::from_secs(5);
@@ -46,6 +46,8 @@ pub struct Supervisor {
     pub first_epoch: u64,
     /// About how often the link is looked at: whether it leads elsewhere by now.
     pub read_every: Duration,
+    /// Of this process.
+    pub permit: WritePermit,
 }
 
 impl std::fmt::Debug for Supervisor {
@@ -157,7 +159,8 @@ impl Supervisor {
                 _ => return Ok(client),
             }
         }
-        match (Client::connect(self.cluster.clone(), &self.link).await, before) {
+        let opened = Client::connect(self.cluster.clone(), &self.link).await;
+        match (opened.map(|client| client.under(self.permit.clone())), before) {
             (Err(error), Some(before)) if error.is_unreachable() => Ok(before.clone()),
             (opened, _) => opened,
         }
@@ -471,6 +474,7 @@ mod tests {
                 rediscover: asked,
                 first_epoch: 0,
                 read_every: Supervisor::READ_EVERY,
+                permit: WritePermit::default(),
             };
             tokio::spawn(supervisor.run());
             let mut case = Self { sandbox, rediscover, events };
@@ -612,6 +616,7 @@ mod tests {
             rediscover: asked,
             first_epoch: 0,
             read_every: Duration::from_millis(200),
+            permit: WritePermit::default(),
         };
         tokio::spawn(supervisor.run());
         let mut next = async || match events.recv().await {

@@ -159,6 +159,7 @@ impl World {
         self.changed = true;
         match event {
             Event::Wake | Event::Registered => self.load(),
+            Event::Elected => self.elected(),
             Event::Hint(hint) => {
                 self.awaited = hint.after;
                 self.awaited_pause = RELOAD_FIRST;
@@ -191,6 +192,18 @@ impl World {
             Event::UnderWay { revision, left } => self.already_told(&revision, left),
             Event::Recalled { number } => self.recalled(number),
         }
+    }
+
+    pub fn stands_by(&self) -> bool {
+        self.settings.stands_by
+    }
+
+    /// What was only looked at is written from now on: the same as another mode of the instance. The forge says what the leader before
+    /// has told, as it does to a process that starts.
+    fn elected(&mut self) {
+        self.settings.stands_by = false;
+        self.begin_posting();
+        self.render();
     }
 
     /// Asks Git, once at a time.
@@ -527,7 +540,7 @@ impl World {
     }
 
     pub(super) fn mode(&self) -> Mode {
-        self.settings.mode.unwrap_or(self.instance.mode)
+        if self.settings.stands_by { Mode::Observe } else { self.settings.mode.unwrap_or(self.instance.mode) }
     }
 
     /// Is this run over?

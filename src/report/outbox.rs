@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::statuses::Key;
 use super::words;
-use crate::apply::WritePermit;
+use crate::cluster::WritePermit;
 use crate::forge::{Client, CommitStatus, State};
 use crate::model::Revision;
 
@@ -225,6 +225,8 @@ impl Worker {
         }
         let now = Instant::now();
         let not_before = self.pause.map_or(now, |(until, _)| until.max(now));
+        // A leader that could not renew its lease may be able to in a moment.
+        let not_before = if self.permit.holds() { not_before } else { not_before.max(now + FIRST_PAUSE) };
         self.contexts
             .iter()
             .filter_map(|(key, context)| {

@@ -12,7 +12,7 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 24] = [
+const MODULES: [(u8, Purity, &str); 25] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Io, "child"),
     (1, Purity::Io, "source"),
@@ -20,6 +20,7 @@ const MODULES: [(u8, Purity, &str); 24] = [
     (1, Purity::Io, "cluster"),
     (1, Purity::Io, "journal"),
     (1, Purity::Io, "telemetry"),
+    (2, Purity::Io, "leader"),
     (2, Purity::Pure, "manifest"),
     (2, Purity::Pure, "health"),
     (3, Purity::Io, "chart"),

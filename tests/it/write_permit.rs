@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sandbox::{Fault, RequestMatch};
-use tutti::apply::WritePermit;
+use tutti::cluster::WritePermit;
 use tutti::controller::Ending;
 use tutti::model::Revision;
 

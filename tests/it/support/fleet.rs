@@ -8,8 +8,8 @@ use sandbox::{RequestRecord, Sandbox, SandboxOptions};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tutti::apply::WritePermit;
 use tutti::chart;
+use tutti::cluster::WritePermit;
 use tutti::cluster::{Home, Link};
 use tutti::controller::{self, Ending, Grants, Inputs, Origin, Outputs, Settings, Until};
 use tutti::forge::HostRules;
@@ -101,6 +101,7 @@ impl Fleet {
             foresee: false,
             report: true,
             permit: WritePermit::default(),
+            stands_by: false,
         };
         change(&mut settings);
         let (wake, wakes) = mpsc::channel(8);
@@ -108,7 +109,7 @@ impl Fleet {
         let (overview, seen) = watch::channel(Arc::default());
         let (instance, _) = watch::channel(None);
         let stop = CancellationToken::new();
-        let inputs = Inputs { wakes, hints, stop: stop.clone() };
+        let inputs = Inputs { wakes, hints, elected: CancellationToken::new(), stop: stop.clone() };
         let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance }));
         Running { overview: seen, wake, hint, stop, task }
     }

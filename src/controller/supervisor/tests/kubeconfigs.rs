@@ -28,6 +28,7 @@ impl Case {
             rediscover: asked,
             first_epoch: 0,
             read_every: Supervisor::READ_EVERY,
+            permit: WritePermit::default(),
         };
         tokio::spawn(supervisor.run());
         Self { folder, news, _rediscover }
@@ -78,6 +79,7 @@ async fn while_the_home_cluster_is_away_the_kubeconfig_from_before_is_tried_agai
         rediscover: asked,
         first_epoch: 0,
         read_every: Supervisor::READ_EVERY,
+        permit: WritePermit::default(),
     };
     let before = supervisor.open(None, None).await.expect("a client");
     home.set_down(true);

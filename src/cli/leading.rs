@@ -1,0 +1,178 @@
+//! `tutti run` beside others of its kind: one of them writes, the others stand by.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use jiff::Timestamp;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::output::tell;
+use super::state_folder::host_name;
+use crate::cluster::Home;
+use crate::forge::{Hint, HintKind};
+use crate::leader::{Candidate, Leadership, Role};
+
+/// Of hints of others that were not looked at yet: each says the same, that there is something to look at.
+const HINTS: usize = 4;
+/// A run that ends by itself does not stand by: a lease that nobody renews is over by then.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// This process, as one of those that may lead.
+#[derive(Debug)]
+pub struct Leading {
+    leadership: Leadership,
+    /// Done when it is elected.
+    pub elected: CancellationToken,
+}
+
+impl Leading {
+    /// Looks at the lease; whoever writes hints into it wakes a leader. Stops the run when it is another's.
+    pub async fn start(
+        home: &Home,
+        lease: &str,
+        repository: &str,
+        hints: mpsc::Sender<Hint>,
+        stop: CancellationToken,
+    ) -> anyhow::Result<Self> {
+        let (told, mut heard) = mpsc::channel(HINTS);
+        let candidate = Candidate {
+            home: home.clone(),
+            lease: lease.to_owned(),
+            holder: format!("{}_{:08x}", host_name(), rand::random::<u32>()),
+            repository: repository.to_owned(),
+        };
+        let leadership = Leadership::start(candidate, told).await.context(
+            "failed to stand for election; `tutti cluster rbac --home` prints the rights that this takes",
+        )?;
+        tokio::spawn(async move {
+            while let Some(text) = heard.recv().await {
+                if hints.send(hint_of(&text)).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let elected = CancellationToken::new();
+        tokio::spawn(follow(leadership.role.clone(), lease.to_owned(), elected.clone(), stop));
+        Ok(Self { leadership, elected })
+    }
+
+    pub fn permit(&self) -> crate::cluster::WritePermit {
+        self.leadership.permit.clone()
+    }
+
+    pub fn role(&self) -> watch::Receiver<Role> {
+        self.leadership.role.clone()
+    }
+
+    /// Tells the leader that a webhook came to one that stands by.
+    pub fn passes_on(&self) -> impl Fn(&Hint) + Send + use<> {
+        let (role, hints) = (self.role(), self.leadership.hints());
+        move |hint| {
+            if matches!(*role.borrow(), Role::StandsBy { .. }) {
+                // One that waits says the same.
+                let _ = hints.try_send(text_of(hint, Timestamp::now()));
+            }
+        }
+    }
+
+    /// Until this process leads; an error where another one goes on leading.
+    pub async fn leads(&self, lease: &str) -> anyhow::Result<()> {
+        let mut role = self.role();
+        let leads = tokio::time::timeout(PATIENCE, role.wait_for(|role| *role == Role::Leads)).await;
+        if matches!(leads, Ok(Ok(_))) {
+            return Ok(());
+        }
+        match &*self.role().borrow() {
+            Role::StandsBy { leader: Some(leader) } => bail!(
+                "another process runs already: {leader} holds the Lease {lease} of the home cluster; a run for other clusters may take \
+                 another one, with --lease NAME"
+            ),
+            _ => bail!("failed to get the Lease {lease} of the home cluster within {} s", PATIENCE.as_secs()),
+        }
+    }
+
+    /// After the last write: whoever stands by leads at once. An error where the lease was lost.
+    pub async fn end(self) -> anyhow::Result<()> {
+        let role = self.role().borrow().clone();
+        self.leadership.withdraw().await;
+        match role {
+            Role::Lost { leader } => Err(Lost { leader }.into()),
+            Role::Leads | Role::StandsBy { .. } => Ok(()),
+        }
+    }
+}
+
+/// Another process leads by now.
+#[derive(Debug, thiserror::Error)]
+#[error("the lease of the leader was lost{}: this process knows too little to go on, and ends; start it again", by(.leader))]
+pub struct Lost {
+    leader: Option<String>,
+}
+
+fn by(leader: &Option<String>) -> String {
+    leader.as_ref().map(|leader| format!(" to {leader}")).unwrap_or_default()
+}
+
+async fn follow(
+    mut role: watch::Receiver<Role>,
+    lease: String,
+    elected: CancellationToken,
+    stop: CancellationToken,
+) {
+    loop {
+        let now = role.borrow_and_update().clone();
+        match now {
+            Role::Leads => {
+                tell!("leads: holds the Lease {lease}");
+                elected.cancel();
+            }
+            Role::StandsBy { leader: Some(leader) } => {
+                tell!("stands by: {leader} holds the Lease {lease}");
+            }
+            Role::StandsBy { leader: None } => {}
+            Role::Lost { .. } => return stop.cancel(),
+        }
+        if role.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A hint as it stands in the lease: when, and the commit. What it says is believed in nothing, as that of a webhook.
+fn text_of(hint: &Hint, now: Timestamp) -> String {
+    format!("{now} {}", hint.after.as_deref().unwrap_or_default())
+}
+
+fn hint_of(text: &str) -> Hint {
+    let commit = text.split(' ').nth(1).filter(|commit| {
+        matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
+    });
+    Hint {
+        receiver: "lease".to_owned(),
+        repository: None,
+        reference: None,
+        after: commit.map(ToOwned::to_owned),
+        kind: HintKind::Push,
+        sender: None,
+        delivery: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hint_in_the_lease_names_its_commit() {
+        let commit = "1d50357".repeat(6)[..40].to_owned();
+        let check = |after: Option<&str>, expected: Option<&str>| {
+            let hint = Hint { after: after.map(ToOwned::to_owned), ..hint_of("") };
+            let read = hint_of(&text_of(&hint, Timestamp::UNIX_EPOCH));
+            assert_eq!(read.after.as_deref(), expected);
+        };
+        check(Some(&commit), Some(&commit));
+        check(None, None);
+        check(Some("HEAD; rm -rf /"), None);
+    }
+}

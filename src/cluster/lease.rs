@@ -1,0 +1,160 @@
+//! The lease of the leader: one object of the home cluster, in the namespace of its connection. Who leads stands in it, and each
+//! renewal writes it again. Who may take it, and when, is not decided here.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease as Object, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{Api, PostParams};
+
+use super::bounds::with_room;
+use super::home::{Home, HomeError, explain};
+
+/// What the leader runs, for people and for others that stand for election.
+const REPOSITORY: &str = "tutti.dev/repository";
+/// What the leader shall look at, written by others: a webhook reached them.
+const HINT: &str = "tutti.dev/hint";
+/// Of one request: the leader renews several times before its term ends.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// As it was read, or as it is to be written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lease(Box<Object>);
+
+impl Lease {
+    /// Empty where nobody holds it.
+    pub fn holder(&self) -> &str {
+        self.spec().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
+    }
+
+    /// How long it is its holder's without a renewal.
+    pub fn lasts(&self) -> Duration {
+        let seconds = self.spec().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
+        Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
+    }
+
+    pub fn repository(&self) -> Option<&str> {
+        self.annotation(REPOSITORY)
+    }
+
+    pub fn hint(&self) -> Option<&str> {
+        self.annotation(HINT)
+    }
+
+    /// Given to a process, or renewed by it.
+    pub fn held(&self, holder: &str, lasts: Duration, repository: &str, now: Timestamp) -> Self {
+        let is_new = self.holder() != holder;
+        let mut lease = self.clone();
+        let annotations = lease.0.metadata.annotations.get_or_insert_default();
+        annotations.insert(REPOSITORY.to_owned(), repository.to_owned());
+        let spec = lease.0.spec.get_or_insert_default();
+        spec.holder_identity = Some(holder.to_owned());
+        spec.lease_duration_seconds = i32::try_from(lasts.as_secs()).ok();
+        spec.renew_time = Some(MicroTime(now));
+        if is_new {
+            spec.acquire_time = Some(MicroTime(now));
+            spec.lease_transitions = Some(spec.lease_transitions.unwrap_or_default().saturating_add(1));
+        }
+        lease
+    }
+
+    /// Given back: whoever asks next may have it.
+    pub fn released(&self, now: Timestamp) -> Self {
+        self.held("", Duration::from_secs(1), self.repository().unwrap_or_default(), now)
+    }
+
+    pub fn with_hint(&self, hint: &str) -> Self {
+        let mut lease = self.clone();
+        lease.0.metadata.annotations.get_or_insert_default().insert(HINT.to_owned(), hint.to_owned());
+        lease
+    }
+
+    fn spec(&self) -> Option<&LeaseSpec> {
+        self.0.spec.as_ref()
+    }
+
+    fn annotation(&self, name: &str) -> Option<&str> {
+        self.0.metadata.annotations.as_ref()?.get(name).map(String::as_str)
+    }
+}
+
+impl Home {
+    /// The lease of this name; `None` where it is not there.
+    pub async fn lease(&self, name: &str) -> Result<Option<Lease>, HomeError> {
+        let found = self.ask_lease(name, async |leases| leases.get_opt(name).await).await?;
+        Ok(found.map(|lease| Lease(Box::new(lease))))
+    }
+
+    /// Makes it, or writes it over the one that it was read as: the lease then, or `None` where somebody was quicker.
+    pub async fn write_lease(&self, name: &str, lease: &Lease) -> Result<Option<Lease>, HomeError> {
+        let mut object = lease.0.clone();
+        object.metadata.name = Some(name.to_owned());
+        let written = self.ask_lease(name, async |leases| {
+            let parameters = PostParams::default();
+            let is_there = object.metadata.resource_version.is_some();
+            let written = match is_there {
+                true => leases.replace(name, &parameters, &object).await,
+                false => leases.create(&parameters, &object).await,
+            };
+            match written {
+                Ok(written) => Ok(Some(written)),
+                Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 && is_there => {
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            }
+        });
+        Ok(written.await?.map(|lease| Lease(Box::new(lease))))
+    }
+
+    async fn ask_lease<T>(
+        &self,
+        name: &str,
+        ask: impl AsyncFnOnce(Api<Object>) -> Result<T, kube::Error>,
+    ) -> Result<T, HomeError> {
+        let what = format!("the Lease {name}");
+        let asked = async {
+            let client = self.client(&what).await?;
+            Ok(ask(Api::default_namespaced(client.kube().clone())).await)
+        };
+        let (detail, is_transient) = match with_room(tokio::time::timeout(PATIENCE, asked)).await.0 {
+            Ok(Ok(Ok(answer))) => return Ok(answer),
+            Ok(Ok(Err(error))) => explain(&error),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => ("it did not answer in time".to_owned(), true),
+        };
+        Err(HomeError::Failed { what, detail, is_transient })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LASTS: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn what_others_wrote_into_it_stays() {
+        let text = r#"{"metadata": {"name": "tutti", "resourceVersion": "7", "labels": {"team": "platform"},
+            "annotations": {"note": "ours"}}, "spec": {"holderIdentity": "one", "leaseTransitions": 4}}"#;
+        let lease = Lease(serde_json::from_str(text).expect("a lease"));
+        let held = lease.held("two", LASTS, "config.git", Timestamp::UNIX_EPOCH);
+        assert_eq!((held.holder(), held.lasts(), held.repository()), ("two", LASTS, Some("config.git")));
+        let (object, spec) = (&held.0, held.spec().expect("a spec"));
+        assert_eq!((spec.lease_transitions, &spec.acquire_time), (Some(5), &spec.renew_time));
+        assert_eq!(object.metadata.resource_version.as_deref(), Some("7"));
+        assert_eq!(object.metadata.labels, lease.0.metadata.labels);
+        assert_eq!(held.annotation("note"), Some("ours"));
+        // A renewal is no transition.
+        let later = Timestamp::from_second(2).expect("a time");
+        let renewed = held.held("two", LASTS, "config.git", later);
+        let renewed = renewed.spec().expect("a spec");
+        assert_eq!((renewed.lease_transitions, &renewed.acquire_time), (Some(5), &spec.acquire_time));
+        assert_eq!(renewed.renew_time, Some(MicroTime(later)));
+        assert_eq!(
+            (held.released(later).holder(), held.released(later).lasts()),
+            ("", Duration::from_secs(1))
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! The right of a process to write: to clusters, and to the forge.
+//!
+//! A process has one permit, made where its settings are made. It is checked right before each apply, delete and post is sent.
+//! A write that was sent is awaited: nobody can call it back.
+//!
+//! There are two views of it. The one of clusters is narrower: it is revoked when the process is told to stop, and the statuses
+//! are still posted then. Revoking the permit itself stops both at once, for good.
+//!
+//! Where several processes stand for election, a permit also has a term: a leader may write until a moment that each renewal of its
+//! lease moves on, and that lies before the lease may be another's. Nobody has to be awake for that moment: a write looks at the clock
+//! itself, also one of a process that was stopped meanwhile. A write that was sent and not answered by then is given up.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Held until it is revoked. All clones are one permit.
+#[derive(Clone, Debug, Default)]
+pub struct WritePermit {
+    over: CancellationToken,
+    /// None: of a process that needs no election.
+    term: Option<Arc<Term>>,
+}
+
+/// Until when a leader may write: never, before it was elected.
+#[derive(Debug)]
+pub struct Term {
+    start: Instant,
+    /// In milliseconds since the start.
+    until: AtomicU64,
+}
+
+impl Default for Term {
+    fn default() -> Self {
+        Self { start: Instant::now(), until: AtomicU64::new(0) }
+    }
+}
+
+impl Term {
+    /// From now on until then.
+    pub fn extend(&self, until: Instant) {
+        let until = until.saturating_duration_since(self.start).as_millis();
+        self.until.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Release);
+    }
+
+    pub fn holds(&self) -> bool {
+        Instant::now() < self.until()
+    }
+
+    fn until(&self) -> Instant {
+        self.start + Duration::from_millis(self.until.load(Ordering::Acquire))
+    }
+}
+
+impl WritePermit {
+    /// The permit of a process that stands for election: no write before its term begins.
+    pub fn of(term: Arc<Term>) -> Self {
+        Self { term: Some(term), ..Self::default() }
+    }
+
+    /// A permit that ends with this one, or before.
+    #[must_use]
+    pub fn narrowed(&self) -> Self {
+        Self { over: self.over.child_token(), term: self.term.clone() }
+    }
+
+    /// For one task that writes: cancelled with the permit, or alone.
+    pub fn task(&self) -> CancellationToken {
+        self.over.child_token()
+    }
+
+    /// No further write is sent.
+    pub fn revoke(&self) {
+        self.over.cancel();
+    }
+
+    pub fn is_revoked(&self) -> bool {
+        self.over.is_cancelled()
+    }
+
+    /// Whether a write may be sent at this moment.
+    pub fn holds(&self) -> bool {
+        !self.is_revoked() && self.term.as_ref().is_none_or(|term| term.holds())
+    }
+
+    /// A write, as far as the term goes: `None` where it is over before the answer has come.
+    pub async fn write<T>(&self, request: impl Future<Output = T>) -> Option<T> {
+        let Some(term) = &self.term else { return Some(request.await) };
+        let mut request = pin!(request);
+        let mut end = pin!(tokio::time::sleep_until(term.until()));
+        poll_fn(|context| {
+            // A renewal has moved the end on.
+            while term.holds() && end.as_mut().poll(context).is_ready() {
+                end.as_mut().reset(term.until());
+            }
+            if !term.holds() {
+                return Poll::Ready(None);
+            }
+            request.as_mut().poll(context).map(Some)
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn narrowed_permit_ends_alone_or_with_its_source() {
+        let process = WritePermit::default();
+        let clusters = process.narrowed();
+        let task = clusters.task();
+        task.cancel();
+        assert!(!clusters.is_revoked() && !clusters.task().is_cancelled());
+        let another = clusters.task();
+        clusters.revoke();
+        assert!(another.is_cancelled() && clusters.task().is_cancelled());
+        assert!(!process.is_revoked() && process.holds());
+        let clusters = process.narrowed();
+        process.revoke();
+        assert!(process.is_revoked() && clusters.is_revoked() && clusters.task().is_cancelled());
+        assert!(!process.holds());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_sent_before_or_after_the_term() {
+        let term = Arc::new(Term::default());
+        let permit = WritePermit::of(Arc::clone(&term));
+        let write = async |permit: &WritePermit| permit.write(std::future::ready(1)).await;
+        assert_eq!((permit.holds(), write(&permit).await), (false, None));
+        term.extend(Instant::now() + Duration::from_secs(7));
+        assert_eq!((permit.holds(), write(&permit).await), (true, Some(1)));
+        tokio::time::advance(Duration::from_secs(7)).await;
+        assert_eq!((permit.holds(), write(&permit).await), (false, None));
+        // Late, and nobody else was elected.
+        term.extend(Instant::now() + Duration::from_secs(7));
+        assert_eq!((permit.narrowed().holds(), write(&permit.narrowed()).await), (true, Some(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn write_without_an_answer_is_given_up_with_the_term() {
+        let term = Arc::new(Term::default());
+        let permit = WritePermit::of(Arc::clone(&term));
+        let start = Instant::now();
+        term.extend(start + Duration::from_secs(7));
+        let mut write = Box::pin(permit.write(std::future::pending::<()>()));
+        assert!((&mut write).now_or_never().is_none());
+        tokio::time::advance(Duration::from_secs(5)).await;
+        // Renewed meanwhile.
+        term.extend(start + Duration::from_secs(12));
+        assert_eq!(write.await, None);
+        assert_eq!(start.elapsed(), Duration::from_secs(12));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn process_that_was_stopped_sends_nothing_when_it_goes_on() {
+        let term = Arc::new(Term::default());
+        let permit = WritePermit::of(Arc::clone(&term));
+        term.extend(Instant::now() + Duration::from_secs(7));
+        let (go_on, stopped) = tokio::sync::oneshot::channel();
+        let mut is_sent = false;
+        let request = async {
+            // Whatever comes before a request: a connection, room for its answer.
+            stopped.await.expect("somebody goes on");
+            is_sent = true;
+        };
+        let mut write = Box::pin(permit.write(request));
+        assert!((&mut write).now_or_never().is_none());
+        tokio::time::advance(Duration::from_secs(60)).await;
+        go_on.send(()).expect("it is awaited");
+        assert_eq!(write.await, None);
+        assert!(!is_sent);
+    }
+}

@@ -1,0 +1,145 @@
+//! Whose turn it is to lead, by what one process has seen of the lease.
+//!
+//! Times that others wrote are not read: clocks differ. A lease is over when it has stood unchanged for as long as it lasts, by the clock
+//! of whoever looks at it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::cluster::Lease;
+
+/// What somebody wrote as the duration of a lease is believed within these.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What a process does next about the lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nobody leads: it is written with our name.
+    Take,
+    /// It is ours.
+    Renew,
+    /// Another one leads.
+    Wait,
+    /// It was ours, and is not any more.
+    Lost,
+}
+
+/// Of one process.
+#[derive(Debug)]
+pub struct Election {
+    holder: String,
+    lease: Option<Lease>,
+    /// When the lease was seen to have changed last.
+    changed: Option<Instant>,
+    leads: bool,
+}
+
+impl Election {
+    pub fn new(holder: String) -> Self {
+        Self { holder, lease: None, changed: None, leads: false }
+    }
+
+    pub fn leads(&self) -> bool {
+        self.leads
+    }
+
+    pub fn holder(&self) -> &str {
+        &self.holder
+    }
+
+    pub fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
+    }
+
+    /// The lease as it was read just now.
+    pub fn saw(&mut self, lease: Option<Lease>, now: Instant) {
+        if self.changed.is_none() || self.lease != lease {
+            self.lease = lease;
+            self.changed = Some(now);
+        }
+    }
+
+    /// Our write went through.
+    pub fn wrote(&mut self, lease: Lease, now: Instant) {
+        self.leads = lease.holder() == self.holder;
+        self.saw(Some(lease), now);
+    }
+
+    pub fn step(&self, now: Instant) -> Step {
+        let leader = self.lease.as_ref().map_or("", Lease::holder);
+        if leader == self.holder {
+            Step::Renew
+        } else if self.leads {
+            Step::Lost
+        } else if leader.is_empty() || self.is_over(now) {
+            Step::Take
+        } else {
+            Step::Wait
+        }
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        let lasts = self.lease.as_ref().map_or(SHORTEST, Lease::lasts).clamp(SHORTEST, LONGEST);
+        self.changed.is_some_and(|changed| now >= changed + lasts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    const LASTS: Duration = Duration::from_secs(10);
+
+    fn lease(holder: &str, renewals: i64) -> Lease {
+        let now = Timestamp::from_second(renewals).expect("a time");
+        Lease::default().held(holder, LASTS, "config.git", now)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lease_is_taken_when_it_stood_unchanged_for_as_long_as_it_lasts() {
+        let start = Instant::now();
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let check = |seen: &[(u64, Option<Lease>)], now: u64, expected: Step| {
+            let mut election = Election::new("me".to_owned());
+            for (seconds, lease) in seen {
+                election.saw(lease.clone(), at(*seconds));
+            }
+            assert_eq!(election.step(at(now)), expected, "{seen:?} at {now}");
+        };
+        let other = |renewals| Some(lease("other", renewals));
+        check(&[(0, None)], 0, Step::Take);
+        check(&[(0, other(1))], 9, Step::Wait);
+        check(&[(0, other(1))], 10, Step::Take);
+        check(&[(0, other(1)), (8, other(1))], 10, Step::Take);
+        check(&[(0, other(1)), (8, other(2))], 17, Step::Wait);
+        check(&[(0, other(1)), (8, other(2))], 18, Step::Take);
+        check(&[(0, other(1)), (2, Some(lease("other", 1).released(Timestamp::UNIX_EPOCH)))], 2, Step::Take);
+        // Our write went through, and its answer was lost.
+        check(&[(0, Some(lease("me", 1)))], 0, Step::Renew);
+        // Nonsense lasts neither for ever nor for no time.
+        let lasting =
+            |lasts| Some(Lease::default().held("other", lasts, "config.git", Timestamp::UNIX_EPOCH));
+        check(&[(0, lasting(Duration::ZERO))], 0, Step::Wait);
+        check(&[(0, lasting(Duration::from_secs(1 << 30)))], 60, Step::Take);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn leader_loses_whatever_is_not_its_own() {
+        let now = Instant::now();
+        let check = |lease: Option<Lease>, expected: Step| {
+            let mut election = Election::new("me".to_owned());
+            election.wrote(self::lease("me", 1), now);
+            assert!(election.leads());
+            election.saw(lease, now);
+            assert_eq!(election.step(now), expected);
+        };
+        check(Some(lease("me", 2)), Step::Renew);
+        check(Some(lease("other", 2)), Step::Lost);
+        check(Some(lease("other", 2).released(Timestamp::UNIX_EPOCH)), Step::Lost);
+        check(None, Step::Lost);
+    }
+}

@@ -1,0 +1,264 @@
+//! Which of several processes writes: the one that holds the lease in the home cluster.
+//!
+//! The others stand by: they read, render and watch, and write nothing. A leader renews its lease every two seconds; each renewal gives its
+//! write permit a term that ends three seconds before another process may take the lease. So there is never a moment in which two may
+//! write, whatever their clocks say, and whether or not a process was stopped in between.
+//!
+//! A leader that finds the lease in other hands does not lead again: what it knows is old. It ends, and whoever supervises it starts
+//! another one, which stands by. One whose home cluster is away writes nothing meanwhile, and goes on when it is the first to renew.
+
+mod election;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{Home, HomeError, Lease, Term, WritePermit};
+use election::{Election, Step};
+
+/// How long a lease is its holder's without a renewal.
+const LASTS: Duration = Duration::from_secs(10);
+/// How long a leader may write after it began to renew.
+const TERM: Duration = Duration::from_secs(7);
+/// Between two looks at the lease, and two renewals.
+const EVERY: Duration = Duration::from_secs(2);
+/// At least between two looks, for whatever reason.
+const APART: Duration = Duration::from_millis(500);
+
+/// How often a lease is looked at again that others write meanwhile.
+const ROUNDS: usize = 3;
+
+/// What this process is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Who leads, where that is known.
+    StandsBy {
+        leader: Option<String>,
+    },
+    Leads,
+    /// It led, and the lease is another's by now, or nobody's.
+    Lost {
+        leader: Option<String>,
+    },
+}
+
+/// A process that would lead.
+#[derive(Debug)]
+pub struct Candidate {
+    pub home: Home,
+    /// The name of the lease.
+    pub lease: String,
+    /// Of this process: no other has it, nor had.
+    pub holder: String,
+    /// For people who look at the lease.
+    pub repository: String,
+}
+
+/// A candidacy that goes on until it is withdrawn, or dropped.
+#[derive(Debug)]
+pub struct Leadership {
+    pub role: watch::Receiver<Role>,
+    pub permit: WritePermit,
+    hints: mpsc::Sender<String>,
+    withdrawn: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Leadership {
+    /// Looks at the lease once, and goes on doing so. What the leader is told by others goes to `hints`. An error that stays, as of a
+    /// missing right, is one of the start.
+    pub async fn start(candidate: Candidate, hints: mpsc::Sender<String>) -> Result<Self, HomeError> {
+        let term = Arc::new(Term::default());
+        let permit = WritePermit::of(Arc::clone(&term));
+        let (sender, role) = watch::channel(Role::StandsBy { leader: None });
+        let (pass_on, passed) = mpsc::channel(1);
+        let withdrawn = CancellationToken::new();
+        let election = Election::new(candidate.holder.clone());
+        let mut process = Process { candidate, election, term, hints, to_pass: None, trouble: None };
+        match process.turn().await {
+            Ok(first) => {
+                sender.send_replace(first);
+            }
+            Err(error) if error.is_transient() => process.tell(&error),
+            Err(error) => return Err(error),
+        }
+        let task = tokio::spawn(process.run(sender, passed, permit.clone(), withdrawn.clone()));
+        Ok(Self { role, permit, hints: pass_on, withdrawn, task })
+    }
+
+    /// What the leader is to be told, where this process is not the one; a newer one may replace it on the way.
+    pub fn hints(&self) -> mpsc::Sender<String> {
+        self.hints.clone()
+    }
+
+    /// Gives the lease back, if it is ours: whoever stands by leads at once.
+    pub async fn withdraw(mut self) {
+        self.withdrawn.cancel();
+        if let Err(error) = (&mut self.task).await {
+            tracing::error!(%error, "the lease was not given back");
+        }
+    }
+}
+
+/// As if the process ended: the lease stays its holder's until it is over.
+impl Drop for Leadership {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Process {
+    candidate: Candidate,
+    election: Election,
+    term: Arc<Term>,
+    /// For the leader.
+    hints: mpsc::Sender<String>,
+    /// From one that stands by.
+    to_pass: Option<String>,
+    /// The last error: told once.
+    trouble: Option<String>,
+}
+
+impl Process {
+    async fn run(
+        mut self,
+        role: watch::Sender<Role>,
+        mut passed: mpsc::Receiver<String>,
+        permit: WritePermit,
+        withdrawn: CancellationToken,
+    ) {
+        let mut last = Instant::now();
+        loop {
+            let pause = if self.to_pass.is_some() { APART } else { EVERY };
+            tokio::select! {
+                () = withdrawn.cancelled() => return self.release().await,
+                Some(hint) = passed.recv() => {
+                    self.to_pass = Some(hint).filter(|_| !self.election.leads());
+                    continue;
+                }
+                () = tokio::time::sleep_until(last + pause) => {}
+            }
+            last = Instant::now();
+            match self.turn().await {
+                Ok(now) => {
+                    self.trouble = None;
+                    let is_over = matches!(now, Role::Lost { .. });
+                    if is_over {
+                        permit.revoke();
+                    }
+                    role.send_if_modified(|known| {
+                        let is_other = *known != now;
+                        *known = now;
+                        is_other
+                    });
+                    if is_over {
+                        return;
+                    }
+                }
+                Err(error) => self.tell(&error),
+            }
+        }
+    }
+
+    /// Looks at the lease, and writes it where that is its turn.
+    async fn turn(&mut self) -> Result<Role, HomeError> {
+        // A leader knows what it wrote: it looks again where that is not there any more.
+        let mut is_known = self.election.leads();
+        for _ in 0..ROUNDS {
+            if !is_known {
+                self.look().await?;
+            }
+            let asked = Instant::now();
+            let leader = || Some(self.election.lease()?.holder().to_owned()).filter(|it| !it.is_empty());
+            match self.election.step(asked) {
+                Step::Lost => return Ok(Role::Lost { leader: leader() }),
+                Step::Wait => {
+                    let role = Role::StandsBy { leader: leader() };
+                    self.pass().await?;
+                    return Ok(role);
+                }
+                Step::Take | Step::Renew => {
+                    let Candidate { home, lease: name, holder, repository } = &self.candidate;
+                    let known = self.election.lease().cloned().unwrap_or_default();
+                    let lease = known.held(holder, LASTS, repository, Timestamp::now());
+                    if let Some(written) = home.write_lease(name, &lease).await? {
+                        self.election.wrote(written, Instant::now());
+                        self.term.extend(asked + TERM);
+                        return Ok(Role::Leads);
+                    }
+                    is_known = false;
+                }
+            }
+        }
+        let (what, detail) =
+            (format!("the Lease {}", self.candidate.lease), "others write it all the time".to_owned());
+        Err(HomeError::Failed { what, detail, is_transient: true })
+    }
+
+    async fn look(&mut self) -> Result<(), HomeError> {
+        let lease = self.candidate.home.lease(&self.candidate.lease).await?;
+        let hint = |lease: Option<&Lease>| lease.and_then(Lease::hint).map(ToOwned::to_owned);
+        let (before, now) = (hint(self.election.lease()), hint(lease.as_ref()));
+        if self.election.leads()
+            && now != before
+            && let Some(hint) = now
+        {
+            // As many as there is room for: each says that there is something to look at.
+            let _ = self.hints.try_send(hint);
+        }
+        self.election.saw(lease, Instant::now());
+        Ok(())
+    }
+
+    /// What is not passed on now is with the next look.
+    async fn pass(&mut self) -> Result<(), HomeError> {
+        let (Some(hint), Some(lease)) = (&self.to_pass, self.election.lease()) else { return Ok(()) };
+        let lease = lease.with_hint(hint);
+        if self.candidate.home.write_lease(&self.candidate.lease, &lease).await?.is_some() {
+            self.to_pass = None;
+        }
+        Ok(())
+    }
+
+    async fn release(mut self) {
+        if !self.election.leads() {
+            return;
+        }
+        // Somebody who stands by may have written a hint since.
+        for _ in 0..ROUNDS {
+            let Some(lease) = self.election.lease().filter(|lease| lease.holder() == self.election.holder())
+            else {
+                return;
+            };
+            self.term.extend(Instant::now());
+            let lease = lease.released(Timestamp::now());
+            match self.candidate.home.write_lease(&self.candidate.lease, &lease).await {
+                Ok(Some(_)) => return,
+                Ok(None) => {}
+                Err(error) => return self.tell(&error),
+            }
+            if let Err(error) = self.look().await {
+                return self.tell(&error);
+            }
+        }
+    }
+
+    fn tell(&mut self, error: &HomeError) {
+        let trouble = error.to_string();
+        if self.trouble.as_ref() != Some(&trouble) {
+            tracing::warn!(
+                error = trouble,
+                leads = self.election.leads(),
+                "the lease of the leader is not renewed"
+            );
+            self.trouble = Some(trouble);
+        }
+    }
+}

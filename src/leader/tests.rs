@@ -1,0 +1,162 @@
+use std::collections::BTreeSet;
+
+use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
+
+use super::*;
+use crate::cluster::Link;
+
+struct Process {
+    leadership: Leadership,
+    hints: mpsc::Receiver<String>,
+}
+
+async fn process(home: &Sandbox, holder: &str) -> Process {
+    let (told, hints) = mpsc::channel(4);
+    let candidate = Candidate {
+        home: Home::at(Link::in_process(home.service())),
+        lease: "tutti".to_owned(),
+        holder: holder.to_owned(),
+        repository: "config.git".to_owned(),
+    };
+    Process { leadership: Leadership::start(candidate, told).await.expect("a home"), hints }
+}
+
+impl Process {
+    async fn until(&self, wanted: Role) {
+        self.leadership.role.clone().wait_for(|role| *role == wanted).await.expect("it runs");
+    }
+
+    fn role(&self) -> Role {
+        self.leadership.role.borrow().clone()
+    }
+
+    fn may_write(&self) -> bool {
+        self.leadership.permit.holds()
+    }
+}
+
+fn stands_by(leader: &str) -> Role {
+    Role::StandsBy { leader: Some(leader.to_owned()) }
+}
+
+fn home() -> Sandbox {
+    Sandbox::new(SandboxOptions::instant("home"))
+}
+
+/// Advances in steps of 100 ms and never sees two that may write.
+async fn watch(processes: &[&Process], time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(processes.iter().filter(|it| it.may_write()).count() <= 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_one_leads_and_goes_on_leading() {
+    let home = home();
+    let (one, two) = (process(&home, "one").await, process(&home, "two").await);
+    assert_eq!((one.role(), two.role()), (Role::Leads, stands_by("one")));
+    for _ in 0..100 {
+        watch(&[&one, &two], Duration::from_secs(1)).await;
+        assert_eq!((one.may_write(), two.may_write()), (true, false));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_stands_by_leads_fifteen_seconds_after_the_leader_died() {
+    let home = home();
+    let (one, two) = (process(&home, "one").await, process(&home, "two").await);
+    watch(&[&one, &two], Duration::from_millis(3900)).await;
+    let permit = one.leadership.permit.clone();
+    let died = Instant::now();
+    drop(one);
+    while two.role() != Role::Leads {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        // Of the one that died: had it only been stopped, it would find that its term is over.
+        assert!(!(permit.holds() && two.may_write()));
+    }
+    assert!(died.elapsed() < Duration::from_secs(15), "{:?}", died.elapsed());
+    assert!(died.elapsed() > Duration::from_secs(7), "{:?}", died.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn lease_that_is_given_back_is_taken_at_the_next_look() {
+    let home = home();
+    let (one, two) = (process(&home, "one").await, process(&home, "two").await);
+    let (given, permit) = (Instant::now(), one.leadership.permit.clone());
+    one.leadership.withdraw().await;
+    assert!(!permit.holds());
+    two.until(Role::Leads).await;
+    assert!(given.elapsed() <= EVERY, "{:?}", given.elapsed());
+    // One that comes later stands by.
+    assert_eq!(process(&home, "three").await.role(), stands_by("two"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_its_home_cluster_a_leader_writes_nothing_and_then_goes_on() {
+    let home = home();
+    let one = process(&home, "one").await;
+    watch(&[&one], Duration::from_secs(5)).await;
+    home.fail_next(RequestMatch::any(), 10, Fault::unavailable());
+    tokio::time::sleep(TERM + EVERY).await;
+    assert!(!one.may_write());
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(one.may_write());
+    assert_eq!(one.role(), Role::Leads);
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_that_finds_another_one_never_writes_again() {
+    let home = home();
+    let one = process(&home, "one").await;
+    let writes =
+        |fault: &Sandbox, times| fault.fail_next(RequestMatch::writes(), times, Fault::unavailable());
+    // For longer than the lease lasts nobody can renew it; then the other one is the first.
+    let two = process(&home, "two").await;
+    writes(&home, 12);
+    let mut led = BTreeSet::new();
+    for _ in 0..600 {
+        watch(&[&one, &two], Duration::from_millis(100)).await;
+        for (name, process) in [("one", &one), ("two", &two)] {
+            if process.role() == Role::Leads && process.may_write() {
+                led.insert(name);
+            }
+        }
+    }
+    let lost = [&one, &two].iter().filter(|it| matches!(it.role(), Role::Lost { .. })).count();
+    assert_eq!(lost, led.len() - 1, "{led:?}");
+    if lost == 1 {
+        assert_eq!(one.role(), Role::Lost { leader: Some("two".to_owned()) });
+        assert!(one.leadership.permit.is_revoked());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hint_of_one_that_stands_by_reaches_the_leader() {
+    let home = home();
+    let (mut one, two) = (process(&home, "one").await, process(&home, "two").await);
+    let told = Instant::now();
+    two.leadership.hints().send("now 1d50357".to_owned()).await.expect("it runs");
+    assert_eq!(one.hints.recv().await.as_deref(), Some("now 1d50357"));
+    assert!(told.elapsed() <= EVERY + APART, "{:?}", told.elapsed());
+    // It is told once.
+    tokio::time::sleep(10 * EVERY).await;
+    assert!(one.hints.try_recv().is_err());
+    assert_eq!((one.role(), two.role()), (Role::Leads, stands_by("one")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_may_not_read_leases_does_not_start() {
+    let home = home();
+    home.fail_next(RequestMatch::any(), 1, Fault::forbidden());
+    let (told, _hints) = mpsc::channel(4);
+    let candidate = Candidate {
+        home: Home::at(Link::in_process(home.service())),
+        lease: "tutti".to_owned(),
+        holder: "one".to_owned(),
+        repository: "config.git".to_owned(),
+    };
+    let error = Leadership::start(candidate, told).await.expect_err("it may not").to_string();
+    assert!(error.starts_with("failed to read the Lease tutti, in the home cluster: "), "{error}");
+}
