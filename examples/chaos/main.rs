@@ -50,16 +50,19 @@ struct Arguments {
     /// Schedules of an app in waves
     #[arg(long)]
     waves: bool,
+    /// Schedules of two processes, of which one leads
+    #[arg(long, conflicts_with = "waves")]
+    replicas: bool,
     /// Print what happened in each schedule, not only in those with violations
     #[arg(long)]
     log: bool,
 }
 
 fn main() -> ExitCode {
-    let Arguments { schedules, seed, threads, waves, log } = Arguments::parse();
+    let Arguments { schedules, seed, threads, waves, replicas, log } = Arguments::parse();
     let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
-    if waves {
-        return rollouts(seed, schedules, threads, log);
+    if waves || replicas {
+        return others(seed, schedules, threads, log, waves);
     }
     let start = Instant::now();
     let a_minute = |done: u64| done as f64 * 60.0 / start.elapsed().as_secs_f64();
@@ -90,11 +93,11 @@ fn main() -> ExitCode {
     if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Schedules of an app in waves, each held to the oracle.
-fn rollouts(seed: u64, schedules: u64, threads: usize, log: bool) -> ExitCode {
+/// Schedules of an app in waves, or of two processes.
+fn others(seed: u64, schedules: u64, threads: usize, log: bool, waves: bool) -> ExitCode {
     let start = Instant::now();
     let done = AtomicU64::new(0);
-    let (violated, writes) = chaos::waves::many(seed, schedules, threads, &|seed, outcome| {
+    let told = |seed: u64, outcome: &chaos::Outcome| {
         if log || !outcome.violations.is_empty() {
             let violations: Vec<String> =
                 outcome.violations.iter().map(|words| format!("seed {seed}: {words}")).collect();
@@ -104,9 +107,13 @@ fn rollouts(seed: u64, schedules: u64, threads: usize, log: bool) -> ExitCode {
         if done.is_multiple_of(PROGRESS) {
             eprintln!("{done} of {schedules}");
         }
-    });
+    };
+    let (what, (violated, writes)) = match waves {
+        true => ("waves", chaos::waves::many(seed, schedules, threads, &told)),
+        false => ("two processes", chaos::replicas::many(seed, schedules, threads, &told)),
+    };
     println!(
-        "{schedules} schedules of waves from seed {seed} on in {} s, {writes} writes, {violated} with violations",
+        "{schedules} schedules of {what} from seed {seed} on in {} s, {writes} writes, {violated} with violations",
         start.elapsed().as_secs()
     );
     if violated == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -1,4 +1,4 @@
-//! What tutti reads in the home cluster for a repository.
+//! What tutti reads in the home cluster for a repository, and the lease that it holds there.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,36 @@ use super::needs::Needs;
 use super::right::{Right, Verb, Why};
 use crate::model::{Cluster, Connection, Instance, SecretRef, StoredKey};
 
-/// Secrets by their names, and the ConfigMaps of a registry; nothing else, and no right to write.
-pub fn home_needs<'a>(instance: &Instance, clusters: impl Iterator<Item = &'a Cluster>) -> Needs {
+/// Where the lease of the leader is.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseAt<'a> {
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+/// Secrets by their names, and the ConfigMaps of a registry; written is the lease alone.
+pub fn home_needs<'a>(
+    instance: &Instance,
+    clusters: impl Iterator<Item = &'a Cluster>,
+    lease: Option<LeaseAt<'_>>,
+) -> Needs {
     let mut rights = BTreeMap::new();
+    let mut add_in =
+        |group: &str, namespace: &str, resource: &str, name: Option<&str>, verb: Verb, why: Why| {
+            let (namespace, name) = (Some(namespace.into()), name.map(ToOwned::to_owned));
+            rights.insert(
+                Right { namespace, group: group.into(), resource: resource.to_owned(), name, verb },
+                why,
+            );
+        };
+    if let Some(LeaseAt { namespace, name }) = lease {
+        // What is to be made has no name that a rule could know.
+        for (name, verb) in [(None, Verb::Create), (Some(name), Verb::Get), (Some(name), Verb::Update)] {
+            add_in("coordination.k8s.io", namespace, "leases", name, verb, Why::Leader);
+        }
+    }
     let mut add = |namespace: &str, resource: &str, name: Option<&str>, verb: Verb, why: Why| {
-        let (namespace, name) = (Some(namespace.into()), name.map(ToOwned::to_owned));
-        rights.insert(Right { namespace, group: "".into(), resource: resource.to_owned(), name, verb }, why);
+        add_in("", namespace, resource, name, verb, why);
     };
     let of_clusters = clusters.filter_map(|cluster| match &cluster.connection {
         Connection::KubeconfigSecret { at, .. } => Some(at),

@@ -173,6 +173,7 @@ fn comment(why: Why, rights: &BTreeSet<&Right>, needs: &Needs) -> Vec<String> {
         ],
         Why::Secrets => vec!["Kubeconfigs, tokens and webhook secrets, by their names.".to_owned()],
         Why::Registry => vec!["The ConfigMaps that register clusters.".to_owned()],
+        Why::Leader => vec!["The Lease of the leader: the one of several processes that writes.".to_owned()],
     }
 }
 

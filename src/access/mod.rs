@@ -15,7 +15,7 @@ mod right;
 #[cfg(test)]
 mod tests;
 
-pub use home::home_needs;
+pub use home::{LeaseAt, home_needs};
 pub use manifest::{Account, Place, manifest, role_name, rule_of};
 pub use naming::plural;
 pub use needs::{Input, Needs, needs};

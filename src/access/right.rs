@@ -107,4 +107,6 @@ pub enum Why {
     Secrets,
     /// It registers clusters.
     Registry,
+    /// One of several processes writes: which, its lease says.
+    Leader,
 }

@@ -205,7 +205,7 @@ fn a_rule_to_add_holds_what_is_missing_and_no_more() {
 }
 
 #[test]
-fn the_home_cluster_is_read_by_name_and_never_written() {
+fn the_home_cluster_is_read_by_name_and_nothing_but_the_lease_is_written() {
     let instance = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec:\n  \
         forge: {type: gitea, url: 'https://a', repository: a/b, credentials: {token: {secret: {namespace: tutti, name: forge, key: token}}}}\n  \
         receivers: [{name: a, type: gitea, secrets: [{env: HOOK}, {secret: {namespace: tutti, name: hooks, key: a}}]}]\n  \
@@ -215,7 +215,8 @@ fn the_home_cluster_is_read_by_name_and_never_written() {
     let snapshot = Snapshot::of_texts([("tutti.yaml", instance), ("clusters/one.yaml", kept.as_str())]);
     let fleet = crate::fleet::assemble(manifest::read(&snapshot), &snapshot);
     assert!(fleet.is_valid(), "{:?}", fleet.diagnostics);
-    let needs = home_needs(&fleet.instance, fleet.clusters.values());
+    let lease = Some(LeaseAt { namespace: "tutti", name: "leader" });
+    let needs = home_needs(&fleet.instance, fleet.clusters.values(), lease);
     let rights: Vec<String> = needs.rights.keys().map(ToString::to_string).collect();
     let expected = [
         "get secrets bj5 in namespace fleet",
@@ -224,6 +225,9 @@ fn the_home_cluster_is_read_by_name_and_never_written() {
         "watch configmaps in namespace sym-admin",
         "get secrets forge in namespace tutti",
         "get secrets hooks in namespace tutti",
+        "create leases.coordination.k8s.io in namespace tutti",
+        "get leases.coordination.k8s.io leader in namespace tutti",
+        "update leases.coordination.k8s.io leader in namespace tutti",
     ];
     assert_eq!(rights, expected);
     let text = manifest(Place::Home, "main", &needs, None);

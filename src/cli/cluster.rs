@@ -9,8 +9,9 @@ use clap::{Args, Subcommand};
 use super::exit::Exit;
 use super::keys::KeyArgs;
 use super::output::{self, tell};
+use super::run::LEASE;
 use super::{diagnostics, repository};
-use crate::access::{self, Account, Place};
+use crate::access::{self, Account, LeaseAt, Place};
 use crate::chart::Sites;
 use crate::fleet::Fleet;
 use crate::model::{App, ClusterName, ClusterState, Diagnostic, Rendered, Scope, Snapshot};
@@ -33,7 +34,8 @@ struct RbacArgs {
     /// The cluster, as its file names it
     #[arg(required_unless_present = "home")]
     name: Option<String>,
-    /// Instead: what tutti reads in its home cluster, Secrets and the ConfigMaps that register clusters
+    /// Instead: what tutti reads in its home cluster, Secrets and the ConfigMaps that register clusters, and with --service-account
+    /// the Lease of the leader, in its namespace
     #[arg(long, conflicts_with_all = ["name", "namespaces_exist"])]
     home: bool,
     /// The config repository; read as it stands on disk
@@ -48,6 +50,9 @@ struct RbacArgs {
     /// Also print this service account, and bindings of the roles to it
     #[arg(long, value_name = "NAMESPACE/NAME")]
     service_account: Option<Account>,
+    /// With --home: the Lease, as `tutti run --lease` names it
+    #[arg(long, default_value = LEASE, value_name = "NAME")]
+    lease: String,
     /// All namespaces are there already, also those that the repository renders: Roles instead of rights to every
     /// namespace
     #[arg(long)]
@@ -123,7 +128,14 @@ fn home(args: &RbacArgs, fleet: &Fleet, snapshot: &Snapshot) -> Exit {
         diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
         return Exit::Configuration;
     }
-    let needs = access::home_needs(&fleet.instance, fleet.clusters.values());
+    let namespace = args.service_account.as_ref().map(|account| account.namespace.as_str());
+    let lease = namespace.map(|namespace| LeaseAt { namespace, name: &args.lease });
+    if lease.is_none() {
+        tell!(
+            "note: with --service-account NAMESPACE/NAME the rights on the Lease of the leader are printed too"
+        );
+    }
+    let needs = access::home_needs(&fleet.instance, fleet.clusters.values(), lease);
     if needs.rights.is_empty() {
         tell!("note: the repository refers to nothing in the home cluster: tutti needs no rights there");
     }

@@ -8,8 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::output::tell;
-use super::state_folder::host_name;
-use crate::cluster::Home;
+use crate::cluster::{Home, WritePermit, host_name};
 use crate::forge::{Hint, HintKind};
 use crate::leader::{Candidate, Leadership, Role};
 
@@ -57,7 +56,7 @@ impl Leading {
         Ok(Self { leadership, elected })
     }
 
-    pub fn permit(&self) -> crate::cluster::WritePermit {
+    pub fn permit(&self) -> WritePermit {
         self.leadership.permit.clone()
     }
 

@@ -33,9 +33,9 @@ pub struct RunArgs {
     /// Address for POST /hooks/v1/{receiver}
     #[arg(long, env = "TUTTI_HOOKS_LISTEN", value_name = "ADDRESS")]
     hooks_listen: Option<String>,
-    /// Lease of the home cluster that one of several processes holds, which writes; the others stand by. With a home cluster always,
-    /// but for --once
-    #[arg(long, env = "TUTTI_LEASE", value_name = "NAME")]
+    /// Lease of the home cluster that one of several processes holds, which writes; the others stand by. Without a namespace it is in
+    /// the one that tutti runs in, or that the kubeconfig names. With --once no Lease is held but one that is named
+    #[arg(long, env = "TUTTI_LEASE", value_name = "[NAMESPACE/]NAME")]
     lease: Option<String>,
     /// With --once: how what is there in the end is written
     #[arg(short, long, value_enum, default_value_t, requires = "once")]
@@ -46,7 +46,7 @@ pub struct RunArgs {
 }
 
 /// What a process that runs on and has a home cluster holds unless it is told otherwise.
-const LEASE: &str = "tutti";
+pub const LEASE: &str = "tutti";
 
 /// The lease that it stands for.
 fn lease(args: &RunArgs, process: &Process) -> anyhow::Result<Option<String>> {

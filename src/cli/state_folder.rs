@@ -9,6 +9,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use jiff::Timestamp;
 
+use crate::cluster::host_name;
+
 /// For its owner alone: clones of private repositories are in it.
 const MODE: u32 = 0o700;
 /// Of the words about who holds it, in bytes.
@@ -68,11 +70,6 @@ impl StateFolder {
             .with_context(failed)?;
         Ok(Self { _lock: lock })
     }
-}
-
-/// Of this machine, or of the pod that it is.
-pub fn host_name() -> String {
-    fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
 /// Whether it is its owner's alone: by itself, or because it was `set` to be. It may be from an earlier version. A volume of a pod

@@ -1,5 +1,4 @@
-//! The lease of the leader: one object of the home cluster, in the namespace of its connection. Who leads stands in it, and each
-//! renewal writes it again. Who may take it, and when, is not decided here.
+//! The lease of the leader: one object of the home cluster. Who leads stands in it, and each renewal writes it again. Who may take it, and when, is not decided here.
 
 use std::time::Duration;
 
@@ -80,17 +79,17 @@ impl Lease {
 }
 
 impl Home {
-    /// The lease of this name; `None` where it is not there.
-    pub async fn lease(&self, name: &str) -> Result<Option<Lease>, HomeError> {
-        let found = self.ask_lease(name, async |leases| leases.get_opt(name).await).await?;
+    /// The lease of this name, in the namespace of the connection, or `namespace/name`; `None` where it is not there.
+    pub async fn lease(&self, at: &str) -> Result<Option<Lease>, HomeError> {
+        let found = self.ask_lease(at, async |leases, name| leases.get_opt(name).await).await?;
         Ok(found.map(|lease| Lease(Box::new(lease))))
     }
 
     /// Makes it, or writes it over the one that it was read as: the lease then, or `None` where somebody was quicker.
-    pub async fn write_lease(&self, name: &str, lease: &Lease) -> Result<Option<Lease>, HomeError> {
+    pub async fn write_lease(&self, at: &str, lease: &Lease) -> Result<Option<Lease>, HomeError> {
         let mut object = lease.0.clone();
-        object.metadata.name = Some(name.to_owned());
-        let written = self.ask_lease(name, async |leases| {
+        let written = self.ask_lease(at, async |leases, name| {
+            object.metadata.name = Some(name.to_owned());
             let parameters = PostParams::default();
             let is_there = object.metadata.resource_version.is_some();
             let written = match is_there {
@@ -110,13 +109,16 @@ impl Home {
 
     async fn ask_lease<T>(
         &self,
-        name: &str,
-        ask: impl AsyncFnOnce(Api<Object>) -> Result<T, kube::Error>,
+        at: &str,
+        ask: impl AsyncFnOnce(Api<Object>, &str) -> Result<T, kube::Error>,
     ) -> Result<T, HomeError> {
-        let what = format!("the Lease {name}");
+        let what = format!("the Lease {at}");
         let asked = async {
-            let client = self.client(&what).await?;
-            Ok(ask(Api::default_namespaced(client.kube().clone())).await)
+            let kube = self.client(&what).await?.kube().clone();
+            Ok(match at.split_once('/') {
+                Some((namespace, name)) => ask(Api::namespaced(kube, namespace), name).await,
+                None => ask(Api::default_namespaced(kube), at).await,
+            })
         };
         let (detail, is_transient) = match with_room(tokio::time::timeout(PATIENCE, asked)).await.0 {
             Ok(Ok(Ok(answer))) => return Ok(answer),

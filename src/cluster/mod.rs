@@ -5,6 +5,7 @@
 //! order, and what to do with the answer is decided elsewhere. It never deletes without the uid and
 //! the resourceVersion of the object that was meant. Only this module names `kube::Client`.
 
+mod agent;
 mod bounds;
 mod budget;
 mod catalog;
@@ -39,6 +40,7 @@ mod without_apply;
 #[cfg(test)]
 mod tests;
 
+pub use agent::host_name;
 pub use catalog::{Catalog, Resource};
 pub use client::{Client, Deleted, PodPage};
 pub use credential::Credential;

@@ -13,7 +13,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -34,19 +34,35 @@ pub struct Term {
     start: Instant,
     /// In milliseconds since the start.
     until: AtomicU64,
+    /// Writes that were sent and not answered.
+    under_way: AtomicUsize,
+    /// When one was given up last, in milliseconds since the start: it may still be on its way.
+    given_up: AtomicU64,
 }
 
 impl Default for Term {
     fn default() -> Self {
-        Self { start: Instant::now(), until: AtomicU64::new(0) }
+        let (until, under_way, given_up) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicU64::new(0));
+        Self { start: Instant::now(), until, under_way, given_up }
     }
 }
 
 impl Term {
     /// From now on until then.
     pub fn extend(&self, until: Instant) {
-        let until = until.saturating_duration_since(self.start).as_millis();
-        self.until.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Release);
+        self.until.store(self.millis(until), Ordering::Release);
+    }
+
+    /// No write is under way, and none was given up in this time: what was sent has arrived.
+    pub fn is_quiet(&self, time: Duration) -> bool {
+        let given_up = self.given_up.load(Ordering::Acquire);
+        let is_long_ago =
+            given_up == 0 || Instant::now() >= self.start + Duration::from_millis(given_up) + time;
+        is_long_ago && self.under_way.load(Ordering::Acquire) == 0
+    }
+
+    fn millis(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.start).as_millis()).unwrap_or(u64::MAX)
     }
 
     pub fn holds(&self) -> bool {
@@ -55,6 +71,28 @@ impl Term {
 
     fn until(&self) -> Instant {
         self.start + Duration::from_millis(self.until.load(Ordering::Acquire))
+    }
+}
+
+/// A write that was sent.
+struct Sent<'a> {
+    term: &'a Term,
+    is_answered: bool,
+}
+
+impl<'a> Sent<'a> {
+    fn new(term: &'a Term) -> Self {
+        term.under_way.fetch_add(1, Ordering::AcqRel);
+        Self { term, is_answered: false }
+    }
+}
+
+impl Drop for Sent<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.term.given_up.store(self.term.millis(Instant::now()).max(1), Ordering::Release);
+        }
+        self.term.under_way.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -92,6 +130,10 @@ impl WritePermit {
     /// A write, as far as the term goes: `None` where it is over before the answer has come.
     pub async fn write<T>(&self, request: impl Future<Output = T>) -> Option<T> {
         let Some(term) = &self.term else { return Some(request.await) };
+        if !term.holds() {
+            return None;
+        }
+        let mut sent = Sent::new(term);
         let mut request = pin!(request);
         let mut end = pin!(tokio::time::sleep_until(term.until()));
         poll_fn(|context| {
@@ -102,7 +144,9 @@ impl WritePermit {
             if !term.holds() {
                 return Poll::Ready(None);
             }
-            request.as_mut().poll(context).map(Some)
+            let answer = request.as_mut().poll(context);
+            sent.is_answered = answer.is_ready();
+            answer.map(Some)
         })
         .await
     }
@@ -157,8 +201,13 @@ mod tests {
         tokio::time::advance(Duration::from_secs(5)).await;
         // Renewed meanwhile.
         term.extend(start + Duration::from_secs(12));
+        assert!(!term.is_quiet(Duration::ZERO));
         assert_eq!(write.await, None);
         assert_eq!(start.elapsed(), Duration::from_secs(12));
+        // It may still arrive.
+        assert!(!term.is_quiet(Duration::from_secs(3)));
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert!(term.is_quiet(Duration::from_secs(3)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use http::header::USER_AGENT;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
@@ -19,6 +20,7 @@ use rustls::client::Resumption;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 use tower_http::decompression::DecompressionLayer;
 
+use super::agent::AGENT;
 use super::bounds::Bounds;
 use super::error::innermost;
 use super::identity::Identity;
@@ -158,7 +160,8 @@ impl Service<Request<Body>> for Lines {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        request.headers_mut().insert(USER_AGENT, AGENT.clone());
         let (pool, line) = self.next(is_watch(&request));
         Box::pin(async move {
             let answer = tokio::time::timeout(ANSWER, pool.oneshot(request)).await??;

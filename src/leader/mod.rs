@@ -53,7 +53,7 @@ pub enum Role {
 #[derive(Debug)]
 pub struct Candidate {
     pub home: Home,
-    /// The name of the lease.
+    /// The name of the lease, or `namespace/name`.
     pub lease: String,
     /// Of this process: no other has it, nor had.
     pub holder: String,
@@ -228,7 +228,8 @@ impl Process {
     }
 
     async fn release(mut self) {
-        if !self.election.leads() {
+        // A write that nobody answered may still be on its way: then the lease ends by itself.
+        if !self.election.leads() || !self.term.is_quiet(LASTS) {
             return;
         }
         // Somebody who stands by may have written a hint since.

@@ -30,6 +30,7 @@ mod reading;
 mod refused;
 mod releases;
 mod removal;
+mod replicas;
 mod restart;
 mod rights;
 #[cfg(feature = "sops")]

@@ -79,6 +79,7 @@ mod secrets;
 mod seeds;
 mod shared_objects;
 mod shutdown;
+mod standing_by;
 mod statuses;
 mod supersede;
 mod support;

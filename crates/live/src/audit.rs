@@ -29,6 +29,10 @@ pub struct Asked {
     /// With its query.
     pub uri: String,
     pub status: u16,
+    /// Who asked, in its own words.
+    pub agent: String,
+    /// When, to the microsecond, in UTC: such times are in order as texts are.
+    pub at: String,
 }
 
 /// What an API server has to be told.
@@ -66,7 +70,14 @@ fn asked(event: &Value) -> Asked {
         None => resource,
     };
     let status = event["responseStatus"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
-    Asked { verb: text(&event["verb"]), resource, uri, status: status.unwrap_or_default() }
+    Asked {
+        verb: text(&event["verb"]),
+        resource,
+        uri,
+        status: status.unwrap_or_default(),
+        agent: text(&event["userAgent"]),
+        at: text(&event["requestReceivedTimestamp"]),
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::report::words::count;
 
 /// `None` where the repository refers to nothing there.
 pub async fn examine(fleet: &Fleet, home: &Home) -> Option<Finding> {
-    let needs = access::home_needs(&fleet.instance, fleet.clusters.values());
+    let needs = access::home_needs(&fleet.instance, fleet.clusters.values(), None);
     let rights: Vec<&Right> = needs.rights.keys().collect();
     if rights.is_empty() {
         return None;

@@ -14,10 +14,12 @@ mod many;
 mod object;
 mod pace;
 mod quiet;
+pub mod replicas;
 mod report;
 mod run;
 mod schedule;
 mod shrink;
+mod side_by_side;
 #[cfg(test)]
 mod tests;
 mod trouble;
@@ -27,4 +29,4 @@ pub mod waves;
 mod witness;
 
 #[cfg_attr(test, allow(unused_imports, reason = "for the example of the same name"))]
-pub use {many::many, shrink::tell};
+pub use {many::many, shrink::tell, side_by_side::Outcome};

@@ -100,7 +100,9 @@ async fn a_secret_of_the_home_cluster_brings_a_cluster_and_is_followed() {
     let wrong = with_user(&home.member(), "    token: hunter2-is-wrong\n");
     home.keep("member", json!({"kubeconfig": wrong})).await;
     let account = home.account("tutti").await;
-    scene.start(&["--home-kubeconfig", &account, "--secret-namespace", "kept"]).await;
+    scene
+        .start(&["--home-kubeconfig", &account, "--secret-namespace", "kept", "--lease", "kept/tutti"])
+        .await;
     home.has(0, "1").await;
     scene.told(&commit, "deploy", "pending", &["1/2 healthy", member]).await;
     let (state, detail) = home.member_seen(&account).await;
@@ -149,7 +151,7 @@ async fn config_maps_of_the_home_cluster_register_clusters() {
     scene.write_app("settings", &[configmap("settings", "a", "1")]);
     let commit = scene.worktree.publish("first");
     let account = home.account("tutti").await;
-    scene.start(&["--home-kubeconfig", &account]).await;
+    scene.start(&["--home-kubeconfig", &account, "--lease", "registered/tutti"]).await;
     home.has(0, "1").await;
     scene.succeeded(&commit).await;
 

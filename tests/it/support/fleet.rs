@@ -109,9 +109,10 @@ impl Fleet {
         let (overview, seen) = watch::channel(Arc::default());
         let (instance, _) = watch::channel(None);
         let stop = CancellationToken::new();
-        let inputs = Inputs { wakes, hints, elected: CancellationToken::new(), stop: stop.clone() };
+        let elected = CancellationToken::new();
+        let inputs = Inputs { wakes, hints, elected: elected.clone(), stop: stop.clone() };
         let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance }));
-        Running { overview: seen, wake, hint, stop, task }
+        Running { overview: seen, wake, hint, elected, stop, task }
     }
 
     /// Commits, and says so to the controller.
@@ -170,6 +171,8 @@ pub struct Running {
     pub overview: watch::Receiver<Arc<Overview>>,
     pub wake: mpsc::Sender<()>,
     pub hint: mpsc::Sender<tutti::forge::Hint>,
+    /// Ends its standing by.
+    pub elected: CancellationToken,
     pub stop: CancellationToken,
     task: JoinHandle<(Ending, Arc<Overview>)>,
 }

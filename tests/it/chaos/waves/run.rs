@@ -12,6 +12,7 @@ use tutti::controller::Origin;
 use tutti::model::Snapshot;
 use tutti::report::{Overview, RolloutReport};
 
+use super::Outcome;
 use super::fleet::{APP, Said, image};
 use super::schedule::{Schedule, Step};
 use crate::chaos::draw::pick;
@@ -25,14 +26,6 @@ use crate::support::wires::Wires;
 const PATIENCE: Duration = Duration::from_secs(6 * 3_600);
 const JUMP: Duration = Duration::from_secs(1_500);
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
-
-/// What came of a schedule.
-#[derive(Default)]
-pub struct Outcome {
-    pub violations: Vec<String>,
-    pub log: Vec<String>,
-    pub writes: u64,
-}
 
 struct Run<'a> {
     schedule: &'a Schedule,

@@ -202,6 +202,17 @@ spec:
         .await;
     }
 
+    /// Starts one more `tutti run` of this name, with a state folder of its own.
+    pub fn start_beside(&self, name: &str, more: &[&str]) -> Tutti {
+        let doors = ["--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0", "-vv"];
+        let state = self.folder.path().join(format!("state-{name}")).display().to_string();
+        let mut arguments = self.arguments(&["run"], &[&doors, more].concat());
+        if let Some(place) = arguments.iter().position(|it| it == "--state") {
+            arguments[place + 1] = state;
+        }
+        Tutti::start(&arguments, &self.variables(), self.folder.path().join(format!("{name}.log")))
+    }
+
     /// Runs a command to its end.
     pub async fn run(&self, arguments: &[String]) -> Ended {
         tutti::run(arguments, &self.variables(), self.folder.path()).await

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use super::repository::GIT_VARIABLES;
 
@@ -58,9 +59,24 @@ impl Tutti {
 
     /// SIGTERM; answers with its exit code.
     pub fn stop(&mut self) -> Option<i32> {
-        let id = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &id]).status().expect("kill starts");
+        self.signal("TERM");
         self.child.wait().expect("a child to wait for").code()
+    }
+
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        Command::new("kill").args([&format!("-{name}"), &id]).status().expect("kill starts");
+    }
+
+    /// Its exit code, if it ends by itself within a minute.
+    pub async fn end(&mut self) -> Option<i32> {
+        for _ in 0..600 {
+            if let Some(status) = self.child.try_wait().expect("a child to wait for") {
+                return status.code();
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        None
     }
 }
 

@@ -1,0 +1,320 @@
+//! One schedule: two processes, and what happens to them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tutti::cluster::Home;
+use tutti::controller::Origin;
+use tutti::leader::{Candidate, Leadership, Role};
+
+use super::network::{Network, Seen, Write};
+use crate::chaos::draw::Draw;
+use crate::chaos::hands;
+use crate::chaos::side_by_side::Outcome;
+use crate::support::fleet::{Fleet, Running};
+use crate::support::manifests::{config_map, objects};
+use crate::support::wires::Wires;
+
+const CLUSTERS: [&str; 2] = ["bj1", "bj2"];
+const APPS: [&str; 3] = ["pay", "shop", "web"];
+/// How far clocks are apart at most, in milliseconds.
+const SKEW: u64 = 2_000;
+/// Until everything is as the last commit says, when all is well again.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+#[derive(Clone, Copy, Debug)]
+enum Trouble {
+    Commit,
+    Die,
+    Stall,
+    Stop,
+    Home,
+    Slow,
+    Calm,
+}
+
+struct Process {
+    name: String,
+    network: Network,
+    leadership: Leadership,
+    running: Running,
+}
+
+struct Run {
+    draw: Draw,
+    /// One way of a request takes at most this.
+    longest: Duration,
+    fleet: Fleet,
+    home: Sandbox,
+    seen: Seen,
+    processes: Vec<Process>,
+    /// When the next one starts in the place of one that ended.
+    starts: Vec<Instant>,
+    started: u64,
+    /// By app, the value of its map.
+    wanted: BTreeMap<&'static str, String>,
+    commits: u64,
+    began: Instant,
+    log: Vec<String>,
+}
+
+pub async fn run(seed: u64, longest: Duration) -> Outcome {
+    let mut run = Run::begin(seed, longest);
+    let steps = run.draw.within(20..40);
+    for _ in 0..steps {
+        let pause = run.draw.within(100..5_000);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        run.revive().await;
+        run.step().await;
+    }
+    let settled = run.settle().await;
+    let Run { seen, mut log, began, processes, .. } = run;
+    for process in processes {
+        process.network.die();
+        process.running.kill().await;
+    }
+    let seen = seen.lock();
+    let mut violations: Vec<String> = double_writes(&seen, began);
+    violations.extend(settled.err());
+    log.extend(seen.iter().map(|write| told(write, began)));
+    let writes = seen.iter().filter(|write| write.holder.is_none()).count() as u64;
+    Outcome { violations, log, writes }
+}
+
+/// Writes of whoever did not hold the lease when they arrived.
+fn double_writes(seen: &[Write], began: Instant) -> Vec<String> {
+    let mut holder = "";
+    let mut violations = Vec::new();
+    for write in seen {
+        match &write.holder {
+            Some(taken) if write.went_through => holder = taken,
+            Some(_) => {}
+            None if *write.process == *holder => {}
+            None => violations.push(format!("{holder:?} leads, but {}", told(write, began))),
+        }
+    }
+    violations
+}
+
+fn told(write: &Write, began: Instant) -> String {
+    let Write { at, process, cluster, what, holder, went_through } = write;
+    let time = at.duration_since(began).as_secs_f64();
+    let holder = holder.as_ref().map(|holder| format!(" for {holder:?}")).unwrap_or_default();
+    let refused = if *went_through { "" } else { ", refused" };
+    format!("{time:.3} {process}: {what} on {cluster}{holder}{refused}")
+}
+
+impl Run {
+    fn begin(seed: u64, longest: Duration) -> Self {
+        let wanted: BTreeMap<&str, String> = APPS.iter().map(|app| (*app, "0".to_owned())).collect();
+        let files: Vec<(String, String)> = APPS
+            .iter()
+            .flat_map(|app| {
+                [
+                    (format!("apps/{app}/app.yaml"), objects("default", app)),
+                    (format!("apps/{app}/objects/map.yaml"), config_map("default", app, "0")),
+                ]
+            })
+            .collect();
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let now = Instant::now();
+        Self {
+            draw: Draw::new(seed),
+            longest,
+            fleet: Fleet::new(&CLUSTERS, &files),
+            home: Sandbox::new(SandboxOptions::instant("home")),
+            seen: Seen::default(),
+            processes: Vec::new(),
+            starts: vec![now, now],
+            started: 0,
+            wanted,
+            commits: 0,
+            began: now,
+            log: Vec::new(),
+        }
+    }
+
+    fn note(&mut self, words: &str) {
+        self.log.push(format!("{:.3} {words}", self.began.elapsed().as_secs_f64()));
+    }
+
+    /// Starts what is due, also in the place of whoever lost the lease.
+    async fn revive(&mut self) {
+        let mut lost = Vec::new();
+        for place in (0..self.processes.len()).rev() {
+            if matches!(*self.processes[place].leadership.role.borrow(), Role::Lost { .. }) {
+                lost.push(self.processes.remove(place));
+            }
+        }
+        for process in lost {
+            self.note(&format!("{} lost the lease", process.name));
+            process.running.stop().await;
+            self.starts.push(Instant::now());
+        }
+        let now = Instant::now();
+        let due = self.starts.iter().filter(|at| **at <= now).count();
+        self.starts.retain(|at| *at > now);
+        for _ in 0..due {
+            self.start().await;
+        }
+    }
+
+    async fn start(&mut self) {
+        self.started += 1;
+        let name = format!("p{}", self.started);
+        let ahead = SignedDuration::from_millis(self.draw.within(0..2 * SKEW) as i64 - SKEW as i64);
+        let network = Network::new(&name, &self.seen, self.draw.next(), self.longest, ahead);
+        let (told, _) = mpsc::channel(1);
+        let leadership = loop {
+            let candidate = Candidate {
+                home: Home::at(network.link(&self.home)),
+                lease: "tutti".to_owned(),
+                holder: name.clone(),
+                repository: "config.git".to_owned(),
+            };
+            match Leadership::start(candidate, told.clone()).await {
+                Ok(leadership) => break leadership,
+                Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+            }
+        };
+        let (permit, clusters, wire) =
+            (leadership.permit.clone(), self.fleet.clusters.clone(), network.clone());
+        let origin = Origin::Repository(self.fleet.repository.open().await);
+        let running = self.fleet.start_from(origin, &Wires::lasting(), move |settings| {
+            settings.permit = permit;
+            settings.stands_by = true;
+            settings.links = Arc::new(move |cluster| wire.link(&clusters[cluster.name.as_str()]));
+        });
+        let (mut role, elected) = (leadership.role.clone(), running.elected.clone());
+        tokio::spawn(async move {
+            if role.wait_for(|role| *role == Role::Leads).await.is_ok() {
+                elected.cancel();
+            }
+        });
+        self.note(&format!("{name} starts, its clock {ahead:?} ahead"));
+        self.processes.push(Process { name, network, leadership, running });
+    }
+
+    async fn step(&mut self) {
+        let trouble = self.draw.weighed(&[
+            (35, Trouble::Commit),
+            (10, Trouble::Die),
+            (15, Trouble::Stall),
+            (8, Trouble::Stop),
+            (10, Trouble::Home),
+            (8, Trouble::Slow),
+            (14, Trouble::Calm),
+        ]);
+        match trouble {
+            Trouble::Commit => self.commit().await,
+            Trouble::Die => {
+                if let Some(process) = self.any() {
+                    self.note(&format!("{} dies", process.name));
+                    process.network.die();
+                    process.running.kill().await;
+                    let later = self.draw.within(0..12_000);
+                    self.starts.push(Instant::now() + Duration::from_millis(later));
+                }
+            }
+            Trouble::Stall => {
+                let seconds = self.draw.within(1..25);
+                if let Some(process) = self.any() {
+                    self.note(&format!("{} stands still for {seconds} s", process.name));
+                    process.network.stall(Duration::from_secs(seconds));
+                    self.processes.push(process);
+                }
+            }
+            Trouble::Stop => {
+                if let Some(process) = self.any() {
+                    self.note(&format!("{} is stopped", process.name));
+                    process.running.stop().await;
+                    process.leadership.withdraw().await;
+                    self.starts.push(Instant::now());
+                }
+            }
+            Trouble::Home => {
+                let times = self.draw.within(1..10) as usize;
+                self.note(&format!("the home cluster fails {times} times"));
+                self.home.fail_next(RequestMatch::any(), times, Fault::unavailable());
+            }
+            Trouble::Slow => {
+                let cluster = self.draw.of(&CLUSTERS);
+                let latency = Duration::from_millis(self.draw.within(0..1_500));
+                self.note(&format!("{cluster} takes {latency:?}"));
+                self.fleet.cluster(cluster).set_latency(latency);
+            }
+            Trouble::Calm => {}
+        }
+    }
+
+    fn any(&mut self) -> Option<Process> {
+        let place = self.draw.within(0..self.processes.len() as u64) as usize;
+        (place < self.processes.len()).then(|| self.processes.remove(place))
+    }
+
+    async fn commit(&mut self) {
+        self.commits += 1;
+        let value = self.commits.to_string();
+        let apps: Vec<&'static str> = APPS.iter().copied().filter(|_| self.draw.chance(70)).collect();
+        let files: Vec<(String, String)> = apps
+            .iter()
+            .map(|app| (format!("apps/{app}/objects/map.yaml"), config_map("default", app, &value)))
+            .collect();
+        let changes: Vec<(&str, Option<&str>)> =
+            files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+        self.fleet.repository.commit(&format!("Value {value}"), &changes);
+        self.note(&format!("commit {value} of {apps:?}"));
+        for app in apps {
+            self.wanted.insert(app, value.clone());
+        }
+        for process in &self.processes {
+            // A full queue is one that wakes it too.
+            let _ = process.running.wake.try_send(());
+        }
+    }
+
+    /// All is well again: somebody leads, and brings everything to what the last commit says.
+    async fn settle(&mut self) -> Result<(), String> {
+        for cluster in CLUSTERS {
+            self.fleet.cluster(cluster).set_latency(Duration::ZERO);
+        }
+        let end = Instant::now() + PATIENCE;
+        loop {
+            self.revive().await;
+            for process in &self.processes {
+                let _ = process.running.wake.try_send(());
+            }
+            let missing = self.missing();
+            let leads =
+                self.processes.iter().filter(|it| *it.leadership.role.borrow() == Role::Leads).count();
+            if missing.is_empty() && leads == 1 {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                return Err(format!("{leads} lead, and in the end {missing:?}"));
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        for cluster in CLUSTERS {
+            for (app, value) in &self.wanted {
+                let path = format!("/api/v1/namespaces/default/configmaps/{app}");
+                let found = hands::get(self.fleet.cluster(cluster), &path);
+                let found = found.map(|map| map["data"]["value"].clone());
+                if found.as_ref().and_then(serde_json::Value::as_str) != Some(value) {
+                    missing.push(format!("{app} on {cluster} has {found:?} and not {value}"));
+                }
+            }
+        }
+        missing
+    }
+}

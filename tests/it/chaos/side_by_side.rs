@@ -1,0 +1,51 @@
+//! Schedules of many seeds, each on a runtime of its own with a paused clock.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// What came of a schedule.
+#[derive(Default)]
+pub struct Outcome {
+    pub violations: Vec<String>,
+    pub log: Vec<String>,
+    pub writes: u64,
+}
+
+/// One schedule. What panics is a violation too.
+pub fn alone<F: Future<Output = Outcome>>(schedule: impl FnOnce() -> F) -> Outcome {
+    let whole = catch_unwind(AssertUnwindSafe(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+        runtime.expect("a runtime").block_on(schedule())
+    }));
+    whole.unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without words");
+        Outcome { violations: vec![format!("panic: {words}")], ..Outcome::default() }
+    })
+}
+
+/// So many from a first seed on; `told` hears of each that is over. The answer: how many had violations, and writes in all.
+pub fn each(
+    first: u64,
+    number: u64,
+    threads: usize,
+    one: &(impl Fn(u64) -> Outcome + Sync),
+    told: &(impl Fn(u64, &Outcome) + Sync),
+) -> (u64, u64) {
+    let (next, violated, writes) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let work = || {
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            if place >= number {
+                return;
+            }
+            let outcome = one(first + place);
+            told(first + place, &outcome);
+            violated.fetch_add(u64::from(!outcome.violations.is_empty()), Ordering::Relaxed);
+            writes.fetch_add(outcome.writes, Ordering::Relaxed);
+        }
+    };
+    thread::scope(|scope| (0..threads.max(1)).for_each(|_| _ = scope.spawn(work)));
+    (violated.into_inner(), writes.into_inner())
+}

@@ -1,0 +1,154 @@
+//! A process that stands by: it reads, renders and watches, and writes nothing until it is elected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandbox::RequestMatch;
+use tokio::time::Instant;
+use tutti::cluster::{Term, WritePermit};
+use tutti::model::{Mode, Revision};
+
+use crate::support::fleet::{Fleet, Running, phases};
+use crate::support::forge::Gitea;
+use crate::support::manifests::{config_map, objects};
+use crate::support::wires::Wires;
+
+const A_WHILE: Duration = Duration::from_secs(120);
+/// A term of a leader that goes on renewing.
+const LONG: Duration = Duration::from_secs(1 << 30);
+
+fn fleet(gitea: &Gitea) -> Fleet {
+    let instance = gitea.instance().replace("spec: {", "spec: {caps: {deletes: 100, deletePercent: 100}, ");
+    Fleet::new(
+        &["bj1"],
+        &[
+            ("tutti.yaml", &instance),
+            ("apps/stays/app.yaml", &objects("default", "stays")),
+            ("apps/stays/objects/map.yaml", &config_map("default", "stays", "first")),
+            ("apps/goes/app.yaml", &objects("default", "goes")),
+            ("apps/goes/objects/map.yaml", &config_map("default", "goes", "first")),
+        ],
+    )
+}
+
+async fn stand_by(fleet: &Fleet) -> (Running, Arc<Term>) {
+    let term = Arc::new(Term::default());
+    let permit = WritePermit::of(Arc::clone(&term));
+    let running = fleet
+        .start_with(&Wires::lasting(), move |settings| {
+            settings.permit = permit;
+            settings.stands_by = true;
+        })
+        .await;
+    (running, term)
+}
+
+fn elect(running: &Running, term: &Term) {
+    term.extend(Instant::now() + LONG);
+    running.elected.cancel();
+}
+
+fn writes(fleet: &Fleet) -> usize {
+    fleet.cluster("bj1").count_requests(&RequestMatch::writes())
+}
+
+/// Something to create, to change and to delete.
+async fn push(fleet: &Fleet, running: &[&Running]) -> Revision {
+    let changes = [
+        ("apps/stays/objects/map.yaml", Some(config_map("default", "stays", "second"))),
+        ("apps/comes/app.yaml", Some(objects("default", "comes"))),
+        ("apps/comes/objects/map.yaml", Some(config_map("default", "comes", "first"))),
+        ("apps/goes/app.yaml", None),
+        ("apps/goes/objects/map.yaml", None),
+    ];
+    let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
+    let revision = fleet.repository.commit("Second", &changes);
+    for running in running {
+        running.wake.send(()).await.expect("it runs");
+    }
+    revision
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stands_by_writes_nothing_before_it_is_elected() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea);
+    let (running, term) = stand_by(&fleet).await;
+    running.until("a look", |now| now.revision.as_ref() == Some(&fleet.begin)).await;
+    tokio::time::sleep(A_WHILE).await;
+    let overview = Arc::clone(&running.overview.borrow());
+    assert_eq!(overview.mode, Mode::Observe);
+    assert_eq!(phases(&overview), ["bj1 default/goes OutOfSync", "bj1 default/stays OutOfSync"]);
+    assert_eq!((writes(&fleet), gitea.posts().len()), (0, 0));
+
+    elect(&running, &term);
+    running.converged(&fleet.begin).await;
+    gitea.until(&fleet.begin, "success").await;
+    assert_eq!(writes(&fleet), 2);
+    let revision = push(&fleet, &[&running]).await;
+    running.converged(&revision).await;
+    gitea.until(&revision, "success").await;
+    assert_eq!(writes(&fleet), 5, "{:?}", fleet.counted());
+    gitea.assert_nothing_repeated();
+    running.stop().await;
+}
+
+/// What another process brought there is looked at by one that stands by, and neither written nor told again.
+#[tokio::test(start_paused = true)]
+async fn whoever_is_elected_goes_on_where_the_leader_was() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea);
+    let leader = fleet.start().await;
+    let (next, term) = stand_by(&fleet).await;
+    leader.converged(&fleet.begin).await;
+    gitea.until(&fleet.begin, "success").await;
+    let revision = push(&fleet, &[&leader, &next]).await;
+    leader.converged(&revision).await;
+    gitea.until(&revision, "success").await;
+    next.until("the same", |now| {
+        now.revision.as_ref() == Some(&revision) && now.targets.iter().all(|target| target.phase.is_done())
+    })
+    .await;
+    leader.stop().await;
+    let (before, posted) = (writes(&fleet), gitea.posts().len());
+    fleet.forget_requests();
+
+    elect(&next, &term);
+    next.until("leads", |now| now.mode == Mode::Enforce).await;
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(gitea.posts().len(), posted, "{:?}", gitea.posts());
+    assert_eq!(fleet.counted(), Vec::<String>::new());
+    assert_eq!(before, 5);
+    let last = fleet
+        .repository
+        .commit("Third", &[("apps/stays/objects/map.yaml", Some(&config_map("default", "stays", "third")))]);
+    next.wake.send(()).await.expect("it runs");
+    next.converged(&last).await;
+    gitea.until(&last, "success").await;
+    assert_eq!(writes(&fleet), 1);
+    gitea.assert_nothing_repeated();
+    next.stop().await;
+}
+
+/// Its home cluster is away for a while: nothing is written meanwhile, and everything afterwards.
+#[tokio::test(start_paused = true)]
+async fn leader_without_a_term_writes_nothing_and_then_all_of_it() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea);
+    let (running, term) = stand_by(&fleet).await;
+    elect(&running, &term);
+    running.converged(&fleet.begin).await;
+    gitea.until(&fleet.begin, "success").await;
+    let (before, posted) = (writes(&fleet), gitea.posts().len());
+    term.extend(Instant::now());
+    let revision = push(&fleet, &[&running]).await;
+    let words = "this process did not renew the lease of the leader in time";
+    running.until("the reason", |now| now.targets.iter().any(|target| target.detail.contains(words))).await;
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!((writes(&fleet), gitea.posts().len()), (before, posted));
+    term.extend(Instant::now() + LONG);
+    running.converged(&revision).await;
+    gitea.until(&revision, "success").await;
+    assert_eq!(writes(&fleet), before + 3, "{:?}", fleet.counted());
+    running.stop().await;
+}
