@@ -192,11 +192,11 @@ fn value_sets_render() {
     );
 
     let found = check(
-        &["ingress.enabled=true", "ingress.host=a.example.com", "ingress.tlsSecret=tls"],
+        &["ingress.enabled=true", "ingress.host=a.example.com", "ingress.tlsSecret=1e3"],
         &["Ingress tutti-hooks"],
     );
     let ingress = &found["Ingress tutti-hooks"]["spec"];
-    assert_eq!(ingress["tls"][0]["secretName"], "tls");
+    assert_eq!(ingress["tls"][0]["secretName"], "1e3");
     assert_eq!(ingress["rules"][0]["host"], "a.example.com");
 
     let found = check(
@@ -218,18 +218,19 @@ fn value_sets_render() {
     assert!(mounts.iter().all(|mount| mount["name"] != "secrets"), "{mounts:?}");
 
     let values = [
-        "kubeconfigs.existingSecret=fleet",
+        // Readers of YAML may take such a name for a number.
+        "kubeconfigs.existingSecret=1e3",
         "settings.chartHost={charts.svc}",
         "env[0].name=HTTPS_PROXY,env[0].value=http://proxy:3128",
         "volumes[0].name=ca",
         "volumeMounts[0].name=ca,volumeMounts[0].mountPath=/ca",
-        "imagePullSecrets={pull}",
+        "imagePullSecrets={1e3}",
         "networkPolicy.hooksFrom[0].ipBlock.cidr=10.0.0.0/8",
         "podLabels.team=platform",
         "nodeSelector.pool=infra",
         "tolerations[0].operator=Exists",
         "affinity.nodeAffinity.x=y",
-        "priorityClassName=system-cluster-critical",
+        "priorityClassName=1e3",
     ];
     let found = check(&values, &[]);
     let pod = pod(&found);
@@ -240,6 +241,9 @@ fn value_sets_render() {
     assert_eq!(named("/volumes"), ["settings", "secrets", "kubeconfigs", "state", "tmp", "ca"]);
     assert_eq!(named("/containers/0/volumeMounts"), named("/volumes"));
     assert!(named("/containers/0/env").contains(&"HTTPS_PROXY".to_owned()));
+    assert_eq!(pod["volumes"][2]["secret"]["secretName"], "1e3");
+    assert_eq!(pod["imagePullSecrets"][0]["name"], "1e3");
+    assert_eq!(pod["priorityClassName"], "1e3");
     assert_eq!(pod["affinity"].as_object().expect("a map").len(), 1);
     assert_eq!(settings(&found)["chartHost"][0], "charts.svc");
     let ingress = &found["NetworkPolicy tutti"]["spec"]["ingress"][0]["from"];
