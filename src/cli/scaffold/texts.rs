@@ -188,8 +188,8 @@ pub fn objects(args: &AppArgs) -> String {
 pub fn installation(cluster: &str) -> String {
     format!(
         "{}metadata:\n  name: tutti\n  namespace: tutti-system\nspec:\n  \
-         # An upgrade is a commit with another tag in objects/deployment.yaml.\n  \
-         # Relative to this file.\n  files: [objects/*.yaml]\n  \
+         # The manifests, relative to this file. An upgrade is a commit with another tag in objects/deployment.yaml.\n  \
+         files: [objects/*.yaml]\n  \
          # The cluster that tutti runs in, and no other.\n  placement: {{clusters: {{names: [{}]}}}}\n  \
          # Takes over what `kubectl apply` installed.\n  adopt: true\n  \
          # tutti does not delete itself: what leaves this folder stays in the cluster.\n  prune: never\n",
