@@ -115,7 +115,6 @@ fn command_line_takes_the_settings() {
     let settings = settings["data"]["settings.yaml"].as_str().expect("a text");
     let check = |settings: &str, expected: i32, words: &str| {
         let settings = settings.replace("/etc/tutti/secrets", &place.join("secrets").display().to_string());
-        let settings = settings.replace("/state/", &format!("{}/", place.join("state").display()));
         fs::write(place.join("settings.yaml"), settings).expect("a file");
         let path = repository.path().display().to_string();
         let command = ["get", "clusters", "--config", "settings.yaml", "--repo", &path];

@@ -28,11 +28,7 @@ repository:
 # The config repository may name these files, as `{file: hook}`.
 secrets: {{ $secrets }}
 {{- end }}
-# A folder that tutti makes for itself, closed to others.
-state: /state/tutti
 kubeconfigs: /etc/tutti/kubeconfigs
-listen: 0.0.0.0:8480
-hooksListen: 0.0.0.0:8481
 {{- range $name, $value := .Values.settings }}
 {{- if $value }}
 {{ $name }}: {{ $value | toJson }}

@@ -97,6 +97,7 @@ fn schema_refuses_wrong_values() {
     check(&["state.sizeLimit=much"], "/state/sizeLimit");
     check(&["settings.ageIdentities[0].file=a,settings.ageIdentities[0].env=b"], "/settings/ageIdentities/0");
     check(&["podLabels.a=1"], "/podLabels/a");
+    check(&["listenAddress=localhost"], "/listenAddress");
     // Not the schema but a template.
     check(&["monitoring.enabled=true", "resources.limits.memory=1500M"], "write it in whole Mi or Gi");
 }
@@ -186,6 +187,9 @@ fn value_sets_render() {
     let pod = |found: &BTreeMap<String, Value>| found["Deployment tutti"]["spec"]["template"]["spec"].clone();
 
     check(&["replicas=1"], &[]);
+    let found = check(&["listenAddress=[::]"], &[]);
+    let env = pod(&found)["containers"][0]["env"].to_string();
+    assert!(env.contains("\"[::]:8480\"") && env.contains("\"[::]:8481\""), "{env}");
     check(
         &["monitoring.enabled=true"],
         &["ConfigMap tutti-dashboard", "PrometheusRule tutti", "ServiceMonitor tutti"],
