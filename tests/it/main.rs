@@ -24,6 +24,7 @@ mod claims;
 mod cold_start;
 mod containers;
 mod deletes;
+mod deploy;
 mod diff;
 mod diff_ends;
 mod diff_secrets;

@@ -115,3 +115,61 @@ fn the_quick_start_of_the_readme_works() {
     crate::support::repository::ConfigRepository::at(folder).commit("Hello", &changes);
     assert!(succeeds(folder, "run --once --repo .").contains("default/hello"));
 }
+
+#[test]
+fn tutti_becomes_an_app_of_its_repository() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let outside = temporary.path();
+    let command = "init config --install https://gitea.corp/platform/config.git";
+    let output = succeeds(
+        outside,
+        &format!("{command} --forge https://gitea.corp --forge-repository platform/config"),
+    );
+    assert!(output.contains("\n  kubectl apply -f config/apps/tutti/objects/\n"), "{output}");
+    assert!(output.contains("--from-file=token=FILE --from-file=hook=FILE"), "{output}");
+    let folder = &outside.join("config");
+    succeeds(folder, "lint --strict");
+    let read = |path: &str| fs::read_to_string(folder.join(path)).expect("a file");
+    let instance = read("tutti.yaml");
+    assert!(instance.contains("{token: {file: token}}") && instance.contains("[{file: hook}]"), "{instance}");
+    assert!(read("clusters/home.yaml").contains("inCluster: {}"));
+    assert!(read("apps/tutti/app.yaml").contains("adopt: true"));
+    let rendered = succeeds(folder, "render tutti");
+    let image = concat!("image: ghcr.io/tutti-dev/tutti:", env!("CARGO_PKG_VERSION"), "\n");
+    assert!(rendered.contains(image) && rendered.contains("kind: PodDisruptionBudget"), "{rendered}");
+    assert!(rendered.contains("https://gitea.corp/platform/config.git"), "{rendered}");
+    let rights = succeeds(folder, "cluster rbac home --service-account tutti-system/tutti");
+    assert!(rights.contains("resources: [namespaces]"), "{rights}");
+
+    // An embedded cluster takes all of it, and its pods are ready.
+    let texts = crate::support::folders::read(folder);
+    let changes: Vec<_> = texts.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    crate::support::repository::ConfigRepository::at(folder).commit("tutti", &changes);
+    let output = succeeds(folder, "run --once --repo . --cluster home=sandbox --timeout 60s");
+    assert!(output.contains("tutti-system/tutti"), "{output}");
+
+    let (output, errors, code) = tutti(outside, command);
+    assert_eq!((code, output.as_str()), (2, ""), "{errors}");
+    assert!(errors.contains("there already: apps/tutti/app.yaml"), "{errors}");
+}
+
+#[test]
+fn tutti_is_added_to_a_repository_that_has_its_cluster() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let folder = temporary.path();
+    succeeds(folder, "init");
+    succeeds(folder, "new cluster mgmt --in-cluster");
+    let output = succeeds(folder, "init --install git@gitea.corp:platform/config.git");
+    assert!(!output.contains("wrote clusters/") && !output.contains("wrote tutti.yaml"), "{output}");
+    assert!(output.contains("--from-file=ssh-key=FILE"), "{output}");
+    assert!(output.contains("tutti cluster rbac mgmt --repo ."), "{output}");
+    succeeds(folder, "lint --strict");
+    let app = fs::read_to_string(folder.join("apps/tutti/app.yaml")).expect("a file");
+    assert!(app.contains("names: [mgmt]"), "{app}");
+    let (_, errors, code) = tutti(folder, "init other --install https://token@gitea.corp/a/b");
+    assert_eq!(code, 2, "{errors}");
+    assert!(
+        errors.contains("the address holds a user or token") && !folder.join("other").exists(),
+        "{errors}"
+    );
+}

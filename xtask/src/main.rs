@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod charts;
+mod deploy;
 mod helm_render;
 mod live;
 mod schema;
@@ -22,6 +23,8 @@ struct Arguments {
 enum Command {
     /// Render every chart of a folder with our renderer and with helm template, and compare (needs Go)
     Charts(charts::Options),
+    /// Write the manifests in deploy/ from the chart charts/tutti (needs Go)
+    Deploy(deploy::Options),
     /// Build the renderer of Helm charts, which tutti then finds (needs Go)
     HelmRender(helm_render::Options),
     /// Real clusters and a real Gitea on this machine
@@ -36,6 +39,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Charts(options) => charts::run(&options),
+        Command::Deploy(options) => deploy::run(&options),
         Command::HelmRender(options) => helm_render::run(&options),
         Command::Live(command) => live::run(command),
         Command::Schema(options) => schema::run(options),

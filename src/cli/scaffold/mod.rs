@@ -3,6 +3,7 @@
 //! [`texts`] has the words. Before anything is written, the repository is read and rendered as it will be: a mistake
 //! that was not there before refuses the whole. A file that is there is never written over.
 
+mod install;
 mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,10 @@ pub struct InitArgs {
     /// The repository there: OWNER/NAME
     #[arg(long, value_name = "OWNER/NAME", requires = "forge")]
     forge_repository: Option<String>,
+    /// Also what runs tutti by itself, in a repository that is begun already too: its home cluster, and an app with the manifests;
+    /// URL is where tutti reads this repository
+    #[arg(long, value_name = "URL")]
+    install: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -107,7 +112,7 @@ struct AppArgs {
     adopt: bool,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 struct ClusterArgs {
     name: String,
     /// Path below --kubeconfigs; by default NAME.kubeconfig
@@ -144,16 +149,27 @@ struct PolicyArgs {
 }
 
 pub fn init(args: &InitArgs) -> anyhow::Result<Exit> {
+    let address = args.install.as_deref().map(install::Address::of).transpose()?;
     let mut made = BTreeMap::new();
-    made.insert("tutti.yaml".to_owned(), texts::instance(args));
-    made.insert(".gitignore".to_owned(), texts::GITIGNORE.to_owned());
-    made.insert("README.md".to_owned(), texts::README.to_owned());
+    let is_begun = address.is_some() && args.folder.join("tutti.yaml").exists();
+    if !is_begun {
+        made.insert("tutti.yaml".to_owned(), texts::instance(args));
+        made.insert(".gitignore".to_owned(), texts::GITIGNORE.to_owned());
+        made.insert("README.md".to_owned(), texts::README.to_owned());
+    }
+    let folder = args.folder.display().to_string();
+    let next = match &address {
+        Some(address) => {
+            let fleet = repository::fleet(&snapshot(&args.folder)?);
+            let home = install::home_of(&fleet);
+            made.extend(install::files(address, home));
+            address.next_steps(&folder, home.unwrap_or(install::NAME))
+        }
+        None => format!("next: tutti new cluster NAME --repo {folder}, tutti new app NAME --repo {folder}"),
+    };
     let exit = write(&args.folder, &made)?;
     if exit == Exit::Ok {
-        say!(
-            "\nnext: tutti new cluster NAME --repo {0}, tutti new app NAME --repo {0}",
-            args.folder.display()
-        );
+        say!("\n{next}");
     }
     Ok(exit)
 }

@@ -41,13 +41,18 @@ pub fn instance(args: &InitArgs) -> String {
         name = scalar(&args.name),
     );
     if let (Some(url), Some(repository)) = (&args.forge, &args.forge_repository) {
+        // Of the Secret that the manifests mount, or of the environment.
+        let (token, hook) = match args.install {
+            Some(_) => ("file: token", "file: hook"),
+            None => ("env: TUTTI_SECRET_GITEA", "env: TUTTI_SECRET_HOOK"),
+        };
         // Writing to a text does not fail.
         let _ = write!(
             text,
-            "  # Commit statuses go here; the token is in the environment, never in this file.\n  forge:\n    type: gitea\n    \
-             url: {}\n    repository: {}\n    credentials: {{token: {{env: TUTTI_SECRET_GITEA}}}}\n  \
+            "  # Commit statuses go here; the token is where tutti runs, never in this file.\n  forge:\n    type: gitea\n    \
+             url: {}\n    repository: {}\n    credentials: {{token: {{{token}}}}}\n  \
              # A push is seen at once: a webhook of this forge to /hooks/v1/gitea.\n  receivers:\n    \
-             - {{name: gitea, type: gitea, secrets: [{{env: TUTTI_SECRET_HOOK}}]}}\n",
+             - {{name: gitea, type: gitea, secrets: [{{{hook}}}]}}\n",
             quoted(url),
             quoted(repository),
         );
@@ -176,6 +181,20 @@ pub fn objects(args: &AppArgs) -> String {
          files: [objects/*.yaml]\n  \
          # placement: {{clusters: {{matchLabels: {{environment: prod}}}}}}    without it: every cluster\n",
         metadata("Objects", args)
+    )
+}
+
+/// The app that tutti itself is.
+pub fn installation(cluster: &str) -> String {
+    format!(
+        "{}metadata:\n  name: tutti\n  namespace: tutti-system\nspec:\n  \
+         # The manifests, relative to this file. An upgrade is a commit with another tag in objects/deployment.yaml.\n  \
+         files: [objects/*.yaml]\n  \
+         # The cluster that tutti runs in, and no other.\n  placement: {{clusters: {{names: [{}]}}}}\n  \
+         # Takes over what `kubectl apply` installed.\n  adopt: true\n  \
+         # tutti does not delete itself: what leaves this folder stays in the cluster.\n  prune: never\n",
+        schema("Objects"),
+        scalar(cluster),
     )
 }
 

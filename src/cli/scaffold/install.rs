@@ -1,0 +1,155 @@
+//! `tutti init --install`: tutti as an app of the repository that it reads, made of the manifests in `deploy/`.
+
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+use include_dir::{Dir, include_dir};
+
+use super::{ClusterArgs, texts};
+use crate::fleet::Fleet;
+use crate::model::Connection;
+
+static MANIFESTS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/deploy");
+
+/// What the manifests say until somebody says where the repository is, and how it is read.
+const ADDRESS: &str = "\"https://git.example.com/platform/config.git\"";
+const TOKEN: &str = "{token: {file: /etc/tutti/secrets/token}}";
+const SSH: &str = "{sshKey: /etc/tutti/secrets/ssh-key, knownHosts: /etc/tutti/secrets/known-hosts}";
+
+/// The address of a config repository, and how it is read there.
+#[derive(Debug)]
+pub struct Address {
+    url: String,
+    is_ssh: bool,
+}
+
+impl Address {
+    pub fn of(url: &str) -> anyhow::Result<Self> {
+        let is_ssh = match reqwest::Url::parse(url) {
+            Ok(parsed) if parsed.password().is_some() => {
+                bail!(
+                    "--install: the address holds a password, and the repository would hold it too: leave it out"
+                )
+            }
+            Ok(parsed) => match parsed.scheme() {
+                "https" | "http" if parsed.username().is_empty() => false,
+                "https" | "http" => {
+                    bail!(
+                        "--install: the address holds a user or token, and the repository would hold it too: leave it out"
+                    )
+                }
+                "ssh" => true,
+                _ => bail!("--install {url}: expected https://…, ssh://… or user@host:path"),
+            },
+            Err(_) if is_scp(url) => true,
+            Err(_) => bail!("--install {url}: expected https://…, ssh://… or user@host:path"),
+        };
+        Ok(Self { url: url.to_owned(), is_ssh })
+    }
+
+    /// What is missing when the files are committed.
+    pub fn next_steps(&self, folder: &str, cluster: &str) -> String {
+        let keys = match self.is_ssh {
+            true => "ssh-key=FILE --from-file=known-hosts=FILE",
+            false => "token=FILE",
+        };
+        format!(
+            "next: commit and push; then, with the rights of an administrator of the home cluster:\n  \
+             kubectl apply -f {folder}/apps/tutti/objects/\n  \
+             kubectl -n tutti-system create secret generic tutti --from-file={keys} --from-file=hook=FILE\n  \
+             tutti cluster rbac {cluster} --repo {folder} --service-account tutti-system/tutti | kubectl apply -f -\n  \
+             kubectl -n tutti-system logs -f deployment/tutti"
+        )
+    }
+}
+
+/// `user@host:path`.
+fn is_scp(url: &str) -> bool {
+    let parts = url.split_once('@').and_then(|(user, rest)| Some((user, rest.split_once(':')?)));
+    parts.is_some_and(|(user, (host, path))| {
+        !user.is_empty() && !host.is_empty() && !path.is_empty() && !url.contains(char::is_whitespace)
+    })
+}
+
+/// The cluster that the repository has for it already.
+pub fn home_of(fleet: &Fleet) -> Option<&str> {
+    let mut clusters = fleet.clusters.values();
+    clusters.find(|cluster| cluster.connection == Connection::InCluster).map(|cluster| cluster.name.as_str())
+}
+
+/// The app, and its cluster unless the repository has it.
+pub fn files(address: &Address, home: Option<&str>) -> BTreeMap<String, String> {
+    let mut made = BTreeMap::new();
+    if home.is_none() {
+        let cluster = ClusterArgs { name: NAME.to_owned(), in_cluster: true, ..ClusterArgs::default() };
+        made.insert(format!("clusters/{NAME}.yaml"), texts::cluster(&cluster, &BTreeMap::new()));
+    }
+    made.insert("apps/tutti/app.yaml".to_owned(), texts::installation(home.unwrap_or(NAME)));
+    // Those of monitoring lie deeper: they need definitions that a cluster may lack.
+    for file in MANIFESTS.files() {
+        let name = file.path().display();
+        let text = file.contents_utf8().unwrap_or_default();
+        made.insert(format!("apps/tutti/objects/{name}"), manifest(text, address));
+    }
+    made
+}
+
+/// What the cluster is called that tutti runs in.
+pub const NAME: &str = "home";
+
+/// As it stands in `deploy/`, but for the line that says where it comes from, and for the address.
+fn manifest(text: &str, address: &Address) -> String {
+    let text = text.split_once('\n').map_or(text, |(_, rest)| rest);
+    let text = text.replace(ADDRESS, &serde_json::Value::from(address.url.as_str()).to_string());
+    if address.is_ssh { text.replace(TOKEN, SSH) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_and_credentials_are_those_of_the_repository() {
+        let check = |url: &str, expected: &str| {
+            let made = files(&Address::of(url).expect("an address"), None);
+            let text = &made["apps/tutti/objects/configmap.yaml"];
+            assert!(text.contains(&format!("url: \"{url}\"\n")), "{text}");
+            assert!(text.contains(&format!("credentials: {expected}\n")), "{text}");
+            assert!(!text.contains("git.example.com"), "{text}");
+        };
+        check("https://gitea.corp/platform/config.git", TOKEN);
+        check("ssh://git@gitea.corp:2222/platform/config.git", SSH);
+        check("git@gitea.corp:platform/config.git", SSH);
+    }
+
+    #[test]
+    fn addresses_that_do_not_serve_a_pod_are_refused() {
+        let check = |url: &str, words: &str| {
+            let error = Address::of(url).expect_err("no address").to_string();
+            assert!(error.contains(words), "{url}: {error}");
+            assert!(!error.contains("s3cr3t"), "{error}");
+        };
+        check("https://li:s3cr3t@gitea.corp/a/b.git", "holds a password");
+        check("https://s3cr3t@gitea.corp/a/b.git", "holds a user or token");
+        check("/srv/config", "expected https://…, ssh://… or user@host:path");
+        check("file:///srv/config", "expected https://…");
+        check(".", "expected https://…");
+    }
+
+    #[test]
+    fn every_manifest_is_written_but_those_of_monitoring() {
+        let address = Address::of("https://gitea.corp/a/b.git").expect("an address");
+        let made = files(&address, None);
+        for name in
+            ["00-namespace", "configmap", "deployment", "role", "rolebinding", "service", "serviceaccount"]
+        {
+            let text = &made[&format!("apps/tutti/objects/{name}.yaml")];
+            assert!(!text.contains("cargo xtask"), "{text}");
+        }
+        assert!(made.keys().all(|path| !path.contains("monitoring")), "{:?}", made.keys());
+        assert!(made.contains_key("clusters/home.yaml"));
+        let made = files(&address, Some("mgmt"));
+        assert!(!made.keys().any(|path| path.starts_with("clusters/")));
+        assert!(made["apps/tutti/app.yaml"].contains("names: [mgmt]"));
+    }
+}

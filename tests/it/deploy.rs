@@ -1,0 +1,144 @@
+//! The chart of tutti and the manifests in `deploy/`, as tutti itself reads them: its own renderer makes these objects of the chart,
+//! its command line takes these settings, and an embedded cluster takes these objects. What Helm and promtool say of them,
+//! the tests of xtask hold.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tutti::chart::Limits;
+use tutti::model::ChartRequest;
+
+use crate::charts::support::{engine, folder, helm, request};
+use crate::support::program;
+use crate::support::repository::ConfigRepository;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Objects by kind and name.
+fn named(objects: impl Iterator<Item = Value>) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    for object in objects {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).expect("a text");
+        let name = format!("{} {}", text("/kind"), text("/metadata/name"));
+        assert_eq!(found.insert(name, object), None);
+    }
+    found
+}
+
+/// The objects of a folder of `deploy/`.
+fn manifests(folder: &str) -> BTreeMap<String, Value> {
+    let mut objects = Vec::new();
+    for entry in fs::read_dir(root().join(folder)).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_file() {
+            let text = fs::read_to_string(&path).expect("a file");
+            objects.extend(text.split("\n---\n").map(|part| serde_yaml::from_str(part).expect("YAML")));
+        }
+    }
+    named(objects.into_iter())
+}
+
+fn manifest(kind_and_name: &str) -> Value {
+    manifests("deploy").remove(kind_and_name).expect("a manifest")
+}
+
+#[test]
+fn own_renderer_makes_the_manifests_of_the_chart() {
+    let Some(helm) = helm() else { return };
+    let chart = folder(&root().join("charts/tutti"));
+    let check = |values: Value, expected: BTreeMap<String, Value>| {
+        let request = ChartRequest {
+            release: "tutti".to_owned(),
+            namespace: "tutti-system".to_owned(),
+            ..request(&chart, values)
+        };
+        let output = engine(&helm, Limits::default()).render(&request).expect("a render");
+        assert!(output.objects.iter().all(|object| object.hook.is_none() && !object.definition));
+        assert_eq!(named(output.objects.into_iter().map(|object| object.object)), expected);
+    };
+    let mut plain = manifests("deploy");
+    plain.remove("Namespace tutti-system").expect("it is among them");
+    check(json!({}), plain);
+    let mut all = manifests("deploy");
+    all.extend(manifests("deploy/monitoring"));
+    check(json!({"namespace": {"create": true}, "monitoring": {"enabled": true}}), all);
+}
+
+#[test]
+fn own_renderer_holds_values_to_the_schema() {
+    let Some(helm) = helm() else { return };
+    let chart = folder(&root().join("charts/tutti"));
+    let error = engine(&helm, Limits::default()).render(&request(&chart, json!({"replica": 3})));
+    let error = format!("{:?}", error.expect_err("an unknown value"));
+    assert!(error.contains("replica"), "{error}");
+}
+
+#[test]
+fn command_line_takes_what_the_deployment_gives_it() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let (help, _, _) = program::run(temporary.path(), &["run", "--help"]);
+    let deployment = manifest("Deployment tutti");
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let texts = |list: &Value| -> Vec<String> {
+        let list = list.as_array().expect("a list").iter();
+        list.filter_map(|item| item.as_str().or(item["name"].as_str()).map(ToOwned::to_owned)).collect()
+    };
+    let arguments = texts(&container["args"]);
+    assert_eq!(arguments[0], "run");
+    for flag in arguments.iter().filter(|argument| argument.starts_with("--")) {
+        assert!(help.contains(&format!("{flag} ")), "{flag}");
+    }
+    let charts = fs::read_to_string(root().join("src/chart/service.rs")).expect("a file");
+    let variables = texts(&container["env"]);
+    for name in variables.iter().filter(|name| name.starts_with("TUTTI_")) {
+        assert!(
+            help.contains(&format!("[env: {name}=")) || charts.contains(&format!("\"{name}\"")),
+            "{name}"
+        );
+    }
+    assert!(variables.contains(&"TUTTI_LOG_JSON".to_owned()), "{variables:?}");
+}
+
+#[test]
+fn command_line_takes_the_settings() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let place = temporary.path();
+    let repository = ConfigRepository::empty();
+    repository.commit("Begin", &[("tutti.yaml", Some(crate::support::manifests::INSTANCE))]);
+    fs::create_dir(place.join("secrets")).expect("a folder");
+    fs::write(place.join("secrets/token"), "t\n").expect("a file");
+    let settings = manifest("ConfigMap tutti");
+    let settings = settings["data"]["settings.yaml"].as_str().expect("a text");
+    let check = |settings: &str, expected: i32, words: &str| {
+        let settings = settings.replace("/etc/tutti/secrets", &place.join("secrets").display().to_string());
+        fs::write(place.join("settings.yaml"), settings).expect("a file");
+        let path = repository.path().display().to_string();
+        let command = ["get", "clusters", "--config", "settings.yaml", "--repo", &path];
+        let (output, errors, code) = program::run(place, &command);
+        assert_eq!(code, expected, "{output}{errors}");
+        assert!(errors.contains(words), "no {words:?} in {errors}");
+    };
+    check(settings, 0, "");
+    check(&format!("{settings}replicas: 2\n"), 2, "unknown field `replicas`");
+}
+
+#[test]
+fn chart_knows_only_settings_that_there_are() {
+    let schema = fs::read_to_string(root().join("charts/tutti/values.schema.json")).expect("a file");
+    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    let settings = schema["properties"]["settings"]["properties"].as_object().expect("settings");
+    let temporary = tempfile::tempdir().expect("a folder");
+    let lists = settings.keys().map(|name| format!("{name}: []\n")).collect::<String>();
+    fs::write(temporary.path().join("settings.yaml"), lists).expect("a file");
+    let repository = ConfigRepository::empty();
+    repository.commit("Begin", &[("tutti.yaml", Some(crate::support::manifests::INSTANCE))]);
+    let path = repository.path().display().to_string();
+    let command = ["get", "clusters", "--config", "settings.yaml", "--repo", &path];
+    let (output, errors, code) = program::run(temporary.path(), &command);
+    assert_eq!(code, 0, "{output}{errors}");
+    assert!(settings.len() >= 6, "{settings:?}");
+}
