@@ -4,6 +4,7 @@
 mod charts;
 mod helm_render;
 mod live;
+mod release;
 mod schema;
 mod vectors;
 
@@ -22,8 +23,14 @@ struct Arguments {
 enum Command {
     /// Render every chart of a folder with our renderer and with helm template, and compare (needs Go)
     Charts(charts::Options),
+    /// Write the archive of a release: programs, completions, manual pages, licences (needs Go)
+    Dist(release::dist::Options),
+    /// Write docs/cli.md from the commands
+    Docs,
     /// Build the renderer of Helm charts, which tutti then finds (needs Go)
     HelmRender(helm_render::Options),
+    /// Write an image of tutti as an OCI layout, without a daemon (needs Go, and Debian's apt)
+    Image(release::image::Options),
     /// Real clusters and a real Gitea on this machine
     #[command(subcommand)]
     Live(live::Command),
@@ -36,7 +43,10 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Charts(options) => charts::run(&options),
+        Command::Dist(options) => release::dist::run(&options),
+        Command::Docs => release::dist::docs(),
         Command::HelmRender(options) => helm_render::run(&options),
+        Command::Image(options) => release::image::run(&options),
         Command::Live(command) => live::run(command),
         Command::Schema(options) => schema::run(options),
         Command::Vectors(options) => vectors::run(&options),
