@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::debian::Package;
+use super::licenses::{recognized, standard};
 use super::{build, root};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +45,8 @@ pub struct Component {
 }
 
 impl Component {
-    pub fn of_package(package: &Package) -> Self {
+    /// `release`: that of Debian, as `12`.
+    pub fn of_package(package: &Package, release: &str) -> Self {
         let pin = &package.pin;
         // What purl wants escaped, and may be in a version of Debian's.
         let version = pin.version.replace('+', "%2B").replace(':', "%3A");
@@ -56,7 +58,10 @@ impl Component {
             // Each says it file by file in a text, which the image has.
             license: None,
             sha256: Some(pin.sha256.clone()),
-            purl: Some(format!("pkg:deb/debian/{}@{version}?arch={}", pin.name, pin.architecture)),
+            purl: Some(format!(
+                "pkg:deb/debian/{}@{version}?arch={}&distro=debian-{release}",
+                pin.name, pin.architecture
+            )),
             texts: Vec::new(),
         }
     }
@@ -132,7 +137,8 @@ const SOURCES: [&str; 2] = ["lua-src", "openssl-src"];
 pub fn of_tutti() -> anyhow::Result<Vec<Component>> {
     let linked = tree("normal,no-proc-macro")?;
     let built = tree("normal,build,no-proc-macro")?;
-    let metadata = build::json(build::cargo(&["metadata", "--format-version", "1", "--locked", "--all-features"]))?;
+    let metadata =
+        build::json(build::cargo(&["metadata", "--format-version", "1", "--locked", "--all-features"]))?;
     let checksums = checksums(&super::read_text(&root().join("Cargo.lock"))?);
     let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
     let mut components = BTreeSet::new();
@@ -197,10 +203,12 @@ fn of_crate(
     // An older way to write OR.
     let license = package["license"].as_str().map(|it| it.replace('/', " OR ").replace("  OR  ", " OR "));
     let mut texts = texts(folder, package["license_file"].as_str())?;
+    // One that only names a file.
+    let license = license.or_else(|| texts.iter().find_map(|text| recognized(text)).map(str::to_owned));
     if texts.is_empty() {
         let authors = package["authors"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let authors: Vec<&str> = authors.collect();
-        texts = super::licenses::standard(name, license.as_deref().unwrap_or_default(), &authors.join(", "));
+        texts = standard(name, license.as_deref().unwrap_or_default(), &authors.join(", "));
     }
     Ok(Component {
         kind: Kind::Crate,
@@ -263,11 +271,7 @@ fn rust_library() -> anyhow::Result<Component> {
         license: Some("MIT OR Apache-2.0".to_owned()),
         sha256: None,
         purl: None,
-        texts: super::licenses::standard(
-            "Rust's standard library",
-            "MIT OR Apache-2.0",
-            "The Rust Project Developers",
-        ),
+        texts: standard("Rust's standard library", "MIT OR Apache-2.0", "The Rust Project Developers"),
     })
 }
 
@@ -326,7 +330,7 @@ fn go_modules(text: &str) -> anyhow::Result<(String, Vec<(String, String)>)> {
 }
 
 fn of_go(name: String, version: String, texts: Vec<String>) -> Component {
-    let license = texts.iter().find_map(|text| super::licenses::recognized(text));
+    let license = texts.iter().find_map(|text| recognized(text));
     Component {
         kind: Kind::Go,
         purl: Some(format!("pkg:golang/{name}@{}", version.replace('+', "%2B"))),

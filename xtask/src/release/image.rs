@@ -62,8 +62,8 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     figure("image_compressed", layout.compressed);
     options.programs.check("the image", unpacked, IMAGE_LIMIT)?;
 
-    components
-        .extend(packages.iter().filter(|it| base.used.contains(&it.pin.name)).map(Component::of_package));
+    let used = packages.iter().filter(|package| base.used.contains(&package.pin.name));
+    components.extend(used.map(|package| Component::of_package(package, &base.release)));
     fresh_folder(&options.out)?;
     let folder = options.out.join("oci");
     std::fs::create_dir(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
@@ -106,6 +106,8 @@ struct Base {
     tree: Tree,
     /// Names of the packages that something was taken from.
     used: BTreeSet<String>,
+    /// The number of Debian's release.
+    release: String,
 }
 
 /// Loader, libraries, certificates and users: what is the same for many releases.
@@ -137,6 +139,10 @@ fn base(packages: &[Package], needs: &Needs, architecture: &str) -> anyhow::Resu
     // With the records below: by these a scanner knows which release of Debian the libraries are of.
     let (package, content) =
         find(packages, |path| path == "usr/lib/os-release").context("no pinned package has os-release")?;
+    let release = String::from_utf8_lossy(&content).lines().find_map(|line| {
+        let value = line.strip_prefix("VERSION_ID=")?;
+        Some(value.trim_matches('"').to_owned())
+    });
     tree.file("usr/lib/os-release", 0o644, content);
     tree.link("etc/os-release", "../usr/lib/os-release");
     used.insert(package.pin.name.clone());
@@ -162,7 +168,8 @@ fn base(packages: &[Package], needs: &Needs, architecture: &str) -> anyhow::Resu
     // Where volumes are mounted; without any, both can be written to.
     tree.folder("tmp", 0o1777, 0);
     tree.folder("state", 0o700, NONROOT);
-    Ok(Base { tree, used })
+    let release = release.context("os-release names no VERSION_ID: the pins are of no release of Debian")?;
+    Ok(Base { tree, used, release })
 }
 
 /// The loader where the binary names it, and every library that it loads, with those that these load.

@@ -141,6 +141,22 @@ mod tests {
         Layout::new(&[Layer { about: "programs", tree }], "amd64", &origin).unwrap()
     }
 
+    /// A name that no command knows would do nothing.
+    #[test]
+    fn variables_of_the_image_are_those_of_the_commands() {
+        let commands = include_str!("../../../docs/cli.md");
+        let config = config(&json!({}));
+        let names =
+            config["Env"].as_array().unwrap().iter().filter_map(|it| Some(it.as_str()?.split_once('=')?.0));
+        // Not of a command, but of what fetches charts.
+        let ours: Vec<&str> =
+            names.filter(|name| name.starts_with("TUTTI_") && *name != "TUTTI_CHART_CACHE").collect();
+        assert_eq!(ours.len(), 3);
+        for name in ours {
+            assert!(commands.contains(&format!("Variable: `{name}`.")), "{name}");
+        }
+    }
+
     #[test]
     fn same_inputs_have_the_same_digest() {
         assert_eq!(layout("one", 7).digest, layout("one", 7).digest);
