@@ -7,7 +7,7 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 
 use super::tree::Content;
 use super::{build, read, root, sha256, write};
@@ -37,7 +37,9 @@ pub struct Package {
 pub fn packages(architecture: &str) -> anyhow::Result<Vec<Package>> {
     let pins: Vec<Pin> = pins()?.into_iter().filter(|pin| pin.architecture == architecture).collect();
     if pins.is_empty() {
-        bail!("{PINS} has no packages for {architecture}: on a machine of this architecture, {UPDATE}");
+        bail!(
+            "{PINS} has no packages for {architecture}\n  help: on a machine of this architecture, {UPDATE}"
+        );
     }
     let cache = live::cache_folder()?.join("debian");
     fs::create_dir_all(&cache).with_context(|| format!("failed to create {}", cache.display()))?;
@@ -184,6 +186,27 @@ mod tests {
         assert_eq!(
             error,
             format!("{PINS}:2: expected NAME VERSION ARCHITECTURE SHA256, found \"libc6 2.36 amd64\"")
+        );
+    }
+
+    #[test]
+    fn version_that_is_gone_says_how_to_pin_another() {
+        let cache = tempfile::tempdir().unwrap();
+        let pin = Pin {
+            name: "libc6".to_owned(),
+            version: "0-gone".to_owned(),
+            architecture: "amd64".to_owned(),
+            sha256: "0".repeat(64),
+        };
+        let error = fetch(&pin, cache.path()).unwrap_err().to_string();
+        assert!(
+            error.starts_with("apt does not get libc6=0-gone, which xtask/src/release/packages.txt pins: "),
+            "{error}"
+        );
+        assert!(
+            error.ends_with("is the change to look at")
+                && error.contains("`cargo xtask image --update-pins`"),
+            "{error}"
         );
     }
 
