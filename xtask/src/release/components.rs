@@ -233,7 +233,7 @@ fn of_native(native: &Native, version: &str, folder: &Path) -> anyhow::Result<Co
             define.and_then(|rest| rest.split('"').nth(1)).map(str::to_owned)
         }
         Version::Folder(prefix) => {
-            let entries = fs::read_dir(folder).with_context(&unknown)?.filter_map(Result::ok);
+            let entries = fs::read_dir(folder).with_context(unknown)?.filter_map(Result::ok);
             let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
             let found = names.find(|name| name.starts_with(prefix));
             text = text

@@ -74,8 +74,12 @@ fn fetch(pin: &Pin, cache: &Path) -> anyhow::Result<PathBuf> {
     let folder = tempfile::tempdir_in(cache).context("failed to create a folder for a download")?;
     let mut command = Command::new("apt-get");
     command.current_dir(&folder).args(["download", "-qq", &wanted]);
-    build::text(command)
-        .with_context(|| format!("apt does not get {wanted}, which {PINS} pins: {UPDATE}"))?;
+    build::text(command).map_err(|error| {
+        anyhow!(
+            "apt does not get {wanted}, which {PINS} pins: {error:#}
+  help: {UPDATE}"
+        )
+    })?;
     let entry = fs::read_dir(&folder)?.next().with_context(|| format!("apt left no file of {wanted}"))?;
     let bytes = read(&entry?.path())?;
     check(pin, &bytes)?;

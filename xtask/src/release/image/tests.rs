@@ -161,9 +161,9 @@ impl Unpacked {
     }
 }
 
-fn write_image(binary: &Path, out: PathBuf) -> String {
+fn write_image(binary: &Path, out: &Path) -> String {
     let programs = Programs { binary: Some(binary.to_owned()), any_size: true };
-    run(&Options { programs, out: out.clone(), tar: true, arch: None, update_pins: false }).unwrap();
+    run(&Options { programs, out: out.to_owned(), tar: true, arch: None, update_pins: false }).unwrap();
     let index: Value = serde_json::from_slice(&read(&out.join("oci/index.json")).unwrap()).unwrap();
     index["manifests"][0]["digest"].as_str().unwrap().to_owned()
 }
@@ -203,8 +203,8 @@ fn image_runs_on_a_read_only_root_without_a_shell() {
     // Debug information of a quarter of a gigabyte proves nothing here.
     output("strip", &["-o", &text(&at("tutti")), &text(&binary)]);
 
-    let digest = write_image(&at("tutti"), at("one"));
-    assert_eq!(write_image(&at("tutti"), at("two")), digest, "made twice");
+    let digest = write_image(&at("tutti"), &at("one"));
+    assert_eq!(write_image(&at("tutti"), &at("two")), digest, "made twice");
     for file in fs::read_dir(at("one")).unwrap().map(|entry| entry.unwrap().file_name()) {
         if at("one").join(&file).is_file() {
             assert!(
