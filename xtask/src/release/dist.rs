@@ -35,6 +35,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let generated = tempfile::tempdir().context("failed to create a folder")?;
     commands(&["release".as_ref(), generated.path().as_os_str()])?;
     add_files(&mut tree, &name, generated.path())?;
+    check_pages(&tree)?;
     tree.file(&format!("{name}/tutti"), 0o755, programs.tutti);
     tree.file(&format!("{name}/helm-render"), 0o755, programs.helm_render);
     tree.file(&format!("{name}/LICENSE"), 0o644, read(&root().join("LICENSE"))?);
@@ -55,6 +56,18 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         println!("{}", path.display());
     }
     write(&options.out.join("SHA256SUMS"), sums)
+}
+
+/// A manual page for each command that `docs/cli.md` names.
+fn check_pages(tree: &Tree) -> anyhow::Result<()> {
+    let commands = super::read_text(&root().join("docs/cli.md"))?.matches("\n## ").count();
+    let pages = tree.paths().filter(|path| path.contains("/man/man1/")).count();
+    if pages != commands {
+        bail!(
+            "{pages} manual pages were written, and docs/cli.md has {commands} commands: `cargo xtask docs` writes it anew"
+        );
+    }
+    Ok(())
 }
 
 /// `cargo xtask docs`.
