@@ -126,7 +126,7 @@ struct VersionArgs {
     output: output::Format,
 }
 
-/// What there is to type, for completions, manual pages and [`reference`].
+/// What there is to type, for completions, manual pages and [`mod@reference`].
 pub fn command() -> clap::Command {
     Arguments::command()
 }
