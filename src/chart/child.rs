@@ -31,11 +31,12 @@ pub struct Child {
 
 impl Child {
     pub fn start(program: &Path, limits: &Limits) -> Result<Self, Ended> {
-        let process =
-            Process::start(limited(program, limits), limits.answer).map_err(|ended| match ended {
+        let process = Process::start(bare(program, limits), limits.memory, limits.answer).map_err(
+            |ended| match ended {
                 child::Ended::NotStarted(error) => Ended::NotStarted(error),
                 _ => Ended::Died(String::new()),
-            })?;
+            },
+        )?;
         Ok(Self { process, known: BTreeSet::new() })
     }
 
@@ -79,9 +80,9 @@ impl Child {
     }
 }
 
-/// The program under the limit of memory.
-pub fn limited(program: &Path, limits: &Limits) -> Command {
-    let mut command = child::limited(program, limits.memory);
+/// The program, which knows how much memory it may have.
+pub fn bare(program: &Path, limits: &Limits) -> Command {
+    let mut command = child::bare(program);
     // Go collects harder from here on; the limit of the process is for what cannot be collected.
     let soft = limits.memory / 4 * 3;
     // Before that it collects less often: a render leaves garbage, and a fifth of its time went into that.

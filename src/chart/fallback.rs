@@ -10,8 +10,9 @@ use std::thread;
 use serde_json::Value;
 
 use super::archive::is_archive_of_subchart;
-use super::child::limited;
+use super::child::bare;
 use super::{Limits, renderer, words};
+use crate::child;
 use crate::manifest::yaml;
 use crate::model::{ChartFailure, ChartFault, ChartHook, ChartObject, ChartOutput, ChartRequest};
 
@@ -50,7 +51,7 @@ fn prepare(helm: &Path, request: &ChartRequest, limits: &Limits, folder: &Path) 
         fs::create_dir_all(path.parent().unwrap_or(&chart))?;
         fs::write(path, content)?;
     }
-    let mut command = limited(helm, limits);
+    let mut command = bare(helm, limits);
     command.arg("template").arg(&request.release).arg(&chart).args(["--namespace", &request.namespace]);
     command.arg("--include-crds");
     // Its own check follows every reference, and schemas in packaged subcharts were not looked at.
@@ -86,7 +87,7 @@ fn run(mut command: Command, limits: &Limits) -> Result<Said, ChartFailure> {
         ChartFailure::new(ChartFault::Renderer, format!("failed to run helm template: {error}"))
     };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = command.spawn().map_err(failed)?;
+    let mut process = child::spawn(&mut command, limits.memory).map_err(failed)?;
     let (sender, read) = mpsc::channel();
     let pipes = [
         process.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),

@@ -15,6 +15,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use rustix::{
+    io::Errno,
+    process::{Pid, Resource, Rlimit, prlimit},
+};
+
 use crate::model::Wait;
 
 pub use frames::Frame;
@@ -57,10 +63,10 @@ pub struct Child {
 }
 
 impl Child {
-    /// `answer`: bytes of the longest answer that is taken.
-    pub fn start(mut command: Command, answer: usize) -> Result<Self, Ended> {
+    /// `memory` and `answer`: bytes that it may have, and of the longest answer that is taken.
+    pub fn start(mut command: Command, memory: u64, answer: usize) -> Result<Self, Ended> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.spawn().map_err(Ended::NotStarted)?;
+        let mut process = spawn(&mut command, memory).map_err(Ended::NotStarted)?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (process.stdin.take(), process.stdout.take(), process.stderr.take())
         else {
@@ -160,14 +166,45 @@ fn listen(stderr: ChildStderr) -> LastWords {
     }
 }
 
-/// A program under a limit of memory, in bytes; without environment. `ulimit` is of the shell: this crate calls no system
-/// functions by itself.
-pub fn limited(program: &Path, memory: u64) -> Command {
-    let mut command = Command::new("/bin/sh");
-    let kibibytes = (memory / 1024).to_string();
-    command.args(["-c", r#"ulimit -d "$1" && ulimit -c 0 && shift && exec "$@""#, "sh", &kibibytes]);
-    command.arg(program).env_clear().current_dir("/");
+/// A program for [`spawn`]: without environment, and in no folder of ours.
+pub fn bare(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().current_dir("/");
     command
+}
+
+/// Starts a program that may have so many bytes of memory and leaves no core file. The limits are set from outside, before
+/// the program is given anything to do: an image has no shell to set them by `ulimit`, and what runs between fork and exec
+/// would be unsafe code.
+pub fn spawn(command: &mut Command, memory: u64) -> io::Result<Process> {
+    let mut process = command.spawn()?;
+    if let Err(error) = limit(&process, memory) {
+        let _ = process.kill();
+        let _ = process.wait();
+        return Err(error);
+    }
+    Ok(process)
+}
+
+#[cfg(target_os = "linux")]
+fn limit(process: &Process, memory: u64) -> io::Result<()> {
+    let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
+    // None would be this process.
+    let pid = Some(pid.ok_or_else(|| io::Error::other("its process id is none"))?);
+    for (resource, most) in [(Resource::Data, memory), (Resource::Core, 0)] {
+        match prlimit(pid, resource, Rlimit { current: Some(most), maximum: Some(most) }) {
+            // It has ended already; whoever asks it hears of that.
+            Ok(_) | Err(Errno::SRCH) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Other systems have no call for it.
+#[cfg(not(target_os = "linux"))]
+fn limit(_: &Process, _: u64) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(test)]
@@ -177,7 +214,7 @@ mod tests {
     fn shell(script: &str) -> Child {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
-        Child::start(command, 100).expect("sh starts")
+        Child::start(command, 64 << 20, 100).expect("sh starts")
     }
 
     fn wait(time: Duration) -> Wait<'static> {
@@ -212,5 +249,24 @@ mod tests {
 
         let mut child = shell("printf '\\177\\0\\0\\0\\0\\0\\0\\0'; exec sleep 60");
         assert!(matches!(late(&mut child), Err(Ended::TooMuch)));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn child_has_the_limits_that_it_was_started_with() {
+        let mut command = bare(Path::new("/bin/sh"));
+        // It waits for its standard input, so until the limits are set.
+        command.args(["-c", "read -r line; ulimit -d; ulimit -c; ulimit -Hd"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = spawn(&mut command, 64 << 20).expect("sh starts");
+        process.stdin.take().expect("its input").write_all(b"\n").expect("it reads");
+        let output = process.wait_with_output().expect("it ends");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "65536\n0\n65536\n");
+    }
+
+    #[test]
+    fn program_that_is_not_there_is_not_started() {
+        let command = bare(Path::new("/nowhere/program"));
+        assert!(matches!(Child::start(command, 1 << 20, 100), Err(Ended::NotStarted(_))));
     }
 }

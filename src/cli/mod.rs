@@ -31,6 +31,7 @@ mod plan;
 mod process;
 mod progress;
 mod read;
+pub mod reference;
 mod render;
 mod repository;
 mod rollout;
@@ -49,7 +50,7 @@ mod width;
 use std::process::ExitCode;
 
 use clap::builder::BoolishValueParser;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::model::without_credentials;
 use crate::worker;
@@ -124,6 +125,11 @@ enum Command {
 struct VersionArgs {
     #[arg(short, long, value_enum, default_value_t)]
     output: output::Format,
+}
+
+/// What there is to type, for completions, manual pages and [`mod@reference`].
+pub fn command() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the command that the process was started with.

@@ -91,7 +91,8 @@ pub enum RenderEndCause {
 }
 
 /// What to look at when no worker starts.
-pub const NO_WORKER_HELP: &str = "tutti starts itself as `tutti template-worker`, through /bin/sh";
+pub const NO_WORKER_HELP: &str =
+    "tutti starts itself as `tutti template-worker`: its file must be there and executable";
 
 /// Renders templates, and checks values, in processes with limits: whatever a template or a schema does, only its own render ends.
 pub trait TemplateWorkers: Send + Sync + fmt::Debug {

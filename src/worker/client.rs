@@ -8,7 +8,7 @@ use std::{env, io, process, thread};
 use parking_lot::Mutex;
 
 use super::{ANSWER, COMMAND, MEMORY, MOST_AT_REST, REST, SECOND, wire};
-use crate::child::{Child, Ended, Frame, LastWords, Pool, limited};
+use crate::child::{Child, Ended, Frame, LastWords, Pool, bare};
 use crate::model::{
     Digest, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers, Wait,
 };
@@ -118,9 +118,9 @@ fn attempt(
 
 impl Worker {
     fn start() -> io::Result<Self> {
-        let mut command = limited(&program()?, MEMORY);
+        let mut command = bare(&program()?);
         command.arg(COMMAND);
-        match Child::start(command, ANSWER) {
+        match Child::start(command, MEMORY, ANSWER) {
             Ok(process) => Ok(Self { process, known: BTreeSet::new() }),
             Err(Ended::NotStarted(error)) => Err(error),
             Err(ended) => Err(io::Error::other(format!("{ended:?}"))),

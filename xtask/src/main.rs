@@ -5,6 +5,7 @@ mod charts;
 mod deploy;
 mod helm_render;
 mod live;
+mod release;
 mod schema;
 mod vectors;
 
@@ -25,8 +26,14 @@ enum Command {
     Charts(charts::Options),
     /// Write the manifests in deploy/ from the chart charts/tutti (needs Go)
     Deploy(deploy::Options),
+    /// Write the archive of a release: programs, completions, manual pages, licences (needs Go)
+    Dist(release::dist::Options),
+    /// Write docs/cli.md from the commands
+    Docs,
     /// Build the renderer of Helm charts, which tutti then finds (needs Go)
     HelmRender(helm_render::Options),
+    /// Write an image of tutti as an OCI layout, without a daemon (needs Go, and Debian's apt)
+    Image(release::image::Options),
     /// Real clusters and a real Gitea on this machine
     #[command(subcommand)]
     Live(live::Command),
@@ -40,7 +47,10 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Charts(options) => charts::run(&options),
         Command::Deploy(options) => deploy::run(&options),
+        Command::Dist(options) => release::dist::run(&options),
+        Command::Docs => release::dist::docs(),
         Command::HelmRender(options) => helm_render::run(&options),
+        Command::Image(options) => release::image::run(&options),
         Command::Live(command) => live::run(command),
         Command::Schema(options) => schema::run(options),
         Command::Vectors(options) => vectors::run(&options),

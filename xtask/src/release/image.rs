@@ -1,0 +1,241 @@
+//! `cargo xtask image`: an image of tutti with nothing in it but what it needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use super::components::{self, Component};
+use super::debian::{self, Package};
+use super::elf::{self, Needs};
+use super::oci::{Layer, Layout};
+use super::origin::Origin;
+use super::sbom;
+use super::tree::{Content, NONROOT, Tree};
+use super::{IMAGE_LIMIT, Loaded, Programs, VERSION, architecture, figure, fresh_folder, licenses, write};
+
+#[derive(Args)]
+pub struct Options {
+    #[command(flatten)]
+    programs: Programs,
+    /// The folder to write, emptied first
+    #[arg(long, value_name = "DIR", default_value = "target/image")]
+    out: PathBuf,
+    /// Also the layout as one file
+    #[arg(long)]
+    tar: bool,
+    /// amd64 or arm64; by default what this machine is
+    #[arg(long, value_name = "ARCHITECTURE")]
+    arch: Option<String>,
+    /// Only pin the newest of Debian's packages that apt has
+    #[arg(long)]
+    update_pins: bool,
+}
+
+pub fn run(options: &Options) -> anyhow::Result<()> {
+    let architecture = architecture()?;
+    if let Some(wanted) = &options.arch
+        && wanted != architecture
+    {
+        bail!(
+            "this machine is {architecture}, and has no toolchain for {wanted}: build that image on a machine that is {wanted}"
+        );
+    }
+    if options.update_pins {
+        return debian::update_pins(architecture);
+    }
+    // Before a build of minutes: what is wrong here is wrong after it, too.
+    let packages = debian::packages(architecture)?;
+    let origin = Origin::read()?;
+    let programs = options.programs.load()?;
+    let mut components = components::of_tutti()?;
+    components.extend(components::of_helm_render(&programs.helm_render_path)?);
+    let base = base(&packages, &needs(&programs, architecture)?, architecture)?;
+    let layers = [
+        Layer { about: "files of Debian's packages, and users", tree: base.tree },
+        Layer { about: "tutti and helm-render", tree: own(programs, &components) },
+    ];
+    let unpacked = layers.iter().map(|layer| layer.tree.size()).sum();
+    figure("image_unpacked", unpacked);
+    let layout = Layout::new(&layers, architecture, &origin)?;
+    figure("image_compressed", layout.compressed);
+    options.programs.check("the image", unpacked, IMAGE_LIMIT)?;
+
+    let used = packages.iter().filter(|package| base.used.contains(&package.pin.name));
+    components.extend(used.map(|package| Component::of_package(package, &base.release)));
+    fresh_folder(&options.out)?;
+    let folder = options.out.join("oci");
+    std::fs::create_dir(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
+    layout.write(&folder)?;
+    write(
+        &options.out.join("sbom.spdx.json"),
+        sbom::spdx(&sbom::Subject::image(&layout.digest), &components, &origin)?,
+    )?;
+    println!("oci:{}:{VERSION}", folder.display());
+    println!("{}", layout.digest);
+    if options.tar {
+        let path = options.out.join(format!("tutti-{VERSION}-{architecture}.oci.tar"));
+        write(&path, layout.files.tar(origin.time)?)?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+fn needs(programs: &Loaded, architecture: &str) -> anyhow::Result<Needs> {
+    let mut needs = elf::needs("tutti", &programs.tutti, architecture)?;
+    let other = elf::needs("helm-render", &programs.helm_render, architecture)?;
+    needs.loader = needs.loader.or(other.loader);
+    needs.libraries.extend(other.libraries);
+    needs.versions.extend(other.versions);
+    Ok(needs)
+}
+
+/// What is ours: it changes with each release.
+fn own(programs: Loaded, components: &[Component]) -> Tree {
+    let mut tree = Tree::default();
+    tree.file("usr/bin/tutti", 0o755, programs.tutti);
+    // `tutti` looks for it beside itself.
+    tree.file("usr/bin/helm-render", 0o755, programs.helm_render);
+    tree.file("usr/share/doc/tutti/THIRD-PARTY-LICENSES.txt", 0o644, licenses::text(components));
+    tree.file("usr/share/doc/tutti/LICENSE", 0o644, include_str!("../../../LICENSE"));
+    tree
+}
+
+struct Base {
+    tree: Tree,
+    /// Names of the packages that something was taken from.
+    used: BTreeSet<String>,
+    /// The number of Debian's release.
+    release: String,
+}
+
+/// Loader, libraries, certificates and users: what is the same for many releases.
+fn base(packages: &[Package], needs: &Needs, architecture: &str) -> anyhow::Result<Base> {
+    let mut tree = Tree::default();
+    let mut used = BTreeSet::new();
+    libraries(packages, needs, architecture, &mut tree, &mut used)?;
+
+    let authorities = packages.iter().flat_map(|package| {
+        let certificates = package
+            .files
+            .iter()
+            .filter(|(path, _)| path.starts_with("usr/share/ca-certificates/") && path.ends_with(".crt"));
+        certificates.map(move |(_, (_, content))| (package, content))
+    });
+    let mut bundle = Vec::new();
+    for (package, content) in authorities {
+        if let Content::File(bytes) = content {
+            bundle.extend(bytes.trim_ascii());
+            bundle.push(b'\n');
+            used.insert(package.pin.name.clone());
+        }
+    }
+    if bundle.is_empty() {
+        bail!("no pinned package has certificates of authorities: ca-certificates is missing");
+    }
+    tree.file("etc/ssl/certs/ca-certificates.crt", 0o644, bundle);
+
+    // With the records below: by these a scanner knows which release of Debian the libraries are of.
+    let (package, content) =
+        find(packages, |path| path == "usr/lib/os-release").context("no pinned package has os-release")?;
+    let release = String::from_utf8_lossy(&content).lines().find_map(|line| {
+        let value = line.strip_prefix("VERSION_ID=")?;
+        Some(value.trim_matches('"').to_owned())
+    });
+    tree.file("usr/lib/os-release", 0o644, content);
+    tree.link("etc/os-release", "../usr/lib/os-release");
+    used.insert(package.pin.name.clone());
+    for package in packages.iter().filter(|package| used.contains(&package.pin.name)) {
+        let name = &package.pin.name;
+        tree.file(&format!("var/lib/dpkg/status.d/{name}"), 0o644, package.control.as_str());
+        let folder = format!("usr/share/doc/{name}");
+        // Several packages of one source share theirs.
+        let shared = package.files.get(&folder).and_then(|(_, content)| match content {
+            Content::Link(target) => Some(format!("usr/share/doc/{target}")),
+            _ => None,
+        });
+        let of = format!("{}/copyright", shared.as_ref().unwrap_or(&folder));
+        let (_, copyright) =
+            find(packages, |path| path == of).with_context(|| format!("no pinned package has {of}"))?;
+        tree.file(&format!("{folder}/copyright"), 0o644, copyright);
+    }
+
+    let user = format!("nonroot:x:{NONROOT}:{NONROOT}:nonroot:/state:/sbin/nologin\n");
+    tree.file("etc/passwd", 0o644, format!("root:x:0:0:root:/root:/sbin/nologin\n{user}"));
+    tree.file("etc/group", 0o644, format!("root:x:0:\nnonroot:x:{NONROOT}:\n"));
+    tree.file("etc/nsswitch.conf", 0o644, "passwd: files\ngroup: files\nhosts: files dns\n");
+    // Where volumes are mounted; without any, both can be written to.
+    tree.folder("tmp", 0o1777, 0);
+    tree.folder("state", 0o700, NONROOT);
+    let release = release.context("os-release names no VERSION_ID: the pins are of no release of Debian")?;
+    Ok(Base { tree, used, release })
+}
+
+/// The loader where the binary names it, and every library that it loads, with those that these load.
+fn libraries(
+    packages: &[Package],
+    needs: &Needs,
+    architecture: &str,
+    tree: &mut Tree,
+    used: &mut BTreeSet<String>,
+) -> anyhow::Result<()> {
+    let loader = needs.loader.as_deref().unwrap_or_default().trim_start_matches('/');
+    let mut waiting: BTreeSet<String> = needs.libraries.clone();
+    waiting.extend(loader.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned));
+    let mut versions = needs.versions.clone();
+    let mut found = BTreeMap::new();
+    while let Some(name) = waiting.pop_first() {
+        let is_it = |path: &str| {
+            let folder = path.strip_suffix(&name).unwrap_or_default();
+            folder.ends_with("-linux-gnu/")
+        };
+        let (package, bytes) = find(packages, is_it).with_context(|| {
+            format!("the binary loads {name}, which no pinned package has: add the package")
+        })?;
+        let more = elf::needs(&name, &bytes, architecture)?;
+        versions.extend(more.versions);
+        found.insert(name.clone(), elf::versions(&name, &bytes)?);
+        waiting.extend(more.libraries.into_iter().filter(|name| !found.contains_key(name)));
+        used.insert(package.pin.name.clone());
+        let place = match loader.ends_with(&format!("/{name}")) {
+            true => loader.to_owned(),
+            false => format!("lib/{}-linux-gnu/{name}", std::env::consts::ARCH),
+        };
+        tree.file(&place, 0o755, bytes);
+    }
+    let missing = versions
+        .iter()
+        .find(|(library, version)| !found.get(library).is_some_and(|versions| versions.contains(version)));
+    if let Some((library, version)) = missing {
+        bail!(
+            "the binary needs {version} of {library}, which the pinned package does not have: it was built on a newer \
+             system than that of the pins; build it on the same one, or update the pins there"
+        );
+    }
+    Ok(())
+}
+
+/// The first file that fits, links followed within its package.
+fn find(packages: &[Package], fits: impl Fn(&str) -> bool) -> Option<(&Package, Vec<u8>)> {
+    packages.iter().find_map(|package| {
+        let mut path = package.files.keys().find(|path| fits(path))?.clone();
+        for _ in 0..8 {
+            match &package.files.get(&path)?.1 {
+                Content::File(bytes) => return Some((package, bytes.clone())),
+                Content::Link(target) if target.starts_with('/') => {
+                    target.trim_start_matches('/').clone_into(&mut path)
+                }
+                Content::Link(target) => {
+                    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                    path = format!("{folder}/{target}");
+                }
+                Content::Folder => return None,
+            }
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests;
