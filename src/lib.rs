@@ -12,6 +12,7 @@ pub mod fleet;
 pub mod forge;
 pub mod health;
 pub mod manifest;
+pub mod metrics;
 pub mod model;
 pub mod plan;
 pub mod reconcile;

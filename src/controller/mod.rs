@@ -67,6 +67,7 @@ use crate::apply::WritePermit;
 use crate::chart;
 use crate::cluster::{Home, Link};
 use crate::forge::Hint;
+use crate::metrics::Metrics;
 use crate::model::{Cluster, Instance, Keys, Mode};
 use crate::report::Overview;
 use event::Event;
@@ -114,6 +115,8 @@ pub struct Settings {
     pub report: bool,
     /// Of this process. Whoever revokes it stops all writes; nothing is started after that.
     pub permit: WritePermit,
+    /// Who counts.
+    pub metrics: Metrics,
 }
 
 impl std::fmt::Debug for Settings {
@@ -155,6 +158,9 @@ pub enum Ending {
 /// Runs the controller; the last overview says what it left behind.
 pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (Ending, Arc<Overview>) {
     let (sender, mut events) = mpsc::channel(QUEUE);
+    let queue = sender.downgrade();
+    let depth = move || queue.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity());
+    settings.metrics.watch_queue(depth);
     let deadline = match settings.until {
         Until::Stopped => None,
         // One beyond all clocks is none.

@@ -258,6 +258,9 @@ impl World {
         self.reload_pause = RELOAD_FIRST;
         // What only the registry said is no answer of Git.
         let is_from_git = loaded.unread.is_none();
+        if is_from_git {
+            self.settings.metrics.source_read(Instant::now());
+        }
         // The commit that a hook spoke of is not there yet: the forge's own replication is behind. It
         // is asked for after 1, 2, 4 and 8 s; after that the next poll finds it.
         if self.load_again {
@@ -286,7 +289,7 @@ impl World {
             if matches!(self.settings.until, Until::Stopped) && self.settings.mode.is_none() {
                 log_mistakes(&fleet, self.fleet.as_deref());
             }
-            self.tell_about(&news.revision, &news.recent);
+            self.tell_about(&news.revision, &news.recent, news.seen);
             // Other clusters are registered: what the commit has deleted already counts on.
             let is_same = self.head.as_ref() == Some(&news.revision);
             self.head = Some(news.revision.clone());
@@ -320,11 +323,15 @@ impl World {
     }
 
     /// Which commits get statuses: this head, those between it and the one before, and what was told before.
-    fn tell_about(&mut self, head: &Revision, recent: &[Revision]) {
-        let newer = match &self.head {
+    fn tell_about(&mut self, head: &Revision, recent: &[Revision], seen: Instant) {
+        let newer: Vec<Revision> = match &self.head {
             Some(known) => recent.iter().take_while(|commit| *commit != known).cloned().collect(),
             None => vec![head.clone()],
         };
+        // When the one that was there at the start was pushed nobody knows.
+        if self.head.is_some() {
+            newer.iter().rev().for_each(|commit| self.settings.metrics.commit_seen(commit, seen));
+        }
         self.told.retain(|commit| !newer.contains(commit));
         self.told.splice(0..0, newer);
         let unfinished = self.unfinished_commits();
@@ -345,6 +352,7 @@ impl World {
             charts: Arc::clone(&self.settings.charts),
             discovered: self.clusters.iter().filter_map(known).collect(),
             heads: Arc::clone(&self.apps.heads),
+            metrics: self.settings.metrics.clone(),
         };
         self.renders.begin(head, self.events.clone());
     }

@@ -49,6 +49,7 @@ mod layers;
 mod live;
 mod looks;
 mod marks;
+mod metrics;
 mod mistakes;
 mod moves;
 mod namespaces;

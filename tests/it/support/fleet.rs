@@ -13,6 +13,7 @@ use tutti::chart;
 use tutti::cluster::{Home, Link};
 use tutti::controller::{self, Ending, Grants, Inputs, Origin, Outputs, Settings, Until};
 use tutti::forge::HostRules;
+use tutti::metrics::Metrics;
 use tutti::model::{Connection, Hosts, Keys, Mode, Revision};
 use tutti::report::{Overview, TargetReport};
 
@@ -101,6 +102,7 @@ impl Fleet {
             foresee: false,
             report: true,
             permit: WritePermit::default(),
+            metrics: Metrics::default(),
         };
         change(&mut settings);
         let (wake, wakes) = mpsc::channel(8);
