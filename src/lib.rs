@@ -22,4 +22,5 @@ pub mod rollout;
 pub mod schedule;
 pub mod sops;
 pub mod source;
+pub mod telemetry;
 pub mod worker;

@@ -63,6 +63,7 @@ impl HeadRenders {
         let rendering = tokio::task::spawn_blocking(move || {
             let Head { fleet, snapshot, charts, discovered, mut heads, metrics } = head;
             let started = Instant::now();
+            let _span = tracing::trace_span!("render", revision = snapshot.revision.short()).entered();
             let mut patience = FIRST_PATIENCE;
             loop {
                 // The one before lets go of the memory in a moment, and then this one has less to do.

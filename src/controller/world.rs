@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::apps::{Apps, Heads};
 use super::cause_searches::CauseSearches;
@@ -220,7 +221,12 @@ impl World {
         };
         let events = self.events.clone();
         tokio::spawn(async move {
-            let loaded = load::load(ask).await;
+            let span = tracing::trace_span!("load", revision = tracing::field::Empty);
+            let loaded = load::load(ask).instrument(span.clone()).await;
+            if let Ok(Loaded { news: Some(news), .. }) = &loaded {
+                span.record("revision", news.revision.short());
+            }
+            drop(span);
             // A closed queue means that the controller has stopped: nobody is left to tell.
             let _ = events.send(Event::Loaded(loaded.map(Box::new))).await;
         });

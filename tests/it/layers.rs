@@ -78,14 +78,18 @@ const IO: [&str; 25] = [
 ];
 
 /// Libraries that only one module knows, beside the wiring.
-const HOMES: [(&str, &[&str]); 8] = [
+const HOMES: [(&str, &[&str]); 12] = [
     ("git2", &["source"]),
     ("kube", &["cluster"]),
     ("axum", &["api"]),
     ("jsonschema", &["chart"]),
     ("kube_cel", &["health"]),
     ("mlua", &["health"]),
+    ("opentelemetry", &["telemetry"]),
+    ("opentelemetry_otlp", &["telemetry"]),
+    ("opentelemetry_sdk", &["telemetry"]),
     ("prometheus_client", &["metrics"]),
+    ("tracing_opentelemetry", &["telemetry"]),
     // Errors keep their types until they are printed.
     ("anyhow", &[]),
 ];

@@ -86,6 +86,7 @@ mod support;
 mod sync_waves;
 mod taints;
 mod tidy;
+mod traces;
 mod transcripts;
 mod undone;
 mod units;

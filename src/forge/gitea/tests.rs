@@ -353,7 +353,12 @@ async fn observer_hears_of_each_request() {
         let _ = client.statuses(&Revision::from(COMMIT)).await;
         assert_eq!(*heard.0.lock(), expected);
     };
-    check(&url, "platform/config", &["post_status 201", "posted true", "read_statuses 200"]).await;
+    check(
+        &url,
+        "platform/config",
+        &["post_status 201", "posted true", "read_statuses 200", "read_statuses 200"],
+    )
+    .await;
     let closed = "http://127.0.0.1:1/";
     check(closed, "platform/config", &["post_status none", "posted false", "read_statuses none"]).await;
 }
