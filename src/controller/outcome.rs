@@ -315,15 +315,15 @@ mod tests {
         let rejected = |code| {
             let object = ObjectId::new("", "ConfigMap", Some("shop"), "settings");
             let (reason, detail) = (String::new(), String::new());
-            Err(NotDone::Failed(Error::Rejected { action: "apply", object, code, reason, detail }))
+            NotDone::Failed(Error::Rejected { action: "apply", object, code, reason, detail })
         };
         let cases = [
             ("applied", Ok(Done::Applied(Box::default())), Some(WriteResult::Configured)),
             ("deleted", Ok(Done::Deleted), Some(WriteResult::Deleted)),
             ("gone", Ok(Done::Gone), Some(WriteResult::Gone)),
-            ("changed meanwhile", rejected(409), Some(WriteResult::Changed)),
-            ("the server is busy", rejected(503), Some(WriteResult::Failed)),
-            ("the server refuses", rejected(403), Some(WriteResult::Refused)),
+            ("changed meanwhile", Err(rejected(409)), Some(WriteResult::Changed)),
+            ("the server is busy", Err(rejected(503)), Some(WriteResult::Failed)),
+            ("the server refuses", Err(rejected(403)), Some(WriteResult::Refused)),
             ("not sent: the turn before", Err(NotDone::EarlierFailed), None),
             ("not sent: superseded", Err(NotDone::Cancelled), None),
             ("not sent: put off", Err(NotDone::HeldOff { only_group: true }), None),
