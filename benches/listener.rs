@@ -15,6 +15,7 @@ use strangers::{Strangers, deliver};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tutti::api::{self, HooksState, Receiver};
+use tutti::metrics::Metrics;
 
 const SECRET: &str = "s3cr3t";
 const DELIVERIES: u64 = 200;
@@ -32,7 +33,7 @@ fn main() {
 
 async fn serve() -> SocketAddr {
     let (sender, mut hints) = mpsc::channel(16);
-    let state = HooksState::new(sender);
+    let state = HooksState::new(sender, Metrics::default());
     state.set_receivers([Receiver { name: "gitea".to_owned(), secrets: vec![SECRET.into()] }]);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -16,6 +16,7 @@ use super::problem::Problem;
 use super::receivers::{Door, HooksState};
 use super::serve::Source;
 use crate::forge::{Received, Rejected, gitea};
+use crate::metrics::Verdict;
 
 /// The doors, to be served on a listener of their own: forges reach it, people do not need to.
 pub fn hooks_router(state: HooksState) -> Router {
@@ -40,15 +41,25 @@ async fn deliver(
     request: Request,
 ) -> Result<Response, Problem> {
     // Nothing that cannot be read is the name of one.
-    let Path(receiver) = receiver.map_err(|_| no_receiver())?;
+    let receiver = receiver.map(|Path(name)| name).unwrap_or_default();
+    let taken = take(&state, &receiver, request).await;
+    let verdict = match &taken {
+        Ok((verdict, _)) => *verdict,
+        Err(problem) => verdict_of(problem.status()),
+    };
+    state.count(&receiver, verdict);
+    taken.map(|(_, response)| response)
+}
+
+async fn take(state: &HooksState, receiver: &str, request: Request) -> Result<(Verdict, Response), Problem> {
     let (parts, body) = request.into_parts();
-    let door = open_door(&state, &receiver)?;
+    let door = open_door(state, receiver)?;
     // What came over no connection comes from nowhere.
     let source = parts.extensions.get().map_or(Ipv4Addr::UNSPECIFIED.into(), |Source(address)| *address);
     // Behind a proxy all have one address: a delivery of usual size is read for its signature all the same.
     let has_room = state.has_room(source);
     let mut body = body::Reader::new(body, has_room);
-    let genuine = match authenticate(&state, &door, &parts.headers, &mut body).await {
+    let genuine = match authenticate(state, &door, &parts.headers, &mut body).await {
         Ok(genuine) => genuine,
         Err(problem) => {
             if has_room {
@@ -61,17 +72,18 @@ async fn deliver(
     if !door.has_room() {
         return Err(body::busy("too many deliveries at once"));
     }
-    let received = gitea::read(&receiver, &parts.headers, &genuine).map_err(|rejected| refuse(&rejected))?;
+    let received = gitea::read(receiver, &parts.headers, &genuine).map_err(|rejected| refuse(&rejected))?;
     let delivery = gitea::delivery(&parts.headers);
     if let Some(delivery) = &delivery
-        && !state.remember(&receiver, delivery)
+        && !state.remember(receiver, delivery)
     {
-        return Ok(answer(StatusCode::OK, &json!({"result": "duplicate"})));
+        return Ok((Verdict::Duplicate, answer(StatusCode::OK, &json!({"result": "duplicate"}))));
     }
     match received {
         Received::Ignored { reason } => {
             tracing::debug!(receiver, delivery, reason, "webhook ignored");
-            Ok(answer(StatusCode::OK, &json!({"result": "ignored", "reason": reason})))
+            let ignored = json!({"result": "ignored", "reason": reason});
+            Ok((Verdict::Ignored, answer(StatusCode::OK, &ignored)))
         }
         Received::Accepted(hint) => {
             tracing::debug!(
@@ -82,14 +94,29 @@ async fn deliver(
                 "webhook accepted"
             );
             if state.offer(hint) {
-                return Ok(answer(StatusCode::ACCEPTED, &json!({"accepted": true, "delivery": delivery})));
+                let accepted = json!({"accepted": true, "delivery": delivery});
+                return Ok((Verdict::Accepted, answer(StatusCode::ACCEPTED, &accepted)));
             }
             // Not taken, so a second attempt must not be called a duplicate.
             if let Some(delivery) = &delivery {
-                state.forget(&receiver, delivery);
+                state.forget(receiver, delivery);
             }
             Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "shutting down"))
         }
+    }
+}
+
+/// Of a delivery that was refused.
+fn verdict_of(status: StatusCode) -> Verdict {
+    match status {
+        StatusCode::NOT_FOUND => Verdict::UnknownReceiver,
+        StatusCode::FORBIDDEN => Verdict::Disabled,
+        StatusCode::UNAUTHORIZED => Verdict::Unauthorized,
+        StatusCode::PAYLOAD_TOO_LARGE => Verdict::TooLarge,
+        StatusCode::REQUEST_TIMEOUT => Verdict::TimedOut,
+        StatusCode::TOO_MANY_REQUESTS => Verdict::RateLimited,
+        StatusCode::SERVICE_UNAVAILABLE => Verdict::Unavailable,
+        _ => Verdict::Malformed,
     }
 }
 

@@ -1,4 +1,4 @@
-//! HTTP in: the doors for webhooks, and whether the process lives and is ready.
+//! HTTP in: the doors for webhooks, whether the process lives and is ready, and its metrics.
 //!
 //! What it does: takes a delivery only after its address, its size, its signature and its rate, answers at
 //! once, and hands a [`Hint`](crate::forge::Hint) on. The work happens elsewhere.
@@ -9,6 +9,7 @@
 //! open a door that has no secret.
 
 mod body;
+mod checks;
 mod deliveries;
 mod hooks;
 mod problem;
@@ -23,4 +24,4 @@ mod tests;
 pub use hooks::hooks_router;
 pub use receivers::{HooksState, Receiver};
 pub use serve::serve;
-pub use status::status_router;
+pub use status::{Status, status_router};

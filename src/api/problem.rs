@@ -17,6 +17,10 @@ impl Problem {
         Self { status, detail: detail.into(), header: None }
     }
 
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     #[must_use]
     pub(super) fn with(mut self, name: HeaderName, value: &'static str) -> Self {
         self.header = Some((name, HeaderValue::from_static(value)));

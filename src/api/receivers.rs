@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::deliveries::Deliveries;
 use super::sources::Sources;
 use crate::forge::Hint;
+use crate::metrics::{Metrics, Verdict};
 
 /// Signed deliveries per second and door, and how many may come at once. A forge with hundreds of
 /// repositories behind one hook stays far below; what is refused is found by polling.
@@ -43,6 +44,7 @@ struct Inner {
     sources: Mutex<Sources>,
     slots: Semaphore,
     hints: mpsc::Sender<Hint>,
+    metrics: Metrics,
 }
 
 #[derive(Debug)]
@@ -59,7 +61,7 @@ impl Door {
 
 impl HooksState {
     /// Without doors; every hint is offered to the channel and never waited for.
-    pub fn new(hints: mpsc::Sender<Hint>) -> Self {
+    pub fn new(hints: mpsc::Sender<Hint>, metrics: Metrics) -> Self {
         let slots = Semaphore::new(SLOTS);
         let inner = Inner {
             doors: RwLock::default(),
@@ -67,6 +69,7 @@ impl HooksState {
             sources: Mutex::default(),
             slots,
             hints,
+            metrics,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -86,6 +89,18 @@ impl HooksState {
 
     pub(super) fn door(&self, name: &str) -> Option<Arc<Door>> {
         self.inner.doors.read().get(name).cloned()
+    }
+
+    /// Their names, and whether each is open: one without a secret is not.
+    pub(super) fn doors(&self) -> Vec<(String, bool)> {
+        let doors = Arc::clone(&self.inner.doors.read());
+        doors.iter().map(|(name, door)| (name.clone(), !door.secrets.is_empty())).collect()
+    }
+
+    /// Counts a delivery by what became of it.
+    pub(super) fn count(&self, receiver: &str, verdict: Verdict) {
+        let is_known = self.inner.doors.read().contains_key(receiver);
+        self.inner.metrics.delivered(is_known.then_some(receiver), verdict);
     }
 
     pub(super) fn slots(&self) -> &Semaphore {

@@ -1,21 +1,67 @@
-//! `/live` and `/ready`, for whatever supervises the process.
+//! `/live`, `/ready` and `/metrics`, for whatever supervises the process.
+
+use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use tokio::sync::watch;
 
+use super::checks::{self, Checks};
 use super::problem::Problem;
+use super::receivers::HooksState;
+use crate::leader::Role;
+use crate::metrics::{self, Metrics};
+use crate::report::Overview;
 
-/// `ready` answers with the reason when the process is not; it is asked on every request and must be quick.
-pub fn status_router(ready: impl Fn() -> Result<(), String> + Clone + Send + Sync + 'static) -> Router {
-    let answer = move || {
-        let ready = ready.clone();
-        async move {
-            match ready() {
-                Ok(()) => Ok("ready\n"),
-                Err(reason) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason)),
-            }
+/// What the answers are made from, at each request and quickly.
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub overview: watch::Receiver<Arc<Overview>>,
+    pub hooks: HooksState,
+    pub metrics: Metrics,
+    /// Of a process that stands for election.
+    pub role: Option<watch::Receiver<Role>>,
+}
+
+pub fn status_router(status: Status) -> Router {
+    Router::new()
+        .route("/live", get(|| async { "live\n" }))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics))
+        .with_state(status)
+}
+
+async fn ready(State(status): State<Status>, RawQuery(query): RawQuery) -> Response {
+    let overview = status.overview.borrow().clone();
+    let ready = checks::ready(&overview);
+    if is_full(query.as_deref().unwrap_or_default()) {
+        let code = if ready.is_ok() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        let post = status.metrics.last_post();
+        let role = status.role.as_ref().map(|role| role.borrow().clone());
+        let checks = Checks::of(&overview, post.as_ref(), &status.hooks.doors(), role.as_ref());
+        return (code, [(CONTENT_TYPE, "application/json")], checks.to_string()).into_response();
+    }
+    match ready {
+        Ok(()) => "ready\n".into_response(),
+        Err(reason) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason).into_response(),
+    }
+}
+
+/// `?full`, with or without a value.
+fn is_full(query: &str) -> bool {
+    query.split('&').any(|pair| pair.split('=').next() == Some("full"))
+}
+
+async fn metrics(State(status): State<Status>) -> Response {
+    match status.metrics.encode() {
+        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => {
+            let reason = format!("failed to write the metrics: {error}");
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, reason).into_response()
         }
-    };
-    Router::new().route("/live", get(|| async { "live\n" })).route("/ready", get(answer))
+    }
 }

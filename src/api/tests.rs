@@ -1,5 +1,7 @@
 //! The doors from outside: one request in, status, body and hint out.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{Request, StatusCode};
@@ -7,18 +9,21 @@ use axum::response::Response;
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
 use super::body::{LARGEST, SMALL};
-use super::{HooksState, Receiver, hooks_router, serve, status_router};
+use super::{HooksState, Receiver, Status, hooks_router, serve, status_router};
 use crate::forge::Hint;
+use crate::metrics::Metrics;
+use crate::model::Revision;
+use crate::report::Overview;
 
 const PUSH: &str = r#"{"ref":"refs/heads/main","repository":{"full_name":"platform/config"}}"#;
 
 fn doors(capacity: usize) -> (HooksState, Router, mpsc::Receiver<Hint>) {
     let (sender, hints) = mpsc::channel(capacity);
-    let state = HooksState::new(sender);
+    let state = HooksState::new(sender, Metrics::default());
     state.set_receivers([
         receiver("gitea", &["s3cr3t", "next"]),
         receiver("open", &[]),
@@ -240,17 +245,96 @@ async fn receivers_change_while_serving() {
     assert!(!format!("{state:?}").contains("other"), "secrets do not print");
 }
 
+/// Of a process that has read the repository, or not.
+fn status(is_read: bool) -> Status {
+    let revision = is_read.then(|| Revision::from("0123456789"));
+    let overview = Overview { revision, ..Overview::default() };
+    let (state, _, _) = doors(1);
+    Status {
+        overview: watch::channel(Arc::new(overview)).1,
+        hooks: state,
+        metrics: Metrics::default(),
+        role: None,
+    }
+}
+
+async fn get(status: Status, path: &str) -> (StatusCode, String, String) {
+    let request = Request::get(path).body(Body::empty()).expect("request");
+    let response = status_router(status).oneshot(request).await.expect("infallible");
+    let media = response.headers()["content-type"].to_str().expect("text").to_owned();
+    let code = response.status();
+    let bytes = axum::body::to_bytes(response.into_body(), 1_000_000).await.expect("body");
+    (code, media, String::from_utf8(bytes.to_vec()).expect("text"))
+}
+
 #[tokio::test]
 async fn live_and_ready() {
-    let check = async |ready: Result<(), String>, path: &str, expected: StatusCode| {
-        let router = status_router(move || ready.clone());
-        let request = Request::get(path).body(Body::empty()).expect("request");
-        assert_eq!(router.oneshot(request).await.expect("infallible").status(), expected, "{path}");
+    let (text, json, problem) = ("text/plain; charset=utf-8", "application/json", "application/problem+json");
+    let check = async |is_read: bool, path: &str, code: StatusCode, media: &str| {
+        let (found, found_media, _) = get(status(is_read), path).await;
+        assert_eq!((found, found_media.as_str()), (code, media), "{path}");
     };
-    let not_yet = || Err("no snapshot yet".to_owned());
-    check(Ok(()), "/ready", StatusCode::OK).await;
-    check(not_yet(), "/ready", StatusCode::SERVICE_UNAVAILABLE).await;
-    check(not_yet(), "/live", StatusCode::OK).await;
+    check(true, "/ready", StatusCode::OK, text).await;
+    check(false, "/ready", StatusCode::SERVICE_UNAVAILABLE, problem).await;
+    check(false, "/live", StatusCode::OK, text).await;
+    check(true, "/ready?verbose", StatusCode::OK, text).await;
+    check(true, "/ready?full", StatusCode::OK, json).await;
+    check(true, "/ready?a=b&full=true", StatusCode::OK, json).await;
+    check(false, "/ready?full", StatusCode::SERVICE_UNAVAILABLE, json).await;
+}
+
+#[tokio::test]
+async fn full_readiness_names_each_check() {
+    let (_, _, text) = get(status(true), "/ready?full").await;
+    let answer: Value = serde_json::from_str(&text).expect("JSON");
+    let check =
+        |name: &str, state: &str, detail: &str| json!({"name": name, "state": state, "detail": detail});
+    let expected = json!({"ready": true, "checks": [
+        check("repository", "ok", "0123456 was read"),
+        check("clusters", "unused", "there are none"),
+        check("forge", "unknown", "no commit status was written yet"),
+        check("webhooks", "failed", "1 of 3 open; empty has no secret"),
+    ]});
+    assert_eq!(answer, expected);
+}
+
+#[tokio::test]
+async fn deliveries_are_counted_by_receiver_and_verdict() {
+    let (sender, _hints) = mpsc::channel(8);
+    let metrics = Metrics::default();
+    let state = HooksState::new(sender, metrics.clone());
+    state.set_receivers([receiver("gitea", &["s3cr3t"]), receiver("open", &[])]);
+    let router = hooks_router(state.clone());
+    let deliveries = [
+        delivery("gitea", "push", PUSH, "s3cr3t", "d-1"),
+        delivery("gitea", "push", PUSH, "s3cr3t", "d-1"),
+        delivery("gitea", "push", PUSH, "wrong", "d-2"),
+        delivery("gitea", "push", PUSH, "wrong", "d-3"),
+        delivery("gitea", "status", "{}", "s3cr3t", "d-4"),
+        delivery("gitea", "push", "{", "s3cr3t", "d-5"),
+        delivery("open", "push", PUSH, "", "d"),
+        delivery("made-up", "push", PUSH, "s3cr3t", "d"),
+        delivery("%ff", "push", PUSH, "s3cr3t", "d"),
+    ];
+    for request in deliveries {
+        router.clone().oneshot(request).await.expect("infallible");
+    }
+    let status = Status { metrics, hooks: state, ..status(true) };
+    let (code, media, text) = get(status, "/metrics").await;
+    assert_eq!((code, media.as_str()), (StatusCode::OK, crate::metrics::CONTENT_TYPE));
+    let mut counted: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("tutti_webhook_deliveries_total")).collect();
+    counted.sort_unstable();
+    let expected = [
+        r#"{receiver="",verdict="unknown_receiver"} 2"#,
+        r#"{receiver="gitea",verdict="accepted"} 1"#,
+        r#"{receiver="gitea",verdict="duplicate"} 1"#,
+        r#"{receiver="gitea",verdict="ignored"} 1"#,
+        r#"{receiver="gitea",verdict="malformed"} 1"#,
+        r#"{receiver="gitea",verdict="unauthorized"} 2"#,
+        r#"{receiver="open",verdict="disabled"} 1"#,
+    ];
+    assert_eq!(counted, expected);
 }
 
 #[tokio::test]
@@ -258,7 +342,7 @@ async fn serves_until_told_to_stop() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let address = listener.local_addr().expect("address");
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let serving = tokio::spawn(serve(listener, status_router(|| Ok(())), async move {
+    let serving = tokio::spawn(serve(listener, status_router(status(true)), async move {
         let _ = stopped.await;
     }));
     // A keep-alive connection must not hold it up.

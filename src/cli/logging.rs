@@ -1,13 +1,32 @@
-//! Log lines on standard error.
+//! Log lines on standard error, and traces to a collector.
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 use super::output::write_errors_as_json;
+use crate::telemetry;
 
-/// `RUST_LOG` wins; without it warnings, and with `-v` and `-vv` more of our own.
-pub fn start(verbose: u8, json: bool) {
+/// What is sent when the program ends.
+#[derive(Debug, Default)]
+pub struct Traces {
+    #[cfg(feature = "otlp")]
+    exporter: Option<telemetry::Exporter>,
+}
+
+impl Traces {
+    /// Sends what is left.
+    pub fn end(self) {
+        #[cfg(feature = "otlp")]
+        self.exporter.into_iter().for_each(telemetry::Exporter::end);
+    }
+}
+
+/// `RUST_LOG` wins; without it warnings, and with `-v` and `-vv` more of our own. `traces`: the command makes some, where the
+/// environment asks for them.
+pub fn start(verbose: u8, json: bool, traces: bool) -> Traces {
     let level = match verbose {
         // The client would quote answers that it cannot read, Secrets too.
         0 => "warn,kube_client=error",
@@ -15,17 +34,45 @@ pub fn start(verbose: u8, json: bool) {
         _ => "info,tutti=debug,kube_client=error",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_target(false)
         // A line that cannot be written is lost; to say so would go the same way, and panic.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
-    if json {
+    let lines = if json {
         write_errors_as_json();
-        builder.json().init();
+        lines.json().with_filter(filter).boxed()
     } else {
-        builder.init();
+        lines.with_filter(filter).boxed()
+    };
+    let asked = traces.then(|| telemetry::asked_by(|name| std::env::var(name).ok())).flatten();
+    finish(tracing_subscriber::registry().with(lines), asked)
+}
+
+type Lines = tracing_subscriber::layer::Layered<
+    Box<dyn tracing_subscriber::Layer<tracing_subscriber::Registry> + Send + Sync>,
+    tracing_subscriber::Registry,
+>;
+
+#[cfg(feature = "otlp")]
+fn finish(lines: Lines, asked: Option<&'static str>) -> Traces {
+    let exporter = asked.map(|_| telemetry::Exporter::new(None)).transpose();
+    lines.with(exporter.as_ref().ok().and_then(Option::as_ref).map(telemetry::Exporter::layer)).init();
+    match exporter {
+        Ok(exporter) => Traces { exporter },
+        Err(error) => {
+            tracing::warn!(%error, "no traces are sent");
+            Traces::default()
+        }
     }
+}
+
+#[cfg(not(feature = "otlp"))]
+fn finish(lines: Lines, asked: Option<&'static str>) -> Traces {
+    lines.init();
+    if let Some(variable) = asked {
+        tracing::warn!(variable, "no traces are sent: this program was built without the feature `otlp`");
+    }
+    Traces::default()
 }

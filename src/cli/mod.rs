@@ -136,9 +136,10 @@ pub fn command() -> clap::Command {
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     output::tell_of_panics_as_usual();
-    logging::start(arguments.verbose, arguments.log_json);
     // One TLS provider for every client; a second call in one process changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let runs = matches!(arguments.command, Command::Run(_));
+    let traces = logging::start(arguments.verbose, arguments.log_json, runs);
     let result = match arguments.command {
         Command::Demo(args) => on_runtime(demo::run(args)),
         Command::Run(args) => on_runtime(run::run(args)),
@@ -164,6 +165,7 @@ pub fn main() -> ExitCode {
         Command::Version(args) => version(&args),
         Command::TemplateWorker => worker::serve().map(|()| Exit::Ok).map_err(Into::into),
     };
+    traces.end();
     match result {
         Ok(exit) => exit.into(),
         Err(error) => {

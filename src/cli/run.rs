@@ -27,7 +27,7 @@ pub struct RunArgs {
     /// With --once: the longest to wait, as 90s or 5m; a number alone is seconds
     #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = timeout, requires = "once")]
     timeout: Duration,
-    /// Address for /live and /ready
+    /// Address for /live, /ready and /metrics
     #[arg(long, env = "TUTTI_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
     /// Address for POST /hooks/v1/{receiver}

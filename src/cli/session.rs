@@ -20,12 +20,13 @@ use super::output::tell;
 use super::process::Process;
 use super::ways::Ways;
 use super::{repository, taken_away};
-use crate::api::{self, HooksState};
+use crate::api::{self, HooksState, Status};
 use crate::chart::Sites;
 use crate::cluster::Home;
 use crate::controller::{self, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until};
 use crate::forge::Hint;
 use crate::manifest;
+use crate::metrics::Metrics;
 use crate::model::{Instance, Keys, Mode, shown_address};
 use crate::report::Overview;
 use crate::source::{self, ErrorKind, Repository, Waker};
@@ -137,10 +138,17 @@ impl Session {
                 }
             }
         });
+        let metrics = Metrics::default();
         if let Some(doors) = &wish.serve {
             let (home, grants) = (process.ways.home.clone(), Arc::clone(&process.grants));
-            serve(doors, hint, (instances, home, grants), waker, seen.clone(), stop.clone()).await?;
+            let hooks = HooksState::new(hint, metrics.clone());
+            let role = leading.as_ref().map(Leading::role);
+            let status = Status { overview: seen.clone(), hooks, metrics: metrics.clone(), role };
+            serve(doors, status, (instances, home, grants), waker, stop.clone()).await?;
+            tokio::spawn(measure(metrics.clone(), seen.clone()));
         }
+        let permit = leading.as_ref().map(Leading::permit).unwrap_or_default();
+        metrics.watch_permit(permit.clone());
         let settings = Settings {
             origin,
             links: process.ways.links(),
@@ -153,8 +161,9 @@ impl Session {
             foresee: wish.foresee,
             // A success on embedded clusters says nothing of the commit.
             report: wish.serve.is_some() && !process.ways.all_are_sandbox(),
-            permit: leading.as_ref().map(Leading::permit).unwrap_or_default(),
+            permit,
             stands_by: leading.is_some(),
+            metrics,
         };
         let elected = leading.as_ref().map(|leading| leading.elected.clone()).unwrap_or_default();
         let inputs = Inputs { wakes, hints, elected, stop: stop.clone() };
@@ -290,30 +299,35 @@ fn concerns(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> b
     same_repository && same_branch
 }
 
+/// Takes each overview into the metrics, beside the controller: of a large fleet that takes its time.
+async fn measure(metrics: Metrics, mut overviews: watch::Receiver<Arc<Overview>>) {
+    while overviews.changed().await.is_ok() {
+        let (metrics, overview) = (metrics.clone(), Arc::clone(&overviews.borrow_and_update()));
+        if let Err(error) = tokio::task::spawn_blocking(move || metrics.publish(&overview)).await {
+            tracing::error!(%error, "the metrics of the fleet are not up to date, which is a fault of tutti");
+        }
+    }
+}
+
 async fn serve(
     doors: &Doors,
-    hints: mpsc::Sender<Hint>,
+    status: Status,
     (mut instances, home, grants): (watch::Receiver<Option<Arc<Instance>>>, Home, Arc<Grants>),
     waker: Option<Waker>,
-    overview: watch::Receiver<Arc<Overview>>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let hooks = TcpListener::bind(&doors.hooks_listen)
         .await
         .with_context(|| format!("failed to listen for webhooks on {}", doors.hooks_listen))?;
-    let status = TcpListener::bind(&doors.listen)
+    let listener = TcpListener::bind(&doors.listen)
         .await
         .with_context(|| format!("failed to listen on {}", doors.listen))?;
-    tracing::info!(hooks = %hooks.local_addr()?, status = %status.local_addr()?, "listening");
+    tracing::info!(hooks = %hooks.local_addr()?, status = %listener.local_addr()?, "listening");
 
-    let state = HooksState::new(hints);
-    let ready = move || {
-        let read = overview.borrow().revision.is_some();
-        if read { Ok(()) } else { Err("the config repository has not been read yet".to_owned()) }
-    };
+    let state = status.hooks.clone();
     let (hooks_stop, status_stop) = (stop.clone().cancelled_owned(), stop.cancelled_owned());
     tokio::spawn(api::serve(hooks, api::hooks_router(state.clone()), hooks_stop));
-    tokio::spawn(api::serve(status, api::status_router(ready), status_stop));
+    tokio::spawn(api::serve(listener, api::status_router(status), status_stop));
     tokio::spawn(async move {
         let (mut secrets, mut are_settled) = (HookSecrets::default(), true);
         loop {

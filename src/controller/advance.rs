@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::cluster_entry::ClusterEntry;
 use super::event::Event;
@@ -143,8 +144,9 @@ impl World {
             let Started { number, cancelled } = self.in_flight.start(id)?;
             job.cancelled = cancelled;
             let (events, target, epoch) = (self.events.clone(), id.clone(), cluster.epoch);
+            let span = tracing::trace_span!("reconcile", app = %id.app, cluster = %id.cluster);
             tokio::spawn(async move {
-                let event = match tokio::spawn(reconcile::run(job)).await {
+                let event = match tokio::spawn(reconcile::run(job).instrument(span)).await {
                     Ok(outcome) => Event::Reconciled { target, number, epoch, outcome: Box::new(outcome) },
                     Err(error) => Event::Crashed { target, number, error: error.to_string() },
                 };

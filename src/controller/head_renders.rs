@@ -12,6 +12,7 @@ use super::apps::Heads;
 use super::event::Event;
 use crate::chart;
 use crate::fleet::Fleet;
+use crate::metrics::Metrics;
 use crate::model::Snapshot;
 use crate::render::{Discovered, Memory, Pacing, Renderer, Renders};
 
@@ -27,6 +28,7 @@ pub struct Head {
     pub discovered: Discovered,
     /// Apps in waves as they were rendered last.
     pub heads: Arc<Heads>,
+    pub metrics: Metrics,
 }
 
 #[derive(Debug, Default)]
@@ -59,7 +61,9 @@ impl HeadRenders {
             (self.begun, Arc::clone(&self.memory), Arc::clone(&self.is_outdated));
         let told = events.clone();
         let rendering = tokio::task::spawn_blocking(move || {
-            let Head { fleet, snapshot, charts, discovered, mut heads } = head;
+            let Head { fleet, snapshot, charts, discovered, mut heads, metrics } = head;
+            let started = Instant::now();
+            let _span = tracing::trace_span!("render", revision = snapshot.revision.short()).entered();
             let mut patience = FIRST_PATIENCE;
             loop {
                 // The one before lets go of the memory in a moment, and then this one has less to do.
@@ -74,6 +78,9 @@ impl HeadRenders {
                     return;
                 }
                 let is_last = renders.is_complete();
+                if is_last {
+                    metrics.rendered(started.elapsed());
+                }
                 heads = Arc::new(Heads::of(&fleet, &snapshot, &*charts, &renders, &heads));
                 let rendered =
                     Event::Rendered { number, renders: Box::new(renders), heads: Arc::clone(&heads) };

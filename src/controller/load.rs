@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::event::{Event, LoadError};
 use super::grants::Grants;
@@ -68,6 +69,8 @@ pub struct News {
     pub token: Option<Result<SecretString, SecretError>>,
     /// Clusters that Git does not have any more.
     pub vanished: Arc<Vanished>,
+    /// When Git had told of it.
+    pub seen: Instant,
 }
 
 /// What a load asks, and whom.
@@ -98,6 +101,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     let Ask { origin, charts, history, home, grants, registry, .. } = ask;
     let Ask { reading, events, known, registered, holders, after, believes, .. } = ask;
     let mut unread = None;
+    let mut seen = Instant::now();
     let (revision, recent, snapshot, behind) = match &origin {
         Origin::Folder { path, .. } => {
             let snapshot =
@@ -106,6 +110,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
         }
         Origin::Repository(repository) => {
             let fetched = repository.fetch().await.map_err(|error| explain(&error));
+            seen = Instant::now();
             let said = registry.said().await;
             let is_same = said.is_none() || said == registered;
             let revision = match (fetched, &known) {
@@ -163,7 +168,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     let holders = with_the_older(holders, &manifests, &origin, &revision).await;
     let assembled = tokio::task::spawn_blocking(move || {
         let fleet = fleet::assemble_after(manifests, &snapshot, &holders);
-        News { revision, recent, fleet, snapshot, token, vanished }
+        News { revision, recent, fleet, snapshot, token, vanished, seen }
     });
     let news = assembled.await.map_err(|error| crashed(&error))?;
     let arrived = || {

@@ -64,9 +64,9 @@ pub use registry::registered;
 pub use secrets::{SecretError, resolve as resolve_secret};
 
 use crate::chart;
-use crate::cluster::WritePermit;
-use crate::cluster::{Home, Link};
+use crate::cluster::{Home, Link, WritePermit};
 use crate::forge::Hint;
+use crate::metrics::Metrics;
 use crate::model::{Cluster, Instance, Keys, Mode};
 use crate::report::Overview;
 use event::Event;
@@ -116,6 +116,8 @@ pub struct Settings {
     pub permit: WritePermit,
     /// Another process writes: this one looks on until it is elected.
     pub stands_by: bool,
+    /// Who counts.
+    pub metrics: Metrics,
 }
 
 impl std::fmt::Debug for Settings {
@@ -159,6 +161,9 @@ pub enum Ending {
 /// Runs the controller; the last overview says what it left behind.
 pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (Ending, Arc<Overview>) {
     let (sender, mut events) = mpsc::channel(QUEUE);
+    let queue = sender.downgrade();
+    let depth = move || queue.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity());
+    settings.metrics.watch_queue(depth);
     let deadline = match settings.until {
         Until::Stopped => None,
         // One beyond all clocks is none.

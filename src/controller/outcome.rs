@@ -11,6 +11,7 @@ use super::world::World;
 use crate::apply::{Done, NotDone};
 use crate::cluster::Error;
 use crate::fleet::Target;
+use crate::metrics::WriteResult;
 use crate::model::{AppId, Immutable, Kind, Mode, ObjectId};
 use crate::plan::{Action, Candidate, Plan, Reason, Step};
 use crate::reconcile::{Found, Outcome, Went};
@@ -146,12 +147,17 @@ impl World {
         let is_of_head = entry.is_some() && self.head == self.rendered_head;
         let steps = outcome.plan.by_object();
         let (mut created, mut configured) = (0, 0);
+        let metrics = &self.settings.metrics;
         if let Some(object) = &outcome.made_namespace {
+            metrics.wrote(WriteResult::Created);
             tracing::info!(%cluster, %app, %object, action = "create", commit, "namespace created (createNamespace: true)");
             created += 1;
         }
         for receipt in &outcome.receipts {
             let (object, step) = (&receipt.object, steps.get(&receipt.object).copied());
+            if let Some(result) = result_of(&receipt.result, step) {
+                metrics.wrote(result);
+            }
             match receipt.result {
                 Ok(Done::Deleted | Done::Gone) => {
                     tracing::info!(%cluster, %app, %object, action = "delete", commit, "deleted, to be created anew");
@@ -192,6 +198,13 @@ impl World {
         self.in_flight.end_delete(&(cluster.clone(), object.clone()));
         // What is known by now was said over another connection, and says all of it.
         let is_past = self.clusters.get(cluster).is_none_or(|entry| entry.epoch != epoch);
+        let counted = match &result {
+            Ok(Went::Accepted) => Some(WriteResult::Deleted),
+            Ok(Went::Gone) => Some(WriteResult::Gone),
+            Ok(Went::Changed(_)) => Some(WriteResult::Changed),
+            Err(error) => result_of_error(error),
+        };
+        counted.into_iter().for_each(|result| self.settings.metrics.wrote(result));
         match result {
             Ok(went @ (Went::Accepted | Went::Gone)) => {
                 let is_gone = matches!(went, Went::Gone);
@@ -266,6 +279,57 @@ fn way_out(error: &Error, step: Option<&Step>, app: &AppId) -> &'static str {
     }
 }
 
+/// What is counted of a step; nothing where nothing was sent.
+fn result_of(result: &Result<Done, NotDone>, step: Option<&Step>) -> Option<WriteResult> {
+    match result {
+        Ok(Done::Applied(_)) if step.is_some_and(|step| step.action == Action::Create) => {
+            Some(WriteResult::Created)
+        }
+        Ok(Done::Applied(_)) => Some(WriteResult::Configured),
+        Ok(Done::Deleted) => Some(WriteResult::Deleted),
+        Ok(Done::Gone) => Some(WriteResult::Gone),
+        Err(NotDone::Failed(error)) => result_of_error(error),
+        Err(NotDone::EarlierFailed | NotDone::Cancelled | NotDone::HeldOff { .. }) => None,
+    }
+}
+
+fn result_of_error(error: &Error) -> Option<WriteResult> {
+    match error {
+        Error::Superseded { .. } => None,
+        Error::Rejected { code: 409, .. } => Some(WriteResult::Changed),
+        error if error.is_transient() => Some(WriteResult::Failed),
+        _ => Some(WriteResult::Refused),
+    }
+}
+
 fn failure_of(error: &Error) -> Failure {
     Failure { text: error.to_string(), lasting: !error.is_transient(), refused: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_of_a_write() {
+        let rejected = |code| {
+            let object = ObjectId::new("", "ConfigMap", Some("shop"), "settings");
+            let (reason, detail) = (String::new(), String::new());
+            NotDone::Failed(Error::Rejected { action: "apply", object, code, reason, detail })
+        };
+        let cases = [
+            ("applied", Ok(Done::Applied(Box::default())), Some(WriteResult::Configured)),
+            ("deleted", Ok(Done::Deleted), Some(WriteResult::Deleted)),
+            ("gone", Ok(Done::Gone), Some(WriteResult::Gone)),
+            ("changed meanwhile", Err(rejected(409)), Some(WriteResult::Changed)),
+            ("the server is busy", Err(rejected(503)), Some(WriteResult::Failed)),
+            ("the server refuses", Err(rejected(403)), Some(WriteResult::Refused)),
+            ("not sent: the turn before", Err(NotDone::EarlierFailed), None),
+            ("not sent: superseded", Err(NotDone::Cancelled), None),
+            ("not sent: put off", Err(NotDone::HeldOff { only_group: true }), None),
+        ];
+        for (what, result, expected) in cases {
+            assert_eq!(result_of(&result, None), expected, "{what}");
+        }
+    }
 }

@@ -94,6 +94,7 @@ impl World {
         self.telling.posting =
             match forge::Client::gitea(&wanted.url, &wanted.repository, token, &self.settings.grants.forge) {
                 Ok(client) => {
+                    let client = client.observed_by(Arc::new(self.settings.metrics.clone()));
                     let outbox = Outbox::start(client.clone(), self.settings.permit.clone());
                     let prefix = format!("{}/deploy", self.instance.status_prefix);
                     self.telling.postings += 1;

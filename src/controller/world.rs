@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::apps::{Apps, Heads};
 use super::cause_searches::CauseSearches;
@@ -233,7 +234,12 @@ impl World {
         };
         let events = self.events.clone();
         tokio::spawn(async move {
-            let loaded = load::load(ask).await;
+            let span = tracing::trace_span!("load", revision = tracing::field::Empty);
+            let loaded = load::load(ask).instrument(span.clone()).await;
+            if let Ok(Loaded { news: Some(news), .. }) = &loaded {
+                span.record("revision", news.revision.short());
+            }
+            drop(span);
             // A closed queue means that the controller has stopped: nobody is left to tell.
             let _ = events.send(Event::Loaded(loaded.map(Box::new))).await;
         });
@@ -271,6 +277,9 @@ impl World {
         self.reload_pause = RELOAD_FIRST;
         // What only the registry said is no answer of Git.
         let is_from_git = loaded.unread.is_none();
+        if is_from_git {
+            self.settings.metrics.source_read(Instant::now());
+        }
         // The commit that a hook spoke of is not there yet: the forge's own replication is behind. It
         // is asked for after 1, 2, 4 and 8 s; after that the next poll finds it.
         if self.load_again {
@@ -299,7 +308,7 @@ impl World {
             if matches!(self.settings.until, Until::Stopped) && self.settings.mode.is_none() {
                 log_mistakes(&fleet, self.fleet.as_deref());
             }
-            self.tell_about(&news.revision, &news.recent);
+            self.tell_about(&news.revision, &news.recent, news.seen);
             // Other clusters are registered: what the commit has deleted already counts on.
             let is_same = self.head.as_ref() == Some(&news.revision);
             self.head = Some(news.revision.clone());
@@ -333,11 +342,15 @@ impl World {
     }
 
     /// Which commits get statuses: this head, those between it and the one before, and what was told before.
-    fn tell_about(&mut self, head: &Revision, recent: &[Revision]) {
-        let newer = match &self.head {
+    fn tell_about(&mut self, head: &Revision, recent: &[Revision], seen: Instant) {
+        let newer: Vec<Revision> = match &self.head {
             Some(known) => recent.iter().take_while(|commit| *commit != known).cloned().collect(),
             None => vec![head.clone()],
         };
+        // When the one that was there at the start was pushed nobody knows.
+        if self.head.is_some() {
+            newer.iter().rev().for_each(|commit| self.settings.metrics.commit_seen(commit, seen));
+        }
         self.told.retain(|commit| !newer.contains(commit));
         self.told.splice(0..0, newer);
         let unfinished = self.unfinished_commits();
@@ -358,6 +371,7 @@ impl World {
             charts: Arc::clone(&self.settings.charts),
             discovered: self.clusters.iter().filter_map(known).collect(),
             heads: Arc::clone(&self.apps.heads),
+            metrics: self.settings.metrics.clone(),
         };
         self.renders.begin(head, self.events.clone());
     }

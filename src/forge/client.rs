@@ -1,8 +1,10 @@
 //! One client for whichever forge it is.
 
+use std::sync::Arc;
+
 use secrecy::SecretString;
 
-use super::{CommitStatus, Error, HostRules, gitea};
+use super::{CommitStatus, Error, HostRules, Observer, gitea};
 use crate::model::Revision;
 
 /// The API of the forge, for one repository. Cheap to clone.
@@ -21,6 +23,14 @@ impl Client {
         rules: &HostRules,
     ) -> Result<Self, Error> {
         gitea::Client::new(url, repository, token, rules).map(Self::Gitea)
+    }
+
+    /// Somebody is told of each request from now on.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        match self {
+            Self::Gitea(client) => Self::Gitea(client.observed_by(observer)),
+        }
     }
 
     /// Writes a status; the newest of a context counts.

@@ -13,10 +13,12 @@ mod error;
 pub mod gitea;
 mod hint;
 mod host_rules;
+mod observer;
 mod status;
 
 pub use client::Client;
 pub use error::{Error, ErrorKind};
 pub use hint::{Hint, HintKind, Received, Rejected};
 pub use host_rules::HostRules;
+pub use observer::{Observer, Operation};
 pub use status::{CommitStatus, LONGEST_DESCRIPTION, State, shortened};

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::statuses::Key;
 use super::words;
@@ -239,7 +240,9 @@ impl Worker {
     async fn post(&mut self, key: Option<Key>) {
         let Some(key) = key else { return };
         let Some(wanted) = self.contexts.get(&key).map(|context| context.next().clone()) else { return };
-        let result = self.forge.post_status(&key.0, &wanted).await;
+        let (revision, context) = (key.0.short(), key.1.as_str());
+        let span = tracing::trace_span!("post_status", revision, context, state = wanted.state.as_str());
+        let result = self.forge.post_status(&key.0, &wanted).instrument(span).await;
         let Some(context) = self.contexts.get_mut(&key) else { return };
         match result {
             Ok(()) => {

@@ -39,6 +39,22 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// From good to bad.
+    pub const ALL: [Self; 12] = [
+        Self::Running,
+        Self::Unmanaged,
+        Self::KeptOut,
+        Self::Paused,
+        Self::OutOfSync,
+        Self::Progressing,
+        Self::Pending,
+        Self::Waiting,
+        Self::Unreachable,
+        Self::Degraded,
+        Self::Refused,
+        Self::Invalid,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "Running",
@@ -109,6 +125,8 @@ fn shared<S: Serializer>(plan: &Option<Arc<Plan>>, serializer: S) -> Result<S::O
 
 /// The state of a cluster that nothing registers any more.
 pub const DROPPED: &str = "Dropped";
+/// The states of a cluster that does not answer, or did not yet.
+const SILENT: [&str; 2] = ["Connecting", "Offline"];
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -130,9 +148,18 @@ pub struct ClusterReport {
 }
 
 impl ClusterReport {
+    /// All that `state` may be.
+    pub const STATES: [&str; 7] =
+        ["Ready", "Connecting", "Offline", "Maintaining", "Removing", "Removed", DROPPED];
+
     /// Nothing registers it any more: nobody deploys to it.
     pub fn is_dropped(&self) -> bool {
         self.state == DROPPED
+    }
+
+    /// It is one of ours, and answers.
+    pub fn is_up(&self) -> bool {
+        !self.is_dropped() && !SILENT.contains(&self.state)
     }
 }
 

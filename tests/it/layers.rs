@@ -12,7 +12,7 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 25] = [
+const MODULES: [(u8, Purity, &str); 26] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Io, "child"),
     (1, Purity::Io, "source"),
@@ -35,6 +35,7 @@ const MODULES: [(u8, Purity, &str); 25] = [
     (8, Purity::Pure, "policy"),
     (9, Purity::Io, "apply"),
     (10, Purity::Io, "report"),
+    (11, Purity::Io, "metrics"),
     (11, Purity::Io, "reconcile"),
     (12, Purity::Io, "controller"),
     (13, Purity::Io, "api"),
@@ -78,13 +79,18 @@ const IO: [&str; 25] = [
 ];
 
 /// Libraries that only one module knows, beside the wiring.
-const HOMES: [(&str, &[&str]); 7] = [
+const HOMES: [(&str, &[&str]); 12] = [
     ("git2", &["source"]),
     ("kube", &["cluster"]),
     ("axum", &["api"]),
     ("jsonschema", &["chart"]),
     ("kube_cel", &["health"]),
     ("mlua", &["health"]),
+    ("opentelemetry", &["telemetry"]),
+    ("opentelemetry_otlp", &["telemetry"]),
+    ("opentelemetry_sdk", &["telemetry"]),
+    ("prometheus_client", &["metrics"]),
+    ("tracing_opentelemetry", &["telemetry"]),
     // Errors keep their types until they are printed.
     ("anyhow", &[]),
 ];

@@ -1,6 +1,7 @@
 //! Gitea's REST API (`/api/v1`), as far as commit statuses go.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::forge::status;
-use crate::forge::{CommitStatus, Error, HostRules, State};
+use crate::forge::{CommitStatus, Error, HostRules, Observer, Operation, State};
 use crate::model::{Revision, short_line, shown_address};
 
 /// Of one request, from its start to the last byte of the answer.
@@ -33,6 +34,7 @@ pub struct Client {
     owner: String,
     name: String,
     token: Option<SecretString>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Client {
@@ -60,7 +62,11 @@ impl Client {
             .ok_or_else(|| Error::RepositoryName { repository: repository.to_owned() })?;
         let http = http_client()
             .map_err(|error| Error::Client { url: shown_address(url), message: chain(&error) })?;
-        Ok(Self { http, base, owner: owner.to_owned(), name: name.to_owned(), token })
+        Ok(Self { http, base, owner: owner.to_owned(), name: name.to_owned(), token, observer: None })
+    }
+
+    pub(in crate::forge) fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     pub(in crate::forge) async fn post_status(
@@ -76,8 +82,15 @@ impl Client {
             "description": status::shortened(&status.description),
             "target_url": status.target_url.as_deref().unwrap_or_default(),
         });
-        let response = self.send(step, self.request(Method::POST, url).json(&body)).await?;
-        self.accepted(step, response, revision).await.map(drop)
+        let request = self.request(Method::POST, url).json(&body);
+        let result = match self.send(Operation::PostStatus, step, request).await {
+            Ok(response) => self.accepted(step, response, revision).await.map(drop),
+            Err(error) => Err(error),
+        };
+        if let Some(observer) = &self.observer {
+            observer.posted(result.as_ref().copied());
+        }
+        result
     }
 
     pub(in crate::forge) async fn statuses(&self, revision: &Revision) -> Result<Vec<CommitStatus>, Error> {
@@ -89,7 +102,7 @@ impl Client {
             url.query_pairs_mut()
                 .append_pair("page", &page.to_string())
                 .append_pair("limit", &PAGE.to_string());
-            let response = self.send(step, self.request(Method::GET, url)).await?;
+            let response = self.send(Operation::ReadStatuses, step, self.request(Method::GET, url)).await?;
             let body = self.accepted(step, response, revision).await?;
             // Older versions answer nothing at all when there are no statuses.
             if body.trim_ascii().is_empty() {
@@ -116,7 +129,8 @@ impl Client {
 
     pub(in crate::forge) async fn version(&self) -> Result<String, Error> {
         let step = "read the version";
-        let response = self.send(step, self.request(Method::GET, self.url(&["version"]))).await?;
+        let request = self.request(Method::GET, self.url(&["version"]));
+        let response = self.send(Operation::ReadVersion, step, request).await?;
         let status = response.status();
         let body = self.body(step, response).await?;
         if !status.is_success() {
@@ -138,8 +152,17 @@ impl Client {
         }
     }
 
-    async fn send(&self, step: &'static str, request: reqwest::RequestBuilder) -> Result<Response, Error> {
-        request.send().await.map_err(|error| self.unreachable(step, error))
+    async fn send(
+        &self,
+        operation: Operation,
+        step: &'static str,
+        request: reqwest::RequestBuilder,
+    ) -> Result<Response, Error> {
+        let answer = request.send().await;
+        if let Some(observer) = &self.observer {
+            observer.answered(operation, answer.as_ref().ok().map(Response::status));
+        }
+        answer.map_err(|error| self.unreachable(step, error))
     }
 
     async fn body(&self, step: &'static str, mut response: Response) -> Result<Vec<u8>, Error> {
@@ -190,7 +213,8 @@ impl Client {
 
     /// Asked only after a "not found", which does not say what was not found.
     async fn sees_repository(&self, step: &'static str) -> Result<bool, Error> {
-        let response = self.send(step, self.request(Method::GET, self.repository_url(&[]))).await?;
+        let request = self.request(Method::GET, self.repository_url(&[]));
+        let response = self.send(Operation::ReadRepository, step, request).await?;
         Ok(response.status().is_success())
     }
 

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use super::{authenticate, read, signature};
 use crate::forge::{
-    Client, CommitStatus, Error, ErrorKind, Hint, HintKind, HostRules, Received, Rejected, State,
+    Client, CommitStatus, Error, ErrorKind, Hint, HintKind, HostRules, Observer, Operation, Received,
+    Rejected, State,
 };
 use crate::model::{Hosts, Revision};
 
@@ -325,6 +326,41 @@ async fn a_status_is_written() {
         "description": format!("{}…", "x".repeat(139)), "target_url": "https://tutti.example.com/"});
     assert_eq!(*gitea.posted.lock(), [(COMMIT.to_owned(), expected)]);
     assert_eq!(client.version().await, Ok("1.26.4".to_owned()));
+}
+
+#[derive(Debug, Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Observer for Heard {
+    fn answered(&self, operation: Operation, code: Option<StatusCode>) {
+        let code = code.map_or("none".to_owned(), |code| code.as_u16().to_string());
+        self.0.lock().push(format!("{} {code}", operation.as_str()));
+    }
+
+    fn posted(&self, result: Result<(), &Error>) {
+        self.0.lock().push(format!("posted {}", result.is_ok()));
+    }
+}
+
+#[tokio::test]
+async fn observer_hears_of_each_request() {
+    let url = serve(Gitea::default()).await;
+    let check = async |url: &str, repository: &str, expected: &[&str]| {
+        let heard = Arc::new(Heard::default());
+        let client = client(url, repository, "t0ken").observed_by(heard.clone());
+        // What came of it is what the observer heard.
+        let _ = client.post_status(&Revision::from(COMMIT), &status("x")).await;
+        let _ = client.statuses(&Revision::from(COMMIT)).await;
+        assert_eq!(*heard.0.lock(), expected);
+    };
+    check(
+        &url,
+        "platform/config",
+        &["post_status 201", "posted true", "read_statuses 200", "read_statuses 200"],
+    )
+    .await;
+    let closed = "http://127.0.0.1:1/";
+    check(closed, "platform/config", &["post_status none", "posted false", "read_statuses none"]).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! commit that is pushed meanwhile within ten seconds, and what is hostile is named.
 
 mod api_server;
-mod arena;
+pub mod arena;
 mod charts;
 mod clusters;
 mod execution;

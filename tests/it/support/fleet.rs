@@ -9,10 +9,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tutti::chart;
-use tutti::cluster::WritePermit;
-use tutti::cluster::{Home, Link};
+use tutti::cluster::{Home, Link, WritePermit};
 use tutti::controller::{self, Ending, Grants, Inputs, Origin, Outputs, Settings, Until};
 use tutti::forge::HostRules;
+use tutti::metrics::Metrics;
 use tutti::model::{Connection, Hosts, Keys, Mode, Revision};
 use tutti::report::{Overview, TargetReport};
 
@@ -102,6 +102,7 @@ impl Fleet {
             report: true,
             permit: WritePermit::default(),
             stands_by: false,
+            metrics: Metrics::default(),
         };
         change(&mut settings);
         let (wake, wakes) = mpsc::channel(8);

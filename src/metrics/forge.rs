@@ -1,0 +1,51 @@
+//! Requests to the forge.
+
+use http::StatusCode;
+use prometheus_client::encoding::EncodeLabelSet;
+
+use super::Metrics;
+use crate::forge::{Error, Observer, Operation};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ForgeRequest {
+    op: &'static str,
+    code: String,
+}
+
+/// A status code that is registered; what else a server makes up is `other`, and no answer is `none`.
+fn shown(code: Option<StatusCode>) -> String {
+    match code {
+        Some(code) if code.canonical_reason().is_some() => code.as_str().to_owned(),
+        Some(_) => "other".to_owned(),
+        None => "none".to_owned(),
+    }
+}
+
+impl Observer for Metrics {
+    fn answered(&self, operation: Operation, code: Option<StatusCode>) {
+        let request = ForgeRequest { op: operation.as_str(), code: shown(code) };
+        self.inner.forge_requests.get_or_create_owned(&request).inc();
+    }
+
+    fn posted(&self, result: Result<(), &Error>) {
+        *self.inner.last_post.lock() = Some(result.map_err(ToString::to_string));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_that_a_server_makes_up_are_one() {
+        let check = |code: u16, expected: &str| {
+            let code = StatusCode::from_u16(code).expect("a status code");
+            assert_eq!(shown(Some(code)), expected);
+        };
+        check(201, "201");
+        check(429, "429");
+        check(299, "other");
+        check(999, "other");
+        assert_eq!(shown(None), "none");
+    }
+}

@@ -1,0 +1,50 @@
+//! Traces by OTLP, where the standard variables of OpenTelemetry ask for them, and only there.
+//!
+//! What it does: sends the spans of this program (a load, a render, a reconciliation, a commit status) to a collector, from a thread
+//! of its own that nobody waits for until the end.
+//!
+//! What it needs: the feature `otlp`.
+
+#[cfg(feature = "otlp")]
+mod otlp;
+
+#[cfg(feature = "otlp")]
+pub use otlp::{Exporter, ExporterError};
+
+/// The variables that name a collector.
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/// The variable that asks for traces, as far as no other one turns them off.
+pub fn asked_by(variable: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+    let is =
+        |name: &str, value: &str| variable(name).is_some_and(|set| set.trim().eq_ignore_ascii_case(value));
+    if is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none") {
+        return None;
+    }
+    ENDPOINTS.into_iter().find(|name| variable(name).is_some_and(|value| !value.trim().is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_variables_ask_for_traces() {
+        let (general, traces) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+        let collector = "http://127.0.0.1:4318";
+        let check = |set: &[(&str, &str)], expected: Option<&str>| {
+            let variable = |name: &str| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            };
+            assert_eq!(asked_by(variable), expected, "{set:?}");
+        };
+        check(&[], None);
+        check(&[(general, collector)], Some(general));
+        check(&[(traces, collector), (general, collector)], Some(traces));
+        check(&[(general, " ")], None);
+        check(&[("OTEL_SERVICE_NAME", "tutti")], None);
+        check(&[(general, collector), ("OTEL_SDK_DISABLED", "true")], None);
+        check(&[(general, collector), ("OTEL_SDK_DISABLED", "false")], Some(general));
+        check(&[(general, collector), ("OTEL_TRACES_EXPORTER", "none")], None);
+    }
+}

@@ -1,0 +1,96 @@
+//! The real binary: traces to a collector, or a warning that none are sent.
+
+#[cfg(feature = "otlp")]
+use std::sync::{Arc, Mutex};
+
+#[cfg(feature = "otlp")]
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::hostile::arena::Arena;
+
+const VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
+/// Keeps the requests that are sent to it, each over a connection of its own.
+#[cfg(feature = "otlp")]
+async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&received);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let kept = Arc::clone(&kept);
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                while !is_whole(&request) {
+                    // Whoever ends before that sent nothing that counts.
+                    if !stream.read_buf(&mut request).await.is_ok_and(|read| read > 0) {
+                        return;
+                    }
+                }
+                kept.lock().expect("no panic").extend_from_slice(&request);
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                // One that does not wait for the answer is content without.
+                let _ = stream.write_all(answer).await;
+            });
+        }
+    });
+    (address, received)
+}
+
+/// The head, and as many bytes as it says.
+#[cfg(feature = "otlp")]
+fn is_whole(request: &[u8]) -> bool {
+    let Some(end) = request.windows(4).position(|end| end == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&request[..end]).to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+    request.len() >= end + 4 + length.expect("a length")
+}
+
+#[cfg(feature = "otlp")]
+#[tokio::test(flavor = "multi_thread")]
+async fn spans_of_a_run_reach_the_collector() {
+    let (address, received) = collector().await;
+    let mut arena = Arena::new().await;
+    arena.run(&[], |command| {
+        command.env(VARIABLE, &address).env("OTEL_BSP_SCHEDULE_DELAY", "200");
+    });
+    arena.converges().await;
+    let has = |text: &str| {
+        let bytes = received.lock().expect("no panic");
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    let expected = ["POST /v1/traces", "service.name", "load", "render", "reconcile", "shop/hello", "good"];
+    for _ in 0..200 {
+        if expected.iter().all(|text| has(text)) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let missing: Vec<&&str> = expected.iter().filter(|text| !has(text)).collect();
+    panic!("{missing:?} did not come; the log: {}", arena.log());
+}
+
+#[cfg(not(feature = "otlp"))]
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_feature_is_told_once() {
+    let mut arena = Arena::new().await;
+    arena.run(&[], |command| {
+        command.env(VARIABLE, "http://127.0.0.1:4318");
+    });
+    arena.converges().await;
+    arena.converges().await;
+    let log = arena.log();
+    assert_eq!(log.matches("built without the feature `otlp`").count(), 1, "{log}");
+    assert!(log.contains(VARIABLE), "{log}");
+}
+
+/// A command that is not `run` makes no traces, and says nothing of them.
+#[test]
+fn other_commands_make_no_traces() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = crate::support::program::tutti(folder.path());
+    let output = command.arg("version").env(VARIABLE, "http://127.0.0.1:1").output().expect("it runs");
+    let (_, errors, exit) = crate::support::program::told(&output);
+    assert_eq!((exit, errors.as_str()), (0, ""));
+}
