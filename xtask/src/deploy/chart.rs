@@ -50,8 +50,10 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
 #[test]
 fn manifests_are_what_the_chart_renders() {
     let Some(helm) = helm() else { return };
-    let expected = manifests(&helm).expect("a render");
-    assert_eq!(files(&root().join("deploy")), expected, "run `cargo xtask deploy`");
+    let (found, expected) = (files(&root().join("deploy")), manifests(&helm).expect("a render"));
+    let names: BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
+    let others: Vec<_> = names.into_iter().filter(|name| found.get(*name) != expected.get(*name)).collect();
+    assert!(others.is_empty(), "run `cargo xtask deploy`: the chart makes others of {others:?}");
 }
 
 #[test]
