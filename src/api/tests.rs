@@ -294,6 +294,7 @@ async fn full_readiness_names_each_check() {
         check("clusters", "unused", "there are none"),
         check("forge", "unknown", "no commit status was written yet"),
         check("webhooks", "failed", "1 of 3 open; empty has no secret"),
+        check("leader", "unused", "this process runs alone"),
     ]});
     assert_eq!(answer, expected);
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use http::StatusCode;
 
 use super::{Metrics, Verdict, WriteResult};
+use crate::cluster::WritePermit;
 use crate::forge::{Observer as _, Operation};
 use crate::model::{AppId, ClusterName, Revision};
 use crate::report::{ClusterReport, Overview, Phase, TargetReport};

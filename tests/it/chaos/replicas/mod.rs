@@ -15,9 +15,5 @@ const LONGEST: Duration = Duration::from_millis(2_500);
 
 /// So many from a first seed on; `told` hears of each that is over. The answer: how many had violations, and writes in all.
 pub fn many(first: u64, number: u64, threads: usize, told: &(impl Fn(u64, &Outcome) + Sync)) -> (u64, u64) {
-    each(first, number, threads, &|seed| one(seed, LONGEST), told)
-}
-
-fn one(seed: u64, longest: Duration) -> Outcome {
-    alone(|| run::run(seed, longest))
+    each(first, number, threads, &|seed| alone(|| run::run(seed, LONGEST)), told)
 }

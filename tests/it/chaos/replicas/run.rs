@@ -318,3 +318,35 @@ impl Run {
         missing
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn write_of_whoever_does_not_hold_the_lease_is_seen() {
+        let at = Instant::now();
+        let write = |process: &str, holder: Option<&str>, went_through: bool| Write {
+            at,
+            process: process.into(),
+            cluster: "bj1".into(),
+            what: "PATCH".to_owned(),
+            holder: holder.map(ToOwned::to_owned),
+            went_through,
+        };
+        let check = |seen: &[(&str, Option<&str>, bool)], expected: usize| {
+            let seen: Vec<Write> =
+                seen.iter().map(|(one, holder, through)| write(one, *holder, *through)).collect();
+            assert_eq!(double_writes(&seen, at).len(), expected, "{seen:?}");
+        };
+        let (one, two) = (("p1", Some("p1"), true), ("p2", Some("p2"), true));
+        let (of_one, of_two) = (("p1", None, true), ("p2", None, true));
+        check(&[one, of_one, two, of_two], 0);
+        check(&[one, of_two], 1);
+        check(&[one, two, of_one, of_two], 1);
+        check(&[of_one], 1);
+        // A lease that was not given changes nothing, and one that was given back is nobody's.
+        check(&[one, ("p2", Some("p2"), false), of_one], 0);
+        check(&[one, ("p1", Some(""), true), of_one], 1);
+    }
+}
