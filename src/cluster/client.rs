@@ -399,7 +399,7 @@ impl Client {
         };
         let api: Api<Whole> = self.api(&resource.api, id);
         let deleted = tokio::time::timeout(Self::PATIENCE, api.delete(&id.name, &parameters));
-        let Some((deleted, _)) = self.permit.write(with_room(deleted)).await else {
+        let Some((deleted, _)) = self.permit.write(Box::pin(with_room(deleted))).await else {
             return Err(Error::NotLeader { object: id.clone() });
         };
         match deleted {
@@ -426,8 +426,11 @@ impl Client {
         if is_dry {
             return request.await;
         }
-        let not_leader = || Err(Error::NotLeader { object: id.clone() });
-        self.permit.write(request).await.unwrap_or_else(not_leader)
+        // In a box: whoever waits for several of them would be large.
+        match self.permit.write(Box::pin(request)).await {
+            Some(answer) => answer,
+            None => Err(Error::NotLeader { object: id.clone() }),
+        }
     }
 
     /// Pods of a namespace by their labels, at most `limit` of them.
