@@ -85,7 +85,12 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         Wish { until, mode: None, foresee: false, serve: Some(doors), worktree: false },
     )
     .await?;
-    let shown = tokio::spawn(progress::show(session.overview.clone()));
+    let (leads, overview) = (session.leads(), session.overview.clone());
+    let shown = tokio::spawn(async move {
+        // What is done about it is told by whoever does it.
+        leads.await;
+        progress::show(overview).await;
+    });
     let (ending, overview) = session.finish().await?;
     shown.abort();
     // What it is about to print comes before the reason of the end.

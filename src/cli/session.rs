@@ -181,6 +181,16 @@ impl Session {
         Ok(Self { overview: seen, stop, leading, task })
     }
 
+    /// Until this process may write.
+    pub fn leads(&self) -> impl Future<Output = ()> + Send + use<> {
+        let elected = self.leading.as_ref().map(|leading| leading.elected.clone());
+        async move {
+            if let Some(elected) = elected {
+                elected.cancelled().await;
+            }
+        }
+    }
+
     /// Waits for its end; the first signal stops it in order, the second at once.
     pub async fn finish(self) -> anyhow::Result<(Ending, Arc<Overview>)> {
         let (stop, over) = (self.stop.clone(), CancellationToken::new());

@@ -72,7 +72,12 @@ impl Client {
 
     /// Reads the connection's files, or what the home cluster keeps of it, and runs its plug-in; asks the cluster nothing.
     pub async fn connect(name: ClusterName, link: &Link) -> Result<Self, Error> {
-        let Opened { kube, standing, login, mark } = link.open(&name).await?;
+        Self::connect_under(name, link, WritePermit::default()).await
+    }
+
+    /// The same, which writes as far as the term of this permit goes.
+    pub async fn connect_under(name: ClusterName, link: &Link, permit: WritePermit) -> Result<Self, Error> {
+        let Opened { kube, standing, login, mark } = link.open(&name, &permit).await?;
         Ok(Self {
             name,
             kube,
@@ -82,14 +87,8 @@ impl Client {
             names: Arc::default(),
             without_apply: Arc::default(),
             streams: Arc::default(),
-            permit: WritePermit::default(),
+            permit,
         })
-    }
-
-    /// The same, which writes as far as the term of this permit goes.
-    #[must_use]
-    pub fn under(self, permit: WritePermit) -> Self {
-        Self { permit, ..self }
     }
 
     /// Reads the connection again: whether it leads elsewhere by now, or as somebody else.

@@ -37,6 +37,11 @@ impl Lease {
         self.annotation(REPOSITORY)
     }
 
+    /// Nobody took or renewed it between the two; a hint may have been written.
+    pub fn is_as_held_as(&self, other: &Self) -> bool {
+        self.spec() == other.spec()
+    }
+
     pub fn hint(&self) -> Option<&str> {
         self.annotation(HINT)
     }

@@ -12,7 +12,7 @@ use super::error::innermost;
 use super::kubeconfig::Chosen;
 use super::login::Login;
 use super::standing::Standing;
-use super::{Credential, Error, HomeError, Keeper, Stored, proxy, transport};
+use super::{Credential, Error, HomeError, Keeper, Stored, WritePermit, proxy, transport};
 use crate::model::{ClusterName, Digest};
 use tower::Layer as _;
 
@@ -65,7 +65,7 @@ impl Link {
     }
 
     /// Reads what it takes to connect, and runs a plug-in; asks the cluster nothing.
-    pub(super) async fn open(&self, cluster: &ClusterName) -> Result<Opened, Error> {
+    pub(super) async fn open(&self, cluster: &ClusterName, permit: &WritePermit) -> Result<Opened, Error> {
         let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
         let held = self.held(cluster).await?;
         let (mark, login) = (held.mark(), held.login().map_err(fail)?);
@@ -89,7 +89,8 @@ impl Link {
         };
         login.begin().await.map_err(fail)?;
         let (standing, bounds) = (Standing::default(), Bounds::new(cluster.clone()));
-        let kube = transport::connect(&config, proxy.as_ref(), &login, &standing, &bounds).map_err(fail)?;
+        let kube = transport::connect(&config, proxy.as_ref(), &login, &standing, &bounds, permit);
+        let kube = kube.map_err(fail)?;
         Ok(Opened { kube, standing, login, mark })
     }
 
@@ -201,7 +202,12 @@ mod tests {
         );
         std::fs::write(&path, text).expect("a file");
         let link = Link::Kubeconfig { path, context: None };
-        let error = link.open(&ClusterName::from("one")).await.err().expect("refused").to_string();
+        let error = link
+            .open(&ClusterName::from("one"), &WritePermit::default())
+            .await
+            .err()
+            .expect("refused")
+            .to_string();
         assert!(error.contains("socks5://") && !error.contains("hunter2"), "{error}");
     }
 
@@ -215,7 +221,8 @@ mod tests {
              users: [{name: admin, user: {token: hunter2, tokenFile: '', client-certificate: '', client-key: ''}}]\n";
         std::fs::write(&path, text).expect("a file");
         let link = Link::Kubeconfig { path, context: None };
-        let opened = link.open(&ClusterName::from("one")).await.expect("a connection");
+        let opened =
+            link.open(&ClusterName::from("one"), &WritePermit::default()).await.expect("a connection");
         assert_eq!(opened.login.credential().way, "token of user admin");
     }
 }

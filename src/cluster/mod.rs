@@ -14,6 +14,7 @@ mod credential;
 mod discover;
 mod error;
 mod events;
+mod fence;
 mod home;
 mod identity;
 mod inventory;

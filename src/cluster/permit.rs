@@ -122,9 +122,19 @@ impl WritePermit {
         self.over.is_cancelled()
     }
 
+    /// Of a process that stands for election: the permit of what writes go over.
+    pub(super) fn of_election(&self) -> Option<Self> {
+        self.term.is_some().then(|| self.clone())
+    }
+
+    /// The same as [`WritePermit::holds`], of what was sent before a stop too.
+    pub(super) fn is_in_term(&self) -> bool {
+        self.term.as_ref().is_none_or(|term| term.holds())
+    }
+
     /// Whether a write may be sent at this moment.
     pub fn holds(&self) -> bool {
-        !self.is_revoked() && self.term.as_ref().is_none_or(|term| term.holds())
+        !self.is_revoked() && self.is_in_term()
     }
 
     /// A write, as far as the term goes: `None` where it is over before the answer has come.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::header::USER_AGENT;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
@@ -20,12 +20,14 @@ use rustls::client::Resumption;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 use tower_http::decompression::DecompressionLayer;
 
+use super::WritePermit;
 use super::agent::AGENT;
 use super::bounds::Bounds;
 use super::error::innermost;
+use super::fence::Fence;
 use super::identity::Identity;
 use super::login::Login;
-use super::proxy::{self, Dial, Proxy};
+use super::proxy::{self, Proxy};
 use super::standing::Standing;
 
 /// Watches of one connection: servers allow 100 streams and more.
@@ -44,7 +46,7 @@ const IDLE: Duration = Duration::from_secs(60);
 /// What is read at once of an answer over HTTP/1. It stays as long as the connection.
 const READ_BUFFER: usize = 64 * 1024;
 
-type Connector = HttpsConnector<Dial>;
+type Connector = HttpsConnector<Fence>;
 type Pool = Client<Connector, Body>;
 
 /// A client for what a kubeconfig says, and what its server asks of it. Asks nothing. Nothing in it repeats a request: that a
@@ -55,6 +57,7 @@ pub(super) fn connect(
     login: &Login,
     standing: &Standing,
     bounds: &Bounds,
+    permit: &WritePermit,
 ) -> Result<kube::Client, String> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -69,13 +72,17 @@ pub(super) fn connect(
         // Who goes on with an earlier session is who he was then.
         tls.resumption = Resumption::disabled();
     }
-    let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-    if let Some(name) = &config.tls_server_name {
-        let wrong = |_| format!("its tls-server-name {name:?} is no name of a server");
-        https = https
-            .with_server_name_resolver(FixedServerNameResolver::new(name.clone().try_into().map_err(wrong)?));
-    }
-    let lines = Lines::new(https.enable_all_versions().wrap_connector(dial), login.identity());
+    let connector = |permit| {
+        let mut https = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
+        if let Some(name) = &config.tls_server_name {
+            let wrong = |_| format!("its tls-server-name {name:?} is no name of a server");
+            let name = name.clone().try_into().map_err(wrong)?;
+            https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+        }
+        Ok::<_, String>(https.enable_all_versions().wrap_connector(Fence::new(dial.clone(), permit)))
+    };
+    let of_writes = permit.of_election().map(|permit| connector(Some(permit))).transpose()?;
+    let lines = Lines::new(connector(None)?, of_writes, login.identity());
     let service = ServiceBuilder::new()
         .layer(standing.clone())
         // Above what unpacks, and where paths are those of Kubernetes.
@@ -92,6 +99,8 @@ pub(super) fn connect(
 #[derive(Clone)]
 struct Lines {
     connector: Connector,
+    /// Of a process that stands for election: a line for writes alone.
+    of_writes: Option<Connector>,
     /// What they show.
     identity: Arc<Identity>,
     open: Arc<Mutex<Open>>,
@@ -101,7 +110,15 @@ struct Open {
     /// Of the certificate that they show: with another, new ones are made. Who is on one of these is answered there still.
     number: u64,
     requests: Pool,
+    writes: Option<Pool>,
     watches: Vec<Line>,
+}
+
+impl Open {
+    fn new(number: u64, connector: &Connector, of_writes: Option<&Connector>) -> Self {
+        let writes = of_writes.map(|connector| pool(connector.clone()));
+        Self { number, requests: pool(connector.clone()), writes, watches: Vec::new() }
+    }
 }
 
 /// A connection for watches.
@@ -112,20 +129,21 @@ struct Line {
 }
 
 impl Lines {
-    fn new(connector: Connector, identity: Arc<Identity>) -> Self {
-        let open = Open { number: identity.number(), requests: pool(connector.clone()), watches: Vec::new() };
-        Self { connector, identity, open: Arc::new(Mutex::new(open)) }
+    fn new(connector: Connector, of_writes: Option<Connector>, identity: Arc<Identity>) -> Self {
+        let open = Arc::new(Mutex::new(Open::new(identity.number(), &connector, of_writes.as_ref())));
+        Self { connector, of_writes, identity, open }
     }
 
     /// For a request, or the first with room for a watch.
-    fn next(&self, is_watch: bool) -> (Pool, Option<Arc<()>>) {
+    fn next(&self, is_watch: bool, is_write: bool) -> (Pool, Option<Arc<()>>) {
         let mut open = self.open.lock();
         let number = self.identity.number();
         if open.number != number {
-            *open = Open { number, requests: pool(self.connector.clone()), watches: Vec::new() };
+            *open = Open::new(number, &self.connector, self.of_writes.as_ref());
         }
         if !is_watch {
-            return (open.requests.clone(), None);
+            let writes = open.writes.as_ref().filter(|_| is_write);
+            return (writes.unwrap_or(&open.requests).clone(), None);
         }
         let found = open.watches.iter().position(|line| Arc::strong_count(&line.held) <= WATCHES);
         let place = found.unwrap_or_else(|| {
@@ -162,12 +180,20 @@ impl Service<Request<Body>> for Lines {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         request.headers_mut().insert(USER_AGENT, AGENT.clone());
-        let (pool, line) = self.next(is_watch(&request));
+        let (pool, line) = self.next(is_watch(&request), is_write(&request));
         Box::pin(async move {
             let answer = tokio::time::timeout(ANSWER, pool.oneshot(request)).await??;
             Ok(answer.map(|body| Held { body, _line: line }))
         })
     }
+}
+
+/// What changes something there: neither a dry run nor a question about our rights.
+fn is_write<B>(request: &Request<B>) -> bool {
+    let is_dry =
+        || request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "dryRun=All"));
+    let asks_rights = || request.uri().path().contains("/apis/authorization.k8s.io/");
+    !matches!(*request.method(), Method::GET | Method::HEAD) && !is_dry() && !asks_rights()
 }
 
 fn is_watch<B>(request: &Request<B>) -> bool {
@@ -197,5 +223,24 @@ impl http_body::Body for Held {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_told_from_questions() {
+        let check = |method: Method, uri: &str, expected: bool| {
+            let request = Request::builder().method(method).uri(uri).body(()).expect("a request");
+            assert_eq!(is_write(&request), expected, "{uri}");
+        };
+        let map = "https://one/api/v1/namespaces/default/configmaps/one";
+        check(Method::GET, map, false);
+        check(Method::PATCH, &format!("{map}?fieldManager=tutti&force=true"), true);
+        check(Method::PATCH, &format!("{map}?fieldManager=tutti&dryRun=All"), false);
+        check(Method::DELETE, map, true);
+        check(Method::POST, "https://one/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?", false);
     }
 }

@@ -159,8 +159,8 @@ impl Supervisor {
                 _ => return Ok(client),
             }
         }
-        let opened = Client::connect(self.cluster.clone(), &self.link).await;
-        match (opened.map(|client| client.under(self.permit.clone())), before) {
+        let opened = Client::connect_under(self.cluster.clone(), &self.link, self.permit.clone());
+        match (opened.await, before) {
             (Err(error), Some(before)) if error.is_unreachable() => Ok(before.clone()),
             (opened, _) => opened,
         }

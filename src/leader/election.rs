@@ -55,10 +55,14 @@ impl Election {
 
     /// The lease as it was read just now.
     pub fn saw(&mut self, lease: Option<Lease>, now: Instant) {
-        if self.changed.is_none() || self.lease != lease {
-            self.lease = lease;
+        let is_same = match (&self.lease, &lease) {
+            (Some(before), Some(now)) => before.is_as_held_as(now),
+            (before, now) => before.is_none() && now.is_none() && self.changed.is_some(),
+        };
+        if !is_same {
             self.changed = Some(now);
         }
+        self.lease = lease;
     }
 
     /// Our write went through.
@@ -117,6 +121,8 @@ mod tests {
         check(&[(0, other(1)), (8, other(1))], 10, Step::Take);
         check(&[(0, other(1)), (8, other(2))], 17, Step::Wait);
         check(&[(0, other(1)), (8, other(2))], 18, Step::Take);
+        // A hint is no renewal.
+        check(&[(0, other(1)), (8, other(1).map(|lease| lease.with_hint("look")))], 10, Step::Take);
         check(&[(0, other(1)), (2, Some(lease("other", 1).released(Timestamp::UNIX_EPOCH)))], 2, Step::Take);
         // Our write went through, and its answer was lost.
         check(&[(0, Some(lease("me", 1)))], 0, Step::Renew);

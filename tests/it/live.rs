@@ -15,6 +15,7 @@ mod home;
 mod hooks;
 mod immutable;
 mod import;
+mod install;
 mod marks;
 mod namespaces;
 mod nulls;

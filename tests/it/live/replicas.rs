@@ -1,6 +1,7 @@
 //! Several processes on one repository: one leads, and the others take over where it ended. Who wrote when is read from the audit logs
 //! of the API servers, by process.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -57,12 +58,14 @@ impl Replicas {
         let asked = self.scene.cluster(cluster).asked_by(&self.users[cluster]).expect("an audit log");
         let is_write = |verb: &str| matches!(verb, "create" | "update" | "patch" | "delete");
         let is_ours = |uri: &str| !uri.contains("/leases") && !uri.contains("authorization.k8s.io");
-        asked
+        // The log is about in order.
+        let times: BTreeSet<String> = asked
             .into_iter()
             .filter(|it| it.agent.ends_with(&agent) && is_write(&it.verb) && is_ours(&it.uri))
             .filter(|it| !it.uri.contains("dryRun"))
             .map(|it| it.at)
-            .collect()
+            .collect();
+        times.into_iter().collect()
     }
 
     /// The second wrote only after the first had ended to.

@@ -1,6 +1,6 @@
 //! One schedule: two processes, and what happens to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::chaos::draw::Draw;
 use crate::chaos::hands;
 use crate::chaos::side_by_side::Outcome;
 use crate::support::fleet::{Fleet, Running};
-use crate::support::manifests::{config_map, objects};
+use crate::support::manifests::{INSTANCE, config_map, objects};
 use crate::support::wires::Wires;
 
 const CLUSTERS: [&str; 2] = ["bj1", "bj2"];
@@ -58,6 +58,8 @@ struct Run {
     started: u64,
     /// By app, the value of its map.
     wanted: BTreeMap<&'static str, String>,
+    /// Apps that have a second map, of the same value.
+    doubled: BTreeSet<&'static str>,
     commits: u64,
     began: Instant,
     log: Vec<String>,
@@ -121,8 +123,10 @@ impl Run {
                 ]
             })
             .collect();
-        let files: Vec<(&str, &str)> =
+        let mut files: Vec<(&str, &str)> =
             files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let instance = INSTANCE.replace("spec: {", "spec: {caps: {deletes: 100, deletePercent: 100}, ");
+        files.push(("tutti.yaml", &instance));
         let now = Instant::now();
         Self {
             draw: Draw::new(seed),
@@ -134,6 +138,7 @@ impl Run {
             starts: vec![now, now],
             started: 0,
             wanted,
+            doubled: BTreeSet::new(),
             commits: 0,
             began: now,
             log: Vec::new(),
@@ -262,12 +267,20 @@ impl Run {
         self.commits += 1;
         let value = self.commits.to_string();
         let apps: Vec<&'static str> = APPS.iter().copied().filter(|_| self.draw.chance(70)).collect();
-        let files: Vec<(String, String)> = apps
-            .iter()
-            .map(|app| (format!("apps/{app}/objects/map.yaml"), config_map("default", app, &value)))
-            .collect();
+        let mut files: Vec<(String, Option<String>)> = Vec::new();
+        for app in &apps {
+            files.push((format!("apps/{app}/objects/map.yaml"), Some(config_map("default", app, &value))));
+            // Something to create and to delete.
+            let second = format!("apps/{app}/objects/second.yaml");
+            if self.draw.chance(40) {
+                self.doubled.insert(app);
+                files.push((second, Some(config_map("default", &format!("{app}-second"), &value))));
+            } else if self.doubled.remove(app) {
+                files.push((second, None));
+            }
+        }
         let changes: Vec<(&str, Option<&str>)> =
-            files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+            files.iter().map(|(path, text)| (path.as_str(), text.as_deref())).collect();
         self.fleet.repository.commit(&format!("Value {value}"), &changes);
         self.note(&format!("commit {value} of {apps:?}"));
         for app in apps {
@@ -307,11 +320,14 @@ impl Run {
         let mut missing = Vec::new();
         for cluster in CLUSTERS {
             for (app, value) in &self.wanted {
-                let path = format!("/api/v1/namespaces/default/configmaps/{app}");
-                let found = hands::get(self.fleet.cluster(cluster), &path);
-                let found = found.map(|map| map["data"]["value"].clone());
-                if found.as_ref().and_then(serde_json::Value::as_str) != Some(value) {
-                    missing.push(format!("{app} on {cluster} has {found:?} and not {value}"));
+                let second = Some(value).filter(|_| self.doubled.contains(app));
+                for (name, value) in [((*app).to_owned(), Some(value)), (format!("{app}-second"), second)] {
+                    let path = format!("/api/v1/namespaces/default/configmaps/{name}");
+                    let found = hands::get(self.fleet.cluster(cluster), &path);
+                    let found = found.map(|map| map["data"]["value"].as_str().unwrap_or_default().to_owned());
+                    if found.as_ref() != value {
+                        missing.push(format!("{name} on {cluster} has {found:?} and not {value:?}"));
+                    }
                 }
             }
         }

@@ -1,0 +1,144 @@
+//! Connections that writes go over. Between the look at the clock and the socket a request stands in line: a process may be stopped by
+//! its machine there, and go on when another one leads. So the clock is looked at once more right before bytes go out.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::MaybeHttpsStream;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tower::Service;
+
+use super::WritePermit;
+use super::proxy::{Dial, NoWay};
+
+/// Opens connections; those under a permit carry bytes as long as it holds, and then break.
+#[derive(Clone)]
+pub(super) struct Fence {
+    dial: Dial,
+    permit: Option<WritePermit>,
+}
+
+impl Fence {
+    pub fn new(dial: Dial, permit: Option<WritePermit>) -> Self {
+        Self { dial, permit }
+    }
+}
+
+impl Service<Uri> for Fence {
+    type Response = Fenced<MaybeHttpsStream<TokioIo<TcpStream>>>;
+    type Error = NoWay;
+    type Future = BoxFuture<'static, Result<Self::Response, NoWay>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), NoWay>> {
+        self.dial.poll_ready(context)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let (stream, permit) = (self.dial.call(to), self.permit.clone());
+        async move { Ok(Fenced { stream: stream.await?, permit }) }.boxed()
+    }
+}
+
+/// One connection.
+pub(super) struct Fenced<S> {
+    stream: S,
+    permit: Option<WritePermit>,
+}
+
+impl<S> Fenced<S> {
+    fn check(&self) -> io::Result<()> {
+        match &self.permit {
+            Some(permit) if !permit.is_in_term() => Err(io::Error::other("the term of this leader is over")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<S: Read + Unpin> Read for Fenced<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        to: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, to)
+    }
+}
+
+impl<S: Write + Unpin> Write for Fenced<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check()?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.check()?;
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+}
+
+impl<S: Connection> Connection for Fenced<S> {
+    fn connected(&self) -> Connected {
+        self.stream.connected()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use futures::future::poll_fn;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::cluster::Term;
+
+    #[tokio::test]
+    async fn nothing_goes_out_when_the_term_is_over() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let term = Arc::new(Term::default());
+        let mut fenced =
+            Fenced { stream: TokioIo::new(ours), permit: Some(WritePermit::of(Arc::clone(&term))) };
+        term.extend(Instant::now() + Duration::from_secs(60));
+        let sent = poll_fn(|context| Pin::new(&mut fenced).poll_write(context, b"one")).await;
+        assert_eq!(sent.expect("it is in its term"), 3);
+        term.extend(Instant::now());
+        let refused = poll_fn(|context| Pin::new(&mut fenced).poll_write(context, b"two")).await;
+        assert!(refused.is_err());
+        let parts = [IoSlice::new(b"three")];
+        let refused = poll_fn(|context| Pin::new(&mut fenced).poll_write_vectored(context, &parts)).await;
+        assert!(refused.is_err());
+        drop(fenced);
+        let mut arrived = String::new();
+        theirs.read_to_string(&mut arrived).await.expect("a text");
+        assert_eq!(arrived, "one");
+    }
+}

@@ -1,0 +1,287 @@
+//! tutti installed as README says: the manifests of `deploy/` on a real server, and the image's own binary, with the token of the
+//! account that they make, and no rights but those of `deploy/` and `tutti cluster rbac`.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use live::Cluster;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use super::support::{SECRET, Scene, configmap, deployment, say, service};
+
+const NAMESPACE: &str = "tutti-system";
+const ACCOUNT: &str = "tutti-system/tutti";
+const USER: &str = "system:serviceaccount:tutti-system:tutti";
+/// What a kubelet gives every container, within its root.
+const TOKEN: &str = "var/run/secrets/kubernetes.io/serviceaccount";
+
+/// As a container runtime does it: the root read-only, memory at /tmp and /state, and nothing of this machine's environment.
+const RUN: &str = r#"set -e
+root=$1; shift
+mount --bind "$root" "$root"
+mount --rbind /proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+mount -t tmpfs -o "uid=65532,gid=65532,mode=700" tmpfs "$root/state"
+mount -o remount,bind,ro "$root"
+exec env -i "$@"
+"#;
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn deploy(file: &str) -> Vec<Value> {
+    documents(&fs::read_to_string(repository().join("deploy").join(file)).expect("a file"))
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    let all = serde_yaml::Deserializer::from_str(text);
+    all.map(|document| Value::deserialize(document).expect("YAML")).filter(Value::is_object).collect()
+}
+
+fn run(program: &str, arguments: &[&str]) {
+    let ended = Command::new(program).args(arguments).current_dir(repository()).output().expect(program);
+    assert!(ended.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&ended.stderr));
+}
+
+/// The image of this binary, unpacked by another program than the one that packed it.
+struct Image {
+    root: PathBuf,
+    /// Of the image, as `NAME=VALUE`.
+    environment: Vec<String>,
+}
+
+impl Image {
+    fn unpack(folder: &Path) -> Self {
+        let (image, bundle) = (folder.join("image"), folder.join("bundle"));
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let out = image.display().to_string();
+        let make = [
+            "run",
+            "-q",
+            "-p",
+            "xtask",
+            "--",
+            "image",
+            "--any-size",
+            "--binary",
+            env!("CARGO_BIN_EXE_tutti"),
+            "--out",
+            &out,
+        ];
+        run(&cargo, &make);
+        let tag = format!("{out}/oci:{}", env!("CARGO_PKG_VERSION"));
+        run("umoci", &["unpack", "--image", &tag, &bundle.display().to_string()]);
+        let config: Value =
+            serde_json::from_slice(&fs::read(bundle.join("config.json")).expect("a file")).expect("JSON");
+        let environment = config["process"]["env"].as_array().into_iter().flatten();
+        let environment = environment.map(|it| it.as_str().expect("a text").to_owned()).collect();
+        Self { root: bundle.join("rootfs"), environment }
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(&path, text).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("permissions");
+    }
+
+    /// With the variables and arguments of the Deployment, but for the addresses: tests listen on loopback.
+    fn start(&self, server: &str, log: &Path) -> Container {
+        let (host, port) = server.trim_start_matches("https://").rsplit_once(':').expect("an address");
+        let container = &deploy("deployment.yaml")[0]["spec"]["template"]["spec"]["containers"][0].clone();
+        let variables = container["env"].as_array().expect("variables").iter();
+        let variables = variables.map(|it| {
+            let text = |key: &str| it[key].as_str().expect("a text");
+            let value = if text("name").ends_with("LISTEN") { "127.0.0.1:0" } else { text("value") };
+            format!("{}={value}", text("name"))
+        });
+        let arguments = container["args"].as_array().expect("arguments").iter();
+        let arguments = arguments.map(|it| it.as_str().expect("a text").to_owned());
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", "unshare", "--mount", "sh", "-c", RUN, "sh"]);
+        command.arg(&self.root).args(&self.environment).args(variables);
+        command.args([format!("KUBERNETES_SERVICE_HOST={host}"), format!("KUBERNETES_SERVICE_PORT={port}")]);
+        command.args(["/usr/sbin/chroot", "--userspec=65532:65532"]).arg(&self.root).arg("/usr/bin/tutti");
+        let file = File::create(log).expect("a log file");
+        let command = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        Container { child: command.spawn().expect("it starts"), log: log.to_owned() }
+    }
+}
+
+struct Container {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Container {
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `get configmaps`, `patch deployments.apps`: each verb on each resource of these roles.
+fn granted(documents: &[Value]) -> BTreeSet<String> {
+    let mut rights = BTreeSet::new();
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().map(|it| it.as_str().expect("a text").to_owned()).collect()
+    };
+    let roles = documents.iter().filter(|it| matches!(it["kind"].as_str(), Some("Role" | "ClusterRole")));
+    for rule in roles.flat_map(|role| role["rules"].as_array().into_iter().flatten()) {
+        for verb in texts(&rule["verbs"]) {
+            for resource in texts(&rule["resources"]) {
+                for group in texts(&rule["apiGroups"]) {
+                    let (resource, sub) = resource.split_once('/').unwrap_or((&resource, ""));
+                    let group = if group.is_empty() { group } else { format!(".{group}") };
+                    let sub = if sub.is_empty() { String::new() } else { format!("/{sub}") };
+                    rights.insert(format!("{verb} {resource}{group}{sub}"));
+                }
+            }
+        }
+    }
+    rights
+}
+
+async fn apply(cluster: &Cluster, documents: &[Value]) {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": documents}).to_string();
+    cluster.kubectl_with_input(&["apply", "-f", "-"], &list).await.expect("applied");
+}
+
+#[tokio::test]
+async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
+    let Some(scene) = Scene::new("install", 1).await else { return };
+    let cluster = scene.cluster(0);
+    // The repository: this cluster as the one that tutti runs in, and names of the mounted Secret.
+    scene.worktree.remove(&format!("clusters/{}.yaml", cluster.name()));
+    let home = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: home, labels: {environment: test}}\n\
+                spec: {connection: {inCluster: {}}}\n";
+    scene.worktree.write("clusters/home.yaml", home);
+    scene.write_instance("poll: 1s\n  caps: {deletes: 100, deletePercent: 100}");
+    let instance = fs::read_to_string(scene.worktree.folder().join("tutti.yaml")).expect("a file");
+    let instance = instance
+        .replace("{env: TUTTI_SECRET_GITEA}", "{file: token}")
+        .replace("{env: TUTTI_SECRET_HOOK}", "{file: hook}");
+    scene.worktree.write("tutti.yaml", &instance);
+    let objects = |image: &str, value: &str| {
+        vec![deployment("web", image, 1), service("web"), configmap("settings", "a", value)]
+    };
+    scene.write_app("web", &objects("shop/web:1", "1"));
+    let commit = scene.worktree.publish("first");
+
+    // What README says, but for the image, which nobody can pull here.
+    let folder = repository().join("deploy").display().to_string();
+    cluster.kubectl(&["apply", "-f", &folder]).await.expect("applied");
+    cluster.kubectl(&["apply", "-f", &folder]).await.expect("applied again");
+    let repo = scene.worktree.folder().display().to_string();
+    let arguments = ["cluster", "rbac", "home", "--repo", &repo, "--service-account", ACCOUNT];
+    let printed = scene.run(&arguments.map(str::to_owned)).await;
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    let printed = documents(&printed.stdout);
+    apply(cluster, &printed).await;
+    scene
+        .eventually("the Deployment of tutti is available", async || {
+            let template = "jsonpath={.status.availableReplicas}";
+            let found =
+                cluster.kubectl(&["get", "deployment", "tutti", "-n", NAMESPACE, "-o", template]).await;
+            match found.expect("a Deployment").as_str() {
+                "2" => Ok(()),
+                found => Err(found.to_owned()),
+            }
+        })
+        .await;
+
+    let image = Image::unpack(&scene.folder());
+    let token = cluster.kubectl(&["create", "token", "tutti", "-n", NAMESPACE]).await.expect("a token");
+    let config = fs::read_to_string(cluster.kubeconfig()).expect("a kubeconfig");
+    let config: Value = serde_yaml::from_str(&config).expect("YAML");
+    let authority = config["clusters"][0]["cluster"]["certificate-authority-data"].as_str().expect("a text");
+    let authority = base64_text(authority);
+    image.write(&format!("{TOKEN}/token"), token.trim());
+    image.write(&format!("{TOKEN}/ca.crt"), &authority);
+    image.write(&format!("{TOKEN}/namespace"), NAMESPACE);
+    image.write("etc/tutti/secrets/token", scene.gitea().token());
+    image.write("etc/tutti/secrets/hook", SECRET);
+    let settings = deploy("configmap.yaml")[0]["data"]["settings.yaml"].as_str().expect("a text").to_owned();
+    let url = scene.gitea().clone_url(scene.name());
+    image.write(
+        "etc/tutti/settings/settings.yaml",
+        &settings.replace("https://git.example.com/platform/config.git", &url),
+    );
+    let process = image.start(cluster.server(), &scene.folder().join("tutti.log"));
+    scene
+        .eventually("it leads", async || {
+            let log = process.log();
+            if log.contains("leads: holds the Lease tutti") { Ok(()) } else { Err(log) }
+        })
+        .await;
+    scene.succeeded(&commit).await;
+    scene.ready(cluster, "web", "shop/web:1", 1).await;
+
+    // Whatever else it has rights for: drift, a missing image, a crash, a delete.
+    let edit = ["patch", "configmap", "settings", "-n", scene.name(), "-p", r#"{"data": {"a": "2"}}"#];
+    cluster.kubectl(&edit).await.expect("edited");
+    scene
+        .eventually("what was edited by hand is as in Git", async || {
+            let found = scene.object(cluster, "configmaps", "settings").await?;
+            if found["data"]["a"] == "1" { Ok(()) } else { Err(found["data"].to_string()) }
+        })
+        .await;
+    scene.write_objects("web", &objects("shop/web:crash-1", "1"));
+    let crash = scene.worktree.publish("a container that crashes");
+    scene.told(&crash, "deploy", "failure", &["CrashLoopBackOff"]).await;
+    scene.write_objects("web", &objects("shop/web:2", "2")[..2]);
+    let last = scene.worktree.publish("mended, and less");
+    scene.succeeded(&last).await;
+    scene
+        .eventually("what Git wants no longer is gone", async || {
+            match scene.object(cluster, "configmaps", "settings").await {
+                Err(_) => Ok(()),
+                Ok(_) => Err("it is there".to_owned()),
+            }
+        })
+        .await;
+
+    let roles: Vec<Value> = printed.into_iter().chain(deploy("role.yaml")).collect();
+    let granted = granted(&roles);
+    let asked = cluster.asked_by(USER).expect("an audit log");
+    let used: BTreeSet<String> = asked
+        .iter()
+        .filter(|it| !matches!(it.status, 401 | 403))
+        .map(|it| format!("{} {}", it.verb, it.resource))
+        .collect();
+    let unused: Vec<&String> = granted.difference(&used).collect();
+    // What is ours is looked for among all kinds, also those that nobody granted.
+    let refused: BTreeSet<String> = asked
+        .iter()
+        .filter(|it| it.status == 403 && !(it.verb == "list" && it.uri.contains("labelSelector=")))
+        .map(|it| format!("{} {}", it.verb, it.uri))
+        .collect();
+    say(&format!(
+        "live tests: {} rights granted, {} requests asked, unused: {unused:?}",
+        granted.len(),
+        asked.len()
+    ));
+    assert!(refused.is_empty(), "{refused:?}");
+    assert!(unused.is_empty(), "{unused:?} of {granted:#?}");
+    assert!(!process.log().contains("forbidden"), "{}", process.log());
+    drop(process);
+    cluster.kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"]).await.expect("deleted");
+}
+
+fn base64_text(text: &str) -> String {
+    use base64::Engine as _;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text).expect("base64");
+    String::from_utf8(bytes).expect("a text")
+}
