@@ -22,6 +22,7 @@ const TOKEN: &str = "var/run/secrets/kubernetes.io/serviceaccount";
 /// As a container runtime does it: the root read-only, memory at /tmp and /state, and nothing of this machine's environment.
 const RUN: &str = r#"set -e
 root=$1; shift
+mkdir -p "$root/proc" "$root/dev"
 mount --bind "$root" "$root"
 mount --rbind /proc "$root/proc"
 mount --rbind /dev "$root/dev"
@@ -238,10 +239,13 @@ async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
             if found["data"]["a"] == "1" { Ok(()) } else { Err(found["data"].to_string()) }
         })
         .await;
-    scene.write_objects("web", &objects("shop/web:crash-1", "1"));
+    let mut crashing = objects("shop/web:2", "1");
+    let fails = json!({"sim.tutti.dev/fail": "crash-loop"});
+    crashing[0]["spec"]["template"]["metadata"]["annotations"] = fails;
+    scene.write_objects("web", &crashing);
     let crash = scene.worktree.publish("a container that crashes");
     scene.told(&crash, "deploy", "failure", &["CrashLoopBackOff"]).await;
-    scene.write_objects("web", &objects("shop/web:2", "2")[..2]);
+    scene.write_objects("web", &objects("shop/web:3", "2")[..2]);
     let last = scene.worktree.publish("mended, and less");
     scene.succeeded(&last).await;
     scene
