@@ -25,6 +25,7 @@ mod outage;
 mod ownership;
 mod plan;
 mod projects;
+mod prometheus;
 mod prune;
 mod push;
 mod reading;
@@ -37,6 +38,7 @@ mod rights;
 #[cfg(feature = "sops")]
 mod secrets;
 mod seeds;
+mod self_install;
 mod shapes;
 #[allow(dead_code, reason = "the benchmark uses more of it")]
 mod support;

@@ -50,6 +50,7 @@ pub use flux::Flux;
 pub use gitea::Gitea;
 pub use helm::Helm;
 pub use kustomize::Kustomize;
+pub use ports::free as free_port;
 pub use programs::{ControlPlane, Programs};
 pub use setup::{Live, Setup};
 pub use tier::Tier;

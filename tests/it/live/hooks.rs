@@ -38,19 +38,22 @@ async fn only_signed_and_small_deliveries_do_anything() {
     assert_eq!(reads, 2, "only the last delivery made tutti look");
 }
 
-fn signature(body: &[u8], secret: &str) -> String {
+pub(super) fn signature(body: &[u8], secret: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("a key of any length");
     mac.update(body);
     hex::encode(mac.finalize().into_bytes())
 }
 
-async fn deliver(url: &str, signature: Option<&str>, body: &[u8]) -> u16 {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
-    let mut request = client.post(url).header("content-type", "application/json").body(body.to_vec());
+pub(super) async fn deliver(url: &str, signature: Option<&str>, body: &[u8]) -> u16 {
+    let mut request = client().post(url).header("content-type", "application/json").body(body.to_vec());
     request = request.header("x-gitea-event", "push");
     if let Some(signature) = signature {
         request = request.header("x-gitea-signature", signature);
     }
     request.send().await.expect("an answer").status().as_u16()
+}
+
+pub(super) fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().expect("a client")
 }

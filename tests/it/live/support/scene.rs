@@ -15,6 +15,9 @@ use super::{Worktree, eventually, tier};
 /// The secret of the webhook.
 pub const SECRET: &str = "known to both sides";
 
+/// On any free ports.
+const DOORS: [&str; 5] = ["--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0", "-vv"];
+
 /// Its name is that of the repository on the forge, of the instance, and of its namespace.
 pub struct Scene {
     name: &'static str,
@@ -41,6 +44,12 @@ impl Scene {
         let live = tier().await?;
         let clusters = vec![live.cluster(0), live.cluster(3)];
         Some(Self::with(live, name, clusters, Some(Servers::shared().await)).await)
+    }
+
+    /// On the oldest Kubernetes alone.
+    pub async fn oldest(name: &'static str) -> Option<Self> {
+        let live = tier().await?;
+        Some(Self::with(live, name, vec![live.cluster(3)], Some(Servers::shared().await)).await)
     }
 
     /// With all four clusters, of which the test may stop the last two: nobody else uses those meanwhile.
@@ -192,8 +201,12 @@ spec:
 
     /// Starts `tutti run` and waits until it listens.
     pub async fn start(&self, more: &[&str]) {
-        let doors = ["--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0", "-vv"];
-        let arguments = self.arguments(&["run"], &[&doors, more].concat());
+        self.start_with(self.arguments(&["run"], more)).await;
+    }
+
+    /// The same with nothing but these arguments, and where it listens.
+    pub async fn start_with(&self, mut arguments: Vec<String>) {
+        arguments.extend(DOORS.map(str::to_owned));
         let log = self.folder.path().join("tutti.log");
         *self.tutti.lock() = Some(Tutti::start(&arguments, &self.variables(), log));
         self.eventually("tutti listens", async || {
@@ -204,9 +217,8 @@ spec:
 
     /// Starts one more `tutti run` of this name, with a state folder of its own.
     pub fn start_beside(&self, name: &str, more: &[&str]) -> Tutti {
-        let doors = ["--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0", "-vv"];
         let state = self.folder.path().join(format!("state-{name}")).display().to_string();
-        let mut arguments = self.arguments(&["run"], &[&doors, more].concat());
+        let mut arguments = self.arguments(&["run"], &[&DOORS, more].concat());
         if let Some(place) = arguments.iter().position(|it| it == "--state") {
             arguments[place + 1] = state;
         }

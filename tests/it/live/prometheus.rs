@@ -1,0 +1,266 @@
+//! A real Prometheus scrapes a running tutti: it takes what is exposed, each query of the dashboard has an answer, and the alert rules
+//! are evaluated.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::hooks::{client, deliver, signature};
+use super::support::{SECRET, Scene, configmap, say};
+
+/// For all queries of the dashboard together.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// As the ServiceMonitor has it, whose targets are the pods of the Service `tutti`.
+const NAMESPACE: &str = "tutti-system";
+const JOB: &str = "tutti";
+
+fn is_there() -> bool {
+    if Command::new("prometheus").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return true;
+    }
+    let why = "##### THE LIVE TEST OF PROMETHEUS DID NOT RUN: there is no prometheus (Debian: apt-get install prometheus) #####";
+    assert_ne!(env::var("TUTTI_LIVE").as_deref(), Ok("1"), "{why}");
+    say(why);
+    false
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("a file")
+}
+
+/// The groups of the PrometheusRule, which is where rules are written once.
+fn groups() -> Value {
+    let rule: Value = serde_yaml::from_str(&read("deploy/monitoring/prometheusrule.yaml")).expect("YAML");
+    rule["spec"].clone()
+}
+
+/// The queries of the dashboard's panels, as Grafana sends them.
+fn queries() -> Vec<String> {
+    let dashboard: Value = serde_json::from_str(&read("charts/tutti/files/dashboard.json")).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+    let sent = |query: &str| query.replace("$__rate_interval", "5m").replace("$namespace", NAMESPACE);
+    let queries: Vec<String> =
+        targets.map(|target| sent(target["expr"].as_str().expect("a query"))).collect();
+    assert!(queries.len() >= 15, "{queries:?}");
+    assert!(queries.iter().all(|query| !query.contains('$')), "an unknown variable: {queries:?}");
+    queries
+}
+
+/// Killed when dropped, and by the kernel when the test process dies.
+struct Prometheus {
+    child: Child,
+    address: String,
+    log: PathBuf,
+    client: reqwest::Client,
+}
+
+impl Prometheus {
+    /// Scrapes `target` each second.
+    fn start(folder: &Path, target: &str) -> Self {
+        let [config, rules, data, log] =
+            ["prometheus.yaml", "rules.yaml", "prometheus", "prometheus.log"].map(|name| folder.join(name));
+        let labels = json!({"namespace": NAMESPACE, "pod": "tutti-0"});
+        // JSON is YAML too.
+        let text = json!({
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [rules],
+            "scrape_configs": [{"job_name": JOB, "static_configs": [{"targets": [target], "labels": labels}]}],
+        });
+        fs::write(&config, text.to_string()).expect("a file");
+        fs::write(&rules, groups().to_string()).expect("a file");
+        let address = format!("127.0.0.1:{}", live::free_port().expect("a port"));
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--", "prometheus"])
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--storage.tsdb.path={}", data.display()))
+            .arg(format!("--web.listen-address={address}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).expect("a log file"))
+            .spawn()
+            .expect("setpriv and prometheus start");
+        Self { child, address, log, client: client() }
+    }
+
+    /// `data` of an answer of its API.
+    async fn get(&self, path: &str, parameters: &[(&str, &str)]) -> Result<Value, String> {
+        let address = format!("http://{}/api/v1/{path}", self.address);
+        let url = reqwest::Url::parse_with_params(&address, parameters).expect("an address");
+        let because =
+            |error: reqwest::Error| format!("{error}\n{}", fs::read_to_string(&self.log).unwrap_or_default());
+        let answer = self.client.get(url).send().await.map_err(because)?;
+        let answer: Value = answer.json().await.map_err(because)?;
+        if answer["status"] == "success" { Ok(answer["data"].clone()) } else { Err(answer.to_string()) }
+    }
+
+    /// Of each series that a query finds now, its value if that is a number.
+    async fn values(&self, query: &str) -> Result<Vec<String>, String> {
+        let data = self.get("query", &[("query", query)]).await?;
+        let series = data["result"].as_array().into_iter().flatten();
+        let values = series.filter_map(|it| it["value"][1].as_str()).filter(|value| *value != "NaN");
+        Ok(values.map(str::to_owned).collect())
+    }
+
+    async fn says(&self, scene: &Scene, query: &str, expected: &str) {
+        scene
+            .eventually(&format!("{query} is {expected}"), async || {
+                let found = self.values(query).await?;
+                if found == [expected] { Ok(()) } else { Err(format!("{found:?}")) }
+            })
+            .await;
+    }
+
+    /// Asks until each query has had a series with a number once. Those that never had, each with its last answer.
+    async fn unanswered(&self, mut queries: Vec<String>) -> BTreeMap<String, String> {
+        let begin = Instant::now();
+        loop {
+            let mut left = BTreeMap::new();
+            for query in queries {
+                match self.values(&query).await {
+                    Ok(values) if !values.is_empty() => {}
+                    found => {
+                        left.insert(query, format!("{found:?}"));
+                    }
+                }
+            }
+            if left.is_empty() || begin.elapsed() > LIMIT {
+                return left;
+            }
+            queries = left.into_keys().collect();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// The alert rules, each with its `health` and its `state`.
+    async fn rules(&self) -> Result<Vec<Value>, String> {
+        let data = self.get("rules", &[("type", "alert")]).await?;
+        let groups = data["groups"].as_array().into_iter().flatten();
+        Ok(groups.filter_map(|group| group["rules"].as_array()).flatten().cloned().collect())
+    }
+
+    async fn firing(&self) -> Result<BTreeSet<String>, String> {
+        let rules = self.rules().await?;
+        Ok(names(rules.iter().filter(|rule| rule["state"] == "firing"), "name"))
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn names<'a>(rules: impl IntoIterator<Item = &'a Value>, key: &str) -> BTreeSet<String> {
+    rules.into_iter().map(|rule| rule[key].as_str().expect("a name").to_owned()).collect()
+}
+
+/// One app in waves: a canary, and then the rest.
+fn app_set(scene: &Scene, version: &str) -> String {
+    let sets =
+        ["web-canary", "web-blue"].map(|name| json!({"name": name, "version": version, "replicas": 1}));
+    let clusters: Vec<Value> =
+        scene.clusters().iter().map(|cluster| json!({"name": cluster.name(), "podSets": sets})).collect();
+    json!({
+        "apiVersion": "tutti.dev/v1alpha1", "kind": "AppSet",
+        "metadata": {"name": "web", "namespace": scene.name()},
+        "spec": {
+            "replicas": 4,
+            "podSpec": {"template": {"spec": {"containers": [{"name": "web", "image": "shop/web:1"}]}}},
+            "updateStrategy": {"upgradeType": "canary|blue", "canaryClusters": [scene.cluster(0).name()]},
+            "clusterTopology": {"clusters": clusters},
+        },
+    })
+    .to_string()
+}
+
+/// Somebody edits what is only reported.
+async fn edit(scene: &Scene) {
+    let patch = r#"{"data":{"a":"2"}}"#;
+    let arguments = ["patch", "configmap", "settings", "-n", scene.name(), "--type", "merge", "-p", patch];
+    scene.cluster(0).kubectl(&arguments).await.expect("an edit");
+}
+
+async fn deliver_with_a_wrong_signature(scene: &Scene) {
+    let body = b"{}";
+    let signature = signature(body, "another secret");
+    assert_eq!(deliver(&scene.hook_url(), Some(&signature), body).await, 401);
+}
+
+#[tokio::test]
+async fn prometheus_answers_the_dashboard_and_evaluates_the_alerts() {
+    if !is_there() {
+        return;
+    }
+    let Some(scene) = Scene::new("prometheus", 2).await else { return };
+    scene.worktree.write("apps/web/app.yaml", &app_set(&scene, "v1"));
+    scene.write_spec("settings", &["drift: report"]);
+    scene.write_objects("settings", &[configmap("settings", "a", "1")]);
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.gitea().create_hook(scene.name(), &scene.hook_url(), SECRET, &["push"]).await.expect("a hook");
+    let target = scene.running(|tutti| tutti.address("status")).expect("an address");
+    let prometheus = Prometheus::start(&scene.folder(), &target);
+    prometheus.says(&scene, "up", "1").await;
+    scene.succeeded(&first).await;
+
+    // Everything that a panel shows: a rollout, deliveries, drift, and a cluster that does not answer.
+    scene.worktree.write("apps/web/app.yaml", &app_set(&scene, "v2"));
+    let second = scene.worktree.publish("web v2");
+    scene.succeeded(&second).await;
+    deliver_with_a_wrong_signature(&scene).await;
+    edit(&scene).await;
+    scene.write_cluster("nowhere", "test", "nowhere.yaml");
+    scene.worktree.publish("a cluster that nobody has");
+    let unanswered = prometheus.unanswered(queries()).await;
+    assert!(unanswered.is_empty(), "within {LIMIT:?} these had no series: {unanswered:#?}");
+    let namespaces = prometheus.get("label/namespace/values", &[("match[]", "tutti_leader")]).await;
+    assert_eq!(namespaces, Ok(json!([NAMESPACE])), "the choice of the dashboard");
+    for (query, expected) in [
+        ("tutti_drift_objects", "1"),
+        ("count(tutti_cluster_up == 0)", "1"),
+        ("tutti_rollouts{phase=\"Done\"}", "1"),
+        ("count(tutti_webhook_deliveries_total{verdict=~\"accepted|unauthorized\"} > 0)", "2"),
+        ("tutti_commit_to_converged_seconds_count >= bool 1", "1"),
+    ] {
+        prometheus.says(&scene, query, expected).await;
+    }
+
+    // All is well again, as the runbooks have it.
+    scene.write_spec("settings", &["drift: repair"]);
+    scene.worktree.remove("clusters/nowhere.yaml");
+    let last = scene.worktree.publish("without it");
+    scene.succeeded(&last).await;
+    prometheus.says(&scene, "tutti_drift_objects", "0").await;
+    prometheus.says(&scene, "sum(tutti_cluster_up) == count(tutti_cluster_up)", "2").await;
+    let groups = groups();
+    let written = groups["groups"].as_array().expect("groups").iter();
+    let written = names(written.flat_map(|group| group["rules"].as_array().expect("rules")), "alert");
+    scene
+        .eventually("each rule is evaluated", async || {
+            let rules = prometheus.rules().await?;
+            assert_eq!(names(&rules, "name"), written);
+            if rules.iter().all(|rule| rule["health"] == "ok") { Ok(()) } else { Err(format!("{rules:#?}")) }
+        })
+        .await;
+    assert_eq!(prometheus.firing().await, Ok(BTreeSet::new()));
+
+    // And one fires when it is its turn.
+    for _ in 0..12 {
+        deliver_with_a_wrong_signature(&scene).await;
+    }
+    scene
+        .eventually("an alert fires", async || {
+            let found = prometheus.firing().await?;
+            let expected = BTreeSet::from(["TuttiWebhookSignatures".to_owned()]);
+            if found == expected { Ok(()) } else { Err(format!("{found:?}")) }
+        })
+        .await;
+}

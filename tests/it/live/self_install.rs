@@ -1,0 +1,236 @@
+//! tutti as an app of the repository that it reads, step by step as in `docs/install.md`, on the oldest Kubernetes: installed by kubectl,
+//! adopted, upgraded by a commit, and let go. Its pods are played, so the process is outside of the cluster, with the account of the pods.
+
+use std::fs;
+use std::path::Path;
+
+use live::Cluster;
+use serde_json::{Value, json};
+
+use super::credentials::with_user;
+use super::support::{SECRET, Scene, Tutti};
+
+const NAMESPACE: &str = "tutti-system";
+const DEPLOYMENT: &str = "apps/tutti/objects/deployment.yaml";
+/// What the Deployment asks for of each moment.
+const REPLICAS: u64 = 2;
+
+struct Installation {
+    scene: Scene,
+    /// `deploy/` of the checkout.
+    manifests: String,
+}
+
+impl Installation {
+    /// Step 1: `tutti init`, committed and pushed.
+    async fn begin(name: &'static str) -> Option<(Self, String)> {
+        let scene = Scene::oldest(name).await?;
+        let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").display().to_string();
+        let installation = Self { scene, manifests };
+        installation.uninstall().await;
+        let (scene, gitea) = (&installation.scene, installation.scene.gitea());
+        // What the scene begins with is that of other tests.
+        scene.worktree.remove("tutti.yaml");
+        scene.worktree.remove(&format!("clusters/{}.yaml", scene.cluster(0).name()));
+        let (url, repository) = (gitea.clone_url(name), format!("{}/{name}", gitea.user()));
+        let init = ["init", "config", "--install", &url, "--name", name];
+        let forge = ["--forge", gitea.url(), "--forge-repository", &repository];
+        let said = installation.tutti(&[&init[..], &forge].concat()).await;
+        assert!(said.contains("\n  kubectl apply -f config/apps/tutti/objects/\n"), "{said}");
+        let text = installation.read("tutti.yaml");
+        scene.worktree.write("tutti.yaml", &text.replace("\nspec:\n", "\nspec:\n  poll: 1s\n"));
+        let commit = scene.worktree.publish("tutti itself");
+        Some((installation, commit))
+    }
+
+    fn cluster(&self) -> &'static Cluster {
+        self.scene.cluster(0)
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.scene.worktree.folder().join(path)).expect("a file")
+    }
+
+    async fn kubectl(&self, arguments: &[&str]) -> String {
+        self.cluster().kubectl(arguments).await.expect("kubectl")
+    }
+
+    /// Where the repository is the folder `config`.
+    async fn tutti(&self, arguments: &[&str]) -> String {
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let ended = self.scene.run(&arguments).await;
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {}{}", ended.stdout, ended.stderr);
+        ended.stdout
+    }
+
+    async fn rights(&self) -> String {
+        let account = format!("{NAMESPACE}/tutti");
+        self.tutti(&["cluster", "rbac", "home", "--repo", "config", "--service-account", &account]).await
+    }
+
+    /// Step 2, with those of "Four commands": the objects, the Secret, the rights.
+    async fn install(&self) {
+        let objects = self.scene.worktree.folder().join("apps/tutti/objects").display().to_string();
+        self.kubectl(&["apply", "-f", &objects]).await;
+        let secrets = self.scene.folder().join("secrets");
+        fs::create_dir(&secrets).expect("a folder");
+        let file = |key: &str, text: &str| {
+            fs::write(secrets.join(key), format!("{text}\n")).expect("a file");
+            format!("--from-file={key}={}", secrets.join(key).display())
+        };
+        let (token, hook) = (file("token", self.scene.gitea().token()), file("hook", SECRET));
+        self.kubectl(&["-n", NAMESPACE, "create", "secret", "generic", "tutti", &token, &hook]).await;
+        let roles = self.rights().await;
+        self.cluster().kubectl_with_input(&["apply", "-f", "-"], &roles).await.expect("roles");
+        self.is_available().await;
+    }
+
+    async fn is_available(&self) {
+        self.kubectl(&["-n", NAMESPACE, "rollout", "status", "deployment/tutti", "--timeout=120s"]).await;
+    }
+
+    /// The process, with the settings of the ConfigMap. What it finds in its pod is named: the Secret, and the account.
+    async fn run(&self) {
+        let folder = self.scene.folder();
+        let settings =
+            ["-n", NAMESPACE, "get", "configmap", "tutti", "-o", r"jsonpath={.data.settings\.yaml}"];
+        let settings = self.kubectl(&settings).await;
+        let secrets = folder.join("secrets").display().to_string();
+        let config = folder.join("settings.yaml");
+        fs::write(&config, settings.replace("/etc/tutti/secrets", &secrets)).expect("a file");
+        let token = self.kubectl(&["-n", NAMESPACE, "create", "token", "tutti"]).await;
+        let text = fs::read_to_string(self.cluster().kubeconfig()).expect("a kubeconfig");
+        let account = folder.join("account.yaml");
+        fs::write(&account, with_user(&text, &format!("    token: {}\n", token.trim()))).expect("a file");
+
+        let (config, account) = (config.display().to_string(), account.display().to_string());
+        let (way, state) = (format!("home={account}"), folder.join("state").display().to_string());
+        let settings =
+            ["--config", &config, "--state", &state, "--cluster", &way, "--home-kubeconfig", &account];
+        let doctor = [&["doctor", "home"], &settings[..]].concat();
+        let doctor: Vec<String> = doctor.into_iter().map(str::to_owned).collect();
+        self.scene
+            .eventually("all rights are there", async || {
+                let ended = self.scene.run(&doctor).await;
+                if ended.code == Some(0) { Ok(()) } else { Err(ended.stdout + &ended.stderr) }
+            })
+            .await;
+        let lease = format!("{NAMESPACE}/tutti");
+        let run = [&["run"], &settings[..], &["--lease", &lease]].concat();
+        self.scene.start_with(run.into_iter().map(str::to_owned).collect()).await;
+    }
+
+    /// Those of the manifests; all must be there.
+    async fn objects(&self) -> Vec<Value> {
+        let found = self.kubectl(&["get", "-f", &self.manifests, "-o", "json"]).await;
+        let found: Value = serde_json::from_str(&found).expect("JSON");
+        found["items"].as_array().cloned().expect("a list")
+    }
+
+    /// Which objects they are, by kind and name.
+    async fn identities(&self) -> Vec<Value> {
+        let objects = self.objects().await;
+        objects.iter().map(|it| json!([it["kind"], it["metadata"]["name"], it["metadata"]["uid"]])).collect()
+    }
+
+    /// The names of pods that are not on their way out.
+    async fn pods(&self) -> Vec<String> {
+        let list = self.cluster().get(&format!("/api/v1/namespaces/{NAMESPACE}/pods")).await.expect("pods");
+        let pods = list["items"].as_array().into_iter().flatten();
+        let pods = pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+        let mut names: Vec<String> =
+            pods.filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned)).collect();
+        names.sort();
+        names
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.cluster().get(path).await.expect("an object")
+    }
+
+    async fn deployment(&self) -> Value {
+        self.get(&format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/tutti")).await
+    }
+
+    /// All that the Deployment was since a version, oldest first: no look in between misses anything.
+    async fn deployment_since(&self, version: &str) -> Vec<Value> {
+        let path = format!(
+            "/apis/apps/v1/namespaces/{NAMESPACE}/deployments?watch=true&timeoutSeconds=2&fieldSelector=metadata.name%3Dtutti\
+             &resourceVersion={version}"
+        );
+        let told = self.kubectl(&["get", "--raw", &path]).await;
+        let events = serde_json::Deserializer::from_str(&told).into_iter::<Value>();
+        let states = events.map(|event| {
+            let mut event = event.expect("JSON");
+            assert_eq!(event["type"], "MODIFIED", "{event}");
+            event["object"].take()
+        });
+        states.collect()
+    }
+
+    /// As under "Uninstall".
+    async fn uninstall(&self) {
+        self.kubectl(&["delete", "-f", &self.manifests, "--ignore-not-found"]).await;
+    }
+}
+
+#[tokio::test]
+async fn tutti_installs_upgrades_and_leaves_itself() {
+    let Some((tutti, first)) = Installation::begin("self-install").await else { return };
+    let scene = &tutti.scene;
+    tutti.install().await;
+    let (objects, pods) = (tutti.identities().await, tutti.pods().await);
+    assert_eq!(pods.len() as u64, REPLICAS, "{pods:?}");
+
+    // It adopts itself, and no pod starts anew.
+    tutti.run().await;
+    scene.succeeded(&first).await;
+    for object in tutti.objects().await {
+        let metadata = &object["metadata"];
+        assert_eq!(metadata["labels"]["tutti.dev/managed-by"], scene.name(), "{object}");
+        assert_eq!(metadata["annotations"]["tutti.dev/prune"], "keep", "{object}");
+    }
+    assert_eq!((tutti.identities().await, tutti.pods().await), (objects.clone(), pods));
+    let lease = tutti.get(&format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/tutti")).await;
+    let is_held = lease["spec"]["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty());
+    assert!(is_held && !lease["metadata"]["labels"].to_string().contains("tutti.dev"), "{lease}");
+
+    // An upgrade is a commit.
+    let before = tutti.deployment().await;
+    let version = before["metadata"]["resourceVersion"].as_str().expect("a version");
+    let manifest = tutti.read(DEPLOYMENT);
+    let image = concat!("image: ghcr.io/tutti-dev/tutti:", env!("CARGO_PKG_VERSION"), "\n");
+    assert!(manifest.contains(image), "{manifest}");
+    scene.worktree.write(DEPLOYMENT, &manifest.replace(image, "image: ghcr.io/tutti-dev/tutti:next\n"));
+    let upgrade = scene.worktree.publish("an upgrade");
+    scene.succeeded(&upgrade).await;
+    tutti.is_available().await;
+    let states = tutti.deployment_since(version).await;
+    let count = |state: &Value, of: &str| state["status"][of].as_u64().unwrap_or_default();
+    let counts: Vec<_> =
+        states.iter().map(|it| ["availableReplicas", "updatedReplicas"].map(|of| count(it, of))).collect();
+    assert!(counts.iter().all(|[available, _]| *available >= REPLICAS), "{counts:?}");
+    assert!(counts.iter().any(|[_, updated]| *updated == 1), "one after the other: {counts:?}");
+    assert_eq!(counts.last().map(|[_, updated]| *updated), Some(REPLICAS), "{counts:?}");
+    let image = tutti.deployment().await["spec"]["template"]["spec"]["containers"][0]["image"].take();
+    assert_eq!(image, "ghcr.io/tutti-dev/tutti:next");
+
+    // What leaves the repository stays.
+    let pods = tutti.pods().await;
+    fs::remove_dir_all(scene.worktree.folder().join("apps/tutti")).expect("a folder to remove");
+    let gone = scene.worktree.publish("without tutti");
+    scene.told(&gone, "deploy", "success", &["no change"]).await;
+    let log = scene.running(|tutti| tutti.log());
+    assert!(!log.contains("forbidden"), "{log}");
+    assert_eq!(scene.running(Tutti::stop), Some(0));
+    assert_eq!((tutti.identities().await, tutti.pods().await), (objects, pods));
+
+    tutti.uninstall().await;
+    let roles = tutti.rights().await;
+    let delete = ["delete", "--ignore-not-found", "-f", "-"];
+    tutti.cluster().kubectl_with_input(&delete, &roles).await.expect("deleted");
+    let left = tutti.kubectl(&["get", "namespaces,clusterroles,clusterrolebindings", "-o", "name"]).await;
+    let ours = [NAMESPACE.to_owned(), format!("tutti-{}", scene.name())];
+    let left: Vec<&str> = left.lines().filter(|line| ours.iter().any(|it| line.ends_with(&**it))).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
