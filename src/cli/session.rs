@@ -93,7 +93,7 @@ impl Session {
         let (forward, hints) = mpsc::channel(HINTS);
         let (overview, seen) = watch::channel(Arc::new(Overview::default()));
         let (instance, instances) = watch::channel(None::<Arc<Instance>>);
-        let leading = match &process.lease {
+        let mut leading = match &process.lease {
             Some(lease) if wish.serve.is_some() => {
                 let (home, repository) = (&process.ways.home, shown_address(&process.source.url));
                 Some(Leading::start(home, lease, &repository, hint.clone(), stop.clone()).await?)
@@ -144,7 +144,14 @@ impl Session {
             let hooks = HooksState::new(hint, metrics.clone());
             let role = leading.as_ref().map(Leading::role);
             let status = Status { overview: seen.clone(), hooks, metrics: metrics.clone(), role };
-            serve(doors, status, (instances, home, grants), waker, stop.clone()).await?;
+            let served = serve(doors, status, (instances, home, grants), waker, stop.clone()).await;
+            if served.is_err()
+                && let Some(leading) = leading.take()
+            {
+                // The error of the start says more than one of the lease.
+                let _ = leading.end().await;
+            }
+            served?;
             tokio::spawn(measure(metrics.clone(), seen.clone()));
         }
         let permit = leading.as_ref().map(Leading::permit).unwrap_or_default();

@@ -14,6 +14,8 @@ use super::home::{Home, HomeError, explain};
 const REPOSITORY: &str = "tutti.dev/repository";
 /// What the leader shall look at, written by others: a webhook reached them.
 const HINT: &str = "tutti.dev/hint";
+/// What a lease lasts that was given back.
+const RELEASED: Duration = Duration::from_secs(1);
 /// Of one request: the leader renews several times before its term ends.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -63,9 +65,14 @@ impl Lease {
         lease
     }
 
+    /// Its holder gave it back.
+    pub fn is_released(&self) -> bool {
+        self.holder().is_empty() && self.lasts() <= RELEASED
+    }
+
     /// Given back: whoever asks next may have it.
     pub fn released(&self, now: Timestamp) -> Self {
-        self.held("", Duration::from_secs(1), self.repository().unwrap_or_default(), now)
+        self.held("", RELEASED, self.repository().unwrap_or_default(), now)
     }
 
     pub fn with_hint(&self, hint: &str) -> Self {

@@ -185,6 +185,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
         tokio::select! {
             biased;
             () = inputs.stop.cancelled() => break Ending::Stopped,
+            () = inputs.elected.cancelled(), if world.stands_by() => world.handle(Event::Elected),
             Some(event) = events.recv() => {
                 world.handle(event);
                 // Whatever else is here already belongs to the same turn.
@@ -192,7 +193,6 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
                     world.handle(event);
                 }
             }
-            () = inputs.elected.cancelled(), if world.stands_by() => world.handle(Event::Elected),
             Some(hint) = inputs.hints.recv() => world.handle(Event::Hint(hint)),
             Some(()) = inputs.wakes.recv() => world.handle(Event::Wake),
             () = sleep_until(wake) => {

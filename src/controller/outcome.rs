@@ -295,7 +295,7 @@ fn result_of(result: &Result<Done, NotDone>, step: Option<&Step>) -> Option<Writ
 
 fn result_of_error(error: &Error) -> Option<WriteResult> {
     match error {
-        Error::Superseded { .. } => None,
+        Error::Superseded { .. } | Error::NotLeader { .. } => None,
         Error::Rejected { code: 409, .. } => Some(WriteResult::Changed),
         error if error.is_transient() => Some(WriteResult::Failed),
         _ => Some(WriteResult::Refused),

@@ -33,12 +33,14 @@ pub struct Election {
     lease: Option<Lease>,
     /// When the lease was seen to have changed last.
     changed: Option<Instant>,
+    /// How long it is somebody's, who did not give it back: also one that is gone, or was emptied by hand.
+    held: Option<Duration>,
     leads: bool,
 }
 
 impl Election {
     pub fn new(holder: String) -> Self {
-        Self { holder, lease: None, changed: None, leads: false }
+        Self { holder, lease: None, changed: None, held: None, leads: false }
     }
 
     pub fn leads(&self) -> bool {
@@ -62,6 +64,11 @@ impl Election {
         if !is_same {
             self.changed = Some(now);
         }
+        match &lease {
+            Some(lease) if !lease.holder().is_empty() => self.held = Some(lease.lasts()),
+            Some(lease) if lease.is_released() => self.held = None,
+            _ => {}
+        }
         self.lease = lease;
     }
 
@@ -77,7 +84,7 @@ impl Election {
             Step::Renew
         } else if self.leads {
             Step::Lost
-        } else if leader.is_empty() || self.is_over(now) {
+        } else if self.is_over(now) {
             Step::Take
         } else {
             Step::Wait
@@ -85,8 +92,10 @@ impl Election {
     }
 
     fn is_over(&self, now: Instant) -> bool {
-        let lasts = self.lease.as_ref().map_or(SHORTEST, Lease::lasts).clamp(SHORTEST, LONGEST);
-        self.changed.is_some_and(|changed| now >= changed + lasts)
+        match (self.held, self.changed) {
+            (Some(lasts), Some(changed)) => now >= changed + lasts.clamp(SHORTEST, LONGEST),
+            _ => true,
+        }
     }
 }
 
@@ -124,6 +133,12 @@ mod tests {
         // A hint is no renewal.
         check(&[(0, other(1)), (8, other(1).map(|lease| lease.with_hint("look")))], 10, Step::Take);
         check(&[(0, other(1)), (2, Some(lease("other", 1).released(Timestamp::UNIX_EPOCH)))], 2, Step::Take);
+        // One that somebody deleted or emptied may still be renewed by whoever held it.
+        check(&[(0, other(1)), (2, None)], 11, Step::Wait);
+        check(&[(0, other(1)), (2, None)], 12, Step::Take);
+        let emptied = Lease::default().held("", LASTS, "config.git", Timestamp::UNIX_EPOCH);
+        check(&[(0, other(1)), (2, Some(emptied.clone()))], 11, Step::Wait);
+        check(&[(0, other(1)), (2, Some(emptied))], 12, Step::Take);
         // Our write went through, and its answer was lost.
         check(&[(0, Some(lease("me", 1)))], 0, Step::Renew);
         // Nonsense lasts neither for ever nor for no time.

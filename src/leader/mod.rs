@@ -1,8 +1,9 @@
 //! Which of several processes writes: the one that holds the lease in the home cluster.
 //!
 //! The others stand by: they read, render and watch, and write nothing. A leader renews its lease every two seconds; each renewal gives its
-//! write permit a term that ends three seconds before another process may take the lease. So there is never a moment in which two may
-//! write, whatever their clocks say, and whether or not a process was stopped in between.
+//! write permit a term that ends three seconds before another process may take the lease. So there is no moment in which two may
+//! write, whatever their clocks say, and whether or not a process was stopped in between (but for a machine whose monotonic clock
+//! stands still while it is suspended).
 //!
 //! A leader that finds the lease in other hands does not lead again: what it knows is old. It ends, and whoever supervises it starts
 //! another one, which stands by. One whose home cluster is away writes nothing meanwhile, and goes on when it is the first to renew.
@@ -81,7 +82,15 @@ impl Leadership {
         let (pass_on, passed) = mpsc::channel(1);
         let withdrawn = CancellationToken::new();
         let election = Election::new(candidate.holder.clone());
-        let mut process = Process { candidate, election, term, hints, to_pass: None, trouble: None };
+        let mut process = Process {
+            candidate,
+            election,
+            term,
+            hints,
+            to_pass: None,
+            trouble: None,
+            told_of_another: false,
+        };
         match process.turn().await {
             Ok(first) => {
                 sender.send_replace(first);
@@ -124,6 +133,7 @@ struct Process {
     to_pass: Option<String>,
     /// The last error: told once.
     trouble: Option<String>,
+    told_of_another: bool,
 }
 
 impl Process {
@@ -152,6 +162,7 @@ impl Process {
                     let is_over = matches!(now, Role::Lost { .. });
                     if is_over {
                         permit.revoke();
+                        self.term.extend(Instant::now());
                     }
                     role.send_if_modified(|known| {
                         let is_other = *known != now;
@@ -181,6 +192,7 @@ impl Process {
                 Step::Lost => return Ok(Role::Lost { leader: leader() }),
                 Step::Wait => {
                     let role = Role::StandsBy { leader: leader() };
+                    self.tell_of_another_repository();
                     self.pass().await?;
                     return Ok(role);
                 }
@@ -191,6 +203,7 @@ impl Process {
                     if let Some(written) = home.write_lease(name, &lease).await? {
                         self.election.wrote(written, Instant::now());
                         self.term.extend(asked + TERM);
+                        self.to_pass = None;
                         return Ok(Role::Leads);
                     }
                     is_known = false;
@@ -251,14 +264,31 @@ impl Process {
         }
     }
 
+    /// Two instances would stand for one lease: the second never leads.
+    fn tell_of_another_repository(&mut self) {
+        let theirs = self.election.lease().and_then(Lease::repository);
+        let Some(theirs) = theirs.filter(|theirs| **theirs != self.candidate.repository) else { return };
+        if !self.told_of_another {
+            tracing::warn!(
+                "the Lease {} is held for {theirs}, and this process runs {}: where that is another repository, name another Lease \
+                 with --lease NAME",
+                self.candidate.lease,
+                self.candidate.repository
+            );
+            self.told_of_another = true;
+        }
+    }
+
     fn tell(&mut self, error: &HomeError) {
         let trouble = error.to_string();
         if self.trouble.as_ref() != Some(&trouble) {
-            tracing::warn!(
-                error = trouble,
-                leads = self.election.leads(),
-                "the lease of the leader is not renewed"
-            );
+            match self.election.leads() {
+                true => tracing::warn!(
+                    error = trouble,
+                    "the lease is not renewed: nothing is written when its term is over"
+                ),
+                false => tracing::warn!(error = trouble, "the lease of the leader cannot be read or taken"),
+            }
             self.trouble = Some(trouble);
         }
     }

@@ -242,7 +242,12 @@ impl Worker {
         let Some(wanted) = self.contexts.get(&key).map(|context| context.next().clone()) else { return };
         let (revision, context) = (key.0.short(), key.1.as_str());
         let span = tracing::trace_span!("post_status", revision, context, state = wanted.state.as_str());
-        let result = self.forge.post_status(&key.0, &wanted).instrument(span).await;
+        let post = Box::pin(self.forge.post_status(&key.0, &wanted).instrument(span));
+        // Whether it arrived is not known: it is posted again, and a leader that comes after this one asks the forge.
+        let Some(result) = self.permit.write(post).await else {
+            self.pause = Some((Instant::now() + FIRST_PAUSE, FIRST_PAUSE));
+            return;
+        };
         let Some(context) = self.contexts.get_mut(&key) else { return };
         match result {
             Ok(()) => {
