@@ -108,10 +108,11 @@ fn others(seed: u64, schedules: u64, threads: usize, log: bool, waves: bool) -> 
             eprintln!("{done} of {schedules}");
         }
     };
-    let (what, (violated, writes)) = match waves {
-        true => ("waves", chaos::waves::many(seed, schedules, threads, &told)),
-        false => ("two processes", chaos::replicas::many(seed, schedules, threads, &told)),
+    let (what, one): (_, fn(u64) -> chaos::Outcome) = match waves {
+        true => ("waves", chaos::waves::one),
+        false => ("two processes", chaos::replicas::one),
     };
+    let (violated, writes) = chaos::each(seed, schedules, threads, &one, &told);
     println!(
         "{schedules} schedules of {what} from seed {seed} on in {} s, {writes} writes, {violated} with violations",
         start.elapsed().as_secs()

@@ -20,23 +20,17 @@ pub fn home_needs<'a>(
     lease: Option<LeaseAt<'_>>,
 ) -> Needs {
     let mut rights = BTreeMap::new();
-    let mut add_in =
-        |group: &str, namespace: &str, resource: &str, name: Option<&str>, verb: Verb, why: Why| {
-            let (namespace, name) = (Some(namespace.into()), name.map(ToOwned::to_owned));
-            rights.insert(
-                Right { namespace, group: group.into(), resource: resource.to_owned(), name, verb },
-                why,
-            );
-        };
+    let mut add = |group: &str, namespace: &str, resource: &str, name: Option<&str>, verb: Verb, why: Why| {
+        let (namespace, name) = (Some(namespace.into()), name.map(ToOwned::to_owned));
+        rights
+            .insert(Right { namespace, group: group.into(), resource: resource.to_owned(), name, verb }, why);
+    };
     if let Some(LeaseAt { namespace, name }) = lease {
         // What is to be made has no name that a rule could know.
         for (name, verb) in [(None, Verb::Create), (Some(name), Verb::Get), (Some(name), Verb::Update)] {
-            add_in("coordination.k8s.io", namespace, "leases", name, verb, Why::Leader);
+            add("coordination.k8s.io", namespace, "leases", name, verb, Why::Leader);
         }
     }
-    let mut add = |namespace: &str, resource: &str, name: Option<&str>, verb: Verb, why: Why| {
-        add_in("", namespace, resource, name, verb, why);
-    };
     let of_clusters = clusters.filter_map(|cluster| match &cluster.connection {
         Connection::KubeconfigSecret { at, .. } => Some(at),
         _ => None,
@@ -44,11 +38,11 @@ pub fn home_needs<'a>(
     let token = instance.forge.iter().filter_map(|forge| forge.token.as_ref());
     let hooks = instance.receivers.iter().flat_map(|receiver| &receiver.secrets);
     for StoredKey { namespace, name, .. } in of_clusters.chain(token.chain(hooks).filter_map(of_secret)) {
-        add(namespace, "secrets", Some(name), Verb::Get, Why::Secrets);
+        add("", namespace, "secrets", Some(name), Verb::Get, Why::Secrets);
     }
     if let Some(registry) = &instance.registry {
         for verb in [Verb::Get, Verb::List, Verb::Watch] {
-            add(&registry.namespace, "configmaps", None, verb, Why::Registry);
+            add("", &registry.namespace, "configmaps", None, verb, Why::Registry);
         }
     }
     Needs { rights, ..Needs::default() }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::output::tell;
 use crate::cluster::{Home, WritePermit, host_name};
-use crate::forge::{Hint, HintKind};
+use crate::forge::{Hint, HintKind, is_commit};
 use crate::leader::{Candidate, Leadership, Role};
 
 /// Of hints of others that were not looked at yet: each says the same, that there is something to look at.
@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// This process, as one of those that may lead.
 #[derive(Debug)]
 pub struct Leading {
+    lease: String,
     leadership: Leadership,
     /// Done when it is elected.
     pub elected: CancellationToken,
@@ -53,7 +54,7 @@ impl Leading {
         });
         let elected = CancellationToken::new();
         tokio::spawn(follow(leadership.role.clone(), lease.to_owned(), elected.clone(), stop));
-        Ok(Self { leadership, elected })
+        Ok(Self { lease: lease.to_owned(), leadership, elected })
     }
 
     pub fn permit(&self) -> WritePermit {
@@ -76,7 +77,8 @@ impl Leading {
     }
 
     /// Until this process leads; an error where another one goes on leading.
-    pub async fn leads(&self, lease: &str) -> anyhow::Result<()> {
+    pub async fn leads(&self) -> anyhow::Result<()> {
+        let lease = &self.lease;
         let mut role = self.role();
         let leads = tokio::time::timeout(PATIENCE, role.wait_for(|role| *role == Role::Leads)).await;
         if matches!(leads, Ok(Ok(_))) {
@@ -144,9 +146,7 @@ fn text_of(hint: &Hint, now: Timestamp) -> String {
 }
 
 fn hint_of(text: &str) -> Hint {
-    let commit = text.split(' ').nth(1).filter(|commit| {
-        matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
-    });
+    let commit = text.split(' ').nth(1).filter(|commit| is_commit(commit));
     Hint {
         receiver: "lease".to_owned(),
         repository: None,

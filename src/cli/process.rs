@@ -147,7 +147,7 @@ pub struct Process {
     pub source: source::Options,
     pub listen: Option<String>,
     pub hooks_listen: Option<String>,
-    /// The lease of the leader, as the file names it.
+    /// The lease of the leader: as the file names it, and of `run` the one that it stands for.
     pub lease: Option<String>,
     pub ways: Ways,
     /// What opens encrypted files.

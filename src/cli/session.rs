@@ -96,13 +96,14 @@ impl Session {
         let mut leading = match &process.lease {
             Some(lease) if wish.serve.is_some() => {
                 let (home, repository) = (&process.ways.home, shown_address(&process.source.url));
-                Some(Leading::start(home, lease, &repository, hint.clone(), stop.clone()).await?)
+                let leading = Leading::start(home, lease, &repository, hint.clone(), stop.clone()).await?;
+                if wish.until != Until::Stopped {
+                    leading.leads().await?;
+                }
+                Some(leading)
             }
             _ => None,
         };
-        if let (Some(leading), Some(lease), true) = (&leading, &process.lease, wish.until != Until::Stopped) {
-            leading.leads(lease).await?;
-        }
 
         let mut waker = None;
         if let (Some(repository), Until::Stopped) = (repository, wish.until) {

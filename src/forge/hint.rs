@@ -20,6 +20,11 @@ pub struct Hint {
     pub delivery: Option<String>,
 }
 
+/// Whether a text is the id of a commit, as [`Hint::after`] holds it.
+pub fn is_commit(id: &str) -> bool {
+    matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintKind {
     Push,

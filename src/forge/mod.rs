@@ -18,7 +18,7 @@ mod status;
 
 pub use client::Client;
 pub use error::{Error, ErrorKind};
-pub use hint::{Hint, HintKind, Received, Rejected};
+pub use hint::{Hint, HintKind, Received, Rejected, is_commit};
 pub use host_rules::HostRules;
 pub use observer::{Observer, Operation};
 pub use status::{CommitStatus, LONGEST_DESCRIPTION, State, shortened};

@@ -59,7 +59,7 @@ impl Election {
     pub fn saw(&mut self, lease: Option<Lease>, now: Instant) {
         let is_same = match (&self.lease, &lease) {
             (Some(before), Some(now)) => before.is_as_held_as(now),
-            (before, now) => before.is_none() && now.is_none() && self.changed.is_some(),
+            (before, now) => before.is_none() && now.is_none(),
         };
         if !is_same {
             self.changed = Some(now);

@@ -3,7 +3,7 @@
 //! The time begins when this process saw the commit on the branch: the time that stands in a commit is the author's clock, and may be
 //! hours before the push. So what a process finds at its start is not measured.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -60,9 +60,10 @@ fn standings<'a>(overview: &Overview, commits: impl Iterator<Item = &'a Revision
     if commits.is_empty() {
         return Vec::new();
     }
+    let places: BTreeMap<&Revision, usize> = commits.iter().enumerate().map(|(at, it)| (*it, at)).collect();
     let (mut changes, mut is_open) = (vec![false; commits.len()], vec![false; commits.len()]);
     let mut note = |commit: &Revision, open: bool| {
-        if let Some(at) = commits.iter().position(|known| *known == commit) {
+        if let Some(&at) = places.get(commit) {
             changes[at] = true;
             is_open[at] |= open;
         }

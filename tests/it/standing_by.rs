@@ -3,33 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox::RequestMatch;
 use tokio::time::Instant;
 use tutti::cluster::{Term, WritePermit};
-use tutti::model::{Mode, Revision};
+use tutti::model::Mode;
 
 use crate::support::fleet::{Fleet, Running, phases};
 use crate::support::forge::Gitea;
-use crate::support::manifests::{config_map, objects};
+use crate::support::manifests::config_map;
 use crate::support::wires::Wires;
+use crate::write_permit::{fleet, push, writes};
 
 const A_WHILE: Duration = Duration::from_secs(120);
 /// A term of a leader that goes on renewing.
 const LONG: Duration = Duration::from_secs(1 << 30);
-
-fn fleet(gitea: &Gitea) -> Fleet {
-    let instance = gitea.instance().replace("spec: {", "spec: {caps: {deletes: 100, deletePercent: 100}, ");
-    Fleet::new(
-        &["bj1"],
-        &[
-            ("tutti.yaml", &instance),
-            ("apps/stays/app.yaml", &objects("default", "stays")),
-            ("apps/stays/objects/map.yaml", &config_map("default", "stays", "first")),
-            ("apps/goes/app.yaml", &objects("default", "goes")),
-            ("apps/goes/objects/map.yaml", &config_map("default", "goes", "first")),
-        ],
-    )
-}
 
 async fn stand_by(fleet: &Fleet) -> (Running, Arc<Term>) {
     let term = Arc::new(Term::default());
@@ -48,27 +34,6 @@ fn elect(running: &Running, term: &Term) {
     running.elected.cancel();
 }
 
-fn writes(fleet: &Fleet) -> usize {
-    fleet.cluster("bj1").count_requests(&RequestMatch::writes())
-}
-
-/// Something to create, to change and to delete.
-async fn push(fleet: &Fleet, running: &[&Running]) -> Revision {
-    let changes = [
-        ("apps/stays/objects/map.yaml", Some(config_map("default", "stays", "second"))),
-        ("apps/comes/app.yaml", Some(objects("default", "comes"))),
-        ("apps/comes/objects/map.yaml", Some(config_map("default", "comes", "first"))),
-        ("apps/goes/app.yaml", None),
-        ("apps/goes/objects/map.yaml", None),
-    ];
-    let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
-    let revision = fleet.repository.commit("Second", &changes);
-    for running in running {
-        running.wake.send(()).await.expect("it runs");
-    }
-    revision
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_stands_by_writes_nothing_before_it_is_elected() {
     let gitea = Gitea::start().await;
@@ -85,7 +50,7 @@ async fn what_stands_by_writes_nothing_before_it_is_elected() {
     running.converged(&fleet.begin).await;
     gitea.until(&fleet.begin, "success").await;
     assert_eq!(writes(&fleet), 2);
-    let revision = push(&fleet, &[&running]).await;
+    let revision = push(&fleet, &running).await;
     running.converged(&revision).await;
     gitea.until(&revision, "success").await;
     assert_eq!(writes(&fleet), 5, "{:?}", fleet.counted());
@@ -102,7 +67,8 @@ async fn whoever_is_elected_goes_on_where_the_leader_was() {
     let (next, term) = stand_by(&fleet).await;
     leader.converged(&fleet.begin).await;
     gitea.until(&fleet.begin, "success").await;
-    let revision = push(&fleet, &[&leader, &next]).await;
+    let revision = push(&fleet, &leader).await;
+    next.wake.send(()).await.expect("it runs");
     leader.converged(&revision).await;
     gitea.until(&revision, "success").await;
     next.until("the same", |now| {
@@ -141,7 +107,7 @@ async fn leader_without_a_term_writes_nothing_and_then_all_of_it() {
     gitea.until(&fleet.begin, "success").await;
     let (before, posted) = (writes(&fleet), gitea.posts().len());
     term.extend(Instant::now());
-    let revision = push(&fleet, &[&running]).await;
+    let revision = push(&fleet, &running).await;
     let words = "this process did not renew the lease of the leader in time";
     running.until("the reason", |now| now.targets.iter().any(|target| target.detail.contains(words))).await;
     tokio::time::sleep(A_WHILE).await;

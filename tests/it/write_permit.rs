@@ -15,7 +15,7 @@ use crate::support::wires::Wires;
 const A_WHILE: Duration = Duration::from_secs(120);
 
 /// Two apps, of which the next commit changes one and takes the other away.
-fn fleet(gitea: &Gitea) -> Fleet {
+pub fn fleet(gitea: &Gitea) -> Fleet {
     let instance = gitea.instance().replace("spec: {", "spec: {caps: {deletes: 100, deletePercent: 100}, ");
     Fleet::new(
         &["bj1"],
@@ -37,7 +37,7 @@ async fn start(fleet: &Fleet) -> (Running, WritePermit) {
 }
 
 /// Something to create, to change and to delete.
-async fn push(fleet: &Fleet, running: &Running) -> Revision {
+pub async fn push(fleet: &Fleet, running: &Running) -> Revision {
     let changes = [
         ("apps/stays/objects/map.yaml", Some(config_map("default", "stays", "second"))),
         ("apps/comes/app.yaml", Some(objects("default", "comes"))),
@@ -49,7 +49,7 @@ async fn push(fleet: &Fleet, running: &Running) -> Revision {
     fleet.push(running, "Second", &changes).await
 }
 
-fn writes(fleet: &Fleet) -> usize {
+pub fn writes(fleet: &Fleet) -> usize {
     fleet.cluster("bj1").count_requests(&RequestMatch::writes())
 }
 

@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use super::{form, signature};
-use crate::forge::{Hint, HintKind, Received, Rejected};
+use crate::forge::{Hint, HintKind, Received, Rejected, is_commit};
 
 /// In this order: Forgejo also sends Gitea's headers, and both send those of Gogs.
 const EVENTS: [&str; 5] =
@@ -132,10 +132,6 @@ fn header<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<&'a str> {
 fn text(value: &Value, path: &[&str]) -> Option<String> {
     let found = path.iter().try_fold(value, |value, key| value.get(*key))?;
     found.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
-}
-
-fn is_commit(id: &str) -> bool {
-    matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The id that stands for "no commit".

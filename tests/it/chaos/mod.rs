@@ -29,4 +29,8 @@ pub mod waves;
 mod witness;
 
 #[cfg_attr(test, allow(unused_imports, reason = "for the example of the same name"))]
-pub use {many::many, shrink::tell, side_by_side::Outcome};
+pub use {
+    many::many,
+    shrink::tell,
+    side_by_side::{Outcome, each},
+};

@@ -1,5 +1,7 @@
 //! Schedules of many seeds, each on a runtime of its own with a paused clock.
 
+#[cfg(test)]
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -48,4 +50,22 @@ pub fn each(
     };
     thread::scope(|scope| (0..threads.max(1)).for_each(|_| _ = scope.spawn(work)));
     (violated.into_inner(), writes.into_inner())
+}
+
+/// Ten schedules in every test run; `TUTTI_CHAOS_SCHEDULES` says how many, `TUTTI_CHAOS_SEED` from which seed on. `flag`: that of the
+/// command that tells more.
+#[cfg(test)]
+pub fn check(one: impl Fn(u64) -> Outcome + Sync, flag: &str) {
+    let number =
+        |name: &str, other: u64| std::env::var(name).map_or(other, |text| text.parse().expect("a number"));
+    let (schedules, seed) = (number("TUTTI_CHAOS_SCHEDULES", 10), number("TUTTI_CHAOS_SEED", 1));
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let (violated, writes) = each(seed, schedules, threads, &one, &|seed, outcome| {
+        if !outcome.violations.is_empty() {
+            let lines = [&outcome.log[..], &outcome.violations].concat().join("\n");
+            _ = writeln!(std::io::stderr(), "seed {seed}:\n{lines}");
+        }
+    });
+    assert_eq!(violated, 0, "`cargo run --example chaos -- {flag} --schedules 1 --seed S --log` tells more");
+    assert!(writes > schedules * 10, "schedules without writes prove nothing: {writes}");
 }

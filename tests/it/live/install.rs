@@ -2,35 +2,23 @@
 //! account that they make, and no rights but those of `deploy/` and `tutti cluster rbac`.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use live::Cluster;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::support::{SECRET, Scene, configmap, deployment, say, service};
+use super::support::{SECRET, Scene, Tutti, configmap, deployment, say, service};
+use crate::support::image_root::RUN;
 
 const NAMESPACE: &str = "tutti-system";
 const ACCOUNT: &str = "tutti-system/tutti";
 const USER: &str = "system:serviceaccount:tutti-system:tutti";
 /// What a kubelet gives every container, within its root.
 const TOKEN: &str = "var/run/secrets/kubernetes.io/serviceaccount";
-
-/// As a container runtime does it: the root read-only, memory at /tmp and /state, and nothing of this machine's environment.
-const RUN: &str = r#"set -e
-root=$1; shift
-mkdir -p "$root/proc" "$root/dev"
-mount --bind "$root" "$root"
-mount --rbind /proc "$root/proc"
-mount --rbind /dev "$root/dev"
-mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
-mount -t tmpfs -o "uid=65532,gid=65532,mode=700" tmpfs "$root/state"
-mount -o remount,bind,ro "$root"
-exec env -i "$@"
-"#;
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -93,7 +81,7 @@ impl Image {
     }
 
     /// With the variables and arguments of the Deployment, but for the addresses: tests listen on loopback.
-    fn start(&self, server: &str, log: &Path) -> Container {
+    fn start(&self, server: &str, log: PathBuf) -> Tutti {
         let (host, port) = server.trim_start_matches("https://").rsplit_once(':').expect("an address");
         let container = &deploy("deployment.yaml")[0]["spec"]["template"]["spec"]["containers"][0].clone();
         let variables = container["env"].as_array().expect("variables").iter();
@@ -109,27 +97,8 @@ impl Image {
         command.arg(&self.root).args(&self.environment).args(variables);
         command.args([format!("KUBERNETES_SERVICE_HOST={host}"), format!("KUBERNETES_SERVICE_PORT={port}")]);
         command.args(["/usr/sbin/chroot", "--userspec=65532:65532"]).arg(&self.root).arg("/usr/bin/tutti");
-        let file = File::create(log).expect("a log file");
-        let command = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
-        Container { child: command.spawn().expect("it starts"), log: log.to_owned() }
-    }
-}
-
-struct Container {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Container {
-    fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
-    }
-}
-
-impl Drop for Container {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        command.args(arguments).stdin(Stdio::null());
+        Tutti::spawn(command, log)
     }
 }
 
@@ -220,7 +189,7 @@ async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
         "etc/tutti/settings/settings.yaml",
         &settings.replace("https://git.example.com/platform/config.git", &url),
     );
-    let process = image.start(cluster.server(), &scene.folder().join("tutti.log"));
+    let process = image.start(cluster.server(), scene.folder().join("tutti.log"));
     scene
         .eventually("it leads", async || {
             let log = process.log();

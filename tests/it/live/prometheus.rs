@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::hooks::{client, deliver, signature};
 use super::support::{SECRET, Scene, configmap, say};
+use crate::support::monitoring::{groups, queries};
 
 /// For all queries of the dashboard together.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -30,27 +31,8 @@ fn is_there() -> bool {
     false
 }
 
-fn read(path: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("a file")
-}
-
-/// The groups of the PrometheusRule, which is where rules are written once.
-fn groups() -> Value {
-    let rule: Value = serde_yaml::from_str(&read("deploy/monitoring/prometheusrule.yaml")).expect("YAML");
-    rule["spec"].clone()
-}
-
-/// The queries of the dashboard's panels, as Grafana sends them.
-fn queries() -> Vec<String> {
-    let dashboard: Value = serde_json::from_str(&read("charts/tutti/files/dashboard.json")).expect("JSON");
-    let panels = dashboard["panels"].as_array().expect("panels");
-    let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
-    let sent = |query: &str| query.replace("$__rate_interval", "5m").replace("$namespace", NAMESPACE);
-    let queries: Vec<String> =
-        targets.map(|target| sent(target["expr"].as_str().expect("a query"))).collect();
-    assert!(queries.len() >= 15, "{queries:?}");
-    assert!(queries.iter().all(|query| !query.contains('$')), "an unknown variable: {queries:?}");
-    queries
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Killed when dropped, and by the kernel when the test process dies.
@@ -74,7 +56,7 @@ impl Prometheus {
             "scrape_configs": [{"job_name": JOB, "static_configs": [{"targets": [target], "labels": labels}]}],
         });
         fs::write(&config, text.to_string()).expect("a file");
-        fs::write(&rules, groups().to_string()).expect("a file");
+        fs::write(&rules, groups(root()).to_string()).expect("a file");
         let address = format!("127.0.0.1:{}", live::free_port().expect("a port"));
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "--", "prometheus"])
@@ -219,7 +201,7 @@ async fn prometheus_answers_the_dashboard_and_evaluates_the_alerts() {
     edit(&scene).await;
     scene.write_cluster("nowhere", "test", "nowhere.yaml");
     scene.worktree.publish("a cluster that nobody has");
-    let unanswered = prometheus.unanswered(queries()).await;
+    let unanswered = prometheus.unanswered(queries(root())).await;
     assert!(unanswered.is_empty(), "within {LIMIT:?} these had no series: {unanswered:#?}");
     let namespaces = prometheus.get("label/namespace/values", &[("match[]", "tutti_leader")]).await;
     assert_eq!(namespaces, Ok(json!([NAMESPACE])), "the choice of the dashboard");
@@ -240,7 +222,7 @@ async fn prometheus_answers_the_dashboard_and_evaluates_the_alerts() {
     scene.succeeded(&last).await;
     prometheus.says(&scene, "tutti_drift_objects", "0").await;
     prometheus.says(&scene, "sum(tutti_cluster_up) == count(tutti_cluster_up)", "2").await;
-    let groups = groups();
+    let groups = groups(root());
     let written = groups["groups"].as_array().expect("groups").iter();
     let written = names(written.flat_map(|group| group["rules"].as_array().expect("rules")), "alert");
     scene

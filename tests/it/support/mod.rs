@@ -6,6 +6,7 @@
 //! [`manifests`] writes manifests; [`folders`] reads and writes files; [`live`] looks
 //! into clusters behind the controller's back; [`oracle`] holds rollouts to what they must wait for; [`kruise`] stands for OpenKruise; [`log`] keeps what the controller logs; [`package`] packs charts; [`program`] runs the real binary,
 //! [`strangers`] are at the port of webhooks; [`lasting`] runs it again and again on clusters that last.
+//! [`monitoring`] reads the alert rules and the dashboard, [`image_root`] runs what an image holds.
 //! Nothing here fakes a part of tutti itself.
 
 pub mod fleet;
@@ -13,11 +14,13 @@ pub mod folders;
 pub mod forge;
 pub mod guarded;
 pub mod http1;
+pub mod image_root;
 pub mod kruise;
 pub mod lasting;
 pub mod live;
 pub mod log;
 pub mod manifests;
+pub mod monitoring;
 pub mod oracle;
 pub mod package;
 pub mod program;

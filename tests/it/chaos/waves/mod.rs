@@ -9,16 +9,11 @@ mod schedule;
 mod tests;
 
 pub use super::side_by_side::Outcome;
-use super::side_by_side::{alone, each};
+use super::side_by_side::alone;
 use schedule::Schedule;
 
 /// One schedule of a seed.
 pub fn one(seed: u64) -> Outcome {
     let schedule = Schedule::of(seed);
     alone(|| run::run(&schedule))
-}
-
-/// So many from a first seed on; `told` hears of each that is over. The answer: how many had violations, and writes in all.
-pub fn many(first: u64, number: u64, threads: usize, told: &(impl Fn(u64, &Outcome) + Sync)) -> (u64, u64) {
-    each(first, number, threads, &one, told)
 }

@@ -27,10 +27,15 @@ pub struct Ended {
 
 impl Tutti {
     pub fn start(arguments: &[String], variables: &[(String, String)], log: PathBuf) -> Self {
-        let file = File::create(&log).expect("a log file");
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", BINARY]).args(arguments);
         prepare(&mut command, variables);
+        Self::spawn(command, log)
+    }
+
+    /// By a command that becomes tutti.
+    pub fn spawn(mut command: Command, log: PathBuf) -> Self {
+        let file = File::create(&log).expect("a log file");
         let child = command.stdout(Stdio::null()).stderr(file).spawn().expect("setpriv and tutti start");
         Self { child, log }
     }

@@ -1,5 +1,7 @@
 //! Parts of the image by themselves; and the whole image, unpacked by another program and run as a cluster would.
 
+#[path = "../../../../tests/it/support/image_root.rs"]
+mod image_root;
 mod server;
 
 use std::fs;
@@ -9,6 +11,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use self::image_root::RUN;
 use super::super::debian::Pin;
 use super::*;
 use crate::release::{build, read};
@@ -106,18 +109,6 @@ fn output(program: &str, arguments: &[&str]) -> String {
     command.args(arguments);
     build::text(command).unwrap()
 }
-
-/// As a container runtime does it: the root read-only, memory at /tmp and /state, the image's own user and environment.
-const RUN: &str = r#"set -e
-root=$1; shift
-mount --bind "$root" "$root"
-mount --rbind /proc "$root/proc"
-mount --rbind /dev "$root/dev"
-mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
-mount -t tmpfs -o "uid=65532,gid=65532,mode=700" tmpfs "$root/state"
-mount -o remount,bind,ro "$root"
-exec env -i "$@"
-"#;
 
 struct Unpacked {
     root: PathBuf,
@@ -248,9 +239,6 @@ fn image_runs_on_a_read_only_root_without_a_shell() {
     });
     assert_eq!(found, std::mem::take(&mut expected));
 
-    for name in ["proc", "dev"] {
-        fs::create_dir(unpacked.root.join(name)).unwrap();
-    }
     assert_eq!(unpacked.succeeds(&["--version"]), format!("tutti {VERSION}\n"));
     // Templates are rendered by a second tutti, in which it starts itself.
     let said = unpacked.succeeds(&["demo", "--once"]);
