@@ -46,12 +46,12 @@ enum State {
 
 impl Checks {
     /// `post`: what became of the newest commit status; `doors`: the receivers, and whether each is open;
-    /// `role`: that of a process that stands for election.
+    /// `role`: that of a process that stands for election, and whether it may write.
     pub(super) fn of(
         overview: &Overview,
         post: Option<&Result<(), String>>,
         doors: &[(String, bool)],
-        role: Option<&Role>,
+        role: Option<&(Role, bool)>,
     ) -> Self {
         let check = |name, (state, detail): (State, String)| Check { name, state, detail: shown(&detail) };
         let checks = [
@@ -122,15 +122,20 @@ fn webhooks(doors: &[(String, bool)]) -> (State, String) {
     }
 }
 
-fn leader(role: Option<&Role>) -> (State, String) {
+fn leader(role: Option<&(Role, bool)>) -> (State, String) {
     match role {
         None => (State::Unused, "this process runs alone".to_owned()),
-        Some(Role::Leads) => (State::Ok, "this process leads".to_owned()),
-        Some(Role::StandsBy { leader: Some(leader) }) => (State::Ok, format!("stands by, {leader} leads")),
-        Some(Role::StandsBy { leader: None }) => {
+        Some((Role::Leads, true)) => (State::Ok, "this process leads".to_owned()),
+        Some((Role::Leads, false)) => {
+            (State::Failed, "this process leads, and writes nothing: its lease is not renewed".to_owned())
+        }
+        Some((Role::StandsBy { leader: Some(leader) }, _)) => {
+            (State::Ok, format!("stands by, {leader} leads"))
+        }
+        Some((Role::StandsBy { leader: None }, _)) => {
             (State::Unknown, "stands by, nobody is known to lead".to_owned())
         }
-        Some(Role::Lost { .. }) => (State::Failed, "it led, and the lease is another's".to_owned()),
+        Some((Role::Lost { .. }, _)) => (State::Failed, "it led, and the lease is another's".to_owned()),
     }
 }
 
@@ -207,12 +212,15 @@ mod tests {
     #[test]
     fn roles() {
         check(leader(None), State::Unused, "this process runs alone");
-        check(leader(Some(&Role::Leads)), State::Ok, "this process leads");
-        let stands_by = |leader: Option<&str>| Role::StandsBy { leader: leader.map(ToOwned::to_owned) };
+        check(leader(Some(&(Role::Leads, true))), State::Ok, "this process leads");
+        let unrenewed = "this process leads, and writes nothing: its lease is not renewed";
+        check(leader(Some(&(Role::Leads, false))), State::Failed, unrenewed);
+        let stands_by =
+            |leader: Option<&str>| (Role::StandsBy { leader: leader.map(ToOwned::to_owned) }, false);
         check(leader(Some(&stands_by(Some("tutti-1")))), State::Ok, "stands by, tutti-1 leads");
         check(leader(Some(&stands_by(None))), State::Unknown, "stands by, nobody is known to lead");
         check(
-            leader(Some(&Role::Lost { leader: None })),
+            leader(Some(&(Role::Lost { leader: None }, false))),
             State::Failed,
             "it led, and the lease is another's",
         );

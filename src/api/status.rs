@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::checks::{self, Checks};
 use super::problem::Problem;
 use super::receivers::HooksState;
-use crate::leader::Role;
+use crate::leader::Standing;
 use crate::metrics::{self, Metrics};
 use crate::report::Overview;
 
@@ -24,7 +24,7 @@ pub struct Status {
     pub hooks: HooksState,
     pub metrics: Metrics,
     /// Of a process that stands for election.
-    pub role: Option<watch::Receiver<Role>>,
+    pub standing: Option<Standing>,
 }
 
 pub fn status_router(status: Status) -> Router {
@@ -41,7 +41,7 @@ async fn ready(State(status): State<Status>, RawQuery(query): RawQuery) -> Respo
     if is_full(query.as_deref().unwrap_or_default()) {
         let code = if ready.is_ok() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         let post = status.metrics.last_post();
-        let role = status.role.as_ref().map(|role| role.borrow().clone());
+        let role = status.standing.as_ref().map(|it| (it.role.borrow().clone(), it.permit.holds()));
         let checks = Checks::of(&overview, post.as_ref(), &status.hooks.doors(), role.as_ref());
         return (code, [(CONTENT_TYPE, "application/json")], checks.to_string()).into_response();
     }

@@ -254,7 +254,7 @@ fn status(is_read: bool) -> Status {
         overview: watch::channel(Arc::new(overview)).1,
         hooks: state,
         metrics: Metrics::default(),
-        role: None,
+        standing: None,
     }
 }
 

@@ -50,8 +50,8 @@ struct RbacArgs {
     /// Also print this service account, and bindings of the roles to it
     #[arg(long, value_name = "NAMESPACE/NAME")]
     service_account: Option<Account>,
-    /// With --home: the Lease, as `tutti run --lease` names it
-    #[arg(long, default_value = LEASE, value_name = "NAME")]
+    /// With --home: the Lease, as `tutti run --lease` names it; without a namespace in that of the service account
+    #[arg(long, default_value = LEASE, value_name = "[NAMESPACE/]NAME")]
     lease: String,
     /// All namespaces are there already, also those that the repository renders: Roles instead of rights to every
     /// namespace
@@ -129,14 +129,18 @@ fn home(args: &RbacArgs, fleet: &Fleet, snapshot: &Snapshot) -> Exit {
         return Exit::Configuration;
     }
     let namespace = args.service_account.as_ref().map(|account| account.namespace.as_str());
-    let lease = namespace.map(|namespace| LeaseAt { namespace, name: &args.lease });
-    if lease.is_none() {
-        tell!(
-            "note: with --service-account NAMESPACE/NAME the rights on the Lease of the leader are printed too"
-        );
-    }
+    let lease = match args.lease.split_once('/') {
+        Some((namespace, name)) => Some(LeaseAt { namespace, name }),
+        None => namespace.map(|namespace| LeaseAt { namespace, name: &args.lease }),
+    };
+    let is_without_lease = lease.is_none();
     let needs = access::home_needs(&fleet.instance, fleet.clusters.values(), lease);
-    if needs.rights.is_empty() {
+    if is_without_lease {
+        tell!(
+            "note: the rights on the Lease of the leader are missing here: their namespace is known with --service-account \
+             NAMESPACE/NAME, or with --lease NAMESPACE/NAME"
+        );
+    } else if needs.rights.is_empty() {
         tell!("note: the repository refers to nothing in the home cluster: tutti needs no rights there");
     }
     let text = access::manifest(Place::Home, &fleet.instance.name, &needs, args.service_account.as_ref());

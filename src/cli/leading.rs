@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::output::tell;
 use crate::cluster::{Home, WritePermit, host_name};
 use crate::forge::{Hint, HintKind, is_commit};
-use crate::leader::{Candidate, Leadership, Role};
+use crate::leader::{Candidate, Leadership, Role, Standing};
 
 /// Of hints of others that were not looked at yet: each says the same, that there is something to look at.
 const HINTS: usize = 4;
@@ -65,6 +65,10 @@ impl Leading {
         self.leadership.role.clone()
     }
 
+    pub fn standing(&self) -> Standing {
+        Standing { role: self.role(), permit: self.permit() }
+    }
+
     /// Tells the leader that a webhook came to one that stands by.
     pub fn passes_on(&self) -> impl Fn(&Hint) + Send + use<> {
         let (role, hints) = (self.role(), self.leadership.hints());
@@ -89,7 +93,10 @@ impl Leading {
                 "another process runs already: {leader} holds the Lease {lease} of the home cluster; a run for other clusters may take \
                  another one, with --lease NAME"
             ),
-            _ => bail!("failed to get the Lease {lease} of the home cluster within {} s", PATIENCE.as_secs()),
+            _ => bail!(
+                "failed to get the Lease {lease} of the home cluster within {} s; the log says why",
+                PATIENCE.as_secs()
+            ),
         }
     }
 
@@ -106,7 +113,7 @@ impl Leading {
 
 /// Another process leads by now.
 #[derive(Debug, thiserror::Error)]
-#[error("the lease of the leader was lost{}: this process knows too little to go on, and ends; start it again", by(.leader))]
+#[error("the lease of the leader was lost{}: another process may have written since, so this one ends; a new process starts from what is there", by(.leader))]
 pub struct Lost {
     leader: Option<String>,
 }

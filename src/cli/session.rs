@@ -143,8 +143,8 @@ impl Session {
         if let Some(doors) = &wish.serve {
             let (home, grants) = (process.ways.home.clone(), Arc::clone(&process.grants));
             let hooks = HooksState::new(hint, metrics.clone());
-            let role = leading.as_ref().map(Leading::role);
-            let status = Status { overview: seen.clone(), hooks, metrics: metrics.clone(), role };
+            let standing = leading.as_ref().map(Leading::standing);
+            let status = Status { overview: seen.clone(), hooks, metrics: metrics.clone(), standing };
             let served = serve(doors, status, (instances, home, grants), waker, stop.clone()).await;
             if served.is_err()
                 && let Some(leading) = leading.take()

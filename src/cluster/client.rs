@@ -397,12 +397,12 @@ impl Client {
             ..DeleteParams::default()
         };
         let api: Api<Whole> = self.api(&resource.api, id);
-        let deleted = tokio::time::timeout(Self::PATIENCE, api.delete(&id.name, &parameters));
-        let Some((deleted, _)) = self.permit.write(Box::pin(with_room(deleted))).await else {
-            return Err(Error::NotLeader { object: id.clone() });
-        };
-        match deleted {
-            Ok(Ok(either)) => Ok(match either.right() {
+        // The bound is around the permit: it shall know which writes nobody answered.
+        let deleted = self.permit.write(Box::pin(api.delete(&id.name, &parameters)));
+        let deleted = with_room(tokio::time::timeout(Self::PATIENCE, deleted)).await.0;
+        match deleted.map(Option::transpose) {
+            Ok(Ok(None)) => Err(Error::NotLeader { object: id.clone() }),
+            Ok(Ok(Some(either))) => Ok(match either.right() {
                 Some(status) if status.status == Some(StatusSummary::Failure) => Deleted::Changed,
                 _ => Deleted::Accepted,
             }),
@@ -421,15 +421,14 @@ impl Client {
         is_dry: bool,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
-        let request = self.bounded_about(action, Some(id), request);
         if is_dry {
-            return request.await;
+            return self.bounded_about(action, Some(id), request).await;
         }
-        // In a box: whoever waits for several of them would be large.
-        match self.permit.write(Box::pin(request)).await {
-            Some(answer) => answer,
-            None => Err(Error::NotLeader { object: id.clone() }),
-        }
+        // In a box: whoever waits for several of them would be large. The bound is around the permit: it shall know which writes
+        // nobody answered.
+        let written = async { self.permit.write(Box::pin(request)).await.transpose() };
+        let written = self.bounded_about(action, Some(id), written).await?;
+        written.ok_or_else(|| Error::NotLeader { object: id.clone() })
     }
 
     /// Pods of a namespace by their labels, at most `limit` of them.

@@ -64,8 +64,9 @@ pub enum HomeError {
     )]
     Withheld { what: String, namespace: String },
     /// It does not answer, or does not take our login: nothing is known of what is there.
-    #[error("failed to read {what}, in the home cluster: {detail}")]
+    #[error("failed to {action} {what}, in the home cluster: {detail}")]
     Failed {
+        action: &'static str,
         what: String,
         detail: String,
         /// It may be there in a moment.
@@ -191,7 +192,7 @@ impl Home {
             Ok(Err(error)) => explain(&error),
             Err(_) => ("it did not answer in time".to_owned(), true),
         };
-        Err(HomeError::Failed { what, detail, is_transient })
+        Err(HomeError::Failed { action: "read", what, detail, is_transient })
     }
 
     /// The ConfigMaps of a registry, and what becomes of them; ends where another connection takes over.
@@ -237,15 +238,26 @@ impl Home {
         let what = "our rights".to_owned();
         let client = self.client(&what).await?;
         client.may(question).await.map_err(|error| HomeError::Failed {
+            action: "read",
             what,
             is_transient: error.is_transient(),
             detail: error.to_string(),
         })
     }
 
+    /// The next request goes over another connection: over this one nothing was answered, as where it is dead and nobody said so.
+    pub(super) fn reconnect(&self) {
+        if let Some(way) = &self.way {
+            if let Ok(mut known) = way.known.try_lock() {
+                known.client = None;
+            }
+        }
+    }
+
     pub(super) async fn client(&self, what: &str) -> Result<Client, HomeError> {
         let Some(way) = &self.way else { return Err(HomeError::None { what: what.to_owned() }) };
         way.client().await.map_err(|error| HomeError::Failed {
+            action: "read",
             what: what.to_owned(),
             is_transient: error.is_transient(),
             detail: error.to_string(),

@@ -93,14 +93,14 @@ impl Lease {
 impl Home {
     /// The lease of this name, in the namespace of the connection, or `namespace/name`; `None` where it is not there.
     pub async fn lease(&self, at: &str) -> Result<Option<Lease>, HomeError> {
-        let found = self.ask_lease(at, async |leases, name| leases.get_opt(name).await).await?;
+        let found = self.ask_lease("read", at, async |leases, name| leases.get_opt(name).await).await?;
         Ok(found.map(|lease| Lease(Box::new(lease))))
     }
 
     /// Makes it, or writes it over the one that it was read as: the lease then, or `None` where somebody was quicker.
     pub async fn write_lease(&self, at: &str, lease: &Lease) -> Result<Option<Lease>, HomeError> {
         let mut object = lease.0.clone();
-        let written = self.ask_lease(at, async |leases, name| {
+        let written = self.ask_lease("write", at, async |leases, name| {
             object.metadata.name = Some(name.to_owned());
             let parameters = PostParams::default();
             let is_there = object.metadata.resource_version.is_some();
@@ -121,6 +121,7 @@ impl Home {
 
     async fn ask_lease<T>(
         &self,
+        action: &'static str,
         at: &str,
         ask: impl AsyncFnOnce(Api<Object>, &str) -> Result<T, kube::Error>,
     ) -> Result<T, HomeError> {
@@ -136,9 +137,12 @@ impl Home {
             Ok(Ok(Ok(answer))) => return Ok(answer),
             Ok(Ok(Err(error))) => explain(&error),
             Ok(Err(error)) => return Err(error),
-            Err(_) => ("it did not answer in time".to_owned(), true),
+            Err(_) => {
+                self.reconnect();
+                ("it did not answer in time".to_owned(), true)
+            }
         };
-        Err(HomeError::Failed { what, detail, is_transient })
+        Err(HomeError::Failed { action, what, detail, is_transient })
     }
 }
 

@@ -189,7 +189,7 @@ impl World {
         self.agenda.open(&target.cluster);
         self.look_at(target);
         if let Some(entry) = self.targets.get_mut(target).filter(|_| !cancelled) {
-            entry.failed(Failure { text: error, lasting: true, refused: Vec::new() }, Instant::now());
+            entry.failed(Failure::lasting(error), Instant::now());
         }
     }
 
@@ -235,6 +235,9 @@ impl World {
                 );
             }
             Err(Error::Superseded { .. }) => self.prune.not_sent(candidate),
+            Err(error @ Error::NotLeader { .. }) => {
+                self.prune.awaits_lease(candidate, error.to_string(), Instant::now())
+            }
             Err(error) => {
                 tracing::warn!(%cluster, %app, %error, "not deleted");
                 let (text, now) = (error.to_string(), Instant::now());
@@ -303,7 +306,12 @@ fn result_of_error(error: &Error) -> Option<WriteResult> {
 }
 
 fn failure_of(error: &Error) -> Failure {
-    Failure { text: error.to_string(), lasting: !error.is_transient(), refused: Vec::new() }
+    Failure {
+        text: error.to_string(),
+        lasting: !error.is_transient(),
+        awaits_lease: matches!(error, Error::NotLeader { .. }),
+        refused: Vec::new(),
+    }
 }
 
 #[cfg(test)]

@@ -142,6 +142,12 @@ impl Pruning {
         self.put_off(candidate, text, now);
     }
 
+    /// The lease of the leader was not renewed in time: as [`Self::failed`], with a pause that does not grow.
+    pub fn awaits_lease(&mut self, candidate: &Candidate, text: String, now: Instant) {
+        self.refused.remove(&key(candidate));
+        self.failed(candidate, text, now);
+    }
+
     fn put_off(&mut self, candidate: &Candidate, text: String, now: Instant) {
         let key = key(candidate);
         let attempts = self.refused.get(&key).map_or(0, |refusal| refusal.attempts + 1);

@@ -21,6 +21,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// A refusal is final until somebody changes something; it is only looked at again now and then.
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+/// While the lease of the leader is not renewed, which is nobody's fault here: it does not grow.
+const LEASE_PAUSE: Duration = Duration::from_secs(5);
 /// What is put back so often in a row is told in the log.
 const TOLD_AT: u32 = 3;
 /// Whether an object that somebody else wrote is still what it was is asked at most this often.
@@ -32,8 +34,16 @@ pub struct Failure {
     pub text: String,
     /// The same request will be refused again.
     pub lasting: bool,
+    /// Nothing was sent: the lease of the leader was not renewed in time.
+    pub awaits_lease: bool,
     /// Objects that were refused for good, as they were then: another state of one is another request.
     pub refused: Vec<(ObjectId, Option<Seen>)>,
+}
+
+impl Failure {
+    pub fn lasting(text: String) -> Self {
+        Self { text, lasting: true, awaits_lease: false, refused: Vec::new() }
+    }
 }
 
 /// What tells one state of an object from another, but for its status.
@@ -272,8 +282,11 @@ impl TargetEntry {
 
     /// Tries again after 1 s, 2 s, 4 s … 5 min, with jitter; refusals begin at 30 s.
     pub fn failed(&mut self, failure: Failure, now: Instant) {
-        let first = if failure.lasting { REFUSED_PAUSE } else { FIRST_PAUSE };
-        self.pause(first, now);
+        if failure.awaits_lease {
+            self.retry_at = Some(now + self.nth_pause(LEASE_PAUSE, 0));
+        } else {
+            self.pause(if failure.lasting { REFUSED_PAUSE } else { FIRST_PAUSE }, now);
+        }
         self.failure = Some(failure);
     }
 
@@ -315,7 +328,7 @@ impl TargetEntry {
             plan.steps.iter().find(|step| step.action == Action::Refuse).filter(|_| !objects.is_empty());
         if let Some(step) = told {
             let text = format!("{}: {}", step.object, step.reason);
-            self.failure = Some(Failure { text, lasting: true, refused: Vec::new() });
+            self.failure = Some(Failure::lasting(text));
         }
         objects
     }

@@ -25,16 +25,16 @@ use crate::cluster::{Home, HomeError, Lease, Term, WritePermit};
 use election::{Election, Step};
 
 /// How long a lease is its holder's without a renewal.
-const LASTS: Duration = Duration::from_secs(10);
+const LEASE_DURATION: Duration = Duration::from_secs(10);
 /// How long a leader may write after it began to renew.
-const TERM: Duration = Duration::from_secs(7);
+const WRITE_TERM: Duration = Duration::from_secs(7);
 /// Between two looks at the lease, and two renewals.
-const EVERY: Duration = Duration::from_secs(2);
+const INTERVAL: Duration = Duration::from_secs(2);
 /// At least between two looks, for whatever reason.
-const APART: Duration = Duration::from_millis(500);
+const MIN_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How often a lease is looked at again that others write meanwhile.
-const ROUNDS: usize = 3;
+const ATTEMPTS: usize = 3;
 
 /// What this process is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +62,13 @@ pub struct Candidate {
     pub repository: String,
 }
 
+/// What this process is at any moment.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub role: watch::Receiver<Role>,
+    pub permit: WritePermit,
+}
+
 /// A candidacy that goes on until it is withdrawn, or dropped.
 #[derive(Debug)]
 pub struct Leadership {
@@ -79,7 +86,7 @@ impl Leadership {
         let term = Arc::new(Term::default());
         let permit = WritePermit::of(Arc::clone(&term));
         let (sender, role) = watch::channel(Role::StandsBy { leader: None });
-        let (pass_on, passed) = mpsc::channel(1);
+        let (own_hints, hints_to_forward) = mpsc::channel(1);
         let withdrawn = CancellationToken::new();
         let election = Election::new(candidate.holder.clone());
         let mut process = Process {
@@ -87,19 +94,19 @@ impl Leadership {
             election,
             term,
             hints,
-            to_pass: None,
-            trouble: None,
-            told_of_another: false,
+            pending_hint: None,
+            last_error: None,
+            warned_of_repository: false,
         };
         match process.turn().await {
             Ok(first) => {
                 sender.send_replace(first);
             }
-            Err(error) if error.is_transient() => process.tell(&error),
+            Err(error) if error.is_transient() => process.warn_once(&error),
             Err(error) => return Err(error),
         }
-        let task = tokio::spawn(process.run(sender, passed, permit.clone(), withdrawn.clone()));
-        Ok(Self { role, permit, hints: pass_on, withdrawn, task })
+        let task = tokio::spawn(process.run(sender, hints_to_forward, permit.clone(), withdrawn.clone()));
+        Ok(Self { role, permit, hints: own_hints, withdrawn, task })
     }
 
     /// What the leader is to be told, where this process is not the one; a newer one may replace it on the way.
@@ -127,30 +134,30 @@ struct Process {
     candidate: Candidate,
     election: Election,
     term: Arc<Term>,
-    /// For the leader.
+    /// To this process, while it leads.
     hints: mpsc::Sender<String>,
-    /// From one that stands by.
-    to_pass: Option<String>,
-    /// The last error: told once.
-    trouble: Option<String>,
-    told_of_another: bool,
+    /// For the leader, while this process stands by.
+    pending_hint: Option<String>,
+    /// Logged once.
+    last_error: Option<String>,
+    warned_of_repository: bool,
 }
 
 impl Process {
     async fn run(
         mut self,
         role: watch::Sender<Role>,
-        mut passed: mpsc::Receiver<String>,
+        mut hints_to_forward: mpsc::Receiver<String>,
         permit: WritePermit,
         withdrawn: CancellationToken,
     ) {
         let mut last = Instant::now();
         loop {
-            let pause = if self.to_pass.is_some() { APART } else { EVERY };
+            let pause = if self.pending_hint.is_some() { MIN_INTERVAL } else { INTERVAL };
             tokio::select! {
                 () = withdrawn.cancelled() => return self.release().await,
-                Some(hint) = passed.recv() => {
-                    self.to_pass = Some(hint).filter(|_| !self.election.leads());
+                Some(hint) = hints_to_forward.recv() => {
+                    self.pending_hint = Some(hint).filter(|_| !self.election.leads());
                     continue;
                 }
                 () = tokio::time::sleep_until(last + pause) => {}
@@ -158,7 +165,7 @@ impl Process {
             last = Instant::now();
             match self.turn().await {
                 Ok(now) => {
-                    self.trouble = None;
+                    self.last_error = None;
                     let is_over = matches!(now, Role::Lost { .. });
                     if is_over {
                         permit.revoke();
@@ -173,7 +180,7 @@ impl Process {
                         return;
                     }
                 }
-                Err(error) => self.tell(&error),
+                Err(error) => self.warn_once(&error),
             }
         }
     }
@@ -181,9 +188,9 @@ impl Process {
     /// Looks at the lease, and writes it where that is its turn.
     async fn turn(&mut self) -> Result<Role, HomeError> {
         // A leader knows what it wrote: it looks again where that is not there any more.
-        let mut is_known = self.election.leads();
-        for _ in 0..ROUNDS {
-            if !is_known {
+        let mut is_lease_known = self.election.leads();
+        for _ in 0..ATTEMPTS {
+            if !is_lease_known {
                 self.look().await?;
             }
             let asked = Instant::now();
@@ -192,27 +199,30 @@ impl Process {
                 Step::Lost => return Ok(Role::Lost { leader: leader() }),
                 Step::Wait => {
                     let role = Role::StandsBy { leader: leader() };
-                    self.tell_of_another_repository();
-                    self.pass().await?;
+                    self.warn_of_another_repository();
+                    self.forward_hint().await?;
                     return Ok(role);
                 }
-                Step::Take | Step::Renew => {
+                Step::Acquire | Step::Renew => {
                     let Candidate { home, lease: name, holder, repository } = &self.candidate;
                     let known = self.election.lease().cloned().unwrap_or_default();
-                    let lease = known.held(holder, LASTS, repository, Timestamp::now());
+                    let lease = known.held(holder, LEASE_DURATION, repository, Timestamp::now());
                     if let Some(written) = home.write_lease(name, &lease).await? {
-                        self.election.wrote(written, Instant::now());
-                        self.term.extend(asked + TERM);
-                        self.to_pass = None;
+                        self.election.record_write(written, Instant::now());
+                        self.term.extend(asked + WRITE_TERM);
+                        self.pending_hint = None;
                         return Ok(Role::Leads);
                     }
-                    is_known = false;
+                    is_lease_known = false;
                 }
             }
         }
-        let (what, detail) =
-            (format!("the Lease {}", self.candidate.lease), "others write it all the time".to_owned());
-        Err(HomeError::Failed { what, detail, is_transient: true })
+        Err(HomeError::Failed {
+            action: "write",
+            what: format!("the Lease {}", self.candidate.lease),
+            detail: "others write it all the time".to_owned(),
+            is_transient: true,
+        })
     }
 
     async fn look(&mut self) -> Result<(), HomeError> {
@@ -226,27 +236,27 @@ impl Process {
             // As many as there is room for: each says that there is something to look at.
             let _ = self.hints.try_send(hint);
         }
-        self.election.saw(lease, Instant::now());
+        self.election.observe(lease, Instant::now());
         Ok(())
     }
 
-    /// What is not passed on now is with the next look.
-    async fn pass(&mut self) -> Result<(), HomeError> {
-        let (Some(hint), Some(lease)) = (&self.to_pass, self.election.lease()) else { return Ok(()) };
+    /// A hint that is not written now is written after the next look.
+    async fn forward_hint(&mut self) -> Result<(), HomeError> {
+        let (Some(hint), Some(lease)) = (&self.pending_hint, self.election.lease()) else { return Ok(()) };
         let lease = lease.with_hint(hint);
         if self.candidate.home.write_lease(&self.candidate.lease, &lease).await?.is_some() {
-            self.to_pass = None;
+            self.pending_hint = None;
         }
         Ok(())
     }
 
     async fn release(mut self) {
         // A write that nobody answered may still be on its way: then the lease ends by itself.
-        if !self.election.leads() || !self.term.is_quiet(LASTS) {
+        if !self.election.leads() || !self.term.is_quiet(LEASE_DURATION) {
             return;
         }
         // Somebody who stands by may have written a hint since.
-        for _ in 0..ROUNDS {
+        for _ in 0..ATTEMPTS {
             let Some(lease) = self.election.lease().filter(|lease| lease.holder() == self.election.holder())
             else {
                 return;
@@ -256,40 +266,42 @@ impl Process {
             match self.candidate.home.write_lease(&self.candidate.lease, &lease).await {
                 Ok(Some(_)) => return,
                 Ok(None) => {}
-                Err(error) => return self.tell(&error),
+                Err(error) => return self.warn_once(&error),
             }
             if let Err(error) = self.look().await {
-                return self.tell(&error);
+                return self.warn_once(&error);
             }
         }
     }
 
     /// Two instances would stand for one lease: the second never leads.
-    fn tell_of_another_repository(&mut self) {
+    fn warn_of_another_repository(&mut self) {
         let theirs = self.election.lease().and_then(Lease::repository);
         let Some(theirs) = theirs.filter(|theirs| **theirs != self.candidate.repository) else { return };
-        if !self.told_of_another {
+        if !self.warned_of_repository {
             tracing::warn!(
                 "the Lease {} is held for {theirs}, and this process runs {}: where that is another repository, name another Lease \
                  with --lease NAME",
                 self.candidate.lease,
                 self.candidate.repository
             );
-            self.told_of_another = true;
+            self.warned_of_repository = true;
         }
     }
 
-    fn tell(&mut self, error: &HomeError) {
-        let trouble = error.to_string();
-        if self.trouble.as_ref() != Some(&trouble) {
+    fn warn_once(&mut self, error: &HomeError) {
+        let last_error = error.to_string();
+        if self.last_error.as_ref() != Some(&last_error) {
             match self.election.leads() {
                 true => tracing::warn!(
-                    error = trouble,
+                    error = last_error,
                     "the lease is not renewed: nothing is written when its term is over"
                 ),
-                false => tracing::warn!(error = trouble, "the lease of the leader cannot be read or taken"),
+                false => {
+                    tracing::warn!(error = last_error, "the lease of the leader cannot be read or taken")
+                }
             }
-            self.trouble = Some(trouble);
+            self.last_error = Some(last_error);
         }
     }
 }

@@ -88,7 +88,7 @@ async fn lease_that_is_given_back_is_taken_at_the_next_look() {
     one.leadership.withdraw().await;
     assert!(!permit.holds());
     two.until(Role::Leads).await;
-    assert!(given.elapsed() <= EVERY, "{:?}", given.elapsed());
+    assert!(given.elapsed() <= INTERVAL, "{:?}", given.elapsed());
     // One that comes later stands by.
     assert_eq!(process(&home, "three").await.role(), stands_by("two"));
 }
@@ -99,7 +99,7 @@ async fn without_its_home_cluster_a_leader_writes_nothing_and_then_goes_on() {
     let one = process(&home, "one").await;
     watch(&[&one], Duration::from_secs(5)).await;
     home.fail_next(RequestMatch::any(), 10, Fault::unavailable());
-    tokio::time::sleep(TERM + EVERY).await;
+    tokio::time::sleep(WRITE_TERM + INTERVAL).await;
     assert!(!one.may_write());
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert!(one.may_write());
@@ -139,9 +139,9 @@ async fn hint_of_one_that_stands_by_reaches_the_leader() {
     let told = Instant::now();
     two.leadership.hints().send("now 1d50357".to_owned()).await.expect("it runs");
     assert_eq!(one.hints.recv().await.as_deref(), Some("now 1d50357"));
-    assert!(told.elapsed() <= EVERY + APART, "{:?}", told.elapsed());
+    assert!(told.elapsed() <= INTERVAL + MIN_INTERVAL, "{:?}", told.elapsed());
     // It is told once.
-    tokio::time::sleep(10 * EVERY).await;
+    tokio::time::sleep(10 * INTERVAL).await;
     assert!(one.hints.try_recv().is_err());
     assert_eq!((one.role(), two.role()), (Role::Leads, stands_by("one")));
 }
@@ -159,4 +159,28 @@ async fn one_that_may_not_read_leases_does_not_start() {
     };
     let error = Leadership::start(candidate, told).await.expect_err("it may not").to_string();
     assert!(error.starts_with("failed to read the Lease tutti, in the home cluster: "), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_goes_on_leading_after_an_outage_of_the_home_cluster() {
+    let home = home();
+    let (one, two) = (process(&home, "one").await, process(&home, "two").await);
+    // Of both, for about 40 s.
+    home.fail_next(RequestMatch::any(), 40, Fault::unavailable());
+    watch(&[&one, &two], Duration::from_secs(20)).await;
+    assert!(!one.may_write());
+    watch(&[&one, &two], Duration::from_secs(60)).await;
+    assert_eq!((one.role(), two.role(), one.may_write()), (Role::Leads, stands_by("one"), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_nobody_answers_does_not_end_the_term() {
+    let home = home();
+    let one = process(&home, "one").await;
+    home.fail_next(RequestMatch::any(), 1, Fault::Delay(Duration::from_secs(600)));
+    for _ in 0..200 {
+        watch(&[&one], Duration::from_millis(100)).await;
+        assert!(one.may_write());
+    }
+    assert_eq!(one.role(), Role::Leads);
 }
