@@ -93,6 +93,7 @@ impl Session {
         let (forward, hints) = mpsc::channel(HINTS);
         let (overview, seen) = watch::channel(Arc::new(Overview::default()));
         let (instance, instances) = watch::channel(None::<Arc<Instance>>);
+        let (config, _configs) = watch::channel(None);
         let mut leading = match &process.lease {
             Some(lease) if wish.serve.is_some() => {
                 let (home, repository) = (&process.ways.home, shown_address(&process.source.url));
@@ -175,7 +176,7 @@ impl Session {
         };
         let elected = leading.as_ref().map(|leading| leading.elected.clone()).unwrap_or_default();
         let inputs = Inputs { wakes, hints, elected, stop: stop.clone() };
-        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance }));
+        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, config }));
         if wish.serve.is_some() {
             let (ways, mut read) = (process.ways.clone(), seen.clone());
             tokio::spawn(async move {

@@ -65,9 +65,10 @@ pub use secrets::{SecretError, resolve as resolve_secret};
 
 use crate::chart;
 use crate::cluster::{Home, Link, WritePermit};
+use crate::fleet::Fleet;
 use crate::forge::Hint;
 use crate::metrics::Metrics;
-use crate::model::{Cluster, Instance, Keys, Mode};
+use crate::model::{Cluster, Instance, Keys, Mode, Snapshot};
 use crate::report::Overview;
 use event::Event;
 use world::World;
@@ -146,6 +147,15 @@ pub struct Outputs {
     pub overview: watch::Sender<Arc<Overview>>,
     /// The instance as read last: receivers and poll interval follow it.
     pub instance: watch::Sender<Option<Arc<Instance>>>,
+    /// The config repository as read last: what pull requests are compared with.
+    pub config: watch::Sender<Option<Config>>,
+}
+
+/// A revision of the config repository, read and checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub fleet: Arc<Fleet>,
+    pub snapshot: Arc<Snapshot>,
 }
 
 /// How a run ended.
@@ -244,6 +254,13 @@ fn publish(world: &mut World, outputs: &Outputs, last: &mut Option<Instant>) -> 
         let instance = world.instance();
         let changed = *known != instance;
         *known = instance;
+        changed
+    });
+    outputs.config.send_if_modified(|known| {
+        let config = world.config();
+        let snapshot = |config: &Option<Config>| config.as_ref().map(|it| Arc::as_ptr(&it.snapshot));
+        let changed = snapshot(known) != snapshot(&config);
+        *known = config;
         changed
     });
     None

@@ -19,7 +19,7 @@ use crate::fleet::Target;
 use crate::forge::{self, CommitStatus, State};
 use crate::model::{Digest, Forge, Revision, SecretRef};
 use crate::reconcile::History;
-use crate::report::outbox::{Order, Outbox};
+use crate::report::outbox::{Order, Outbox, Rule};
 use crate::report::{Overview, statuses};
 
 /// The longest pause before the forge is asked again what was posted earlier.
@@ -95,7 +95,8 @@ impl World {
             match forge::Client::gitea(&wanted.url, &wanted.repository, token, &self.settings.grants.forge) {
                 Ok(client) => {
                     let client = client.observed_by(Arc::new(self.settings.metrics.clone()));
-                    let outbox = Outbox::start(client.clone(), self.settings.permit.clone());
+                    let outbox =
+                        Outbox::start(client.clone(), self.settings.permit.clone(), Rule::Deployment);
                     let prefix = format!("{}/deploy", self.instance.status_prefix);
                     self.telling.postings += 1;
                     let number = self.telling.postings;

@@ -26,7 +26,7 @@ use super::targets::{Agenda, Targets};
 use super::wanted::Wanted;
 use super::went_back::WentBack;
 use super::words::Words;
-use super::{Ending, Settings, Until};
+use super::{Config, Ending, Settings, Until};
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
 use crate::model::{App, ClusterName, Instance, Mode, Revision, Snapshot};
@@ -547,6 +547,11 @@ impl World {
     pub fn published(&mut self, overview: &Overview) {
         self.changed = false;
         self.post(overview);
+    }
+
+    pub fn config(&self) -> Option<Config> {
+        let (fleet, snapshot) = (Arc::clone(self.fleet.as_ref()?), Arc::clone(self.snapshot.as_ref()?));
+        Some(Config { fleet, snapshot })
     }
 
     pub fn instance(&self) -> Option<Arc<Instance>> {

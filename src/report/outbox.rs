@@ -1,8 +1,8 @@
 //! Brings the statuses on the forge to what they shall be.
 //!
 //! At least once, without repeating: what the forge already says is not said again, two texts of one
-//! context in one state are at least ten seconds apart, success is final, a failure is only followed
-//! by another one or by success. A forge that does not
+//! context in one state are at least ten seconds apart. Of a deployment, success is final, and a failure is only followed
+//! by another one or by success; of a check of a pull request, anything may follow, as what it is compared with changes. A forge that does not
 //! answer is tried again with growing pauses and never holds up a rollout. What was not posted when
 //! the process died is posted by the next one, because statuses are computed from facts.
 
@@ -40,16 +40,23 @@ pub enum Order {
     Flush { patience: Duration, done: oneshot::Sender<Result<(), String>> },
 }
 
+/// What may follow a state that is not pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    Deployment,
+    Check,
+}
+
 /// The door to a running outbox.
 #[derive(Clone, Debug)]
 pub struct Outbox(mpsc::UnboundedSender<Order>);
 
 impl Outbox {
     /// Starts posting to a forge until every handle is dropped, or the permit is revoked.
-    pub fn start(forge: Client, permit: WritePermit) -> Self {
+    pub fn start(forge: Client, permit: WritePermit, rule: Rule) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let worker =
-            Worker { forge, permit, open: false, contexts: BTreeMap::new(), pause: None, error: None };
+        let contexts = BTreeMap::new();
+        let worker = Worker { forge, permit, rule, open: false, contexts, pause: None, error: None };
         tokio::spawn(worker.run(receiver));
         Self(sender)
     }
@@ -102,17 +109,20 @@ impl Context {
     }
 
     /// When it is to be posted: `None` never, `Some(None)` at once.
-    fn due(&self) -> Option<Option<Instant>> {
+    fn due(&self, rule: Rule) -> Option<Option<Instant>> {
         let Some(posted) = &self.posted else { return Some(None) };
         if posted.state == self.wanted.state && posted.description == self.wanted.description {
             return None;
         }
+        let later = Some(self.posted_at.map(|at| at + APART));
         match (posted.state, self.wanted.state) {
+            (State::Pending, now) if rule == Rule::Check && now != State::Pending => Some(None),
+            _ if rule == Rule::Check => later,
             // Success is final: what breaks later is not this commit's doing.
             (State::Success, _) => None,
             // A failure stands until it is known to be over, also while a new process looks again.
             (State::Failure, State::Pending | State::Skipped) => None,
-            (before, now) if before == now => Some(self.posted_at.map(|at| at + APART)),
+            (before, now) if before == now => later,
             _ => Some(None),
         }
     }
@@ -122,6 +132,7 @@ struct Worker {
     forge: Client,
     /// Of the process: a stop alone does not revoke it.
     permit: WritePermit,
+    rule: Rule,
     open: bool,
     contexts: BTreeMap<Key, Context>,
     /// After a failure: no request before, and the pause that led to it.
@@ -200,7 +211,8 @@ impl Worker {
                         context.wanted.description = words::superseded(&head);
                     }
                 }
-                self.contexts.retain(|key, context| told.contains(&key.0) || context.due().is_some());
+                let rule = self.rule;
+                self.contexts.retain(|key, context| told.contains(&key.0) || context.due(rule).is_some());
                 self.want(statuses);
             }
             Order::Open => self.open = true,
@@ -231,7 +243,7 @@ impl Worker {
         self.contexts
             .iter()
             .filter_map(|(key, context)| {
-                let at = context.due()?.unwrap_or(now).max(not_before);
+                let at = context.due(self.rule)?.unwrap_or(now).max(not_before);
                 Some((key.clone(), context.refused_until.map_or(at, |until| until.max(at))))
             })
             .min_by_key(|(_, at)| *at)

@@ -109,10 +109,11 @@ impl Fleet {
         let (hint, hints) = mpsc::channel(8);
         let (overview, seen) = watch::channel(Arc::default());
         let (instance, _) = watch::channel(None);
+        let (config, _) = watch::channel(None);
         let stop = CancellationToken::new();
         let elected = CancellationToken::new();
         let inputs = Inputs { wakes, hints, elected: elected.clone(), stop: stop.clone() };
-        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance }));
+        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, config }));
         Running { overview: seen, wake, hint, elected, stop, task }
     }
 
