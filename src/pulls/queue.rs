@@ -1,0 +1,137 @@
+//! Which pull request is looked at next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::forge::Pull;
+use crate::model::Revision;
+
+/// After the base moved, its own rollout goes first, and several pushes in a row are answered once.
+const SETTLES: Duration = Duration::from_secs(10);
+
+/// An open pull request into the deployed branch.
+#[derive(Clone, Debug)]
+pub struct Open {
+    pub pull: Pull,
+    /// What was said of it last was about this.
+    pub checked: Option<Checked>,
+    /// It could not be read: not again before.
+    pub not_before: Option<Instant>,
+}
+
+/// What a check was made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    pub head: Revision,
+    pub base: Revision,
+    pub may_render: bool,
+}
+
+/// The tip of the deployed branch.
+#[derive(Clone, Debug)]
+pub struct Base {
+    pub revision: Revision,
+    pub since: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    Check(u64),
+    At(Instant),
+    Nothing,
+}
+
+/// A new head comes before a base that moved; of equals the lowest number. Bounded by the open pull requests, which a forge lists
+/// page by page.
+pub fn next(open: &BTreeMap<u64, Open>, base: &Base, now: Instant) -> Next {
+    let due = |number: &u64, it: &Open| {
+        let Checked { head, base: compared, may_render } = match &it.checked {
+            None => return Some((it.not_before.unwrap_or(now).max(now), 0, *number)),
+            Some(checked) => checked,
+        };
+        let is_new = *head != it.pull.head.revision || *may_render != may_render_of(&it.pull);
+        let at = match is_new {
+            true => now,
+            false if *compared != base.revision => base.since + SETTLES,
+            false => return None,
+        };
+        Some((it.not_before.map_or(at, |not_before| not_before.max(at)).max(now), u8::from(!is_new), *number))
+    };
+    match open.iter().filter_map(|(number, it)| due(number, it)).min() {
+        None => Next::Nothing,
+        Some((at, _, number)) if at <= now => Next::Check(number),
+        Some((at, ..)) => Next::At(at),
+    }
+}
+
+/// The label by which somebody who may write has a fork rendered.
+pub const RENDER_LABEL: &str = "tutti/ok-to-plan";
+
+/// What anybody may send is rendered only when somebody who may write wants it. (Labels take the right to write.)
+pub fn may_render_of(pull: &Pull) -> bool {
+    !pull.head.is_fork || pull.labels.iter().any(|label| label == RENDER_LABEL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forge::{Branch, PullState};
+
+    fn pull(number: u64, head: &str, is_fork: bool, labels: &[&str]) -> Pull {
+        let branch = |revision: &str, is_fork| Branch {
+            reference: "main".to_owned(),
+            revision: Revision::from(revision),
+            repository: Some("platform/config".to_owned()),
+            is_fork,
+        };
+        Pull {
+            number,
+            title: String::new(),
+            body: String::new(),
+            state: PullState::Open,
+            is_draft: false,
+            author: "li".to_owned(),
+            head: branch(head, is_fork),
+            base: branch("b1", false),
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            url: String::new(),
+            merged_by: None,
+            merge_commit: None,
+            updated_at: jiff::Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn new_heads_come_first_and_a_base_that_moved_settles() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let base = Base { revision: Revision::from("b2"), since: at(100) };
+        let known = |head: &str, compared: &str, may_render: bool| {
+            Some(Checked { head: Revision::from(head), base: Revision::from(compared), may_render })
+        };
+        let check = |pulls: &[(Pull, Option<Checked>, Option<u64>)], seconds: u64, expected: Next| {
+            let one = |(pull, checked, not_before): &(Pull, Option<Checked>, Option<u64>)| {
+                let (pull, checked) = (pull.clone(), checked.clone());
+                (pull.number, Open { pull, checked, not_before: not_before.map(at) })
+            };
+            let open = pulls.iter().map(one).collect();
+            assert_eq!(next(&open, &base, at(seconds)), expected, "{pulls:?}");
+        };
+        check(&[], 100, Next::Nothing);
+        check(&[(pull(1, "h1", false, &[]), known("h1", "b2", true), None)], 100, Next::Nothing);
+        check(&[(pull(1, "h1", false, &[]), None, None)], 100, Next::Check(1));
+        check(&[(pull(1, "h1", false, &[]), None, Some(130))], 100, Next::At(at(130)));
+        let moved = (pull(1, "h1", false, &[]), known("h1", "b1", true), None);
+        check(std::slice::from_ref(&moved), 101, Next::At(at(110)));
+        check(std::slice::from_ref(&moved), 110, Next::Check(1));
+        check(&[moved.clone(), (pull(2, "h2", false, &[]), None, None)], 110, Next::Check(2));
+        check(&[moved, (pull(2, "h2", false, &[]), known("h1", "b2", true), None)], 101, Next::Check(2));
+        // A fork waits for its label.
+        check(&[(pull(3, "h1", true, &[]), known("h1", "b2", false), None)], 101, Next::Nothing);
+        let labelled = pull(3, "h1", true, &["bug", RENDER_LABEL]);
+        check(&[(labelled.clone(), known("h1", "b2", false), None)], 101, Next::Check(3));
+        check(&[(labelled, known("h1", "b2", true), None)], 101, Next::Nothing);
+    }
+}
