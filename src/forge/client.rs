@@ -4,8 +4,21 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
-use super::{CommitStatus, Error, HostRules, Observer, gitea};
+use super::{
+    BranchCommit, Comment, CommitStatus, Error, FileCommit, Hook, HostRules, Label, MergeHow, NewHook,
+    NewPull, Observer, Permission, Protection, Pull, PullEdit, PullFilter, RepositoryFacts, Review, User,
+    gitea,
+};
 use crate::model::Revision;
+
+/// Calls the method of the same name of whichever forge it is.
+macro_rules! ask {
+    ($client:ident.$method:ident($($argument:expr),*)) => {
+        match $client {
+            Self::Gitea(client) => client.$method($($argument),*).await,
+        }
+    };
+}
 
 /// The API of the forge, for one repository. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -35,22 +48,151 @@ impl Client {
 
     /// Writes a status; the newest of a context counts.
     pub async fn post_status(&self, revision: &Revision, status: &CommitStatus) -> Result<(), Error> {
-        match self {
-            Self::Gitea(client) => client.post_status(revision, status).await,
-        }
+        ask!(self.post_status(revision, status))
     }
 
     /// The newest status of each context, by context. States that tutti never writes are left out.
     pub async fn statuses(&self, revision: &Revision) -> Result<Vec<CommitStatus>, Error> {
-        match self {
-            Self::Gitea(client) => client.statuses(revision).await,
-        }
+        ask!(self.statuses(revision))
     }
 
     /// The version of the forge; also shows whether it can be reached.
     pub async fn version(&self) -> Result<String, Error> {
-        match self {
-            Self::Gitea(client) => client.version().await,
-        }
+        ask!(self.version())
+    }
+
+    /// The user of the token.
+    pub async fn who_am_i(&self) -> Result<User, Error> {
+        ask!(self.who_am_i())
+    }
+
+    /// What a user may do in the repository. Gitea answers this only to an administrator of the repository, except about
+    /// the token's own user.
+    pub async fn permission(&self, login: &str) -> Result<Permission, Error> {
+        ask!(self.permission(login))
+    }
+
+    /// All open pull requests.
+    pub async fn pulls_open(&self) -> Result<Vec<Pull>, Error> {
+        self.pulls(&PullFilter::default()).await
+    }
+
+    pub async fn pulls(&self, filter: &PullFilter) -> Result<Vec<Pull>, Error> {
+        ask!(self.pulls(filter))
+    }
+
+    /// Pull requests from a branch of the repository, closed ones too, among the 1,000 that were updated last.
+    pub async fn pulls_of_branch(&self, branch: &str) -> Result<Vec<Pull>, Error> {
+        ask!(self.pulls_of_branch(branch))
+    }
+
+    pub async fn pull(&self, number: u64) -> Result<Option<Pull>, Error> {
+        ask!(self.pull(number))
+    }
+
+    /// [`Error::Conflict`] when there is an open one from this head to this base.
+    pub async fn create_pull(&self, pull: &NewPull) -> Result<Pull, Error> {
+        ask!(self.create_pull(pull))
+    }
+
+    pub async fn edit_pull(&self, number: u64, edit: &PullEdit) -> Result<(), Error> {
+        ask!(self.edit_pull(number, edit))
+    }
+
+    pub async fn close_pull(&self, number: u64) -> Result<(), Error> {
+        ask!(self.close_pull(number))
+    }
+
+    /// Merges exactly this head: [`Error::HeadMoved`] when it is another now, [`Error::NotMergeable`] (transient) when a rule or
+    /// another merge is in the way, [`Error::Conflict`] when the contents are.
+    pub async fn merge_pull(&self, number: u64, how: MergeHow, head: &Revision) -> Result<(), Error> {
+        ask!(self.merge_pull(number, how, head))
+    }
+
+    pub async fn labels(&self) -> Result<Vec<Label>, Error> {
+        ask!(self.labels())
+    }
+
+    /// Creates those that are missing, and returns their names.
+    pub async fn ensure_labels(&self, labels: &[Label]) -> Result<Vec<String>, Error> {
+        ask!(self.ensure_labels(labels))
+    }
+
+    /// The labels must exist.
+    pub async fn add_labels(&self, number: u64, names: &[String]) -> Result<(), Error> {
+        ask!(self.add_labels(number, names))
+    }
+
+    /// All comments, the oldest first.
+    pub async fn comments(&self, number: u64) -> Result<Vec<Comment>, Error> {
+        ask!(self.comments(number))
+    }
+
+    pub async fn create_comment(&self, number: u64, body: &str) -> Result<Comment, Error> {
+        ask!(self.create_comment(number, body))
+    }
+
+    pub async fn edit_comment(&self, id: i64, body: &str) -> Result<(), Error> {
+        ask!(self.edit_comment(id, body))
+    }
+
+    /// `reaction` is a word as `eyes`.
+    pub async fn react(&self, comment: i64, reaction: &str) -> Result<(), Error> {
+        ask!(self.react(comment, reaction))
+    }
+
+    pub async fn reviews(&self, number: u64) -> Result<Vec<Review>, Error> {
+        ask!(self.reviews(number))
+    }
+
+    /// The tip of a branch.
+    pub async fn branch(&self, name: &str) -> Result<Option<Revision>, Error> {
+        ask!(self.branch(name))
+    }
+
+    /// The commits that are on `head` and not on `base`.
+    pub async fn branch_commits(&self, base: &str, head: &str) -> Result<Vec<BranchCommit>, Error> {
+        ask!(self.branch_commits(base, head))
+    }
+
+    /// Writes one commit. [`Error::Conflict`] when a file is not what was read, or when the new branch is already there.
+    pub async fn commit_files(&self, commit: &FileCommit) -> Result<Revision, Error> {
+        ask!(self.commit_files(commit))
+    }
+
+    /// One that is gone already is no error.
+    pub async fn delete_branch(&self, name: &str) -> Result<(), Error> {
+        ask!(self.delete_branch(name))
+    }
+
+    pub async fn repository_facts(&self) -> Result<RepositoryFacts, Error> {
+        ask!(self.repository_facts())
+    }
+
+    pub async fn hooks(&self) -> Result<Vec<Hook>, Error> {
+        ask!(self.hooks())
+    }
+
+    pub async fn create_hook(&self, hook: &NewHook) -> Result<(), Error> {
+        ask!(self.create_hook(hook))
+    }
+
+    pub async fn edit_hook(&self, id: i64, hook: &NewHook) -> Result<(), Error> {
+        ask!(self.edit_hook(id, hook))
+    }
+
+    /// The rule that protects a branch. Gitea shows it only to an administrator of the repository.
+    pub async fn protection(&self, branch: &str) -> Result<Option<Protection>, Error> {
+        ask!(self.protection(branch))
+    }
+
+    /// Protects a branch: merges need these contexts, pushes stay possible.
+    pub async fn create_protection(&self, branch: &str, required: &[String]) -> Result<(), Error> {
+        ask!(self.create_protection(branch, required))
+    }
+
+    /// Replaces the contexts that a rule requires; its other settings stay.
+    pub async fn edit_protection(&self, rule: &str, required: &[String]) -> Result<(), Error> {
+        ask!(self.edit_protection(rule, required))
     }
 }

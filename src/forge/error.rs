@@ -12,6 +12,12 @@ pub enum ErrorKind {
     UnknownCommit,
     Unreachable,
     RateLimited,
+    /// What was read before the request has changed since, or is there already.
+    Conflict,
+    /// The head of a pull request is another commit than the one that was to be merged.
+    HeadMoved,
+    /// Not now: it is still being computed, another merge is under way, or a rule of the branch says no.
+    NotMergeable,
     /// The forge itself failed or answered something unexpected.
     Server,
 }
@@ -43,6 +49,12 @@ pub enum Error {
     Unreachable { url: String, step: &'static str, message: String },
     #[error("failed to {step}: {url} asks for fewer requests")]
     RateLimited { url: String, step: &'static str, retry_after: Option<Duration> },
+    #[error("failed to {step} at {url}: it is in conflict with what is there ({message})")]
+    Conflict { url: String, step: &'static str, message: String },
+    #[error("failed to {step} at {url}: its head is no longer {head} ({message})")]
+    HeadMoved { url: String, step: &'static str, head: String, message: String },
+    #[error("failed to {step} at {url}: it cannot be merged now ({message})")]
+    NotMergeable { url: String, step: &'static str, message: String },
     #[error("failed to {step} at {url}: status {status} ({message})")]
     Refused { url: String, step: &'static str, status: u16, message: String },
     #[error("failed to {step}: the answer of {url} is not understood ({message})")]
@@ -62,6 +74,9 @@ impl Error {
             Self::UnknownCommit { .. } => ErrorKind::UnknownCommit,
             Self::Unreachable { .. } => ErrorKind::Unreachable,
             Self::RateLimited { .. } => ErrorKind::RateLimited,
+            Self::Conflict { .. } => ErrorKind::Conflict,
+            Self::HeadMoved { .. } => ErrorKind::HeadMoved,
+            Self::NotMergeable { .. } => ErrorKind::NotMergeable,
             Self::Refused { .. } | Self::Answer { .. } => ErrorKind::Server,
         }
     }
@@ -69,7 +84,10 @@ impl Error {
     /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::RateLimited { .. } | Self::Answer { .. } => true,
+            Self::Unreachable { .. }
+            | Self::RateLimited { .. }
+            | Self::NotMergeable { .. }
+            | Self::Answer { .. } => true,
             Self::Refused { status, .. } => *status >= 500,
             _ => false,
         }
@@ -78,10 +96,14 @@ impl Error {
     pub fn help(&self) -> Option<&'static str> {
         Some(match self.kind() {
             ErrorKind::Configuration => "name the base address (https://gitea.example.com) and owner/name",
-            ErrorKind::Authentication => "check the token; it needs write:repository for commit statuses",
+            ErrorKind::Authentication => {
+                "check the token's scopes (write:repository, write:issue, read:user) and its user's rights"
+            }
             ErrorKind::RepositoryNotFound => "check the name, and that the token's user may write to it",
             ErrorKind::UnknownCommit => "is this the repository that the commit was read from?",
             ErrorKind::Unreachable => "check the address, the network and the proxy",
+            ErrorKind::Conflict | ErrorKind::HeadMoved => "read it again, and decide anew",
+            ErrorKind::NotMergeable => "look at its page at the forge, which says what is missing",
             ErrorKind::RateLimited | ErrorKind::Server => return None,
         })
     }

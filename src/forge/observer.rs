@@ -6,18 +6,44 @@ use http::StatusCode;
 
 use super::Error;
 
-/// What is asked of the forge.
+/// What is asked of the forge. With every code that a server may answer, 15 of them stay below 1,000 series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     PostStatus,
     ReadStatuses,
     ReadRepository,
     ReadVersion,
+    ReadUser,
+    ReadPulls,
+    WritePull,
+    MergePull,
+    ReadComments,
+    WriteComment,
+    ReadReviews,
+    ReadBranch,
+    WriteBranch,
+    ReadSettings,
+    WriteSettings,
 }
 
 impl Operation {
-    pub const ALL: [Self; 4] =
-        [Self::PostStatus, Self::ReadStatuses, Self::ReadRepository, Self::ReadVersion];
+    pub const ALL: [Self; 15] = [
+        Self::PostStatus,
+        Self::ReadStatuses,
+        Self::ReadRepository,
+        Self::ReadVersion,
+        Self::ReadUser,
+        Self::ReadPulls,
+        Self::WritePull,
+        Self::MergePull,
+        Self::ReadComments,
+        Self::WriteComment,
+        Self::ReadReviews,
+        Self::ReadBranch,
+        Self::WriteBranch,
+        Self::ReadSettings,
+        Self::WriteSettings,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -25,6 +51,17 @@ impl Operation {
             Self::ReadStatuses => "read_statuses",
             Self::ReadRepository => "read_repository",
             Self::ReadVersion => "read_version",
+            Self::ReadUser => "read_user",
+            Self::ReadPulls => "read_pulls",
+            Self::WritePull => "write_pull",
+            Self::MergePull => "merge_pull",
+            Self::ReadComments => "read_comments",
+            Self::WriteComment => "write_comment",
+            Self::ReadReviews => "read_reviews",
+            Self::ReadBranch => "read_branch",
+            Self::WriteBranch => "write_branch",
+            Self::ReadSettings => "read_settings",
+            Self::WriteSettings => "write_settings",
         }
     }
 }

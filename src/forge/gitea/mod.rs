@@ -1,12 +1,18 @@
 //! Gitea, and Forgejo, which speaks the same with a few more headers.
 
-mod client;
+mod comments;
+mod contents;
 mod form;
+mod http;
+mod pulls;
 mod receive;
+mod reviews;
+mod settings;
 mod signature;
+mod statuses;
 
 #[cfg(test)]
 mod tests;
 
-pub use client::Client;
+pub use http::Client;
 pub use receive::{Genuine, authenticate, check_signed, delivery, read};

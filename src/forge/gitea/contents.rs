@@ -1,0 +1,157 @@
+//! Branches, their commits, and commits by the API.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::{Method, StatusCode, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Client;
+use super::http::{Call, message_of};
+use super::pulls::{Named, revision};
+use crate::forge::{BranchCommit, Error, FileChange, FileCommit, Operation, Person};
+use crate::model::Revision;
+
+pub(super) const READ_BRANCH: Call = Call(Operation::ReadBranch, "read a branch");
+const READ_COMMITS: Call = Call(Operation::ReadBranch, "compare branches");
+const WRITE_FILES: Call = Call(Operation::WriteBranch, "commit files");
+const DELETE_BRANCH: Call = Call(Operation::WriteBranch, "delete a branch");
+
+impl Client {
+    pub(in crate::forge) async fn branch(&self, name: &str) -> Result<Option<Revision>, Error> {
+        let branch: Option<Branch> = self.find(READ_BRANCH, self.branch_url(name)).await?;
+        let commit = branch.and_then(|branch| branch.commit);
+        Ok(commit.and_then(|commit| revision(&commit.id)))
+    }
+
+    pub(in crate::forge) async fn branch_commits(
+        &self,
+        base: &str,
+        head: &str,
+    ) -> Result<Vec<BranchCommit>, Error> {
+        let pair = format!("{base}...{head}");
+        let mut url = self.repository_url(&["compare"]);
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.extend(pair.split('/'));
+        }
+        url.query_pairs_mut().append_pair("files", "false").append_pair("verification", "false");
+        let compared: Compared = self.get(READ_COMMITS, url).await?;
+        let commits = compared.commits.unwrap_or_default().into_iter().map(|commit| commit.into_commit());
+        let commits: Option<Vec<BranchCommit>> = commits.collect();
+        commits.ok_or_else(|| self.strange(READ_COMMITS, "an id is no commit".to_owned()))
+    }
+
+    pub(in crate::forge) async fn commit_files(&self, commit: &FileCommit) -> Result<Revision, Error> {
+        let mut body = json!({
+            "branch": commit.branch, "message": commit.message,
+            "files": commit.files.iter().map(operation).collect::<Vec<_>>(),
+        });
+        if let Some(base) = &commit.new_branch_from {
+            body["branch"] = base.as_str().into();
+            body["new_branch"] = commit.branch.as_str().into();
+        }
+        let request = self.request(Method::POST, self.repository_url(&["contents"])).json(&body);
+        let answer = self.answer(WRITE_FILES, request).await?;
+        let (url, step, message) = (self.address(), WRITE_FILES.1, message_of(&answer.body));
+        let is_conflict = matches!(answer.status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::NOT_FOUND);
+        let body = match self.success(WRITE_FILES, answer).await {
+            // A file or a branch is not what was read: it is another one, it is gone, or it is there although it is new.
+            Err(Error::Refused { .. }) if is_conflict => return Err(Error::Conflict { url, step, message }),
+            result => result?,
+        };
+        let written: Written = self.understood(WRITE_FILES, &body)?;
+        let id = revision(&written.commit.sha);
+        id.ok_or_else(|| self.strange(WRITE_FILES, "its id is no commit".to_owned()))
+    }
+
+    pub(in crate::forge) async fn delete_branch(&self, name: &str) -> Result<(), Error> {
+        let request = self.request(Method::DELETE, self.branch_url(name));
+        let answer = self.answer(DELETE_BRANCH, request).await?;
+        let is_gone = answer.status == StatusCode::NOT_FOUND;
+        match self.success(DELETE_BRANCH, answer).await {
+            Err(Error::Refused { .. }) if is_gone => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    pub(super) fn branch_url(&self, name: &str) -> Url {
+        let parts: Vec<&str> = ["branches"].into_iter().chain(name.split('/')).collect();
+        self.repository_url(&parts)
+    }
+}
+
+fn operation(file: &FileChange) -> Value {
+    let operation = match (&file.content, &file.replaces) {
+        (None, _) => "delete",
+        (Some(_), Some(_)) => "update",
+        (Some(_), None) => "create",
+    };
+    let mut value = json!({"operation": operation, "path": file.path});
+    if let Some(content) = &file.content {
+        value["content"] = STANDARD.encode(content).into();
+    }
+    if let Some(id) = &file.replaces {
+        value["sha"] = id.as_str().into();
+    }
+    value
+}
+
+#[derive(Deserialize)]
+pub(super) struct Branch {
+    commit: Option<BranchTip>,
+    /// Only shown to who may change it.
+    pub effective_branch_protection_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct BranchTip {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Compared {
+    commits: Option<Vec<Compare>>,
+}
+
+#[derive(Deserialize)]
+struct Compare {
+    sha: String,
+    author: Option<Named>,
+    committer: Option<Named>,
+    commit: Signed,
+}
+
+#[derive(Deserialize)]
+struct Signed {
+    author: Option<Signature>,
+    committer: Option<Signature>,
+}
+
+#[derive(Deserialize)]
+struct Signature {
+    email: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    commit: WrittenCommit,
+}
+
+#[derive(Deserialize)]
+struct WrittenCommit {
+    sha: String,
+}
+
+impl Compare {
+    fn into_commit(self) -> Option<BranchCommit> {
+        let person = |signature: Option<Signature>, user: Option<Named>| Person {
+            email: signature.and_then(|signature| signature.email).unwrap_or_default(),
+            login: user.map(|user| user.login),
+        };
+        Some(BranchCommit {
+            revision: revision(&self.sha)?,
+            author: person(self.commit.author, self.author),
+            committer: person(self.commit.committer, self.committer),
+        })
+    }
+}

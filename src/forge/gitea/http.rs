@@ -1,0 +1,324 @@
+//! Requests to Gitea's REST API (`/api/v1`), and what their answers mean.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::forge::{Error, HostRules, Observer, Operation};
+use crate::model::{Revision, short_line, shown_address};
+
+/// Of one request, from its start to the last byte of the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Of the body of an answer, unpacked, in bytes.
+const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
+/// Gitea's default for the largest page.
+pub(super) const PAGE: usize = 50;
+/// More than anybody has; ends a loop that a strange server could make endless.
+pub(super) const MOST_PAGES: usize = 40;
+/// Of one list.
+pub(super) const MOST_ITEMS: usize = PAGE * MOST_PAGES;
+/// How much of an answer is repeated in an error, in characters.
+const LONGEST_MESSAGE: usize = 200;
+/// How much of a version, in characters.
+const LONGEST_VERSION: usize = 64;
+
+const READ_REPOSITORY: Operation = Operation::ReadRepository;
+
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    owner: String,
+    name: String,
+    token: Option<SecretString>,
+    pub(super) observer: Option<Arc<dyn Observer>>,
+}
+
+/// What a request is for: as it is counted, and as an error names it.
+#[derive(Clone, Copy)]
+pub(super) struct Call(pub Operation, pub &'static str);
+
+/// What came back, whatever it means.
+pub(super) struct Answer {
+    pub status: StatusCode,
+    pub body: Vec<u8>,
+    retry_after: Option<Duration>,
+    /// Items on all pages of a list together.
+    total: Option<usize>,
+}
+
+impl Client {
+    pub(in crate::forge) fn new(
+        url: &str,
+        repository: &str,
+        token: Option<SecretString>,
+        rules: &HostRules,
+    ) -> Result<Self, Error> {
+        let address = |message: String| Error::Address { url: shown_address(url), message };
+        let mut base = Url::parse(url).map_err(|error| address(error.to_string()))?;
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(address("neither http nor https".to_owned()));
+        }
+        // The token is the only credential; a password in the address would show up in errors.
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(address("it holds credentials; use the token".to_owned()));
+        }
+        rules.check(&base, token.is_some())?;
+        base.set_query(None);
+        base.set_fragment(None);
+        let (owner, name) = repository
+            .split_once('/')
+            .filter(|(owner, name)| !owner.is_empty() && !name.is_empty() && !name.contains('/'))
+            .ok_or_else(|| Error::RepositoryName { repository: repository.to_owned() })?;
+        let http = http_client()
+            .map_err(|error| Error::Client { url: shown_address(url), message: chain(&error) })?;
+        Ok(Self { http, base, owner: owner.to_owned(), name: name.to_owned(), token, observer: None })
+    }
+
+    pub(in crate::forge) fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
+    pub(in crate::forge) async fn version(&self) -> Result<String, Error> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: String,
+        }
+        let call = Call(Operation::ReadVersion, "read the version");
+        let answer = self.answer(call, self.request(Method::GET, self.url(&["version"]))).await?;
+        if !answer.status.is_success() {
+            return Err(self.refused(call, answer.status, &answer.body));
+        }
+        Ok(short_line(&self.understood::<Version>(call, &answer.body)?.version, LONGEST_VERSION))
+    }
+
+    pub(super) async fn get<T: DeserializeOwned>(&self, call: Call, url: Url) -> Result<T, Error> {
+        let answer = self.answer(call, self.request(Method::GET, url)).await?;
+        let body = self.success(call, answer).await?;
+        self.understood(call, &body)
+    }
+
+    /// `None` where it does not exist, in a repository that does.
+    pub(super) async fn find<T: DeserializeOwned>(&self, call: Call, url: Url) -> Result<Option<T>, Error> {
+        let answer = self.answer(call, self.request(Method::GET, url)).await?;
+        if answer.status == StatusCode::NOT_FOUND && self.sees_repository(call.1).await? {
+            return Ok(None);
+        }
+        let body = self.success(call, answer).await?;
+        self.understood(call, &body).map(Some)
+    }
+
+    /// All pages; more than [`MOST_ITEMS`] are an error, not a list that lacks some.
+    pub(super) async fn list<T: DeserializeOwned>(&self, call: Call, url: Url) -> Result<Vec<T>, Error> {
+        let items = self.first(call, url, MOST_ITEMS + 1).await?;
+        if items.len() > MOST_ITEMS {
+            return Err(self.strange(call, format!("it has more than {MOST_ITEMS} items")));
+        }
+        Ok(items)
+    }
+
+    /// So many items of the list at least, or all of them.
+    pub(super) async fn first<T: DeserializeOwned>(
+        &self,
+        call: Call,
+        url: Url,
+        most: usize,
+    ) -> Result<Vec<T>, Error> {
+        let mut items = Vec::new();
+        let mut before = Vec::new();
+        for page in 1..=MOST_PAGES + 1 {
+            let mut url = url.clone();
+            url.query_pairs_mut()
+                .append_pair("page", &page.to_string())
+                .append_pair("limit", &PAGE.to_string());
+            let answer = self.answer(call, self.request(Method::GET, url)).await?;
+            let total = answer.total;
+            let body = self.success(call, answer).await?;
+            // Some lists have no pages, and are the same whatever page is asked for.
+            if body == before {
+                break;
+            }
+            let found: Vec<T> = self.understood::<Option<Vec<T>>>(call, &body)?.unwrap_or_default();
+            let is_last = found.is_empty();
+            items.extend(found);
+            if is_last || items.len() >= most || total.is_some_and(|total| items.len() >= total) {
+                break;
+            }
+            before = body;
+        }
+        Ok(items)
+    }
+
+    /// Sends a body, if any, and reads nothing of what a success answers.
+    pub(super) async fn write(
+        &self,
+        call: Call,
+        method: Method,
+        url: Url,
+        body: Option<&Value>,
+    ) -> Result<Vec<u8>, Error> {
+        let request = self.request(method, url);
+        let request = if let Some(body) = body { request.json(body) } else { request };
+        let answer = self.answer(call, request).await?;
+        self.success(call, answer).await
+    }
+
+    pub(super) fn request(&self, method: Method, url: Url) -> RequestBuilder {
+        let request = self.http.request(method, url);
+        let Some(token) = &self.token else { return request };
+        // A token that is no header value cannot be right; the server then says so.
+        match HeaderValue::from_str(&format!("token {}", token.expose_secret())) {
+            Ok(mut value) => {
+                value.set_sensitive(true);
+                request.header("authorization", value)
+            }
+            Err(_) => request,
+        }
+    }
+
+    pub(super) async fn answer(&self, call: Call, request: RequestBuilder) -> Result<Answer, Error> {
+        let answer = request.send().await;
+        if let Some(observer) = &self.observer {
+            observer.answered(call.0, answer.as_ref().ok().map(Response::status));
+        }
+        let mut response = answer.map_err(|error| self.unreachable(call, error))?;
+        let status = response.status();
+        let retry_after = number(response.headers(), RETRY_AFTER.as_str()).map(Duration::from_secs);
+        let total = number(response.headers(), "x-total-count").and_then(|it| it.try_into().ok());
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(call, error))? {
+            body.extend_from_slice(&chunk);
+            if body.len() > LARGEST_ANSWER {
+                return Err(self.strange(call, format!("it has more than {LARGEST_ANSWER} bytes")));
+            }
+        }
+        Ok(Answer { status, body, retry_after, total })
+    }
+
+    /// The body of a success, or what the answer means.
+    pub(super) async fn success(&self, call: Call, answer: Answer) -> Result<Vec<u8>, Error> {
+        let Answer { status, body, retry_after, .. } = answer;
+        let (url, step) = (self.base.to_string(), call.1);
+        match status {
+            status if status.is_success() => Ok(body),
+            StatusCode::NOT_FOUND if !self.sees_repository(step).await? => {
+                Err(Error::RepositoryNotFound { url, step, repository: self.repository() })
+            }
+            StatusCode::CONFLICT => Err(Error::Conflict { url, step, message: message_of(&body) }),
+            StatusCode::TOO_MANY_REQUESTS => Err(Error::RateLimited { url, step, retry_after }),
+            status => Err(self.refused(call, status, &body)),
+        }
+    }
+
+    /// The same, about a commit.
+    pub(super) async fn success_of(
+        &self,
+        call: Call,
+        answer: Answer,
+        revision: &Revision,
+    ) -> Result<Vec<u8>, Error> {
+        // Gitea reports a commit it does not have as an error of its own.
+        let names_commit = ["object does not exist", "GetCommit", "sha not found"];
+        let text = String::from_utf8_lossy(&answer.body);
+        let is_unknown = !answer.status.is_success() && names_commit.iter().any(|words| text.contains(words));
+        let is_missing = answer.status == StatusCode::NOT_FOUND;
+        if is_unknown || is_missing && self.sees_repository(call.1).await? {
+            return Err(Error::UnknownCommit {
+                url: self.base.to_string(),
+                step: call.1,
+                repository: self.repository(),
+                commit: revision.to_string(),
+            });
+        }
+        self.success(call, answer).await
+    }
+
+    /// Asked only after a "not found", which does not say what was not found.
+    async fn sees_repository(&self, step: &'static str) -> Result<bool, Error> {
+        let request = self.request(Method::GET, self.repository_url(&[]));
+        Ok(self.answer(Call(READ_REPOSITORY, step), request).await?.status.is_success())
+    }
+
+    fn refused(&self, Call(_, step): Call, status: StatusCode, body: &[u8]) -> Error {
+        let url = self.base.to_string();
+        let message = message_of(body);
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Error::Authentication { url, step, message },
+            _ => Error::Refused { url, step, status: status.as_u16(), message },
+        }
+    }
+
+    pub(super) fn understood<'a, T: Deserialize<'a>>(&self, call: Call, body: &'a [u8]) -> Result<T, Error> {
+        let result = serde_json::from_slice(body);
+        result.map_err(|error| self.strange(call, short_line(&error.to_string(), LONGEST_MESSAGE)))
+    }
+
+    pub(super) fn strange(&self, Call(_, step): Call, message: String) -> Error {
+        Error::Answer { url: self.base.to_string(), step, message }
+    }
+
+    fn unreachable(&self, Call(_, step): Call, error: reqwest::Error) -> Error {
+        Error::Unreachable { url: self.base.to_string(), step, message: chain(&error.without_url()) }
+    }
+
+    pub(super) fn address(&self) -> String {
+        self.base.to_string()
+    }
+
+    fn repository(&self) -> String {
+        format!("{}/{}", self.owner, self.name)
+    }
+
+    pub(super) fn repository_url(&self, rest: &[&str]) -> Url {
+        let start = ["repos", self.owner.as_str(), self.name.as_str()];
+        self.url(&[&start, rest].concat())
+    }
+
+    pub(super) fn url(&self, rest: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "v1"]).extend(rest);
+        }
+        url
+    }
+}
+
+fn http_client() -> Result<reqwest::Client, reqwest::Error> {
+    // The process chooses the provider; without a choice (a library user, a test) it is ring.
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Another thread may have been faster, with the same result.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+    reqwest::Client::builder()
+        .user_agent(concat!("tutti/", env!("CARGO_PKG_VERSION")))
+        .timeout(PATIENCE)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
+}
+
+/// What the body of an error says, on one line.
+pub(super) fn message_of(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let message = serde_json::from_str::<Value>(&text)
+        .ok()
+        .and_then(|value| value.get("message")?.as_str().map(str::to_owned))
+        .unwrap_or_else(|| text.into_owned());
+    let message = short_line(&message, LONGEST_MESSAGE);
+    if message.is_empty() { "without a reason".to_owned() } else { message }
+}
+
+/// An error with its causes; only the last of them says what happened.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

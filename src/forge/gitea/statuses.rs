@@ -1,0 +1,102 @@
+//! Commit statuses.
+
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Client;
+use super::http::{Call, MOST_PAGES, PAGE};
+use crate::forge::status;
+use crate::forge::{CommitStatus, Error, Operation, State};
+use crate::model::Revision;
+
+impl Client {
+    pub(in crate::forge) async fn post_status(
+        &self,
+        revision: &Revision,
+        status: &CommitStatus,
+    ) -> Result<(), Error> {
+        let call = Call(Operation::PostStatus, "write a commit status");
+        let url = self.repository_url(&["statuses", revision.as_str()]);
+        let body = json!({
+            "state": status.state.as_str(),
+            "context": status.context,
+            "description": status::shortened(&status.description),
+            "target_url": status.target_url.as_deref().unwrap_or_default(),
+        });
+        let result = match self.answer(call, self.request(Method::POST, url).json(&body)).await {
+            Ok(answer) => self.success_of(call, answer, revision).await.map(drop),
+            Err(error) => Err(error),
+        };
+        if let Some(observer) = &self.observer {
+            observer.posted(result.as_ref().copied());
+        }
+        result
+    }
+
+    pub(in crate::forge) async fn statuses(&self, revision: &Revision) -> Result<Vec<CommitStatus>, Error> {
+        let call = Call(Operation::ReadStatuses, "read commit statuses");
+        let mut newest: BTreeMap<String, (i64, CommitStatus)> = BTreeMap::new();
+        let mut seen = 0;
+        for page in 1..=MOST_PAGES {
+            let mut url = self.repository_url(&["commits", revision.as_str(), "status"]);
+            url.query_pairs_mut()
+                .append_pair("page", &page.to_string())
+                .append_pair("limit", &PAGE.to_string());
+            let answer = self.answer(call, self.request(Method::GET, url)).await?;
+            let body = self.success_of(call, answer, revision).await?;
+            // Older versions answer nothing at all when there are no statuses.
+            if body.trim_ascii().is_empty() {
+                break;
+            }
+            let combined: Combined = self.understood(call, &body)?;
+            let statuses = combined.statuses.unwrap_or_default();
+            seen += statuses.len();
+            let last = statuses.is_empty() || combined.total_count.is_some_and(|total| seen >= total);
+            for status in statuses {
+                let id = status.id;
+                let Some(status) = status.into_status() else { continue };
+                let known = newest.get(&status.context).map(|(id, _)| *id);
+                if known.is_none_or(|known| known < id) {
+                    newest.insert(status.context.clone(), (id, status));
+                }
+            }
+            if last {
+                break;
+            }
+        }
+        Ok(newest.into_values().map(|(_, status)| status).collect())
+    }
+}
+
+#[derive(Deserialize)]
+struct Combined {
+    statuses: Option<Vec<Answered>>,
+    total_count: Option<usize>,
+}
+
+/// What is written as `state` is read back as `status`.
+#[derive(Deserialize)]
+struct Answered {
+    #[serde(default)]
+    id: i64,
+    context: Option<String>,
+    status: Option<String>,
+    state: Option<String>,
+    description: Option<String>,
+    target_url: Option<String>,
+}
+
+impl Answered {
+    fn into_status(self) -> Option<CommitStatus> {
+        let state = [self.status, self.state].into_iter().flatten().find_map(|text| State::parse(&text))?;
+        Some(CommitStatus {
+            context: self.context?,
+            state,
+            description: self.description.unwrap_or_default(),
+            target_url: self.target_url.filter(|url| !url.is_empty()),
+        })
+    }
+}
