@@ -204,14 +204,14 @@ impl<'a> Renderer<'a> {
         all::all(self, memory, None)
     }
 
-    /// Renders every target of some apps.
-    pub fn render_some(&mut self, apps: &BTreeSet<AppId>, pacing: Option<Pacing<'_>>) -> Renders {
-        all::some(self, apps, pacing)
-    }
-
     /// The same, as long as it goes on: what has not changed is there in any case, the rest is awaited.
     pub fn render_while(&mut self, memory: &mut Memory, pacing: Pacing<'_>) -> Renders {
         all::all(self, memory, Some(pacing))
+    }
+
+    /// Renders every target of some apps, without a memory.
+    pub fn render_some(&mut self, apps: &BTreeSet<AppId>, pacing: Option<Pacing<'_>>) -> Renders {
+        all::some(self, apps, pacing)
     }
 
     /// The places of the patches that a target has, as far as they can be read.
