@@ -7,6 +7,7 @@ pub mod chart;
 pub mod child;
 pub mod cli;
 pub mod cluster;
+pub mod compare;
 pub mod controller;
 pub mod fleet;
 pub mod forge;

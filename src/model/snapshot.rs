@@ -1,5 +1,6 @@
 //! The config repository at one revision, as bytes.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -115,6 +116,29 @@ impl Snapshot {
         files
             .map(|(path, file)| (path.as_str(), file))
             .take_while(move |(path, _)| path.starts_with(&beginning))
+    }
+
+    /// The paths of files that are others in another snapshot, or stand in one of them alone. Sorted.
+    pub fn differing<'a>(&'a self, other: &'a Self) -> Vec<&'a str> {
+        if Arc::ptr_eq(&self.files, &other.files) {
+            return Vec::new();
+        }
+        let (mut one, mut two) = (self.files.iter().peekable(), other.files.iter().peekable());
+        let mut paths = Vec::new();
+        loop {
+            let order = match (one.peek(), two.peek()) {
+                (Some((left, _)), Some((right, _))) => left.cmp(right),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return paths,
+            };
+            let left = if order.is_le() { one.next() } else { None };
+            let right = if order.is_ge() { two.next() } else { None };
+            let blob = |side: Option<(&'a String, &'a File)>| side.map(|(_, file)| &file.blob);
+            if blob(left) != blob(right) {
+                paths.extend(left.or(right).map(|(path, _)| path.as_str()));
+            }
+        }
     }
 
     /// The newest commit that changed any of these files or folders (a folder ends in `/` and also

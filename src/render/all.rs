@@ -99,7 +99,7 @@ impl Renders {
 }
 
 /// What is kept from one revision to the next. It may be lost: then everything is rendered anew.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Memory {
     instance: Option<Instance>,
     ground: Option<Ground>,
@@ -108,7 +108,7 @@ pub struct Memory {
 }
 
 /// What every app stands on. While it is the same, an app that is untouched is what it was on every cluster.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Ground {
     clusters: BTreeMap<ClusterName, Cluster>,
     rings: Vec<Ring>,
@@ -137,7 +137,7 @@ impl Ground {
 }
 
 /// An app, and what it came to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     inputs: Kept,
     traces: Vec<Arc<Trace>>,
@@ -208,19 +208,34 @@ struct Turns<'a> {
 ///
 /// What kinds an app defines is known when it is rendered: who asked for one of them before is rendered once more.
 pub fn all(renderer: &mut Renderer<'_>, memory: &mut Memory, pacing: Option<Pacing<'_>>) -> Renders {
+    render_apps(renderer, memory, None, pacing)
+}
+
+/// The same of some apps alone. What apps beside them define has to be said ([`Renderer::beside`]); a patch of the shared layers that
+/// fits none of them is no mistake here, as it may fit others.
+pub fn some(renderer: &mut Renderer<'_>, apps: &BTreeSet<AppId>, pacing: Option<Pacing<'_>>) -> Renders {
+    render_apps(renderer, &mut Memory::default(), Some(apps), pacing)
+}
+
+fn render_apps(
+    renderer: &mut Renderer<'_>,
+    memory: &mut Memory,
+    only: Option<&BTreeSet<AppId>>,
+    pacing: Option<Pacing<'_>>,
+) -> Renders {
     // What the instance says of names, labels and charts reaches every app.
     let instance = &renderer.fleet.instance;
     if memory.instance.as_ref() != Some(instance) {
         *memory = Memory { instance: Some(instance.clone()), ..Memory::default() };
     }
     renderer.defined = with_those_beside(std::mem::take(&mut memory.defined), &renderer.beside);
-    let mut renders = pass(renderer, memory, pacing);
+    let mut renders = pass(renderer, memory, only, pacing);
     let defined = with_those_beside(defined(memory), &renderer.beside);
     if defined != renderer.defined {
         renderer.defined = defined;
         if is_any_answered_otherwise(renderer, &renders) {
             let made = renders.made;
-            renders = pass(renderer, memory, pacing);
+            renders = pass(renderer, memory, only, pacing);
             renders.made += made;
         }
     }
@@ -266,7 +281,12 @@ fn is_any_answered_otherwise(renderer: &Renderer<'_>, renders: &Renders) -> bool
     })
 }
 
-fn pass(renderer: &Renderer<'_>, memory: &mut Memory, pacing: Option<Pacing<'_>>) -> Renders {
+fn pass(
+    renderer: &Renderer<'_>,
+    memory: &mut Memory,
+    only: Option<&BTreeSet<AppId>>,
+    pacing: Option<Pacing<'_>>,
+) -> Renders {
     let fleet = renderer.fleet;
     let ground = Ground::of(renderer);
     let same_ground = memory.ground.as_ref() == Some(&ground);
@@ -274,6 +294,7 @@ fn pass(renderer: &Renderer<'_>, memory: &mut Memory, pacing: Option<Pacing<'_>>
     let mut earlier = std::mem::take(&mut memory.apps);
     let mut tasks: Vec<Task<'_>> = fleet
         .placed()
+        .filter(|(app, _)| only.is_none_or(|only| only.contains(&app.id)))
         .map(|(app, clusters)| Task { app, clusters, known: earlier.remove(&app.id) })
         .collect();
     drop(earlier);
@@ -292,7 +313,7 @@ fn pass(renderer: &Renderer<'_>, memory: &mut Memory, pacing: Option<Pacing<'_>>
         discovered: renderer.discovered.clone(),
         defined: Defined::new(),
     };
-    refuse_idle_patches(renderer, memory, &mut renders);
+    refuse_idle_patches(renderer, memory, only.is_some(), &mut renders);
     renders
 }
 
@@ -593,7 +614,7 @@ fn blame(renderer: &Renderer<'_>, mistakes: &[Diagnostic]) -> Revision {
 
 /// A patch may fit nothing of one target and something of another; one that fits nothing at all is a
 /// mistake of every target that reads it. What a target without a render would have taken is not known.
-fn refuse_idle_patches(renderer: &Renderer<'_>, memory: &Memory, renders: &mut Renders) {
+fn refuse_idle_patches(renderer: &Renderer<'_>, memory: &Memory, is_some: bool, renders: &mut Renders) {
     let mut fitted: BTreeMap<&Location, bool> = BTreeMap::new();
     let tried =
         memory.apps.values().flat_map(|known| known.traces.iter().flat_map(|trace| &*trace.made.patches));
@@ -602,6 +623,7 @@ fn refuse_idle_patches(renderer: &Renderer<'_>, memory: &Memory, renders: &mut R
     }
     let mut idle: BTreeSet<&Location> =
         fitted.into_iter().filter(|(_, fits)| !fits).map(|(location, _)| location).collect();
+    idle.retain(|location| !is_some || !location.file.starts_with(TEMPLATES));
     if idle.is_empty() {
         return;
     }

@@ -111,6 +111,13 @@ impl<'a> Inputs<'a> {
             && self.is_same_as(kept)
     }
 
+    /// What is rendered may differ from what these make, where the clusters and the shared layers are the same.
+    pub fn differ_from(&self, other: &Inputs<'_>) -> bool {
+        self.layer_files != other.layer_files
+            || self.app.pins != other.app.pins
+            || !self.is_same_as(&other.kept())
+    }
+
     pub fn is_same_as(&self, kept: &Kept) -> bool {
         let same = |one: &Arc<App>, other: &Arc<App>| {
             Arc::ptr_eq(one, other) || without_pins(one) == without_pins(other)

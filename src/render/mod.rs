@@ -43,6 +43,7 @@ mod contents;
 mod context;
 mod definitions;
 mod depth;
+mod differing;
 mod documents;
 mod engine;
 mod field_types;
@@ -77,7 +78,7 @@ mod turn;
 mod values;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,14 +86,15 @@ use serde_json::Value;
 
 use crate::fleet::{Fleet, Target};
 use crate::model::{
-    App, AppSpec, Capabilities, Charts, ClusterName, Diagnostic, KindsByName, Location, ObjectId, Questions,
-    Rendered, RenderedObject, Revision, Scope, Snapshot,
+    App, AppId, AppSpec, Capabilities, Charts, ClusterName, Diagnostic, KindsByName, Location, ObjectId,
+    Questions, Rendered, RenderedObject, Revision, Scope, Snapshot,
 };
 use crate::schedule::{AssignedPodSet, assign};
 pub use all::{Memory, Render, Renders, is_awaited};
 pub use claims::{Claims, objects_in_two_apps};
 pub use contents::{UnitContent, UnitContents, is_content, is_run, unit_contents};
 use definitions::Definitions;
+pub use differing::{Differing, differing};
 use inputs::Inputs;
 pub use named_charts::charts_of_no_app;
 use patches::idle_mistake as idle_patch;
@@ -205,6 +207,11 @@ impl<'a> Renderer<'a> {
     /// The same, as long as it goes on: what has not changed is there in any case, the rest is awaited.
     pub fn render_while(&mut self, memory: &mut Memory, pacing: Pacing<'_>) -> Renders {
         all::all(self, memory, Some(pacing))
+    }
+
+    /// Renders every target of some apps, without a memory.
+    pub fn render_some(&mut self, apps: &BTreeSet<AppId>, pacing: Option<Pacing<'_>>) -> Renders {
+        all::some(self, apps, pacing)
     }
 
     /// The places of the patches that a target has, as far as they can be read.

@@ -41,6 +41,19 @@ pub enum Error {
     },
     #[error("failed to find a default branch in {url}{}", among(branches))]
     NoDefaultBranch { url: String, branches: Vec<String> },
+    #[error("failed to find {reference} in {url}")]
+    MissingReference { url: String, reference: String },
+    #[error("failed to merge {} into {}: {}", head.short(), base.short(), conflicts(paths, *more))]
+    Conflict {
+        base: Revision,
+        head: Revision,
+        /// Sorted, the first of them; both sides changed each.
+        paths: Vec<String>,
+        /// How many there are beside these.
+        more: usize,
+    },
+    #[error("failed to merge {} into {}: they have no commit in common", head.short(), base.short())]
+    Unrelated { base: Revision, head: Revision },
     #[error("failed to find folder `{path}` at {} of {url}", revision.short())]
     MissingFolder { url: String, path: String, revision: Revision },
     #[error("failed to read revision {} of {url}: it has {what}, counted up to its folder `{folder}`", revision.short())]
@@ -92,6 +105,9 @@ impl Error {
             | Self::MissingBranch { .. }
             | Self::NoDefaultBranch { .. }
             | Self::MissingFolder { .. }
+            | Self::MissingReference { .. }
+            | Self::Conflict { .. }
+            | Self::Unrelated { .. }
             | Self::TooMuch { .. }
             | Self::UnknownRevision { .. }
             | Self::Key { .. }
@@ -123,6 +139,11 @@ impl Error {
             Self::Empty { .. } => "commit and push something first; `examples/repo` is a start",
             Self::MissingBranch { .. } => "name an existing branch, or push this one",
             Self::NoDefaultBranch { .. } => "name the branch to read",
+            Self::MissingReference { .. } => "a pull request has it as long as the forge keeps its commits",
+            Self::Conflict { .. } => {
+                "merge the base into the head, or rebase the head onto it, and solve the conflicts"
+            }
+            Self::Unrelated { .. } => "begin the head at a commit of the base",
             Self::MissingFolder { .. } => "check the path inside the repository",
             Self::TooMuch { .. } => {
                 "name the folder with the manifests with `--path`, or take out what is not needed; a folder whose name begins with a dot \
@@ -147,6 +168,11 @@ impl Error {
             Self::Remote { .. } | Self::Read { .. } | Self::Stopped { .. } => return None,
         })
     }
+}
+
+fn conflicts(paths: &[String], more: usize) -> String {
+    let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("conflicts in {}{rest}", paths.join(", "))
 }
 
 fn among(branches: &[String]) -> String {

@@ -37,6 +37,12 @@ pub(super) fn choose(url: &str, wanted: Option<&str>, heads: &[Head]) -> Result<
     })
 }
 
+/// The tip of a reference by its full name.
+pub(super) fn find(url: &str, reference: &str, heads: &[Head]) -> Result<Oid, Error> {
+    let found = heads.iter().find(|head| head.name == reference).map(|head| head.tip);
+    found.ok_or_else(|| Error::MissingReference { url: url.to_owned(), reference: reference.to_owned() })
+}
+
 /// What `HEAD` points to; an old server that does not say so leaves its commit to go by.
 fn default_branch<'a>(heads: &'a [Head], branches: &[(&'a str, Oid)]) -> Option<&'a str> {
     let head = heads.iter().find(|head| head.name == "HEAD");

@@ -69,6 +69,16 @@ fn continued(
         commits.push(Revision::from(commit.id().to_string().as_str()));
         commit = parent;
     }
+    Ok(Some(joined(commits, newest, earlier, files)))
+}
+
+/// What newer commits changed, before an earlier history. Of the newer ones a key has the number of its own.
+fn joined(
+    mut commits: Vec<Revision>,
+    newest: BTreeMap<String, usize>,
+    earlier: &History,
+    files: &BTreeMap<String, File>,
+) -> History {
     let newer = commits.len();
     let mut changed: BTreeMap<String, usize> =
         earlier.changed.iter().map(|(key, index)| (key.clone(), index + newer)).collect();
@@ -80,7 +90,47 @@ fn continued(
         }
     }
     commits.extend(earlier.commits.iter().cloned());
-    Ok(Some(History { commits, changed }))
+    History { commits, changed }
+}
+
+/// The history of `files`, which are those of a base with a head merged into it: what the merge changes in the base belongs to the
+/// commits of the head, all else to those of the base. A head that says of no commit which changed a path is answered for by its tip.
+pub(super) fn of_merge(
+    repository: &Repository,
+    area: &Area,
+    (base, head): (&History, Oid),
+    merge_base: Oid,
+    files: &BTreeMap<String, File>,
+    changed: &[String],
+) -> Result<History, git2::Error> {
+    let mut unknown: HashSet<&str> = changed.iter().flat_map(|path| keys_of(path)).collect();
+    let (mut commits, mut newest) = (Vec::new(), BTreeMap::new());
+    let mut next = (!unknown.is_empty()).then(|| repository.find_commit(head)).transpose()?;
+    let mut entered = Entered { files, listing: Listing::of(repository) };
+    while let Some(commit) = next.take()
+        && !unknown.is_empty()
+        && commit.id() != merge_base
+        && commits.len() < MOST_NEW
+    {
+        let parent = first_parent(&commit)?;
+        let paths = area.changed_by(repository, parent.as_ref(), &commit, &mut |folder, trees| {
+            entered.has(folder, trees)
+        })?;
+        for path in &paths {
+            for key in keys_of(path) {
+                if unknown.remove(key) {
+                    newest.insert(key.to_owned(), commits.len());
+                }
+            }
+        }
+        commits.push(Revision::from(commit.id().to_string().as_str()));
+        next = parent;
+    }
+    newest.extend(unknown.into_iter().map(|key| (key.to_owned(), 0)));
+    let mut history = joined(commits, newest, base, files);
+    let used = history.changed.values().max().map_or(0, |oldest| oldest + 1);
+    history.commits.truncate(used);
+    Ok(history)
 }
 
 /// From `tip` back until everything is known.
@@ -140,7 +190,15 @@ pub(super) fn tree_of<'a>(
     folder: &str,
     commit: &Commit<'a>,
 ) -> Result<Option<Tree<'a>>, git2::Error> {
-    let tree = commit.tree()?;
+    tree_in(repository, folder, commit.tree()?)
+}
+
+/// The same of a whole tree.
+pub(super) fn tree_in<'a>(
+    repository: &'a Repository,
+    folder: &str,
+    tree: Tree<'a>,
+) -> Result<Option<Tree<'a>>, git2::Error> {
     if folder.is_empty() {
         return Ok(Some(tree));
     }

@@ -12,7 +12,7 @@ use reqwest::{RequestBuilder, Response, StatusCode};
 use secrecy::ExposeSecret;
 
 use super::credentials::TOKEN_USER;
-use super::heads::{BRANCHES, Head, choose};
+use super::heads::{BRANCHES, Head, choose, find};
 use super::http_answers::{Advertised, Bounds, LIST, MOST_HEADS, PACK, Pack, head_of};
 use super::packets::{DELIMITER, FLUSH, Packet, Packets, line};
 use super::remote::{Address, Failure, is_known};
@@ -63,45 +63,56 @@ impl Http {
         Ok(Some(Self { client, address: address.clone(), patience, version: None }))
     }
 
-    /// The tip of the branch, which is then in the copy.
-    pub(super) async fn tip(&mut self) -> Result<Oid, Failure> {
+    /// The tip of the branch, or of a reference by its full name, which is then in the copy.
+    pub(super) async fn tip(&mut self, reference: Option<&str>) -> Result<Oid, Failure> {
         let is_known = self.version.is_some();
-        match self.try_tip().await {
+        match self.try_tip(reference).await {
             // The server may have closed the idle connection just now.
-            Err(Failure::Told(Error::Unreachable { .. })) if is_known => self.try_tip().await,
+            Err(Failure::Told(Error::Unreachable { .. })) if is_known => self.try_tip(reference).await,
             found => found,
         }
     }
 
-    async fn try_tip(&mut self) -> Result<Oid, Failure> {
+    async fn try_tip(&mut self, reference: Option<&str>) -> Result<Oid, Failure> {
         let copy = self.address.copy()?;
-        let heads = self.heads().await?;
+        let heads = self.heads(reference).await?;
+        let damaged = |error: git2::Error| Failure::Damaged(translate::clean(error.message()));
+        if let Some(reference) = reference {
+            let tip = find(&self.address.shown, reference, &heads)?;
+            if copy.find_commit(tip).is_err() {
+                self.fetch(&copy, tip).await?;
+                copy.find_commit(tip).map_err(damaged)?;
+            }
+            return Ok(tip);
+        }
         let (branch, tip) = choose(&self.address.shown, self.address.branch.as_deref(), &heads)?;
         if is_known(&copy, &branch, tip) {
             return Ok(tip);
         }
-        self.fetch(&copy, &branch, tip).await?;
-        let damaged = |error: git2::Error| Failure::Damaged(translate::clean(error.message()));
+        self.fetch(&copy, tip).await?;
         copy.find_commit(tip).map_err(damaged)?;
         copy.reference(&format!("{BRANCHES}{branch}"), tip, true, "fetch").map_err(damaged)?;
         Ok(tip)
     }
 
-    async fn heads(&mut self) -> Result<Vec<Head>, Error> {
+    async fn heads(&mut self, reference: Option<&str>) -> Result<Vec<Head>, Error> {
         if self.version != Some(Version::Two) {
-            let advertised = self.greet().await?;
+            let advertised = self.greet(reference).await?;
             if !advertised.speaks_version_2() {
                 self.version = Some(Version::Zero);
                 return advertised.heads().map_err(|message| self.failed(message));
             }
             self.version = Some(Version::Two);
         }
-        self.list().await
+        match reference {
+            Some(reference) => self.list_of(&[reference.to_owned()]).await,
+            None => self.list().await,
+        }
     }
 
     /// Which version the server speaks, and its references where that is not version 2. A server that knew version 2 goes on knowing it.
-    async fn greet(&self) -> Result<Advertised, Error> {
-        let mut advertised = Advertised::default();
+    async fn greet(&self, reference: Option<&str>) -> Result<Advertised, Error> {
+        let mut advertised = Advertised::wanting(reference);
         let request = self.client.get(self.path("info/refs?service=git-upload-pack"));
         self.ask(request, LIST, |content| advertised.take(&content)).await?;
         Ok(advertised)
@@ -146,9 +157,9 @@ impl Http {
     }
 
     /// Everything up to the tip that the copy does not have, into one pack.
-    async fn fetch(&self, copy: &Repository, branch: &str, tip: Oid) -> Result<(), Failure> {
+    async fn fetch(&self, copy: &Repository, tip: Oid) -> Result<(), Failure> {
         let is_old = self.version == Some(Version::Zero);
-        let haves = haves(copy, branch).into_iter().flat_map(|have| line(&format!("have {have}")));
+        let haves = haves(copy).into_iter().flat_map(|have| line(&format!("have {have}")));
         let mut body = if is_old {
             let options = format!("side-band-64k ofs-delta thin-pack no-progress {AGENT}");
             [line(&format!("want {tip} {options}")), FLUSH.to_vec()].concat()
@@ -291,11 +302,11 @@ impl Http {
     }
 }
 
-/// The newest commits of the branch in the copy; none when it has none or is damaged.
-fn haves(copy: &Repository, branch: &str) -> Vec<Oid> {
+/// The newest commits of the branches in the copy; none when it has none or is damaged.
+fn haves(copy: &Repository) -> Vec<Oid> {
     let walk = || {
         let mut walk = copy.revwalk()?;
-        walk.push_ref(&format!("{BRANCHES}{branch}"))?;
+        walk.push_glob(BRANCHES)?;
         walk.take(MOST_HAVES).collect::<Result<Vec<_>, git2::Error>>()
     };
     walk().unwrap_or_default()

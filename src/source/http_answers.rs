@@ -36,9 +36,15 @@ pub(super) struct Advertised {
     /// Of version 0: what stands behind the first reference.
     options: Option<String>,
     heads: Vec<Head>,
+    /// A reference that is kept beside the branches.
+    wanted: Option<String>,
 }
 
 impl Advertised {
+    pub(super) fn wanting(reference: Option<&str>) -> Self {
+        Self { wanted: reference.map(str::to_owned), ..Self::default() }
+    }
+
     pub(super) fn take(&mut self, content: &[u8]) -> Result<(), &'static str> {
         let text = std::str::from_utf8(content).map_err(|_| "its list of references is no text")?.trim_end();
         if text.starts_with("# service=") || text == "version 1" || text.is_empty() {
@@ -60,7 +66,8 @@ impl Advertised {
             self.options = Some(options.ok_or("it speaks no Git protocol over http")?.to_owned());
         }
         let head = head_of(reference.as_bytes()).ok_or("it has what is no reference")?;
-        if head.name != "HEAD" && !head.name.starts_with(BRANCHES) {
+        let is_wanted = self.wanted.as_ref() == Some(&head.name);
+        if head.name != "HEAD" && !head.name.starts_with(BRANCHES) && !is_wanted {
             return Ok(());
         }
         if self.heads.len() == MOST_HEADS {

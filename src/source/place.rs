@@ -46,6 +46,7 @@ impl Place {
             url: url.clone(),
             credentials: credentials.clone(),
             branch: self.branch.clone(),
+            reference: None,
             clone: clone.clone(),
         })
     }

@@ -33,7 +33,7 @@ pub(super) struct Reader {
     repository: git2::Repository,
     place: Place,
     /// The last answer; the next one is made from it and from what changed since.
-    last: Option<Read>,
+    last: Option<Arc<Read>>,
 }
 
 /// Branches that are compared with a missing one, and the bytes of a name of theirs.
@@ -41,22 +41,22 @@ pub(super) const MOST_NAMES: usize = 1_000;
 const LONGEST_NAME: usize = 250;
 
 /// A revision that was read.
-struct Read {
+pub(super) struct Read {
     /// The tree of the folder, and the whole of the repository.
     tree: Oid,
-    root: Oid,
+    pub(super) root: Oid,
     /// What the files of the folder list beside it.
     lists: Lists,
-    area: Area,
+    pub(super) area: Area,
     /// Symbolic links in the place of files beside the folder.
     links: BTreeSet<String>,
     /// Links of the folder and beside it for which a file stands that cannot be read.
     marked: Vec<String>,
-    snapshot: Snapshot,
+    pub(super) snapshot: Snapshot,
 }
 
 /// Why a revision is not read.
-enum Unread {
+pub(super) enum Unread {
     Git(git2::Error),
     Over(Over),
 }
@@ -122,7 +122,7 @@ impl Reader {
             .map_err(|error| self.unreadable(&error))?;
         read.snapshot.history = history.into();
         let snapshot = read.snapshot.clone();
-        self.last = Some(read);
+        self.last = Some(Arc::new(read));
         Ok(snapshot)
     }
 
@@ -131,12 +131,23 @@ impl Reader {
         Ok(self.read_files(revision)?.snapshot)
     }
 
+    /// What was read last.
+    pub(super) fn last(&self) -> Option<Arc<Read>> {
+        self.last.clone()
+    }
+
     fn read_files(&self, revision: &Revision) -> Result<Read, Error> {
-        let commit = self.commit(revision)?;
+        let root = self.commit(revision)?.tree_id();
+        self.read_root(revision, root)
+    }
+
+    /// The files of a tree, as those of a revision.
+    pub(super) fn read_root(&self, revision: &Revision, root: Oid) -> Result<Read, Error> {
         let mut listing = Listing::of(&self.repository);
-        listing.enters("", [commit.tree_id()]);
+        listing.enters("", [root]);
         listing.end().map_err(|over| self.failure(revision, over.into()))?;
-        let tree = history::tree_of(&self.repository, &self.place.folder, &commit)
+        let root = self.repository.find_tree(root).map_err(|error| self.unreadable(&error))?;
+        let tree = history::tree_in(&self.repository, &self.place.folder, root.clone())
             .map_err(|error| self.unreadable(&error))?
             .ok_or_else(|| Error::MissingFolder {
                 url: self.place.shown.clone(),
@@ -145,10 +156,10 @@ impl Reader {
             })?;
         // Whoever rewrites the history of a local repository may take away what was read from it.
         let is_there = |tree: Oid| self.repository.find_tree(tree).is_ok();
-        let last = self.last.as_ref().filter(|last| is_there(last.tree) && is_there(last.root));
-        match self.read_trees(last, &commit, &tree) {
+        let last = self.last.as_deref().filter(|last| is_there(last.tree) && is_there(last.root));
+        match self.read_trees(last, revision, &root, &tree) {
             // What went counted with what came: only without it is it known.
-            Err(Unread::Over(_)) if last.is_some() => self.read_trees(None, &commit, &tree),
+            Err(Unread::Over(_)) if last.is_some() => self.read_trees(None, revision, &root, &tree),
             read => read,
         }
         .map_err(|unread| self.failure(revision, unread))
@@ -157,19 +168,19 @@ impl Reader {
     fn read_trees(
         &self,
         last: Option<&Read>,
-        commit: &git2::Commit<'_>,
+        revision: &Revision,
+        root: &Tree<'_>,
         tree: &Tree<'_>,
     ) -> Result<Read, Unread> {
         let (mut files, lists, mut kept) = match last {
             Some(last) => self.changed_files(last, tree)?,
             None => self.all_files(tree)?,
         };
-        let root = commit.tree()?;
         let area = Area::of(&self.place.folder, &lists);
         last.into_iter().flat_map(|last| &last.marked).for_each(|path| _ = files.remove(path));
-        let links = self.read_beside(last, &area, &root, &mut files, &mut kept)?;
+        let links = self.read_beside(last, &area, root, &mut files, &mut kept)?;
         let snapshot = Snapshot {
-            revision: revision_of(commit.id()),
+            revision: revision.clone(),
             folder: self.place.folder.as_str().into(),
             files: files.into(),
             history: Arc::default(),
@@ -259,7 +270,7 @@ impl Reader {
     }
 
     /// Whoever puts a manifest, or a folder of them, behind a link means them to be read: they are not to count as taken away.
-    fn mark_links(&self, read: &mut Read) -> Result<(), Error> {
+    pub(super) fn mark_links(&self, read: &mut Read) -> Result<(), Error> {
         let tree = self.repository.find_tree(read.tree);
         let found = tree.and_then(|root| links::hiding(&self.repository, &root, &read.snapshot.files));
         let mut found = found
@@ -272,6 +283,11 @@ impl Reader {
             Arc::make_mut(&mut read.snapshot.files).extend(found);
         }
         Ok(())
+    }
+
+    /// Another one of the same repository, which knows what this one read last.
+    pub(super) fn beside_with_last(&self) -> Result<Self, Error> {
+        Ok(Self { last: self.last.clone(), ..self.beside()? })
     }
 
     /// Another one of the same repository, which knows nothing yet.
@@ -346,7 +362,7 @@ impl Reader {
         Ok(commits)
     }
 
-    fn commit(&self, revision: &Revision) -> Result<git2::Commit<'_>, Error> {
+    pub(super) fn commit(&self, revision: &Revision) -> Result<git2::Commit<'_>, Error> {
         let unknown = || Error::UnknownRevision { url: self.place.shown.clone(), revision: revision.clone() };
         let id = Oid::from_str(revision.as_str()).map_err(|_| unknown())?;
         self.repository.find_commit(id).map_err(|error| match error.code() {
@@ -421,7 +437,7 @@ impl Reader {
         Ok(Some(file))
     }
 
-    fn failure(&self, revision: &Revision, unread: Unread) -> Error {
+    pub(super) fn failure(&self, revision: &Revision, unread: Unread) -> Error {
         match unread {
             Unread::Git(error) => self.unreadable(&error),
             Unread::Over(Over { folder, what }) => {
@@ -432,7 +448,7 @@ impl Reader {
         }
     }
 
-    fn unreadable(&self, error: &git2::Error) -> Error {
+    pub(super) fn unreadable(&self, error: &git2::Error) -> Error {
         translate::read(&self.place.shown, error)
     }
 }

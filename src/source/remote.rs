@@ -13,7 +13,7 @@ use git2::{AutotagOption, Direction, ErrorClass, FetchOptions, Oid, ProxyOptions
 use secrecy::ExposeSecret;
 
 use super::credentials::{Cause, callbacks};
-use super::heads::{BRANCHES, Head, choose};
+use super::heads::{BRANCHES, Head, choose, find};
 use super::http_answers::{MOST_OBJECTS, PACK};
 use super::place::credentials_in;
 use super::{Credentials, Error, translate};
@@ -44,6 +44,8 @@ pub(super) struct Address {
     pub url: String,
     pub credentials: Credentials,
     pub branch: Option<String>,
+    /// Asked for instead of the branch, by its full name. Nothing in the copy is called so.
+    pub reference: Option<String>,
     pub clone: PathBuf,
 }
 
@@ -158,10 +160,22 @@ pub(super) fn ask(address: &Address, progress: &Progress) -> Result<Oid, Failure
         remote.connect_auth(Direction::Fetch, Some(talk), Some(proxy)).map_err(|error| failed(&error))?;
     progress.steps.fetch_add(1, Ordering::Relaxed);
     let heads: Vec<Head> = connection.list().map_err(|error| failed(&error))?.iter().map(head_of).collect();
-    let (branch, tip) = choose(&address.shown, address.branch.as_deref(), &heads)?;
-    if is_known(&copy, &branch, tip) {
-        return Ok(tip);
-    }
+    let (refspec, tip) = match &address.reference {
+        Some(reference) => {
+            let tip = find(&address.shown, reference, &heads)?;
+            if copy.find_commit(tip).is_ok() {
+                return Ok(tip);
+            }
+            (reference.clone(), tip)
+        }
+        None => {
+            let (branch, tip) = choose(&address.shown, address.branch.as_deref(), &heads)?;
+            if is_known(&copy, &branch, tip) {
+                return Ok(tip);
+            }
+            (format!("+{BRANCHES}{branch}:{BRANCHES}{branch}"), tip)
+        }
+    };
     let mut talk = callbacks(&address.url, &address.credentials, &cause);
     let told_excess = Cause::clone(&cause);
     talk.transfer_progress(move |pack| {
@@ -175,7 +189,6 @@ pub(super) fn ask(address: &Address, progress: &Progress) -> Result<Oid, Failure
     });
     let mut options = FetchOptions::new();
     options.remote_callbacks(talk).download_tags(AutotagOption::None).update_fetchhead(false);
-    let refspec = format!("+{BRANCHES}{branch}:{BRANCHES}{branch}");
     connection.remote().fetch(&[&refspec], Some(&mut options), None).map_err(|error| failed(&error))?;
     drop(options);
     copy.find_commit(tip).map_err(|error| damaged(&error))?;

@@ -13,7 +13,7 @@ use super::place::{Kind, Place};
 use super::reader::{Reader, revision_of};
 use super::remote::{self, Failure};
 use super::watch::Watch;
-use super::{Commit, Error, Options, Reached, Walk, translate};
+use super::{Commit, Error, Merged, Options, Reached, Walk, translate};
 use crate::model::{Changed, Revision, Snapshot};
 
 /// How long a remote may be silent.
@@ -77,6 +77,33 @@ impl Repository {
         self.blocking(|inner| match &inner.place.kind {
             Kind::Local(_) => inner.reader.lock().tip(),
             Kind::Remote { .. } => inner.fetch(),
+        })
+        .await
+    }
+
+    /// The commit that a reference of the remote points to (`refs/pull/7/head`), which is then here too. Only its commits are kept:
+    /// nothing in the copy has its name.
+    pub async fn fetch_reference(&self, reference: &str) -> Result<Revision, Error> {
+        let reference = reference.to_owned();
+        self.blocking(move |inner| {
+            let is_reference = reference.starts_with("refs/") && git2::Reference::is_valid_name(&reference);
+            let missing =
+                || Error::MissingReference { url: inner.place.shown.clone(), reference: reference.clone() };
+            match &inner.place.kind {
+                _ if !is_reference => Err(missing()),
+                Kind::Local(_) => inner.reader.lock().resolve(&reference).map_err(|_| missing()),
+                Kind::Remote { .. } => inner.fetch_reference(&reference),
+            }
+        })
+        .await
+    }
+
+    /// A commit as it would be merged into another: in memory, nothing of it is written. What is read of the base last is used again.
+    pub async fn merged(&self, base: &Revision, head: &Revision) -> Result<Merged, Error> {
+        let (base, head) = (base.clone(), head.clone());
+        self.blocking(move |inner| {
+            let beside = inner.reader.lock().beside_with_last()?;
+            beside.merged(&base, &head)
         })
         .await
     }
@@ -196,7 +223,15 @@ impl Repository {
 
 impl Inner {
     fn fetch(&self) -> Result<Revision, Error> {
-        match self.ask() {
+        self.fetch_of(None)
+    }
+
+    fn fetch_reference(&self, reference: &str) -> Result<Revision, Error> {
+        self.fetch_of(Some(reference))
+    }
+
+    fn fetch_of(&self, reference: Option<&str>) -> Result<Revision, Error> {
+        match self.ask(reference) {
             Ok(tip) => Ok(tip),
             Err(Failure::Told(error)) => Err(error),
             Err(Failure::Damaged(message)) => {
@@ -206,27 +241,32 @@ impl Inner {
                     "damaged copy of the repository, cloning again"
                 );
                 self.renew()?;
-                self.ask().map_err(|failure| match failure {
+                let told = |failure| match failure {
                     Failure::Told(error) => error,
                     Failure::Damaged(message) => Error::Remote { url: self.place.shown.clone(), message },
-                })
+                };
+                if reference.is_some() {
+                    self.ask(None).map_err(told)?;
+                }
+                self.ask(reference).map_err(told)
             }
         }
     }
 
-    fn ask(&self) -> Result<Revision, Failure> {
+    fn ask(&self, reference: Option<&str>) -> Result<Revision, Failure> {
         let asking = async {
             match self.http.lock().await.as_mut() {
-                Some(http) => http.tip().await.map(Some),
+                Some(http) => http.tip(reference).await.map(Some),
                 None => Ok(None),
             }
         };
         if let Some(tip) = Handle::current().block_on(asking)? {
             return Ok(revision_of(tip));
         }
-        let Some(address) = self.place.address() else {
+        let Some(mut address) = self.place.address() else {
             return self.reader.lock().tip().map_err(Failure::Told);
         };
+        address.reference = reference.map(str::to_owned);
         remote::tip(&address, self.patience, &self.open).map(revision_of)
     }
 

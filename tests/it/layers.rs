@@ -12,7 +12,7 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 26] = [
+const MODULES: [(u8, Purity, &str); 27] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Io, "child"),
     (1, Purity::Io, "source"),
@@ -32,6 +32,7 @@ const MODULES: [(u8, Purity, &str); 26] = [
     (6, Purity::Io, "worker"),
     (7, Purity::Pure, "plan"),
     (7, Purity::Pure, "access"),
+    (7, Purity::Pure, "compare"),
     (8, Purity::Pure, "policy"),
     (9, Purity::Io, "apply"),
     (10, Purity::Io, "report"),

@@ -278,6 +278,7 @@ async fn packs_of_libgit2_are_bounded() {
         url: options.url,
         credentials: options.credentials,
         branch: None,
+        reference: None,
         clone: state.path().to_owned(),
     };
     let most = |objects, bytes| {

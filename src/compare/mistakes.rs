@@ -1,0 +1,39 @@
+//! Mistakes of the head: those that the base has too told apart.
+
+use std::collections::BTreeSet;
+
+use crate::fleet::Fleet;
+use crate::model::{Diagnostic, Scope};
+use crate::render::{Renders, is_awaited};
+
+/// The mistakes of a side: of reading, and of the renders that were made.
+pub(super) fn of_side<'a>(fleet: &'a Fleet, renders: &'a Renders) -> Vec<&'a Diagnostic> {
+    let mut found: Vec<&Diagnostic> = fleet.diagnostics.iter().collect();
+    for result in renders.results() {
+        match result {
+            Ok(rendered) => found.extend(rendered.warnings.iter()),
+            Err(mistakes) if !is_awaited(result) => found.extend(mistakes),
+            Err(_) => {}
+        }
+    }
+    found
+}
+
+/// What makes two mistakes the same, wherever in their file they stand by now.
+type Key<'a> = (&'static str, &'a str, Option<&'a str>, Option<&'a str>, &'a Scope);
+
+fn key(mistake: &Diagnostic) -> Key<'_> {
+    let file = mistake.location.as_ref().map(|location| location.file.as_str());
+    (mistake.code, &mistake.message, file, mistake.path.as_deref(), &mistake.scope)
+}
+
+/// Those that only the head has, and those that both have; each once.
+pub(super) fn parted(base: &[&Diagnostic], head: &[&Diagnostic]) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+    let known: BTreeSet<Key<'_>> = base.iter().map(|mistake| key(mistake)).collect();
+    let mut sorted: Vec<&Diagnostic> = head.to_vec();
+    sorted.sort_by(|one, other| (&one.location, key(one)).cmp(&(&other.location, key(other))));
+    sorted.dedup();
+    let (old, new): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
+        sorted.into_iter().partition(|mistake| known.contains(&key(mistake)));
+    (new.into_iter().cloned().collect(), old.into_iter().cloned().collect())
+}

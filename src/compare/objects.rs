@@ -1,0 +1,236 @@
+//! The objects of one target before and after.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::comparison::{Action, Counts, Fate, FieldChange};
+use super::fields;
+use super::removal::Removal;
+use crate::model::{Kind, ObjectId, Rendered, RenderedObject, SecretValues, image_tag, masked, shortened};
+
+/// Fields of one object that are listed.
+const MOST_FIELDS: usize = 100;
+/// Characters of the body of an object that is created.
+const LONGEST_BODY: usize = 4000;
+
+/// What becomes of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Draft {
+    pub object: ObjectId,
+    pub kind: Kind,
+    pub action: Action,
+    pub was: Option<ObjectId>,
+    pub fate: Option<Fate>,
+    pub fields: Vec<FieldChange>,
+    /// Where the fields stand, as the trace has it.
+    pub places: Vec<String>,
+    pub more: usize,
+    pub body: Option<String>,
+}
+
+/// What becomes of a target.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Drafts {
+    pub objects: Vec<Draft>,
+    /// The tags of the images of its containers that only one side has.
+    pub versions: (Option<String>, Option<String>),
+    pub replicas: (Option<i64>, Option<i64>),
+}
+
+impl Drafts {
+    pub fn counts(&self) -> Counts {
+        let of = |actions: &[Action]| self.objects.iter().filter(|it| actions.contains(&it.action)).count();
+        Counts {
+            created: of(&[Action::Create]),
+            changed: of(&[Action::Change, Action::Rename, Action::Move]),
+            deleted: of(&[Action::Delete]),
+        }
+    }
+}
+
+pub(super) fn of_target(before: Option<&Rendered>, after: Option<&Rendered>, removal: &Removal) -> Drafts {
+    let (old, new) = (by_id(before), by_id(after));
+    let secrets = SecretValues::of(old.values().chain(new.values()).copied());
+    let gone: Vec<&RenderedObject> = old.values().copied().filter(|it| !new.contains_key(&it.id)).collect();
+    let added: Vec<&RenderedObject> = new.values().copied().filter(|it| !old.contains_key(&it.id)).collect();
+    let renamed = renamed(&gone, &added);
+    let mut drafts = Vec::new();
+    for object in gone.iter().filter(|it| !renamed.values().any(|was| was.id == it.id)) {
+        let fate = removal.fate(object);
+        let action = if matches!(fate, Fate::Kept(_)) { Action::Orphan } else { Action::Delete };
+        drafts.push(Draft { fate: Some(fate), ..draft(object, action) });
+    }
+    for object in new.values() {
+        match (old.get(&object.id), renamed.get(&object.id)) {
+            (Some(was), _) if was.hash == object.hash => {}
+            (Some(was), _) => drafts.push(changed(was, object, Action::Change, &secrets)),
+            (None, Some(was)) => {
+                drafts.push(Draft {
+                    was: Some(was.id.clone()),
+                    ..changed(was, object, Action::Rename, &secrets)
+                });
+            }
+            (None, None) => {
+                drafts.push(Draft { body: Some(body(object, &secrets)), ..draft(object, Action::Create) });
+            }
+        }
+    }
+    drafts.sort_by(|one, other| (one.action, &one.object).cmp(&(other.action, &other.object)));
+    let (was, is) = (tags(old.values().copied()), tags(new.values().copied()));
+    let only = |own: &BTreeSet<String>, other: &BTreeSet<String>| {
+        let own: Vec<&str> = own.difference(other).map(String::as_str).collect();
+        (!own.is_empty()).then(|| shortened(own.join(", "), 80))
+    };
+    Drafts {
+        objects: drafts,
+        versions: (only(&was, &is), only(&is, &was)),
+        replicas: (replicas(old.values().copied()), replicas(new.values().copied())),
+    }
+}
+
+fn by_id(side: Option<&Rendered>) -> BTreeMap<&ObjectId, &RenderedObject> {
+    let objects = side.into_iter().flat_map(|rendered| rendered.objects.iter());
+    objects.map(|object| (&object.id, object)).collect()
+}
+
+fn draft(object: &RenderedObject, action: Action) -> Draft {
+    Draft {
+        object: object.id.clone(),
+        kind: object.kind.clone(),
+        action,
+        was: None,
+        fate: None,
+        fields: Vec::new(),
+        places: Vec::new(),
+        more: 0,
+        body: None,
+    }
+}
+
+fn changed(was: &RenderedObject, is: &RenderedObject, action: Action, secrets: &SecretValues) -> Draft {
+    let (before, after) = shown(was, is);
+    let changes = fields::changes(&before, &after);
+    // That the name is another one is what a rename says.
+    let told = changes
+        .iter()
+        .filter(|it| action != Action::Rename || it.path != "metadata.name" && !is_ours(&it.path));
+    let told: Vec<_> = told.collect();
+    let listed = told.iter().take(MOST_FIELDS);
+    Draft {
+        more: told.len().saturating_sub(MOST_FIELDS),
+        places: listed.clone().map(|change| change.place.clone()).collect(),
+        fields: listed.map(|change| fields::told(change, secrets)).collect(),
+        ..draft(is, action)
+    }
+}
+
+/// The annotation that repeats the name of an object.
+fn is_ours(path: &str) -> bool {
+    path == "metadata.annotations.tutti.dev/origin"
+}
+
+/// Both, with what is secret in either hidden in both: what is encrypted only now was the same in the open.
+fn shown(was: &RenderedObject, is: &RenderedObject) -> (Value, Value) {
+    let (mut before, mut after) = (masked(was), masked(is));
+    if was.holds_secrets() != is.holds_secrets() || was.sealed != is.sealed {
+        let mut places = BTreeSet::new();
+        hidden(&was.body.fields(), &before, String::new(), &mut places);
+        hidden(&is.body.fields(), &after, String::new(), &mut places);
+        for place in &places {
+            for side in [&mut before, &mut after] {
+                if let Some(value) = side.pointer_mut(place)
+                    && !value.as_str().is_some_and(|text| text.starts_with("*** "))
+                {
+                    *value = Value::String("***".to_owned());
+                }
+            }
+        }
+    }
+    (before, after)
+}
+
+/// The pointers of what is masked.
+fn hidden(raw: &Value, shown: &Value, pointer: String, places: &mut BTreeSet<String>) {
+    match (raw, shown) {
+        (Value::Object(raw), Value::Object(shown)) => {
+            for (key, raw) in raw {
+                let key_in_pointer = key.replace('~', "~0").replace('/', "~1");
+                let Some(shown) = shown.get(key) else { continue };
+                hidden(raw, shown, format!("{pointer}/{key_in_pointer}"), places);
+            }
+        }
+        (Value::Array(raw), Value::Array(shown)) => {
+            for (index, (raw, shown)) in raw.iter().zip(shown).enumerate() {
+                hidden(raw, shown, format!("{pointer}/{index}"), places);
+            }
+        }
+        (raw, shown) if raw != shown => _ = places.insert(pointer),
+        _ => {}
+    }
+}
+
+fn body(object: &RenderedObject, secrets: &SecretValues) -> String {
+    let text = serde_yaml::to_string(&masked(object)).unwrap_or_default();
+    shortened(secrets.hide(&text, false, ToOwned::to_owned), LONGEST_BODY)
+}
+
+/// Objects that come in the place of others by a name that ends in another digest.
+fn renamed<'o>(
+    gone: &[&'o RenderedObject],
+    added: &[&'o RenderedObject],
+) -> BTreeMap<ObjectId, &'o RenderedObject> {
+    let key = |object: &RenderedObject| {
+        let ObjectId { group, kind, namespace, name } = object.id.clone();
+        Some((group, kind, namespace, stem(&name)?.to_owned()))
+    };
+    let of = |objects: &[&'o RenderedObject]| {
+        let mut by_stem: BTreeMap<_, Vec<&'o RenderedObject>> = BTreeMap::new();
+        for object in objects {
+            if let Some(key) = key(object) {
+                by_stem.entry(key).or_default().push(object);
+            }
+        }
+        by_stem
+    };
+    let (old, new) = (of(gone), of(added));
+    let pair = |(key, added): (_, Vec<&'o RenderedObject>)| match (
+        added.as_slice(),
+        old.get(&key).map(Vec::as_slice),
+    ) {
+        ([new], Some([old])) => Some((new.id.clone(), *old)),
+        _ => None,
+    };
+    new.into_iter().filter_map(pair).collect()
+}
+
+/// A name without the digest that it ends in: some hexadecimal digits, or the letters that Kubernetes and kustomize make of them.
+pub(super) fn stem(name: &str) -> Option<&str> {
+    const LETTERS: &str = "bcdfghkmnpqrstvwxz2456789";
+    let (stem, suffix) = name.rsplit_once('-')?;
+    let is_of = |letters: &dyn Fn(char) -> bool| suffix.chars().all(letters);
+    let is_hex = (6..=64).contains(&suffix.len()) && is_of(&|it| matches!(it, '0'..='9' | 'a'..='f'));
+    let is_safe = (8..=10).contains(&suffix.len()) && is_of(&|it| LETTERS.contains(it));
+    let has_digit = suffix.chars().any(|it| it.is_ascii_digit());
+    (!stem.is_empty() && has_digit && (is_hex || is_safe)).then_some(stem)
+}
+
+const POD_TEMPLATES: [&str; 2] =
+    ["/spec/template/spec/containers", "/spec/jobTemplate/spec/template/spec/containers"];
+
+/// The tags of all containers.
+fn tags<'o>(objects: impl Iterator<Item = &'o RenderedObject>) -> BTreeSet<String> {
+    let containers = objects.flat_map(|object| POD_TEMPLATES.iter().filter_map(|it| object.body.field(it)));
+    let mut tags = BTreeSet::new();
+    for container in containers.flat_map(|list| list.as_array().cloned().unwrap_or_default()) {
+        let image = container.get("image").and_then(Value::as_str);
+        tags.extend(image.and_then(image_tag).map(ToOwned::to_owned));
+    }
+    tags
+}
+
+/// The pods of all workloads that say how many.
+fn replicas<'o>(objects: impl Iterator<Item = &'o RenderedObject>) -> Option<i64> {
+    let workloads = objects.filter(|object| object.makes_pods());
+    workloads.filter_map(|object| object.body.field("/spec/replicas")?.as_i64()).reduce(i64::saturating_add)
+}

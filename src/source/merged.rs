@@ -1,0 +1,210 @@
+//! One commit merged into another, in memory: what a pull request would make of its base.
+//!
+//! Trees are merged by their ids, so that the cost follows the change. Only where both sides changed one file, or a name is a file
+//! here and a folder there, libgit2 merges the whole, with contents and renames: within bounds that are counted before.
+
+use std::collections::{BTreeMap, HashMap};
+
+use git2::{ErrorCode, MergeOptions, ObjectType, Oid};
+
+use super::bounds::{Listing, Over};
+use super::reader::{Reader, Unread};
+use super::{Error, history, translate};
+use crate::model::{Revision, Snapshot};
+
+/// Before the object store of the repository: what is written goes there, and nowhere else.
+const BEFORE_ALL: i32 = 1000;
+/// Bytes of the contents in which the sides differ, where contents are merged and compared for renames.
+const MOST_MERGED: usize = 32 << 20;
+/// Paths of conflicts that are named.
+const MOST_CONFLICTS: usize = 20;
+
+/// What a base would be with a head merged into it.
+#[derive(Clone, Debug)]
+pub struct Merged {
+    pub base: Revision,
+    pub head: Revision,
+    /// Its revision is the head; "last change" names commits of the head for what the merge changes.
+    pub snapshot: Snapshot,
+    /// The paths that differ from the base, sorted; relative to the configured folder.
+    pub changed: Vec<String>,
+}
+
+/// Of the merge base, the base and the head.
+type Sides<T> = [Option<T>; 3];
+
+/// An entry of a folder.
+type Entry = (Oid, i32);
+
+impl Reader {
+    pub(super) fn merged(mut self, base: &Revision, head: &Revision) -> Result<Merged, Error> {
+        let side = |revision: &Revision| self.commit(revision).map(|commit| (commit.id(), commit.tree_id()));
+        let ((ours, our_root), (theirs, their_root)) = (side(base)?, side(head)?);
+        let merge_base = self.repository().merge_base(ours, theirs).map_err(|error| match error.code() {
+            ErrorCode::NotFound => Error::Unrelated { base: base.clone(), head: head.clone() },
+            _ => self.unreadable(&error),
+        })?;
+        let ancestor =
+            self.repository().find_commit(merge_base).map_err(|error| self.unreadable(&error))?.tree_id();
+        let before = match self.last().filter(|last| last.snapshot.revision == *base) {
+            Some(before) => before.snapshot.clone(),
+            None => self.snapshot(base)?,
+        };
+        let root = self.merge_roots(ancestor, [our_root, their_root], (base, head))?;
+        let mut read = self.read_root(head, root)?;
+        self.mark_links(&mut read)?;
+        let changed: Vec<String> =
+            before.differing(&read.snapshot).into_iter().map(ToOwned::to_owned).collect();
+        let sides = (&*before.history, theirs);
+        let files = &read.snapshot.files;
+        let history = history::of_merge(self.repository(), &read.area, sides, merge_base, files, &changed);
+        read.snapshot.history = history.map_err(|error| self.unreadable(&error))?.into();
+        Ok(Merged { base: base.clone(), head: head.clone(), snapshot: read.snapshot, changed })
+    }
+
+    fn merge_roots(
+        &self,
+        ancestor: Oid,
+        [ours, theirs]: [Oid; 2],
+        (base, head): (&Revision, &Revision),
+    ) -> Result<Oid, Error> {
+        let failed = |unread: Unread| self.failure(head, unread);
+        let odb = self.repository().odb().map_err(|error| self.unreadable(&error))?;
+        odb.add_new_mempack_backend(BEFORE_ALL).map_err(|error| self.unreadable(&error))?;
+        let mut listing = Listing::of(self.repository());
+        let root = [ancestor, ours, theirs].map(|tree| Some((tree, TREE)));
+        let decided = self.merge_by_id("", root, &mut listing).map_err(failed)?;
+        listing.end().map_err(|over| failed(over.into()))?;
+        match decided {
+            Decided::Entry(Some((tree, _))) => Ok(tree),
+            // Nothing is left: as an empty folder.
+            Decided::Entry(None) => {
+                let empty = self.repository().treebuilder(None).and_then(|builder| builder.write());
+                empty.map_err(|error| self.unreadable(&error))
+            }
+            Decided::ByContent => {
+                self.count_contents([ancestor, ours, theirs]).map_err(failed)?;
+                self.merge_by_content([ancestor, ours, theirs], base, head)
+            }
+        }
+    }
+
+    /// What one name is on three sides, merged. A folder that both sides changed is entered.
+    fn merge_by_id(
+        &self,
+        path: &str,
+        sides: Sides<Entry>,
+        listing: &mut Listing<'_>,
+    ) -> Result<Decided, Unread> {
+        let [ancestor, ours, theirs] = sides;
+        if ours == theirs || ancestor == theirs {
+            return Ok(Decided::Entry(ours));
+        }
+        if ancestor == ours {
+            return Ok(Decided::Entry(theirs));
+        }
+        let is_tree = |side: &Entry| side.1 == TREE;
+        if !ours.as_ref().is_some_and(is_tree) || !theirs.as_ref().is_some_and(is_tree) {
+            return Ok(Decided::ByContent);
+        }
+        let trees = sides.map(|side| side.filter(is_tree).map(|(tree, _)| tree));
+        if !listing.enters(path, trees.into_iter().flatten()) {
+            return Ok(Decided::ByContent);
+        }
+        let mut names: BTreeMap<Vec<u8>, Sides<Entry>> = BTreeMap::new();
+        for (side, tree) in trees.into_iter().enumerate() {
+            let Some(tree) = tree else { continue };
+            for entry in &self.repository().find_tree(tree)? {
+                names.entry(entry.name_bytes().to_vec()).or_default()[side] =
+                    Some((entry.id(), entry.filemode()));
+            }
+        }
+        let own = trees[1].map(|tree| self.repository().find_tree(tree)).transpose()?;
+        let mut builder = self.repository().treebuilder(own.as_ref())?;
+        for (name, sides) in names {
+            let below = format!("{path}{}/", String::from_utf8_lossy(&name));
+            match self.merge_by_id(&below, sides, listing)? {
+                Decided::Entry(entry) if entry == sides[1] => {}
+                Decided::Entry(Some((id, mode))) => _ = builder.insert(name, id, mode)?,
+                Decided::Entry(None) => builder.remove(name)?,
+                Decided::ByContent => return Ok(Decided::ByContent),
+            }
+        }
+        if builder.is_empty() {
+            return Ok(Decided::Entry(None));
+        }
+        Ok(Decided::Entry(Some((builder.write()?, TREE))))
+    }
+
+    /// Before contents are merged: how much there is to list, and to read.
+    fn count_contents(&self, roots: [Oid; 3]) -> Result<(), Unread> {
+        let mut listing = Listing::of(self.repository());
+        let mut on_sides: HashMap<Oid, u8> = HashMap::new();
+        for (side, root) in roots.into_iter().enumerate() {
+            let mut folders = vec![(String::new(), root)];
+            while let Some((path, tree)) = folders.pop() {
+                if !listing.enters(&path, [tree]) {
+                    break;
+                }
+                for entry in &self.repository().find_tree(tree)? {
+                    match entry.kind() {
+                        Some(ObjectType::Tree) => {
+                            let name = String::from_utf8_lossy(entry.name_bytes());
+                            folders.push((format!("{path}{name}/"), entry.id()));
+                        }
+                        Some(ObjectType::Blob) => *on_sides.entry(entry.id()).or_default() |= 1 << side,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        listing.end()?;
+        let odb = self.repository().odb()?;
+        let mut bytes: usize = 0;
+        for (blob, _) in on_sides.into_iter().filter(|(_, sides)| *sides != 0b111) {
+            bytes = bytes.saturating_add(odb.read_header(blob)?.0);
+        }
+        let what = "files of more than 32 MiB in which the sides of the merge differ";
+        if bytes > MOST_MERGED { Err(Over { folder: String::new(), what }.into()) } else { Ok(()) }
+    }
+
+    fn merge_by_content(&self, roots: [Oid; 3], base: &Revision, head: &Revision) -> Result<Oid, Error> {
+        let merge = || {
+            let [ancestor, ours, theirs] = roots.map(|root| self.repository().find_tree(root));
+            let mut options = MergeOptions::new();
+            options.find_renames(true);
+            self.repository().merge_trees(&ancestor?, &ours?, &theirs?, Some(&options))
+        };
+        let mut index = merge().map_err(|error| self.unreadable(&error))?;
+        if index.has_conflicts() {
+            let paths = conflicts(&index).map_err(|error| self.unreadable(&error))?;
+            let more = paths.len().saturating_sub(MOST_CONFLICTS);
+            let paths = paths.into_iter().take(MOST_CONFLICTS).collect();
+            return Err(Error::Conflict { base: base.clone(), head: head.clone(), paths, more });
+        }
+        index.write_tree_to(self.repository()).map_err(|error| self.unreadable(&error))
+    }
+}
+
+/// The mode of a folder.
+const TREE: i32 = 0o040_000;
+
+/// What a merge makes of a name.
+enum Decided {
+    /// `None`: it is gone.
+    Entry(Option<Entry>),
+    /// Ids do not say it.
+    ByContent,
+}
+
+/// Sorted, each once, as they may be shown.
+fn conflicts(index: &git2::Index) -> Result<std::collections::BTreeSet<String>, git2::Error> {
+    let mut paths = std::collections::BTreeSet::new();
+    for conflict in index.conflicts()? {
+        let conflict = conflict?;
+        let sides = [conflict.our, conflict.their, conflict.ancestor];
+        let path = sides.into_iter().flatten().next().map(|entry| entry.path);
+        paths.extend(path.map(|path| translate::clean(&String::from_utf8_lossy(&path))));
+    }
+    Ok(paths)
+}
