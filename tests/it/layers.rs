@@ -12,7 +12,7 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 26] = [
+const MODULES: [(u8, Purity, &str); 27] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Io, "child"),
     (1, Purity::Io, "source"),
@@ -33,6 +33,7 @@ const MODULES: [(u8, Purity, &str); 26] = [
     (7, Purity::Pure, "plan"),
     (7, Purity::Pure, "access"),
     (8, Purity::Pure, "policy"),
+    (8, Purity::Pure, "promotion"),
     (9, Purity::Io, "apply"),
     (10, Purity::Io, "report"),
     (11, Purity::Io, "metrics"),
