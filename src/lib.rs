@@ -17,6 +17,7 @@ pub mod manifest;
 pub mod metrics;
 pub mod model;
 pub mod plan;
+pub mod promotion;
 pub mod reconcile;
 pub mod render;
 pub mod report;

@@ -34,6 +34,7 @@ const MODULES: [(u8, Purity, &str); 27] = [
     (7, Purity::Pure, "access"),
     (7, Purity::Pure, "compare"),
     (8, Purity::Pure, "policy"),
+    (8, Purity::Pure, "promotion"),
     (9, Purity::Io, "apply"),
     (10, Purity::Io, "report"),
     (11, Purity::Io, "metrics"),

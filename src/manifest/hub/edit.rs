@@ -3,7 +3,7 @@
 use super::{Hub, version_of};
 use crate::manifest::kinds::{self, Identity, Native};
 use crate::manifest::read::Reading;
-use crate::manifest::yaml::{self, Document, Node, NodeKind, scalar};
+use crate::manifest::yaml::{self, Document, Node, NodeKind};
 use crate::manifest::{OWN_VERSION, codes};
 use crate::model::{Diagnostic, Location, Position, Scope};
 
@@ -127,51 +127,15 @@ fn replace(
     if old == new {
         return Ok(());
     }
-    let span = offset(text, start).zip(offset(text, end));
-    let written = span.and_then(|(from, to)| text.get(from..to));
-    match span.zip(written.and_then(|written| written_as(written, old, new))) {
-        Some(((from, to), text)) => {
-            edits.push(Edit { from, to, text });
+    let span = yaml::edit::span(text, start, end);
+    let written = span.clone().and_then(|span| text.get(span));
+    match span.zip(written.and_then(|written| yaml::edit::written_as(written, old, new))) {
+        Some((span, text)) => {
+            edits.push(Edit { from: span.start, to: span.end, text });
             Ok(())
         }
         None => Err(vec![by_hand(file, Location { file: file.to_owned(), start, end: Some(end) })]),
     }
-}
-
-/// The new text in the quotes of the old one; `None` when it is not written plainly.
-fn written_as(written: &str, old: &str, new: &str) -> Option<String> {
-    if written == old {
-        let plain = new.starts_with(|letter: char| letter.is_ascii_alphabetic())
-            && new.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter))
-            && scalar::resolve(new) == Ok(NodeKind::String(new.to_owned()));
-        return Some(if plain { new.to_owned() } else { double_quoted(new) });
-    }
-    if written == single_quoted(old) {
-        return Some(single_quoted(new));
-    }
-    (written.starts_with('"') && written.ends_with('"')).then(|| double_quoted(new))
-}
-
-fn single_quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-/// JSON's quoted text is YAML's.
-fn double_quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-/// The byte that a position is at. Lines end with `\n` here; where the reader saw other ends, the text at the
-/// offset is not what it should be, and no edit is made.
-fn offset(text: &str, position: Position) -> Option<usize> {
-    let mark = text.len() - text.strip_prefix('\u{feff}').unwrap_or(text).len();
-    let body = &text[mark..];
-    let line = usize::try_from(position.line).ok()?.checked_sub(1)?;
-    let column = usize::try_from(position.column).ok()?.checked_sub(1)?;
-    let before: usize = body.split_inclusive('\n').take(line).map(str::len).sum();
-    let rest = body.get(before..)?;
-    let within = rest.char_indices().map(|(at, _)| at).chain([rest.len()]).nth(column)?;
-    Some(mark + before + within)
 }
 
 fn apply(text: &str, edits: &[Edit]) -> String {

@@ -10,6 +10,7 @@
 //!
 //! Never reads files, never expands templates, never keeps comments.
 
+pub mod edit;
 mod kubectl_syntax;
 mod load;
 mod node;
