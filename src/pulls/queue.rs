@@ -17,8 +17,23 @@ pub struct Open {
     pub pull: Pull,
     /// What was said of it last was about this.
     pub checked: Option<Checked>,
-    /// It could not be read: not again before.
+    /// It could not be read: not again before, and how often that was.
     pub not_before: Option<Instant>,
+    pub tries: u32,
+}
+
+impl Open {
+    pub fn new(pull: Pull) -> Self {
+        Self { pull, checked: None, not_before: None, tries: 0 }
+    }
+
+    /// As it is now.
+    pub fn take(&mut self, pull: Pull) {
+        if pull.head.revision != self.pull.head.revision {
+            (self.not_before, self.tries) = (None, 0);
+        }
+        self.pull = pull;
+    }
 }
 
 /// What a check was made from.
@@ -114,7 +129,7 @@ mod tests {
         let check = |pulls: &[(Pull, Option<Checked>, Option<u64>)], seconds: u64, expected: Next| {
             let one = |(pull, checked, not_before): &(Pull, Option<Checked>, Option<u64>)| {
                 let (pull, checked) = (pull.clone(), checked.clone());
-                (pull.number, Open { pull, checked, not_before: not_before.map(at) })
+                (pull.number, Open { checked, not_before: not_before.map(at), ..Open::new(pull) })
             };
             let open = pulls.iter().map(one).collect();
             assert_eq!(next(&open, &base, at(seconds)), expected, "{pulls:?}");

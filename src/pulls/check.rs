@@ -1,0 +1,99 @@
+//! What one pull request would do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::compare::{self, Comparison, Kept, Side};
+use crate::controller::Config;
+use crate::model::{Keys, Revision, Snapshot};
+use crate::render::{Discovered, Pacing};
+use crate::source::{self, ErrorKind, Repository};
+use crate::{chart, fleet, manifest};
+
+/// Of all that one pull request has rendered: a template without end is cut off by its own bound long before.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What a check came to.
+#[derive(Debug)]
+pub enum Verdict {
+    Compared(Box<Comparison>),
+    /// The paths that both sides changed, the first of them, and how many more there are.
+    Conflicts(Vec<String>, usize),
+    /// Whoever wrote it has to change it.
+    Unreadable(String),
+}
+
+/// Compares pull requests with their base, and keeps what makes the next one cheap.
+#[derive(Debug)]
+pub struct Checker {
+    pub repository: Repository,
+    pub charts: Arc<chart::Service>,
+    kept: Arc<Mutex<(Kept, manifest::Memory)>>,
+}
+
+impl Checker {
+    pub fn new(repository: Repository, charts: Arc<chart::Service>) -> Self {
+        Self { repository, charts, kept: Arc::default() }
+    }
+
+    /// An error is one of the way to Git: the same may succeed later.
+    pub async fn check(
+        &self,
+        base: &Config,
+        reference: &str,
+        head: &Revision,
+    ) -> Result<Verdict, source::Error> {
+        match self.merged(base, reference, head).await {
+            Ok(snapshot) => Ok(Verdict::Compared(Box::new(self.compared(base, snapshot).await?))),
+            Err(source::Error::Conflict { paths, more, .. }) => Ok(Verdict::Conflicts(paths, more)),
+            Err(error) if error.kind() == ErrorKind::Configuration => {
+                Ok(Verdict::Unreadable(error.to_string()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn merged(
+        &self,
+        base: &Config,
+        reference: &str,
+        head: &Revision,
+    ) -> Result<Snapshot, source::Error> {
+        if !self.repository.contains(head).await? {
+            self.repository.fetch_reference(reference).await?;
+        }
+        let merged = self.repository.merged(&base.snapshot.revision, head).await?;
+        let registered = base.snapshot.registered.clone();
+        Ok(Snapshot { registered, keys: Keys::default(), ..merged.snapshot })
+    }
+
+    /// Nothing that is encrypted is opened, on either side: who proposes a change need not be somebody who may read it.
+    async fn compared(&self, base: &Config, head: Snapshot) -> Result<Comparison, source::Error> {
+        let before = Snapshot { keys: Keys::default(), ..Snapshot::clone(&base.snapshot) };
+        let (base, charts, kept) = (base.clone(), Arc::clone(&self.charts), Arc::clone(&self.kept));
+        let read = tokio::task::spawn_blocking(move || {
+            let after = compare::fleet_after(&head, &mut kept.lock().1, &base.fleet);
+            (after, head, base, kept)
+        });
+        let (after, head, base, kept) = read.await.map_err(|_| self.stopped())?;
+        // Of both: the base has its own already.
+        self.charts.prefetch(&fleet::charts::remote_sources(&after)).await;
+        let work = tokio::task::spawn_blocking(move || {
+            let side = |fleet, snapshot| Side { fleet, snapshot, charts: &*charts, discovered: Discovered::new() };
+            let begun = Instant::now();
+            let clock = || begun.elapsed();
+            let goes_on = || clock() < LONGEST;
+            let pacing = Pacing { goes_on: &goes_on, clock: &clock };
+            let (before, after) = (side(&base.fleet, &before), side(&after, &head));
+            compare::compare(&before, &after, &mut kept.lock().0, Some(pacing))
+        });
+        work.await.map_err(|_| self.stopped())
+    }
+
+    fn stopped(&self) -> source::Error {
+        source::Error::Stopped { url: self.repository.url().to_owned() }
+    }
+}

@@ -1,0 +1,19 @@
+//! Pull requests of the config repository.
+//!
+//! What it does: compares every open pull request into the deployed branch, merged into it, with what the branch is now, and says the
+//! result as commit statuses and one comment.
+//!
+//! What it needs: the right to write (a leader's permit), a token of the forge, and the config repository as the controller read it.
+//!
+//! What it never does: ask a cluster; open an encrypted file; render a fork before somebody who may write has labelled it; believe
+//! what a webhook says; hold up a rollout. One pull request is looked at at a time, and the work is done off the async threads.
+
+mod check;
+mod comment;
+mod connection;
+mod queue;
+mod service;
+mod words;
+
+pub use queue::RENDER_LABEL;
+pub use service::{Inputs, Settings, run};

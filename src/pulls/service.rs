@@ -1,0 +1,471 @@
+//! The loop: what is open, what is looked at next, and what is said of it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::check::{Checker, Verdict};
+use super::comment::{Place, Sticky};
+use super::connection::{Connection, Unopened};
+use super::queue::{Base, Checked, Next, Open, may_render_of, next};
+use super::words::{self, Said};
+use crate::chart;
+use crate::cluster::{Home, WritePermit};
+use crate::controller::{Config, Grants};
+use crate::forge::{CommitStatus, Error, Hint, HintKind, Pull, PullState, State, shortened};
+use crate::metrics::Metrics;
+use crate::model::{Forge, Instance, Revision};
+use crate::report::outbox::Order;
+use crate::report::{Overview, plan_comment, plan_statuses};
+use crate::source::{self, Repository};
+
+/// Between two lists of what is open, while no webhook tells; and while they do.
+const POLL: Duration = Duration::from_secs(60);
+const POLL_WITH_HOOKS: Duration = Duration::from_secs(300);
+/// So long after a webhook they count as arriving.
+const HOOKS_ARRIVE: Duration = Duration::from_secs(600);
+/// After the forge or Git did not answer, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// While this process may not write.
+const PERMIT_PAUSE: Duration = Duration::from_secs(1);
+/// Statuses that ended without a result: so many are kept until they are posted.
+const MOST_ENDED: usize = 600;
+/// A pull request that could not be read, or not be rendered whole, is looked at again after this; as often as this it is awaited.
+const AGAIN: Duration = Duration::from_secs(10);
+const MOST_TRIES: u32 = 6;
+
+const VALIDATE: &str = "validate";
+/// Of the head of each pull request.
+const CONTEXTS: [&str; 3] = [VALIDATE, "plan", "gate"];
+
+/// What the process was told.
+#[derive(Debug)]
+pub struct Settings {
+    pub repository: Repository,
+    /// The deployed branch; `None`: the default one of the forge.
+    pub branch: Option<String>,
+    pub charts: Arc<chart::Service>,
+    pub home: Home,
+    pub grants: Arc<Grants>,
+    pub permit: WritePermit,
+    pub metrics: Metrics,
+}
+
+/// Who tells it what.
+#[derive(Debug)]
+pub struct Inputs {
+    pub instance: watch::Receiver<Option<Arc<Instance>>>,
+    pub config: watch::Receiver<Option<Config>>,
+    pub overview: watch::Receiver<Arc<Overview>>,
+    pub hints: broadcast::Receiver<Hint>,
+    /// Until then another process leads.
+    pub elected: CancellationToken,
+    pub stop: CancellationToken,
+}
+
+/// Goes on until it is stopped.
+pub async fn run(settings: Settings, mut inputs: Inputs) {
+    let stop = inputs.stop.clone();
+    let work = async {
+        inputs.elected.cancelled().await;
+        let mut service = Service::new(settings);
+        loop {
+            let wake = service.turn(&mut inputs).await;
+            service.wait(&mut inputs, wake).await;
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = work => {}
+    }
+}
+
+struct Service {
+    settings: Settings,
+    checker: Checker,
+    connection: Option<Connection>,
+    config: Option<Config>,
+    base: Option<Base>,
+    open: BTreeMap<u64, Open>,
+    comments: BTreeMap<u64, Sticky>,
+    /// What is said of the head of each.
+    said: BTreeMap<u64, (Revision, [Said; 3])>,
+    /// What is said of the tip of the deployed branch.
+    of_base: Option<(Revision, Said)>,
+    /// What was under way and comes to no result: the commit, the context, and why.
+    ended: VecDeque<(Revision, &'static str, Said)>,
+    /// What was there when this process began: what the forge says of it already is read before anything is said.
+    to_recall: BTreeSet<Revision>,
+    /// Numbers that a webhook told of.
+    hinted: BTreeSet<u64>,
+    list_at: Instant,
+    is_first_list: bool,
+    hooked_at: Option<Instant>,
+    /// After a failure: nothing is asked before, and the pause that led to it.
+    pause: Option<(Instant, Duration)>,
+    /// Logged once.
+    trouble: Option<String>,
+}
+
+/// Why a turn came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error(transparent)]
+    Connection(#[from] Unopened),
+    #[error(transparent)]
+    Forge(#[from] Error),
+    #[error(transparent)]
+    Git(#[from] source::Error),
+}
+
+impl Service {
+    fn new(settings: Settings) -> Self {
+        let checker = Checker::new(settings.repository.clone(), Arc::clone(&settings.charts));
+        Self {
+            settings,
+            checker,
+            connection: None,
+            config: None,
+            base: None,
+            open: BTreeMap::new(),
+            comments: BTreeMap::new(),
+            said: BTreeMap::new(),
+            of_base: None,
+            ended: VecDeque::new(),
+            to_recall: BTreeSet::new(),
+            hinted: BTreeSet::new(),
+            list_at: Instant::now(),
+            is_first_list: true,
+            hooked_at: None,
+            pause: None,
+            trouble: None,
+        }
+    }
+
+    /// Does what is due, one thing after another; says when to go on.
+    async fn turn(&mut self, inputs: &mut Inputs) -> Instant {
+        loop {
+            self.take_in(inputs);
+            let now = Instant::now();
+            if !self.settings.permit.holds() {
+                return now + PERMIT_PAUSE;
+            }
+            if let Some((until, _)) = self.pause.filter(|(until, _)| *until > now) {
+                return until;
+            }
+            let instance = inputs.instance.borrow().clone();
+            let forge = instance.as_ref().and_then(|instance| instance.forge.clone());
+            let (Some(instance), Some(forge)) = (instance, forge) else {
+                self.connection = None;
+                return now + LONGEST_PAUSE;
+            };
+            match self.step(&instance, &forge).await {
+                Ok(None) => (self.pause, self.trouble) = (None, None),
+                Ok(Some(at)) => {
+                    (self.pause, self.trouble) = (None, None);
+                    return at;
+                }
+                Err(trouble) => self.failed(&trouble),
+            }
+        }
+    }
+
+    /// Until something happens, or the time has come.
+    async fn wait(&mut self, inputs: &mut Inputs, wake: Instant) {
+        tokio::select! {
+            () = tokio::time::sleep_until(wake) => {}
+            Ok(()) = inputs.config.changed() => {}
+            Ok(()) = inputs.overview.changed() => {}
+            Ok(()) = inputs.instance.changed() => {}
+            Ok(hint) = inputs.hints.recv() => self.hint(&hint),
+        }
+    }
+
+    fn take_in(&mut self, inputs: &mut Inputs) {
+        loop {
+            match inputs.hints.try_recv() {
+                Ok(hint) => self.hint(&hint),
+                // More came than there is room for: all are listed.
+                Err(broadcast::error::TryRecvError::Lagged(_)) => self.list_at = Instant::now(),
+                Err(_) => break,
+            }
+        }
+        let config = inputs.config.borrow_and_update().clone();
+        if let Some(config) = config {
+            let revision = &config.snapshot.revision;
+            if self.base.as_ref().is_none_or(|base| base.revision != *revision) {
+                if let Some((of, said)) = self.of_base.take() {
+                    self.end(&of, [(VALIDATE, said)], &words::superseded(revision));
+                }
+                if self.base.is_none() {
+                    self.to_recall.insert(revision.clone());
+                }
+                self.base = Some(Base { revision: revision.clone(), since: Instant::now() });
+            }
+            self.config = Some(config);
+        }
+        let overview = inputs.overview.borrow_and_update().clone();
+        if let Some(base) = &self.base
+            && overview.revision.as_ref() == Some(&base.revision)
+        {
+            let now = (base.revision.clone(), words::of_branch(&overview));
+            if self.of_base.as_ref() != Some(&now) {
+                self.of_base = Some(now);
+                self.tell(&overview.status_prefix, overview.page_url.as_deref());
+            }
+        }
+    }
+
+    fn hint(&mut self, hint: &Hint) {
+        if !matches!(hint.kind, HintKind::Pull | HintKind::Review | HintKind::Comment | HintKind::Label) {
+            return;
+        }
+        self.hooked_at = Some(Instant::now());
+        match hint.pull {
+            Some(number) => drop(self.hinted.insert(number)),
+            None => self.list_at = Instant::now(),
+        }
+    }
+
+    fn failed(&mut self, trouble: &Trouble) {
+        let asked = match trouble {
+            Trouble::Forge(Error::RateLimited { retry_after, .. }) => *retry_after,
+            // Another token may have been put in its place.
+            Trouble::Forge(Error::Authentication { .. }) => {
+                self.connection = None;
+                Some(LONGEST_PAUSE)
+            }
+            _ => None,
+        };
+        let pause = self.pause.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LONGEST_PAUSE));
+        self.pause = Some((Instant::now() + asked.unwrap_or(pause).min(10 * LONGEST_PAUSE), pause));
+        let words = trouble.to_string();
+        if self.trouble.as_ref() != Some(&words) {
+            tracing::warn!(error = words, "pull requests wait");
+            self.trouble = Some(words);
+        }
+    }
+
+    /// The next thing that is due: `None` when it was done, else when to look again.
+    async fn step(&mut self, instance: &Instance, forge: &Forge) -> Result<Option<Instant>, Trouble> {
+        if self.connection.as_ref().is_none_or(|connection| connection.forge != *forge) {
+            self.connection = Some(Connection::open(&self.settings, forge).await?);
+            self.list_at = Instant::now();
+            self.tell(&instance.status_prefix, instance.page_url.as_deref());
+        }
+        let Some(connection) = self.connection.clone() else { return Ok(None) };
+        if let Some(number) = self.hinted.first().copied() {
+            let pull = connection.client.pull(number).await?;
+            self.hinted.remove(&number);
+            self.take_pull(number, pull, &connection);
+            return Ok(None);
+        }
+        let now = Instant::now();
+        if self.list_at <= now {
+            let pulls = connection.client.pulls_open().await?;
+            let listed: BTreeSet<u64> = pulls.iter().map(|pull| pull.number).collect();
+            if self.is_first_list {
+                self.to_recall.extend(pulls.iter().map(|pull| pull.head.revision.clone()));
+                self.is_first_list = false;
+            }
+            let gone: Vec<u64> = self.open.keys().copied().filter(|number| !listed.contains(number)).collect();
+            gone.into_iter().for_each(|number| self.take_pull(number, None, &connection));
+            pulls.into_iter().for_each(|pull| self.take_pull(pull.number, Some(pull), &connection));
+            let hooks_arrive = self.hooked_at.is_some_and(|at| now < at + HOOKS_ARRIVE);
+            self.list_at = now + if hooks_arrive { POLL_WITH_HOOKS } else { POLL };
+            return Ok(None);
+        }
+        if let Some(revision) = self.to_recall.pop_first() {
+            if let Err(error) = self.recall(&revision, instance, &connection).await {
+                self.to_recall.insert(revision);
+                return Err(error.into());
+            }
+            return Ok(None);
+        }
+        let Some(base) = &self.base else { return Ok(Some(self.list_at)) };
+        match next(&self.open, base, now) {
+            Next::Check(number) => {
+                self.check(number, instance, &connection).await?;
+                Ok(None)
+            }
+            Next::At(at) => Ok(Some(at.min(self.list_at))),
+            Next::Nothing => Ok(Some(self.list_at)),
+        }
+    }
+
+    /// One pull request as the forge has it now. `None`: it is not open any more.
+    fn take_pull(&mut self, number: u64, pull: Option<Pull>, connection: &Connection) {
+        let is_ours = |pull: &Pull| {
+            pull.state == PullState::Open && pull.base.reference == connection.branch
+        };
+        let Some(pull) = pull.filter(is_ours) else {
+            self.open.remove(&number);
+            self.comments.remove(&number);
+            if let Some((head, said)) = self.said.remove(&number) {
+                self.end(&head, CONTEXTS.into_iter().zip(said), &words::closed());
+            }
+            return;
+        };
+        if self.said.get(&number).is_some_and(|(head, _)| *head != pull.head.revision)
+            && let Some((head, said)) = self.said.remove(&number)
+        {
+            self.end(&head, CONTEXTS.into_iter().zip(said), &words::superseded(&pull.head.revision));
+        }
+        match self.open.get_mut(&number) {
+            Some(open) => open.take(pull),
+            None => {
+                self.open.insert(number, Open::new(pull));
+            }
+        }
+    }
+
+    /// Nothing more is said of a commit: what is pending ends so.
+    fn end(
+        &mut self,
+        revision: &Revision,
+        said: impl IntoIterator<Item = (&'static str, Said)>,
+        why: &Said,
+    ) {
+        let pending = said.into_iter().filter(|(_, (state, _))| *state == State::Pending);
+        self.ended.extend(pending.map(|(context, _)| (revision.clone(), context, why.clone())));
+        while self.ended.len() > MOST_ENDED {
+            self.ended.pop_front();
+        }
+    }
+
+    async fn check(&mut self, number: u64, instance: &Instance, connection: &Connection) -> Result<(), Trouble> {
+        let (Some(config), Some(open)) = (self.config.clone(), self.open.get(&number)) else { return Ok(()) };
+        let pull = open.pull.clone();
+        let (head, branch) = (&pull.head.revision, connection.branch.as_str());
+        let base = config.snapshot.revision.clone();
+        let checked = Checked { head: head.clone(), base: base.clone(), may_render: may_render_of(&pull) };
+        let mut say = |service: &mut Self, said: [Said; 3]| {
+            service.said.insert(number, (head.clone(), said));
+            service.tell(&instance.status_prefix, instance.page_url.as_deref());
+        };
+        if !checked.may_render {
+            say(self, [words::fork(), words::fork(), words::no_promotion()]);
+            self.done(number, checked);
+            return Ok(());
+        }
+        if !self.said.contains_key(&number) {
+            say(self, [words::comparing(branch), words::comparing(branch), words::no_promotion()]);
+        }
+        let verdict = match self.checker.check(&config, &pull.head_reference(), head).await {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                tracing::warn!(%error, pull = number, "a pull request cannot be read; it is tried again");
+                self.later(number);
+                return Ok(());
+            }
+        };
+        let (said, comment) = match verdict {
+            Verdict::Conflicts(paths, more) => {
+                ([words::conflicts(branch, &paths, more), words::not_compared(), words::no_promotion()], None)
+            }
+            Verdict::Unreadable(why) => {
+                ([words::unreadable(&why), words::not_compared(), words::no_promotion()], None)
+            }
+            Verdict::Compared(comparison) if comparison.awaited > 0 && self.later(number) < MOST_TRIES => {
+                return Ok(());
+            }
+            Verdict::Compared(comparison) => {
+                let (validate, plan) = plan_statuses(&comparison);
+                let names = crate::report::Names {};
+                ([validate, plan, words::no_promotion()], Some(plan_comment(&comparison, &names)))
+            }
+        };
+        say(self, said);
+        if let Some(body) = comment {
+            self.comment(number, connection, &body).await?;
+        }
+        self.done(number, checked);
+        Ok(())
+    }
+
+    fn done(&mut self, number: u64, checked: Checked) {
+        if let Some(open) = self.open.get_mut(&number) {
+            open.checked = Some(checked);
+            (open.not_before, open.tries) = (None, 0);
+        }
+    }
+
+    /// It is tried again; how often it was by now.
+    fn later(&mut self, number: u64) -> u32 {
+        let Some(open) = self.open.get_mut(&number) else { return MOST_TRIES };
+        open.tries += 1;
+        open.not_before = Some(Instant::now() + AGAIN);
+        open.tries
+    }
+
+    /// What the forge says of a commit already. What has a result is not begun anew in the eyes of those who look.
+    async fn recall(
+        &mut self,
+        revision: &Revision,
+        instance: &Instance,
+        connection: &Connection,
+    ) -> Result<(), Error> {
+        let prefix = &instance.status_prefix;
+        let context_of = |name: &str| format!("{prefix}/{name}");
+        let mut statuses = connection.client.statuses(revision).await?;
+        statuses.retain(|status| CONTEXTS.iter().any(|name| status.context == context_of(name)));
+        let said = |name: &str| {
+            let status = statuses.iter().find(|status| status.context == context_of(name))?;
+            (status.state != State::Pending).then(|| (status.state, status.description.clone()))
+        };
+        if let [Some(validate), Some(plan), Some(gate)] = CONTEXTS.map(said) {
+            let is_of = |open: &&Open| open.pull.head.revision == *revision;
+            if let Some(number) = self.open.values().find(is_of).map(|open| open.pull.number) {
+                self.said.insert(number, (revision.clone(), [validate, plan, gate]));
+            }
+        }
+        connection.outbox.send(Order::Known { revision: revision.clone(), statuses });
+        self.tell(prefix, instance.page_url.as_deref());
+        Ok(())
+    }
+
+    async fn comment(&mut self, number: u64, connection: &Connection, body: &str) -> Result<(), Trouble> {
+        let sticky = self.comments.entry(number).or_default();
+        let place = Place { pull: number, me: &connection.me, marker: MARKER };
+        sticky.write(&connection.client, &self.settings.permit, place, body).await?;
+        Ok(())
+    }
+
+    /// Everything that is said now, to the outbox.
+    fn tell(&mut self, prefix: &str, page: Option<&str>) {
+        let (Some(connection), Some(base)) = (&self.connection, &self.base) else { return };
+        let mut statuses = BTreeMap::new();
+        let mut say = |revision: &Revision, name: &str, (state, text): &Said, url: Option<&str>| {
+            let context = format!("{prefix}/{name}");
+            let status = CommitStatus {
+                context: context.clone(),
+                state: *state,
+                description: shortened(text).into_owned(),
+                target_url: url.map(ToOwned::to_owned),
+            };
+            statuses.insert((revision.clone(), context), status);
+        };
+        for (revision, context, said) in &self.ended {
+            say(revision, context, said, None);
+        }
+        let is_known = |revision: &Revision| !self.to_recall.contains(revision);
+        if let Some((revision, said)) = self.of_base.as_ref().filter(|(revision, _)| is_known(revision)) {
+            say(revision, VALIDATE, said, page);
+        }
+        for (number, (head, said)) in self.said.iter().filter(|(_, (head, _))| is_known(head)) {
+            let url = self.open.get(number).map(|open| open.pull.url.as_str());
+            for (name, said) in CONTEXTS.iter().zip(said) {
+                say(head, name, said, url);
+            }
+        }
+        let told = statuses.keys().map(|(revision, _)| revision.clone()).collect::<BTreeSet<_>>();
+        let order =
+            Order::Desired { head: base.revision.clone(), told: told.into_iter().collect(), statuses };
+        connection.outbox.send(order);
+    }
+}

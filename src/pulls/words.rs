@@ -1,0 +1,63 @@
+//! What statuses of pull requests say, where it is no result of a comparison.
+
+use std::collections::BTreeSet;
+
+use crate::forge::State;
+use crate::model::{AppId, Diagnostic, Revision};
+use crate::report::words::count;
+use crate::report::{self, Overview};
+
+use super::queue::RENDER_LABEL;
+
+/// A status without its context.
+pub type Said = (State, String);
+
+pub fn comparing(base: &str) -> Said {
+    (State::Pending, format!("comparing with {base}"))
+}
+
+pub fn fork() -> Said {
+    (State::Pending, format!("of a fork: rendered when somebody who may write sets the label {RENDER_LABEL}"))
+}
+
+pub fn conflicts(base: &str, paths: &[String], more: usize) -> Said {
+    let others = paths.len() - 1 + more;
+    let rest = if others == 0 { String::new() } else { format!(" and {} more", count(others, "file")) };
+    let first = paths.first().map_or("", String::as_str);
+    (State::Failure, format!("conflicts with {base}: {first}{rest}"))
+}
+
+pub fn unreadable(why: &str) -> Said {
+    (State::Failure, why.to_owned())
+}
+
+pub fn not_compared() -> Said {
+    (State::Failure, "not compared: see validate".to_owned())
+}
+
+pub fn superseded(by: &Revision) -> Said {
+    (State::Skipped, crate::report::words::superseded(by))
+}
+
+pub fn closed() -> Said {
+    (State::Skipped, "closed before it was compared".to_owned())
+}
+
+/// Of the tip of the deployed branch: what its files and renders are worth.
+pub fn of_branch(overview: &Overview) -> Said {
+    let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
+        overview.diagnostics.iter().partition(|diagnostic| diagnostic.is_error());
+    if let Some(first) = errors.first() {
+        return (State::Failure, report::words::invalid(first, errors.len() - 1));
+    }
+    if !overview.is_rendered {
+        return (State::Pending, report::words::rendering());
+    }
+    let apps: BTreeSet<&AppId> = overview.targets.iter().map(|target| &target.app).collect();
+    let clusters = overview.clusters.iter().filter(|cluster| !cluster.is_dropped()).count();
+    (State::Success, report::words::valid(apps.len(), clusters, warnings.len()))
+}
+
+pub fn no_promotion() -> Said {
+    (State::Success, "no promotion".to_owned())
+}
