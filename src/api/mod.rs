@@ -12,6 +12,7 @@ mod body;
 mod checks;
 mod deliveries;
 mod hooks;
+mod known;
 mod problem;
 mod receivers;
 mod serve;
@@ -21,6 +22,8 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub use body::LARGEST as LARGEST_BODY;
+pub use deliveries::deliveries_router;
 pub use hooks::hooks_router;
 pub use receivers::{HooksState, Receiver};
 pub use serve::serve;

@@ -1,8 +1,8 @@
-//! The forge that the config repository lives on: webhooks in; commit statuses, pull requests and settings out.
+//! The forge that the config repository lives on, and CI systems beside it: webhooks in; commit statuses, pull requests and settings out.
 //!
 //! What it does: turns the bytes of a webhook into a [`Hint`], after its signature; reads and writes commit statuses, pull
-//! requests with their comments and reviews, branches, files and settings of one repository. One folder per forge; the
-//! types here are the same for all of them.
+//! requests with their comments and reviews, branches, files and settings of one repository. One folder per forge, and in `receive`
+//! one file per sender of webhooks; the types here are the same for all of them.
 //!
 //! What it needs: secrets and tokens that were already resolved.
 //!
@@ -17,6 +17,7 @@ mod hint;
 mod host_rules;
 mod observer;
 mod pull;
+pub mod receive;
 mod review;
 mod settings;
 mod status;
