@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod model;
 pub mod plan;
 pub mod promotion;
+pub mod pulls;
 pub mod reconcile;
 pub mod render;
 pub mod report;

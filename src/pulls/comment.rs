@@ -52,7 +52,8 @@ impl Sticky {
                     self.written_at = Some(Instant::now());
                     return Ok(Some(()));
                 }
-                Some(Err(error)) if error.kind() == ErrorKind::NotFound => self.known = None,
+                // It was deleted; whether the forge is the right one is seen by the next request.
+                Some(Err(error)) if error.kind() == ErrorKind::RepositoryNotFound => self.known = None,
                 Some(Err(error)) => return Err(error),
             }
         }

@@ -20,7 +20,7 @@ use crate::forge::{CommitStatus, Error, Hint, HintKind, Pull, PullState, State, 
 use crate::metrics::Metrics;
 use crate::model::{Forge, Instance, Revision};
 use crate::report::outbox::Order;
-use crate::report::{Overview, plan_comment, plan_statuses};
+use crate::report::{Names, Overview, plan_comment, plan_failure, plan_statuses};
 use crate::source::{self, Repository};
 
 /// Between two lists of what is open, while no webhook tells; and while they do.
@@ -364,26 +364,30 @@ impl Service {
                 return Ok(());
             }
         };
+        let names = Names {
+            prefix: instance.status_prefix.clone(),
+            base: branch.to_owned(),
+            head: pull.head.reference.clone(),
+            url: instance.page_url.clone(),
+        };
+        let failed = |validate: Said| {
+            let why = plan_failure(&names, head, &validate.1, None);
+            ([validate, words::not_compared(), words::no_promotion()], why)
+        };
         let (said, comment) = match verdict {
-            Verdict::Conflicts(paths, more) => {
-                ([words::conflicts(branch, &paths, more), words::not_compared(), words::no_promotion()], None)
-            }
-            Verdict::Unreadable(why) => {
-                ([words::unreadable(&why), words::not_compared(), words::no_promotion()], None)
-            }
+            Verdict::Conflicts(paths, more) => failed(words::conflicts(branch, &paths, more)),
+            Verdict::Unreadable(why) => failed(words::unreadable(&why)),
             Verdict::Compared(comparison) if comparison.awaited > 0 && self.later(number) < MOST_TRIES => {
                 return Ok(());
             }
             Verdict::Compared(comparison) => {
                 let (validate, plan) = plan_statuses(&comparison);
-                let names = crate::report::Names {};
-                ([validate, plan, words::no_promotion()], Some(plan_comment(&comparison, &names)))
+                let text = plan_comment(&comparison, &names);
+                ([validate, plan, words::no_promotion()], text)
             }
         };
         say(self, said);
-        if let Some(body) = comment {
-            self.comment(number, connection, &body).await?;
-        }
+        self.comment(number, connection, &names, &comment).await?;
         self.done(number, checked);
         Ok(())
     }
@@ -429,9 +433,15 @@ impl Service {
         Ok(())
     }
 
-    async fn comment(&mut self, number: u64, connection: &Connection, body: &str) -> Result<(), Trouble> {
+    async fn comment(
+        &mut self,
+        number: u64,
+        connection: &Connection,
+        names: &Names,
+        body: &str,
+    ) -> Result<(), Trouble> {
         let sticky = self.comments.entry(number).or_default();
-        let place = Place { pull: number, me: &connection.me, marker: MARKER };
+        let place = Place { pull: number, me: &connection.me, marker: &names.marker() };
         sticky.write(&connection.client, &self.settings.permit, place, body).await?;
         Ok(())
     }

@@ -25,6 +25,12 @@ pub fn observing() -> String {
     "observing the clusters".to_owned()
 }
 
+/// `12 apps × 6 clusters valid, 0 warnings`.
+pub fn valid(apps: usize, clusters: usize, warnings: usize) -> String {
+    let (apps, clusters) = (count(apps, "app"), count(clusters, "cluster"));
+    format!("{apps} × {clusters} valid, {}", count(warnings, "warning"))
+}
+
 pub fn rendering() -> String {
     "rendering".to_owned()
 }

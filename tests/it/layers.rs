@@ -12,7 +12,7 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 27] = [
+const MODULES: [(u8, Purity, &str); 29] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Io, "child"),
     (1, Purity::Io, "source"),
@@ -41,6 +41,7 @@ const MODULES: [(u8, Purity, &str); 27] = [
     (11, Purity::Io, "reconcile"),
     (12, Purity::Io, "controller"),
     (13, Purity::Io, "api"),
+    (13, Purity::Io, "pulls"),
     // Layer 14, `cli`, wires everything and is bound by nothing here but its place at the end.
 ];
 
