@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison::{ClusterColumn, ClusterState, Comparison, Totals};
-use super::{apps, mistakes, removal};
+use super::{apps, mistakes, origins, removal};
 use crate::fleet::layers::TEMPLATES;
 use crate::fleet::{Fleet, assemble_after};
 use crate::manifest;
@@ -59,6 +59,9 @@ pub fn fleet_after(head: &Snapshot, reading: &mut manifest::Memory, base: &Fleet
 pub fn compare(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option<Pacing<'_>>) -> Comparison {
     let Rendered { before, after, made } = rendered(base, head, kept, pacing);
     let mut apps = apps::changes((base.fleet, &before), (head.fleet, &after));
+    let head_renderer = head.renderer().defining(after.defined().clone());
+    let goes_on = || pacing.is_none_or(|pacing| (pacing.goes_on)());
+    origins::trace(&mut apps, &head_renderer, base.snapshot, &goes_on);
     removal::over_cap(&mut apps, head.fleet.instance.caps);
     let (of_base, of_head) = (mistakes::of_side(base.fleet, &before), mistakes::of_side(head.fleet, &after));
     let (new, known) = mistakes::parted(&of_base, &of_head);

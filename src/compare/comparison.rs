@@ -216,6 +216,9 @@ pub struct FieldGroup {
 pub struct FieldChange {
     /// `spec.template.spec.containers[web].image`.
     pub path: String,
+    /// The same with items by their numbers, as the trace has it.
+    #[serde(skip)]
+    pub place: String,
     /// `None`: it was not there.
     pub before: Option<String>,
     /// `None`: it goes.

@@ -92,8 +92,8 @@ pub(super) fn told(change: &Change<'_>, secrets: &SecretValues) -> FieldChange {
         secrets.hide(&text, false, ToOwned::to_owned)
     };
     let (before, after) = (change.before.map(text), change.after.map(text));
-    let mut told =
-        FieldChange { path: change.path.clone(), before: None, after: None, lines: Vec::new(), set_by: None };
+    let (path, place) = (change.path.clone(), change.place.clone());
+    let mut told = FieldChange { path, place, before: None, after: None, lines: Vec::new(), set_by: None };
     if let (Some(before), Some(after)) = (&before, &after)
         && (before.contains('\n') || after.contains('\n'))
         && before != after

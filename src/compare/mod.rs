@@ -8,6 +8,7 @@
 //! - [`objects`] compares the objects of one target, [`fields`] their fields, [`fold`] puts clusters together whose change is the same;
 //! - [`placement`] says where an app comes and goes, and why; [`order`] in which order clusters take it; [`removal`] what becomes of
 //!   objects that are no longer rendered, as far as that is decided without a cluster;
+//! - [`origins`] says which changed line a field is made from;
 //! - [`mistakes`] tells new errors from those that the base has too.
 //!
 //! Values of Secrets, and what is encrypted in the repository, are digests in it.
@@ -20,6 +21,7 @@ mod fold;
 mod mistakes;
 mod objects;
 mod order;
+mod origins;
 mod placement;
 mod removal;
 #[cfg(test)]

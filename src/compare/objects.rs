@@ -23,8 +23,6 @@ pub(super) struct Draft {
     pub was: Option<ObjectId>,
     pub fate: Option<Fate>,
     pub fields: Vec<FieldChange>,
-    /// Where the fields stand, as the trace has it.
-    pub places: Vec<String>,
     pub more: usize,
     pub body: Option<String>,
 }
@@ -102,7 +100,6 @@ fn draft(object: &RenderedObject, action: Action) -> Draft {
         was: None,
         fate: None,
         fields: Vec::new(),
-        places: Vec::new(),
         more: 0,
         body: None,
     }
@@ -119,7 +116,6 @@ fn changed(was: &RenderedObject, is: &RenderedObject, action: Action, secrets: &
     let listed = told.iter().take(MOST_FIELDS);
     Draft {
         more: told.len().saturating_sub(MOST_FIELDS),
-        places: listed.clone().map(|change| change.place.clone()).collect(),
         fields: listed.map(|change| fields::told(change, secrets)).collect(),
         ..draft(is, action)
     }

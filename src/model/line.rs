@@ -8,6 +8,12 @@ pub fn short_line(text: &str, limit: usize) -> String {
     shortened(one_line(text, limit * 4), limit)
 }
 
+/// The same of a line whose spaces mean something.
+pub fn visible_line(text: &str, limit: usize) -> String {
+    let visible = text.chars().map(|letter| if letter == '\t' { ' ' } else { letter });
+    shortened(visible.filter(|letter| !is_invisible(*letter)).take(limit + 1).collect(), limit)
+}
+
 /// At most so many characters.
 pub fn shortened(mut line: String, limit: usize) -> String {
     if let Some((cut, _)) = line.char_indices().nth(limit) {
@@ -76,7 +82,7 @@ fn is_invisible(letter: char) -> bool {
                 | '\u{61c}'
                 | '\u{180e}'
                 | '\u{200b}'..='\u{200f}'
-                | '\u{202a}'..='\u{202e}'
+                | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{2069}'
                 | '\u{feff}'
                 | '\u{e0000}'..='\u{e007f}'

@@ -75,7 +75,7 @@ pub use instance::{
     ReceiverKind, SecretRef, Written,
 };
 pub use keys::Keys;
-pub use line::{one_line, short_line, shortened};
+pub use line::{one_line, short_line, shortened, visible_line};
 pub use mark::Mark;
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};

@@ -11,6 +11,8 @@ mod fixtures;
 mod merged;
 pub mod outbox;
 pub mod overview;
+mod plan_comment;
+mod plan_statuses;
 pub mod statuses;
 pub mod version;
 mod wave_words;
@@ -18,6 +20,8 @@ pub mod words;
 
 pub use awaited::NextStep;
 pub use merged::merged;
+pub use plan_comment::{MOST_BYTES, Names, plan_comment, plan_failure};
+pub use plan_statuses::{PlanStatus, plan_statuses};
 pub use overview::{
     ClusterReport, DROPPED, DeletionReport, OtherApproval, Overview, Phase, PodSetReport, RolloutReport,
     TargetReport, UnitReport, Writes,

@@ -114,7 +114,7 @@ pub fn dropped(apps: &str, clusters: &[&ClusterName]) -> String {
 }
 
 /// Both, the first shortened where they are too long: forges cut at the end.
-fn with_room(mut text: String, rest: &str) -> String {
+pub(super) fn with_room(mut text: String, rest: &str) -> String {
     let room = LONGEST_DESCRIPTION.saturating_sub(rest.chars().count());
     if text.chars().count() > room {
         text = text.chars().take(room.saturating_sub(1)).collect();

@@ -1,6 +1,6 @@
 //! Each field with who wrote it, and what it was made of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -12,7 +12,7 @@ use super::reach::{self, Altered, How};
 use super::runs::Stage;
 use super::{Key, Made};
 use crate::fleet::Target;
-use crate::model::{Location, ObjectId};
+use crate::model::{Location, ObjectId, Snapshot};
 use crate::render::Renderer;
 
 /// An object, field by field.
@@ -90,7 +90,7 @@ pub struct Origin {
 pub fn explain(renderer: &Renderer<'_>, target: &Target) -> Option<Vec<ExplainedObject>> {
     let stage = Stage::new(renderer.job(target)?)?;
     let made = stage.marked()?;
-    let reached = Reached::of(&stage, &made);
+    let reached = Reached::of(&stage, &made, &|_, _| true);
     let mut objects: BTreeMap<ObjectId, ExplainedObject> = BTreeMap::new();
     for one in &made {
         let id = one.object.id.clone();
@@ -103,6 +103,49 @@ pub fn explain(renderer: &Renderer<'_>, target: &Target) -> Option<Vec<Explained
     Some(objects.into_values().collect())
 }
 
+/// More values of a target that differ than this are not traced: each takes a render.
+const MOST_TRACED: usize = 16;
+
+/// The places of the values that differ from those of another revision, for the fields that are made from them. None when the target
+/// does not render, or when too much differs.
+pub fn changed_lines(
+    renderer: &Renderer<'_>,
+    target: &Target,
+    base: &Snapshot,
+    fields: &BTreeSet<(ObjectId, String)>,
+) -> BTreeMap<(ObjectId, String), Place> {
+    let traced = || {
+        let stage = Stage::new(renderer.job(target)?)?;
+        let known: Vec<BTreeSet<(String, String)>> =
+            stage.inputs.iter().map(|input| input.values_in(base.text(&input.path).unwrap_or_default())).collect();
+        let differs = |number: usize, leaf: &Leaf| {
+            known.get(number).is_some_and(|known| !known.contains(&(leaf.path.clone(), leaf.value.to_string())))
+        };
+        let all = stage.inputs.iter().enumerate();
+        let differing = all.flat_map(|(number, input)| input.leaves.iter().filter(move |leaf| differs(number, leaf)));
+        if !(1..=MOST_TRACED).contains(&differing.count()) {
+            return None;
+        }
+        let made = stage.marked()?;
+        let reached = Reached::of(&stage, &made, &differs);
+        let mut places = BTreeMap::new();
+        for one in &made {
+            for wanted in fields.iter().filter(|(id, _)| *id == one.object.id) {
+                let best = reached.by_field.get(&(one.key.clone(), wanted.1.clone())).into_iter().flatten().min();
+                let place = best.and_then(|(_, (input, leaf))| {
+                    let input = stage.inputs.get(*input)?;
+                    Some(place_of(input, input.leaves.get(*leaf)?))
+                });
+                if let Some(place) = place {
+                    places.entry(wanted.clone()).or_insert(place);
+                }
+            }
+        }
+        Some(places)
+    };
+    traced().unwrap_or_default()
+}
+
 /// A value, by the number of its input and its own.
 type Number = (usize, usize);
 
@@ -112,10 +155,11 @@ struct Reached {
 }
 
 impl Reached {
-    fn of(stage: &Stage<'_>, made: &[Made]) -> Self {
+    /// `wanted`: the values that are looked at.
+    fn of(stage: &Stage<'_>, made: &[Made], wanted: &dyn Fn(usize, &Leaf) -> bool) -> Self {
         let mut by_field: BTreeMap<_, Vec<(How, Number)>> = BTreeMap::new();
         for (number, input) in stage.inputs.iter().enumerate() {
-            for (index, leaf) in input.leaves.iter().enumerate() {
+            for (index, leaf) in input.leaves.iter().enumerate().filter(|(_, leaf)| wanted(number, leaf)) {
                 let Some((other, after)) = stage.with(input, leaf) else { continue };
                 let altered = Altered { old: &leaf.value, new: &other, chooses: chooses(input, leaf) };
                 for (field, how) in reach::changed(made, &after, altered) {

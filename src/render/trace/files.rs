@@ -1,5 +1,6 @@
 //! The files whose values a render reads, lowest first.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::leaves::{self, Leaf};
@@ -34,6 +35,15 @@ pub struct Input {
     pub leaves: Vec<Leaf>,
     /// The names of its fields.
     pub keys: Vec<Leaf>,
+}
+
+impl Input {
+    /// The values that another text of its file has, each with its path.
+    pub fn values_in(&self, text: &str) -> BTreeSet<(String, String)> {
+        let (documents, _) = yaml::parse(&self.path, text);
+        let leaves = documents.iter().flat_map(|document| leaves::of(&self.path, &document.root));
+        leaves.map(|leaf| (leaf.path, leaf.value.to_string())).collect()
+    }
 }
 
 /// All inputs of a target.
@@ -149,10 +159,10 @@ pub fn narrowed(job: &Job<'_>, inputs: &[Input]) -> Snapshot {
     }
 }
 
-fn objects_of<'a>(job: &Job<'a>) -> std::collections::BTreeSet<&'a str> {
+fn objects_of<'a>(job: &Job<'a>) -> BTreeSet<&'a str> {
     match &job.app.spec {
         crate::model::AppSpec::Objects(objects) => crate::render::objects::files(objects, job.snapshot),
-        _ => std::collections::BTreeSet::new(),
+        _ => BTreeSet::new(),
     }
 }
 

@@ -1,0 +1,48 @@
+//! The changed lines that fields are made from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::comparison::{AppChange, FieldGroup};
+use crate::fleet::Target;
+use crate::model::{ObjectId, Snapshot};
+use crate::render::Renderer;
+use crate::render::trace::explain::changed_lines;
+
+/// Targets that are traced: each is rendered some times more.
+const MOST_TARGETS: usize = 12;
+
+/// Of clusters with the same change the first one is traced.
+pub(super) fn trace(apps: &mut [AppChange], head: &Renderer<'_>, base: &Snapshot, goes_on: &dyn Fn() -> bool) {
+    let mut targets: BTreeMap<Target, BTreeSet<(ObjectId, String)>> = BTreeMap::new();
+    for app in apps.iter().take(MOST_TARGETS) {
+        for object in &app.objects {
+            for group in &object.fields {
+                let Some(target) = target_of(app, group) else { continue };
+                let fields = group.fields.iter().map(|field| (object.object.clone(), field.place.clone()));
+                targets.entry(target).or_default().extend(fields);
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    for (target, fields) in targets.into_iter().take(MOST_TARGETS).take_while(|_| goes_on()) {
+        let places = changed_lines(head, &target, base, &fields);
+        found.insert(target, places);
+    }
+    for app in apps {
+        let id = app.app.clone();
+        for object in &mut app.objects {
+            for group in &mut object.fields {
+                let Some(cluster) = group.clusters.first().cloned() else { continue };
+                let Some(places) = found.get(&Target { app: id.clone(), cluster }) else { continue };
+                for field in &mut group.fields {
+                    let place = places.get(&(object.object.clone(), field.place.clone()));
+                    field.set_by = place.map(|place| format!("{}:{}", place.file, place.line));
+                }
+            }
+        }
+    }
+}
+
+fn target_of(app: &AppChange, group: &FieldGroup) -> Option<Target> {
+    Some(Target { app: app.app.clone(), cluster: group.clusters.first()?.clone() })
+}

@@ -1,0 +1,201 @@
+//! One app: its objects with their fields.
+
+use super::super::words::count;
+use super::text::{NAME, bold, code, escaped, fenced, html, named};
+use crate::compare::{Action, AppChange, Fate, FieldChange, FieldGroup, ObjectChange, Placed, PlacementChange};
+use crate::model::ClusterName;
+
+/// How much of an app is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Full,
+    /// Without the bodies of new objects, and what is the same on most clusters alone.
+    Short,
+    /// The objects without what changes in them.
+    List,
+    None,
+}
+
+const MOST_OBJECTS: usize = 60;
+const MOST_SHORT: usize = 15;
+const MOST_LINES: usize = 60;
+const MOST_PLACES: usize = 12;
+
+pub fn app(app: &AppChange, level: Level) -> String {
+    if level == Level::None || app.objects.is_empty() && app.placement.is_empty() {
+        return String::new();
+    }
+    let changed: Vec<ClusterName> = app.on.keys().cloned().collect();
+    let mut parts = vec![versions(app), placement(&app.placement)];
+    let most = if level == Level::Full { MOST_OBJECTS } else { MOST_SHORT };
+    parts.extend(app.objects.iter().take(most).map(|it| object(it, &changed, level)));
+    if app.objects.len() > most {
+        parts.push(format!("… and {}", count(app.objects.len() - most, "more object")));
+    }
+    let separator = if level == Level::List { "\n" } else { "\n\n" };
+    let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
+    format!("<details><summary>{}</summary>\n\n{}\n\n</details>", title(app, &changed), parts.join(separator))
+}
+
+fn title(app: &AppChange, changed: &[ClusterName]) -> String {
+    let is_same = app.objects.iter().all(|object| {
+        object.clusters == changed && object.fields.iter().all(|group| group.clusters == object.clusters)
+    });
+    let clusters = named(changed, |name| html(name, NAME));
+    let on = match changed {
+        [] => String::new(),
+        [_] => format!(" on {clusters}"),
+        _ if is_same => format!(", the same on {clusters}"),
+        _ => format!(" on {clusters}"),
+    };
+    let objects: std::collections::BTreeSet<_> = app.objects.iter().map(|object| &object.object).collect();
+    format!("<b>{}</b>: {}{on}", html(&app.app.to_string(), NAME), count(objects.len(), "object"))
+}
+
+/// Where there is more than one: the first one stands in the table.
+fn versions(app: &AppChange) -> String {
+    if app.versions.len() < 2 {
+        return String::new();
+    }
+    let shown = |version: &Option<String>| version.as_deref().map_or_else(|| "none".to_owned(), |it| code(it, 60));
+    let line = |it: &crate::compare::VersionChange| {
+        format!("- {} → {} on {}", shown(&it.before), shown(&it.after), named(&it.clusters, bold))
+    };
+    app.versions.iter().take(MOST_PLACES).map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Clusters with the same reason and the same numbers on one line.
+fn placement(changes: &[PlacementChange]) -> String {
+    let mut folded: Vec<(&PlacementChange, Vec<ClusterName>)> = Vec::new();
+    for change in changes {
+        let same = |known: &PlacementChange| {
+            (known.kind, known.before, known.after, &known.why)
+                == (change.kind, change.before, change.after, &change.why)
+        };
+        match folded.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, clusters)) => clusters.push(change.cluster.clone()),
+            None => folded.push((change, vec![change.cluster.clone()])),
+        }
+    }
+    let number = |number: Option<i64>| number.map_or_else(|| "no number".to_owned(), |it| it.to_string());
+    let line = |(change, clusters): &(&PlacementChange, Vec<ClusterName>)| {
+        let words = match change.kind {
+            Placed::Comes => format!("comes, {} replicas", number(change.after)),
+            Placed::Goes => "goes".to_owned(),
+            Placed::Stays => format!("{} → {} replicas", number(change.before), number(change.after)),
+        };
+        format!("- {}: {words} ({})", named(clusters, bold), escaped(&change.why, 300))
+    };
+    let mut lines: Vec<String> = folded.iter().take(MOST_PLACES).map(line).collect();
+    if folded.len() > MOST_PLACES {
+        lines.push(format!("- and {} more", folded.len() - MOST_PLACES));
+    }
+    lines.join("\n")
+}
+
+fn object(change: &ObjectChange, changed: &[ClusterName], level: Level) -> String {
+    let mut text = match level {
+        Level::List => format!("- {}", heading(change)),
+        _ => format!("#### {}", heading(change)),
+    };
+    if change.clusters != changed {
+        text.push_str(&format!(" on {}", named(&change.clusters, bold)));
+    }
+    match &change.fate {
+        Some(Fate::WaitsForApproval(why)) => text.push_str(&format!(": waits for an approval, {}", escaped(why, 200))),
+        Some(Fate::Kept(why)) => text.push_str(&format!(": {}", escaped(why, 200))),
+        Some(Fate::Deleted) | None => {}
+    }
+    if level == Level::List {
+        return text;
+    }
+    text.push('\n');
+    if let Some(body) = change.body.as_ref().filter(|_| level == Level::Full) {
+        let all: Vec<String> = body.lines().map(|line| format!("+{line}")).collect();
+        text.push_str(&fenced("diff", &cut(all)));
+    }
+    let groups = if level == Level::Full { change.fields.len() } else { 1 };
+    for group in change.fields.iter().take(groups) {
+        text.push_str(&fields(group, change));
+    }
+    if change.fields.len() > groups {
+        text.push_str(&format!("\n… and {}\n", count(change.fields.len() - groups, "more change")));
+    }
+    if change.more > 0 {
+        text.push_str(&format!("\n… and {}\n", count(change.more, "more field")));
+    }
+    text
+}
+
+fn heading(change: &ObjectChange) -> String {
+    let object = code(&change.object.to_string(), 2 * NAME);
+    let version = escaped(&change.kind.api_version(), NAME);
+    match (change.action, &change.was, &change.from) {
+        (Action::Create, ..) => format!("+ {object} ({version})"),
+        (Action::Delete, ..) => format!("- {object} ({version})"),
+        (Action::Orphan, ..) => format!("{object} ({version}) is no longer rendered and stays"),
+        (Action::Rename, Some(was), _) => format!("~ {object} ({version}), was {}", code(&was.name, NAME)),
+        (Action::Move, _, Some(from)) => format!("~ {object} ({version}), moves from {}", code(&from.to_string(), NAME)),
+        _ => format!("~ {object} ({version})"),
+    }
+}
+
+/// The fields of some clusters; a title where that are not all of the object.
+fn fields(group: &FieldGroup, change: &ObjectChange) -> String {
+    let mut origins: Vec<&str> = group.fields.iter().filter_map(|field| field.set_by.as_deref()).collect();
+    origins.sort_unstable();
+    origins.dedup();
+    let origin = match origins.as_slice() {
+        [one] => format!(" ({})", code(one, 200)),
+        _ => String::new(),
+    };
+    let title = if group.clusters == change.clusters {
+        String::new()
+    } else {
+        format!("\nOnly on {}{origin}:\n", named(&group.clusters, bold))
+    };
+    let told_above = !title.is_empty() && origins.len() == 1;
+    format!("{title}{}", fenced("diff", &cut(lines(&group.fields, told_above))))
+}
+
+/// Fields of one parent below one line that names it.
+fn lines(fields: &[FieldChange], told_above: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut last = None;
+    for field in fields {
+        let (parent, name) = split(&field.path);
+        let origin = field.set_by.as_deref().filter(|_| !told_above);
+        let is_text = !field.lines.is_empty();
+        let title = if is_text { field.path.as_str() } else { parent };
+        if is_text || last.replace((title, origin)) != Some((title, origin)) {
+            let origin = origin.map(|it| format!(" · {it}")).unwrap_or_default();
+            lines.push(format!("@@ {}{origin} @@", if title.is_empty() { "." } else { title }));
+        }
+        if is_text {
+            last = None;
+            lines.extend(field.lines.iter().cloned());
+        }
+        lines.extend(field.before.iter().map(|value| format!("-{name}: {value}")));
+        lines.extend(field.after.iter().map(|value| format!("+{name}: {value}")));
+    }
+    lines
+}
+
+/// Parent and name. Keys of these maps may hold dots.
+fn split(path: &str) -> (&str, &str) {
+    const MAPS: [&str; 6] = ["annotations.", "labels.", "data.", "stringData.", "matchLabels.", "nodeSelector."];
+    let begin = |map: &&str| path.find(*map).map(|at| at + map.len());
+    match MAPS.iter().filter_map(begin).min() {
+        Some(at) => (path.get(..at - 1).unwrap_or_default(), path.get(at..).unwrap_or_default()),
+        None => path.rsplit_once('.').unwrap_or(("", path)),
+    }
+}
+
+fn cut(mut lines: Vec<String>) -> Vec<String> {
+    if lines.len() > MOST_LINES {
+        let more = lines.len() - MOST_LINES;
+        lines.truncate(MOST_LINES);
+        lines.push(format!("@@ and {more} more lines @@"));
+    }
+    lines
+}

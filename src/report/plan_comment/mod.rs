@@ -1,0 +1,140 @@
+//! What a pull request would do, as the one comment that a forge shows of it.
+//!
+//! A pure function of a [`Comparison`]: equal plans are equal bytes. Whatever names, values and errors hold, the comment has at most
+//! [`MOST_BYTES`] bytes, its fences end where they should, and nothing of it is HTML, a mention or a control character of somebody else.
+//! When it would be too long, the diffs of apps go first; the summary, deletes and errors stay, and it says what was left out.
+
+mod details;
+mod mistakes;
+mod sections;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use details::Level;
+use text::{NAME, code, escaped};
+
+use super::words::count;
+use crate::compare::{AppChange, Comparison};
+use crate::model::Revision;
+
+/// Of a comment, with room for what forges add.
+pub const MOST_BYTES: usize = 60_000;
+/// Apps whose objects are listed; of the others only the table has a line.
+const MOST_APPS: usize = 300;
+
+/// What a plan is called where it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Of statuses, which tells the comments of several instances apart.
+    pub prefix: String,
+    /// The branches.
+    pub base: String,
+    pub head: String,
+    /// Where more of it is shown.
+    pub url: Option<String>,
+}
+
+impl Names {
+    /// The first line of the comment, by which it is found again.
+    pub fn marker(&self) -> String {
+        let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "._/-".contains(*letter);
+        let prefix: String = self.prefix.chars().filter(is_plain).take(NAME).collect();
+        // Two hyphens could end it.
+        format!("<!-- tutti:plan v1 prefix={} -->", prefix.replace("--", "-"))
+    }
+
+    fn heading(&self, head: &Revision) -> String {
+        let (base, branch) = (code(&self.base, NAME), code(&self.head, NAME));
+        format!("{}\n### tutti plan · {base} ← {branch} @ {}\n", self.marker(), escaped(head.short(), 12))
+    }
+}
+
+/// The comment.
+pub fn plan_comment(plan: &Comparison, names: &Names) -> String {
+    let above = [
+        names.heading(&plan.head),
+        sections::summary(plan),
+        sections::deletes(plan),
+        mistakes::errors(plan),
+        sections::clusters(plan),
+        table::apps(plan),
+        sections::order(plan),
+    ];
+    let below = [mistakes::known(plan, &names.base), mistakes::warnings(plan), sections::footer(plan, names)];
+    let join = |parts: &[String]| {
+        let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
+        parts.join("\n\n")
+    };
+    let (above, below) = (join(&above), join(&below));
+    let room = MOST_BYTES.saturating_sub(above.len() + below.len() + 1000);
+    let (details, note) = within(plan, room);
+    let mut parts = vec![above];
+    parts.extend(details);
+    parts.extend([note, below]);
+    join(&parts) + "\n"
+}
+
+/// A comment that says why there is no plan: a conflict, or a head that cannot be read.
+pub fn plan_failure(names: &Names, head: &Revision, message: &str, help: Option<&str>) -> String {
+    let help = help.map(|help| format!("\n> help: {}", escaped(help, 500))).unwrap_or_default();
+    format!("{}\n> [!WARNING]\n> **No plan**: {}{help}\n", names.heading(head), escaped(message, 2000))
+}
+
+/// What is told of each app, in as many bytes; and what of it was left out.
+fn within(plan: &Comparison, room: usize) -> (Vec<String>, String) {
+    // The least risk first: it is left out first.
+    let risk = |app: &AppChange| {
+        let deletes: usize = app.on.values().map(|counts| counts.deleted).sum();
+        let changes: usize = app.on.values().map(|counts| counts.changed).sum();
+        (deletes, app.broken.len(), changes)
+    };
+    let mut by_risk: Vec<usize> = (0..plan.apps.len()).collect();
+    by_risk.sort_by_key(|index| (plan.apps.get(*index).map(risk), std::cmp::Reverse(*index)));
+    let skipped = plan.apps.len().saturating_sub(MOST_APPS);
+    let listed = by_risk.split_off(skipped);
+    let mut levels = vec![Level::None; plan.apps.len()];
+    let mut texts = vec![String::new(); plan.apps.len()];
+    for index in &listed {
+        if let (Some(app), Some(level), Some(text)) =
+            (plan.apps.get(*index), levels.get_mut(*index), texts.get_mut(*index))
+        {
+            *level = Level::Full;
+            *text = details::app(app, Level::Full);
+        }
+    }
+    let size = |texts: &[String]| texts.iter().map(|text| text.len() + 2).sum::<usize>();
+    let mut total = size(&texts);
+    for level in [Level::Short, Level::List, Level::None] {
+        for index in &listed {
+            if total <= room {
+                break;
+            }
+            let (Some(app), Some(text)) = (plan.apps.get(*index), texts.get_mut(*index)) else { continue };
+            let shorter = details::app(app, level);
+            if shorter.len() < text.len() {
+                total -= text.len() - shorter.len();
+                *text = shorter;
+                if let Some(known) = levels.get_mut(*index) {
+                    *known = level;
+                }
+            }
+        }
+    }
+    let of = |level: Level| levels.iter().filter(|it| **it == level).count();
+    let parts: Vec<String> = [
+        (of(Level::Short), "parts of the diffs of"),
+        (of(Level::List), "the diffs of"),
+        (of(Level::None), "the objects of"),
+    ]
+    .into_iter()
+    .filter(|(apps, _)| *apps > 0)
+    .map(|(apps, what)| format!("{what} {}", count(apps, "app")))
+    .collect();
+    let note = match parts.as_slice() {
+        [] => String::new(),
+        parts => format!("Left out, as a comment has a limit: {}. `tutti plan --base … --head …` shows all.", parts.join(", ")),
+    };
+    (texts.into_iter().filter(|text| !text.is_empty()).collect(), note)
+}

@@ -1,0 +1,159 @@
+//! The parts of the comment that are about all apps.
+
+use std::collections::BTreeMap;
+
+use super::super::words::count;
+use super::text::{NAME, bold, code, escaped, named};
+use super::Names;
+use crate::compare::{AppChange, ClusterState, Comparison, Fate, ObjectChange, WaveStep};
+use crate::model::{AppId, ClusterName};
+
+/// Deletes, orders and clusters that are named.
+const MOST_DELETES: usize = 60;
+const MOST_ORDERS: usize = 8;
+const MOST_CLUSTERS: usize = 20;
+
+pub fn summary(plan: &Comparison) -> String {
+    let (counts, apps) = (plan.counts(), plan.apps.iter().filter(|app| !app.on.is_empty()).count());
+    let clusters = plan.changed_clusters().len();
+    let what: Vec<String> = [(counts.created, "add"), (counts.changed, "change"), (counts.deleted, "delete")]
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, verb)| format!("{number} to {verb}"))
+        .collect();
+    let mut parts = Vec::new();
+    if !plan.errors.is_empty() {
+        parts.push(format!("**{}**", count(plan.errors.len(), "error")));
+    }
+    parts.push(match what.as_slice() {
+        [] if plan.has_changes() => "**No object to write**".to_owned(),
+        [] => "**No changes**".to_owned(),
+        what => {
+            let (apps, total) = (count(apps, "app"), count(plan.clusters.len(), "cluster"));
+            format!("**{apps} on {clusters} of {total}: {}**", what.join(", "))
+        }
+    });
+    if !plan.warnings.is_empty() {
+        parts.push(count(plan.warnings.len(), "warning"));
+    }
+    if plan.awaited > 0 {
+        parts.push(format!("{} not rendered yet", count(plan.awaited, "target")));
+    }
+    parts.join(" · ")
+}
+
+/// Each line is an object.
+pub fn deletes(plan: &Comparison) -> String {
+    let all: Vec<(&AppId, &ObjectChange)> = plan.deletes().collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    let objects: usize = all.iter().map(|(_, object)| object.clusters.len()).sum();
+    let line = |(app, object): &(&AppId, &ObjectChange)| {
+        let on = named(&object.clusters, bold);
+        let fate = match &object.fate {
+            Some(Fate::WaitsForApproval(why)) => format!(": waits for an approval, {}", escaped(why, 200)),
+            _ => String::new(),
+        };
+        let (app, object) = (escaped(&app.to_string(), NAME), code(&object.object.to_string(), 2 * NAME));
+        format!("> - {object} on {on} ({app}){fate}")
+    };
+    let mut lines = vec!["> [!CAUTION]".to_owned(), format!("> **{}**", count(objects, "delete"))];
+    lines.extend(all.iter().take(MOST_DELETES).map(line));
+    if all.len() > MOST_DELETES {
+        let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, object) in all.iter().skip(MOST_DELETES) {
+            *kinds.entry(&object.object.kind).or_default() += object.clusters.len();
+        }
+        let mut kinds: Vec<(&str, usize)> = kinds.into_iter().collect();
+        kinds.sort_by_key(|(kind, number)| (std::cmp::Reverse(*number), *kind));
+        let named: Vec<String> =
+            kinds.iter().take(5).map(|(kind, number)| format!("{number} {}", escaped(kind, NAME))).collect();
+        let more = count(all.len() - MOST_DELETES, "more object");
+        lines.push(format!("> - and {more}: {}", named.join(", ")));
+    }
+    if !plan.errors.is_empty() || !plan.known_errors.is_empty() {
+        lines.push("> - nothing is deleted while the repository has errors".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// Clusters that come and go.
+pub fn clusters(plan: &Comparison) -> String {
+    let of = |state: ClusterState| -> Vec<ClusterName> {
+        let columns = plan.clusters.iter().filter(|column| column.state == state);
+        columns.map(|column| column.name.clone()).take(MOST_CLUSTERS).collect()
+    };
+    let line = |state, words: &str| match of(state).as_slice() {
+        [] => None,
+        names => Some(format!("{}: {words}.", named(names, bold))),
+    };
+    let lines = [
+        line(ClusterState::New, "new in Git"),
+        line(ClusterState::Gone, "no longer in Git, what runs there is left as it is"),
+    ];
+    lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+pub fn order(plan: &Comparison) -> String {
+    let mut orders: BTreeMap<String, Vec<&AppChange>> = BTreeMap::new();
+    for app in plan.apps.iter().filter(|app| !app.waves.is_empty() && !app.on.is_empty()) {
+        orders.entry(waves(&app.waves)).or_default().push(app);
+    }
+    let is_one = orders.len() == 1;
+    let line = |(order, apps): (&String, &Vec<&AppChange>)| {
+        let names: Vec<String> = apps.iter().take(3).map(|app| escaped(&app.app.to_string(), NAME)).collect();
+        let more = if apps.len() > names.len() { format!(" and {} more", apps.len() - names.len()) } else { String::new() };
+        if is_one { format!("Rollout order: {order}.") } else { format!("- {}{more}: {order}", names.join(", ")) }
+    };
+    let mut lines: Vec<String> = orders.iter().take(MOST_ORDERS).map(line).collect();
+    if orders.len() > MOST_ORDERS {
+        lines.push(format!("- and {}", count(orders.len() - MOST_ORDERS, "more order")));
+    }
+    if !is_one && !lines.is_empty() {
+        lines.insert(0, "Rollout order:".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// `bj4 → *somebody confirms* → bj5, gz1`.
+fn waves(waves: &[WaveStep]) -> String {
+    let mut text = String::new();
+    for (number, wave) in waves.iter().enumerate().take(12) {
+        if number > 0 {
+            text.push_str(" → ");
+        }
+        text.push_str(&format!("{} {}", named(&wave.clusters, |name| escaped(name, NAME)), label(&wave.name)));
+        if let Some(seconds) = wave.soak {
+            text.push_str(&format!(" → *soak {}*", span(seconds)));
+        }
+        if wave.confirm {
+            text.push_str(" → *somebody confirms*");
+        }
+    }
+    text
+}
+
+fn label(wave: &str) -> String {
+    format!("({})", escaped(wave, NAME))
+}
+
+/// `90s`, `15m`, `2h`.
+fn span(seconds: u64) -> String {
+    match seconds {
+        0 => "0s".to_owned(),
+        it if it % 3600 == 0 => format!("{}h", it / 3600),
+        it if it % 60 == 0 => format!("{}m", it / 60),
+        it => format!("{it}s"),
+    }
+}
+
+pub fn footer(plan: &Comparison, names: &Names) -> String {
+    let commits =
+        format!("{} merged into {}", escaped(plan.head.short(), 12), escaped(plan.base.short(), 12));
+    let is_plain = |url: &&String| {
+        url.starts_with("http") && url.len() <= 500 && url.chars().all(|it| it.is_ascii_graphic() && !"()<>[]\\`|@".contains(it))
+    };
+    let link = names.url.as_ref().filter(is_plain).map(|url| format!(" · [open in tutti]({url})"));
+    format!("{commits}; no cluster was asked{}", link.unwrap_or_default())
+}

@@ -1,0 +1,126 @@
+//! Apps × clusters; of many clusters, apps × rings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::words::count;
+use super::text::{NAME, bold, escaped};
+use crate::compare::{AppChange, AppState, Comparison, Counts};
+use crate::model::ClusterName;
+
+/// More clusters than this are told by ring; more rings, together.
+const MOST_COLUMNS: usize = 8;
+const MOST_ROWS: usize = 60;
+
+/// A column: its title, and its clusters.
+type Column<'p> = (String, Vec<&'p ClusterName>);
+
+pub fn apps(plan: &Comparison) -> String {
+    if plan.apps.is_empty() {
+        return String::new();
+    }
+    let columns = columns(plan);
+    let mut lines = Vec::new();
+    let titles: Vec<&str> = columns.iter().map(|(title, _)| title.as_str()).collect();
+    lines.push(format!("| app | {} |", titles.join(" | ")));
+    lines.push(format!("|---|{}", "---|".repeat(columns.len())));
+    for app in plan.apps.iter().take(MOST_ROWS) {
+        let cells: Vec<String> = columns.iter().map(|(_, clusters)| cell(app, clusters)).collect();
+        lines.push(format!("| {} | {} |", title(app), cells.join(" | ")));
+    }
+    if plan.apps.len() > MOST_ROWS {
+        let rest = count(plan.apps.len() - MOST_ROWS, "more app");
+        lines.push(format!("| and {rest} |{}", " |".repeat(columns.len())));
+    }
+    lines.join("\n")
+}
+
+fn columns(plan: &Comparison) -> Vec<Column<'_>> {
+    let concerns = |app: &AppChange, name: &ClusterName| {
+        app.on.contains_key(name)
+            || [&app.broken, &app.mended, &app.remaining].into_iter().any(|list| list.contains(name))
+    };
+    let concerned: Vec<_> = plan
+        .clusters
+        .iter()
+        .filter(|column| plan.apps.iter().any(|app| concerns(app, &column.name)))
+        .collect();
+    if concerned.len() <= MOST_COLUMNS {
+        let title = |name: &ClusterName, ring: Option<&str>| match ring {
+            Some(ring) => format!("{} ({})", escaped(name.as_str(), NAME), escaped(ring, NAME)),
+            None => escaped(name.as_str(), NAME),
+        };
+        return concerned.iter().map(|it| (title(&it.name, it.ring.as_deref()), vec![&it.name])).collect();
+    }
+    let mut rings: Vec<(Option<&str>, Vec<&ClusterName>)> = Vec::new();
+    for column in concerned {
+        let ring = column.ring.as_deref();
+        match rings.iter_mut().find(|(known, _)| *known == ring) {
+            Some((_, clusters)) => clusters.push(&column.name),
+            None => rings.push((ring, vec![&column.name])),
+        }
+    }
+    if rings.len() > MOST_COLUMNS {
+        let all: Vec<&ClusterName> = rings.into_iter().flat_map(|(_, clusters)| clusters).collect();
+        return vec![(count(all.len(), "cluster"), all)];
+    }
+    let title = |ring: Option<&str>, clusters: usize| {
+        format!("{} ({})", ring.map_or_else(|| "no ring".to_owned(), |ring| escaped(ring, NAME)), count(clusters, "cluster"))
+    };
+    rings.into_iter().map(|(ring, clusters)| (title(ring, clusters.len()), clusters)).collect()
+}
+
+fn title(app: &AppChange) -> String {
+    let mut text = bold(&app.app.to_string());
+    match app.state {
+        AppState::New => text.push_str(" new"),
+        AppState::Removed => text.push_str(" removed"),
+        AppState::Changed => {}
+    }
+    if let Some(version) = app.versions.first() {
+        let shown = |version: &Option<String>| version.as_deref().map(|it| escaped(it, 60));
+        match (shown(&version.before), shown(&version.after)) {
+            (Some(before), Some(after)) => text.push_str(&format!(" {before} → {after}")),
+            (None, Some(only)) | (Some(only), None) => text.push_str(&format!(" {only}")),
+            (None, None) => {}
+        }
+        if app.versions.len() > 1 {
+            text.push_str(&format!(" and {}", count(app.versions.len() - 1, "more version")));
+        }
+    }
+    if let Some(held) = app.held {
+        text.push_str(&format!(" ({held}: nothing is applied)"));
+    }
+    text
+}
+
+/// `~3`, or of several clusters `~3 on 4, +1 on 1`.
+fn cell(app: &AppChange, clusters: &[&ClusterName]) -> String {
+    let mut told: BTreeMap<String, (Option<Counts>, usize)> = BTreeMap::new();
+    let (unchanged, broken): (BTreeSet<_>, BTreeSet<_>) = (app.unchanged.iter().collect(), app.broken.iter().collect());
+    for name in clusters {
+        let text = match app.on.get(*name) {
+            Some(counts) => counts.to_string(),
+            None if broken.contains(name) => "error".to_owned(),
+            None if app.mended.contains(name) => "rendered again".to_owned(),
+            None if app.remaining.contains(name) => "left as it is".to_owned(),
+            None if unchanged.contains(name) => "no change".to_owned(),
+            None => "–".to_owned(),
+        };
+        let entry = told.entry(text).or_insert_with(|| (app.on.get(*name).copied(), 0));
+        entry.1 += 1;
+    }
+    if clusters.len() == 1 {
+        return told.into_keys().next().unwrap_or_default();
+    }
+    let mut parts: Vec<(String, (Option<Counts>, usize))> = told.into_iter().collect();
+    parts.retain(|(text, _)| text != "–");
+    // What changes first, the most clusters first.
+    parts.sort_by_key(|(text, (counts, number))| (counts.is_none(), std::cmp::Reverse(*number), text.clone()));
+    let more = parts.len().saturating_sub(4);
+    let mut texts: Vec<String> =
+        parts.into_iter().take(4).map(|(text, (_, number))| format!("{text} on {number}")).collect();
+    if more > 0 {
+        texts.push(format!("{more} others"));
+    }
+    if texts.is_empty() { "–".to_owned() } else { texts.join(", ") }
+}

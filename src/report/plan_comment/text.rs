@@ -1,0 +1,85 @@
+//! Texts of others in Markdown: they are read as texts, whatever they hold.
+
+use crate::model::{ClusterName, short_line, visible_line};
+
+/// So many clusters are named; the others are counted.
+const NAMED: usize = 6;
+/// Of a line in a fence, in characters.
+const LONGEST_LINE: usize = 300;
+/// Of a name.
+pub const NAME: usize = 120;
+
+/// On one line, without a mention, a link, HTML or anything else that Markdown makes of letters.
+pub fn escaped(text: &str, limit: usize) -> String {
+    let mut made = String::new();
+    for letter in short_line(text, limit).chars() {
+        match letter {
+            '<' => made.push_str("&lt;"),
+            '>' => made.push_str("&gt;"),
+            '&' => made.push_str("&amp;"),
+            '@' => made.push_str("&#64;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '!' | '~' | '|' | '$' => made.extend(['\\', letter]),
+            // An address is no link.
+            '/' if made.ends_with(":/") => made.push_str("&#47;"),
+            letter => made.push(letter),
+        }
+    }
+    made
+}
+
+/// In a code span, if it has nothing that would end one.
+pub fn code(text: &str, limit: usize) -> String {
+    let line = short_line(text, limit);
+    if line.is_empty() || line.contains(['`', '@', '|', '\\']) {
+        return escaped(&line, limit);
+    }
+    format!("`{line}`")
+}
+
+/// For the summary of a fold, which is HTML.
+pub fn html(text: &str, limit: usize) -> String {
+    let mut made = String::new();
+    for letter in short_line(text, limit).chars() {
+        match letter {
+            '<' => made.push_str("&lt;"),
+            '>' => made.push_str("&gt;"),
+            '&' => made.push_str("&amp;"),
+            '"' => made.push_str("&quot;"),
+            '@' => made.push_str("&#64;"),
+            '#' => made.push_str("&#35;"),
+            '`' => made.push_str("&#96;"),
+            letter => made.push(letter),
+        }
+    }
+    made
+}
+
+/// A fence that none of its lines ends.
+pub fn fenced(language: &str, lines: &[String]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| visible_line(line, LONGEST_LINE)).collect();
+    let longest = lines.iter().map(|line| longest_run(line, '`')).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}\n", lines.join("\n"))
+}
+
+fn longest_run(line: &str, wanted: char) -> usize {
+    let (mut longest, mut run) = (0, 0);
+    for letter in line.chars() {
+        run = if letter == wanted { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
+}
+
+/// `bj1, bj2 and 3 more`, each as `shown` writes it.
+pub fn named(clusters: &[ClusterName], shown: impl Fn(&str) -> String) -> String {
+    let names: Vec<String> = clusters.iter().take(NAMED).map(|name| shown(name.as_str())).collect();
+    match clusters.len().saturating_sub(NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+pub fn bold(text: &str) -> String {
+    format!("**{}**", escaped(text, NAME))
+}
