@@ -29,6 +29,7 @@ use crate::forge::Hint;
 use crate::manifest;
 use crate::metrics::Metrics;
 use crate::model::{Instance, Keys, Mode, shown_address};
+use crate::pulls;
 use crate::report::Overview;
 use crate::source::{self, ErrorKind, Repository, Waker};
 
@@ -80,9 +81,6 @@ pub struct Doors {
 pub struct Session {
     pub overview: watch::Receiver<Arc<Overview>>,
     pub stop: CancellationToken,
-    /// Each accepted hint that is not for the controller alone; see [`routed`].
-    #[allow(dead_code, reason = "for the services beside the controller")]
-    pub hints: broadcast::Sender<Hint>,
     leading: Option<Leading>,
     task: tokio::task::JoinHandle<(Ending, Arc<Overview>)>,
 }
@@ -92,6 +90,7 @@ impl Session {
     pub async fn start(process: &Process, wish: Wish) -> anyhow::Result<Self> {
         let stop = CancellationToken::new();
         let (origin, repository) = open(process, wish.worktree).await?;
+        let of_pulls = repository.clone().filter(|_| wish.until == Until::Stopped);
         let (wake, wakes) = mpsc::channel(1);
         let (hint, mut received) = mpsc::channel(HINTS);
         let (forward, hints) = mpsc::channel(HINTS);
@@ -99,7 +98,7 @@ impl Session {
         let shared = share.clone();
         let (overview, seen) = watch::channel(Arc::new(Overview::default()));
         let (instance, instances) = watch::channel(None::<Arc<Instance>>);
-        let (config, _configs) = watch::channel(None);
+        let (config, configs) = watch::channel(None);
         let mut leading = match &process.lease {
             Some(lease) if wish.serve.is_some() => {
                 let (home, repository) = (&process.ways.home, shown_address(&process.source.url));
@@ -167,7 +166,7 @@ impl Session {
             let standing = leading.as_ref().map(Leading::standing);
             let hooks = HooksState::new(hint, metrics.clone()).standing(standing.clone());
             let status = Status { overview: seen.clone(), hooks, metrics: metrics.clone(), standing };
-            let served = serve(doors, status, (instances, home, grants), waker, stop.clone()).await;
+            let served = serve(doors, status, (instances.clone(), home, grants), waker, stop.clone()).await;
             if served.is_err()
                 && let Some(leading) = leading.take()
             {
@@ -195,7 +194,31 @@ impl Session {
             stands_by: leading.is_some(),
             metrics,
         };
+        let is_alone = leading.is_none();
         let elected = leading.as_ref().map(|leading| leading.elected.clone()).unwrap_or_default();
+        if let Some(repository) = of_pulls.filter(|_| settings.report) {
+            let of_pulls = pulls::Settings {
+                repository,
+                branch: process.source.branch.clone(),
+                charts: Arc::clone(&settings.charts),
+                home: settings.home.clone(),
+                grants: Arc::clone(&settings.grants),
+                permit: settings.permit.clone(),
+                metrics: settings.metrics.clone(),
+            };
+            let inputs = pulls::Inputs {
+                instance: instances,
+                config: configs,
+                overview: seen.clone(),
+                hints: share.subscribe(),
+                elected: elected.clone(),
+                stop: stop.clone(),
+            };
+            if is_alone {
+                elected.cancel();
+            }
+            tokio::spawn(pulls::run(of_pulls, inputs));
+        }
         let inputs = Inputs { wakes, hints, elected, stop: stop.clone() };
         let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, config }));
         if wish.serve.is_some() {
@@ -208,7 +231,7 @@ impl Session {
                 }
             });
         }
-        Ok(Self { overview: seen, stop, hints: share, leading, task })
+        Ok(Self { overview: seen, stop, leading, task })
     }
 
     /// Until this process may write.

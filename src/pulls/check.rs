@@ -80,9 +80,12 @@ impl Checker {
         });
         let (after, head, base, kept) = read.await.map_err(|_| self.stopped())?;
         // Of both: the base has its own already.
-        self.charts.prefetch(&fleet::charts::remote_sources(&after)).await;
+        let found = self.charts.prefetch(&fleet::charts::remote_sources(&after)).await;
         let work = tokio::task::spawn_blocking(move || {
-            let side = |fleet, snapshot| Side { fleet, snapshot, charts: &*charts, discovered: Discovered::new() };
+            let side =
+                |fleet, snapshot| Side { fleet, snapshot, charts: &*charts, discovered: Discovered::new() };
+            // As long as they are held, they are found.
+            let _found = found;
             let begun = Instant::now();
             let clock = || begun.elapsed();
             let goes_on = || clock() < LONGEST;

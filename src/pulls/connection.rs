@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cluster::Home;
 use crate::controller::{Grants, SecretError};
-use crate::forge::{self, Client, Error};
+use crate::forge::{Client, Error};
 use crate::metrics::Metrics;
 use crate::model::Forge;
 use crate::report::outbox::{Order, Outbox, Rule};
@@ -53,6 +53,6 @@ impl Connection {
 async fn client(forge: &Forge, grants: &Grants, home: &Home, metrics: &Metrics) -> Result<Client, Unopened> {
     let Some(reference) = &forge.token else { return Err(Unopened::NoToken(forge.written.to_string())) };
     let token = grants.resolve(reference, home).await?;
-    let client = forge::Client::gitea(&forge.url, &forge.repository, Some(token), &grants.forge)?;
+    let client = Client::gitea(&forge.url, &forge.repository, Some(token), &grants.forge)?;
     Ok(client.observed_by(Arc::new(metrics.clone())))
 }

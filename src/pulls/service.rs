@@ -273,7 +273,8 @@ impl Service {
                 self.to_recall.extend(pulls.iter().map(|pull| pull.head.revision.clone()));
                 self.is_first_list = false;
             }
-            let gone: Vec<u64> = self.open.keys().copied().filter(|number| !listed.contains(number)).collect();
+            let gone: Vec<u64> =
+                self.open.keys().copied().filter(|number| !listed.contains(number)).collect();
             gone.into_iter().for_each(|number| self.take_pull(number, None, &connection));
             pulls.into_iter().for_each(|pull| self.take_pull(pull.number, Some(pull), &connection));
             let hooks_arrive = self.hooked_at.is_some_and(|at| now < at + HOOKS_ARRIVE);
@@ -300,9 +301,7 @@ impl Service {
 
     /// One pull request as the forge has it now. `None`: it is not open any more.
     fn take_pull(&mut self, number: u64, pull: Option<Pull>, connection: &Connection) {
-        let is_ours = |pull: &Pull| {
-            pull.state == PullState::Open && pull.base.reference == connection.branch
-        };
+        let is_ours = |pull: &Pull| pull.state == PullState::Open && pull.base.reference == connection.branch;
         let Some(pull) = pull.filter(is_ours) else {
             self.open.remove(&number);
             self.comments.remove(&number);
@@ -325,12 +324,7 @@ impl Service {
     }
 
     /// Nothing more is said of a commit: what is pending ends so.
-    fn end(
-        &mut self,
-        revision: &Revision,
-        said: impl IntoIterator<Item = (&'static str, Said)>,
-        why: &Said,
-    ) {
+    fn end(&mut self, revision: &Revision, said: impl IntoIterator<Item = (&'static str, Said)>, why: &Said) {
         let pending = said.into_iter().filter(|(_, (state, _))| *state == State::Pending);
         self.ended.extend(pending.map(|(context, _)| (revision.clone(), context, why.clone())));
         while self.ended.len() > MOST_ENDED {
@@ -338,13 +332,18 @@ impl Service {
         }
     }
 
-    async fn check(&mut self, number: u64, instance: &Instance, connection: &Connection) -> Result<(), Trouble> {
+    async fn check(
+        &mut self,
+        number: u64,
+        instance: &Instance,
+        connection: &Connection,
+    ) -> Result<(), Trouble> {
         let (Some(config), Some(open)) = (self.config.clone(), self.open.get(&number)) else { return Ok(()) };
         let pull = open.pull.clone();
         let (head, branch) = (&pull.head.revision, connection.branch.as_str());
         let base = config.snapshot.revision.clone();
         let checked = Checked { head: head.clone(), base: base.clone(), may_render: may_render_of(&pull) };
-        let mut say = |service: &mut Self, said: [Said; 3]| {
+        let say = |service: &mut Self, said: [Said; 3]| {
             service.said.insert(number, (head.clone(), said));
             service.tell(&instance.status_prefix, instance.page_url.as_deref());
         };

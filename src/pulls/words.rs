@@ -36,7 +36,7 @@ pub fn not_compared() -> Said {
 }
 
 pub fn superseded(by: &Revision) -> Said {
-    (State::Skipped, crate::report::words::superseded(by))
+    (State::Skipped, report::words::superseded(by))
 }
 
 pub fn closed() -> Said {
