@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use super::chosen::Chosen;
 use super::width::first_names;
 use crate::controller::Ending;
+use crate::forge;
 use crate::model::{Diagnostic, Scope};
 use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
 use crate::source::ErrorKind;
@@ -31,6 +32,15 @@ pub enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
+    }
+}
+
+/// Of a command that the forge refused, or did not answer.
+pub fn of_forge(error: &forge::Error) -> Exit {
+    match error.kind() {
+        forge::ErrorKind::Authentication => Exit::Denied,
+        forge::ErrorKind::Configuration => Exit::Configuration,
+        _ => Exit::Unreachable,
     }
 }
 

@@ -16,6 +16,7 @@ mod exit;
 mod explain;
 mod fields;
 mod files;
+mod forge;
 mod get;
 mod grants;
 mod health;
@@ -111,6 +112,8 @@ enum Command {
     Rollout(rollout::RolloutArgs),
     /// Say what stands between the repository and its clusters: access, rights, kinds, clocks
     Doctor(doctor::DoctorArgs),
+    /// Set up the repository at its forge: webhook, branch protection, labels
+    Forge(forge::ForgeArgs),
     /// Print what tutti needs on a cluster
     Cluster(cluster::ClusterArgs),
     /// Check a webhook offline; list and replay what came to a running tutti
@@ -165,6 +168,7 @@ pub fn main() -> ExitCode {
         Command::Hook(args) => on_runtime(hook::run(args)),
         Command::Health(args) => on_runtime(health::run(args)),
         Command::Doctor(args) => on_runtime(doctor::run(args)),
+        Command::Forge(args) => on_runtime(forge::run(args)),
         Command::Cluster(args) => on_runtime(cluster::run(args)),
         Command::Version(args) => version(&args),
         Command::TemplateWorker => worker::serve().map(|()| Exit::Ok).map_err(Into::into),

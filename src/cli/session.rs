@@ -14,7 +14,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::exit::Exit;
+use super::exit::{self, Exit};
 use super::hook_secrets::HookSecrets;
 use super::leading::{Leading, Lost};
 use super::output::tell;
@@ -25,7 +25,7 @@ use crate::api::{self, HooksState, Status};
 use crate::chart::Sites;
 use crate::cluster::Home;
 use crate::controller::{self, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until};
-use crate::forge::Hint;
+use crate::forge::{self, Hint};
 use crate::manifest;
 use crate::metrics::Metrics;
 use crate::model::{Instance, Keys, Mode, shown_address};
@@ -477,7 +477,10 @@ fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
 
 pub fn help_of(error: &anyhow::Error) -> Option<String> {
     let opened = error.downcast_ref::<Source>().and_then(|error| error.0.help().map(ToOwned::to_owned));
-    opened.or_else(|| error.downcast_ref::<Unreadable>().and_then(|error| error.0.help.clone()))
+    let of_forge =
+        || error.downcast_ref::<forge::Error>().and_then(|error| error.help()).map(ToOwned::to_owned);
+    let unreadable = || error.downcast_ref::<Unreadable>().and_then(|error| error.0.help.clone());
+    opened.or_else(unreadable).or_else(of_forge)
 }
 
 pub fn exit_of(error: &anyhow::Error) -> Exit {
@@ -486,6 +489,9 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     }
     if error.is::<Lost>() {
         return Exit::Denied;
+    }
+    if let Some(error) = error.downcast_ref::<forge::Error>() {
+        return exit::of_forge(error);
     }
     match kind_of(error) {
         Some(ErrorKind::Authentication) => Exit::Denied,

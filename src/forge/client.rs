@@ -177,8 +177,14 @@ impl Client {
         ask!(self.create_hook(hook))
     }
 
-    pub async fn edit_hook(&self, id: i64, hook: &NewHook) -> Result<(), Error> {
-        ask!(self.edit_hook(id, hook))
+    /// Makes a hook active and JSON, with these events; its secret, filter and header stay. Gitea changes no secret of a hook:
+    /// for another one, delete it and create it anew.
+    pub async fn edit_hook(&self, hook: &Hook, events: &[String]) -> Result<(), Error> {
+        ask!(self.edit_hook(hook, events))
+    }
+
+    pub async fn delete_hook(&self, id: i64) -> Result<(), Error> {
+        ask!(self.delete_hook(id))
     }
 
     /// The rule that protects a branch. Gitea shows it only to an administrator of the repository.

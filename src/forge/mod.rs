@@ -30,6 +30,7 @@ pub use host_rules::HostRules;
 pub use observer::{Observer, Operation};
 pub use pull::{
     Branch, Comment, Label, MergeHow, NewPull, Permission, Pull, PullEdit, PullFilter, PullState, User,
+    own_labels,
 };
 pub use review::{Approvals, Review, ReviewState, approvals};
 pub use settings::{Hook, NewHook, Protection, RepositoryFacts};

@@ -129,6 +129,20 @@ pub struct Label {
     pub description: String,
 }
 
+/// The labels of pull requests that mean something to tutti. `prefix` is that of the statuses.
+pub fn own_labels(prefix: &str) -> Vec<Label> {
+    let label = |name: &str, color: &str, description: &str| Label {
+        name: format!("{prefix}/{name}"),
+        color: color.to_owned(),
+        description: description.to_owned(),
+    };
+    vec![
+        label("promotion", "1d76db", "Carries a version to its next ring"),
+        label("confirm", "fbca04", "Opens the next wave of a rollout"),
+        label("ok-to-plan", "0e8a16", "Plan this pull request of a fork"),
+    ]
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
     pub id: i64,

@@ -14,7 +14,7 @@ pub struct RepositoryFacts {
 }
 
 /// A webhook as the forge shows it: never with its secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Hook {
     pub id: i64,
     pub url: String,
@@ -22,6 +22,10 @@ pub struct Hook {
     pub events: Vec<String>,
     pub is_json: bool,
     pub is_active: bool,
+    /// A pattern of branches; empty for all.
+    pub branch_filter: String,
+    /// A header that is sent along; empty for none.
+    pub authorization: SecretString,
 }
 
 /// Always active, signed and JSON.

@@ -11,6 +11,7 @@ mod credentials;
 mod definitions;
 mod diff;
 mod drift;
+mod forge;
 mod home;
 mod hooks;
 mod immutable;

@@ -36,6 +36,8 @@ mod exit_reasons;
 mod explained;
 mod faults;
 mod foreign_edits;
+mod forge_client;
+mod forge_setup;
 mod health;
 mod health_cases;
 mod hostile;

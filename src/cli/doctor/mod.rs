@@ -17,7 +17,7 @@ use super::exit::Exit;
 use super::output::{self, Format, say};
 use super::process::{Process, ProcessArgs};
 use super::session::{Source, folder};
-use super::{cluster, diagnostics, repository};
+use super::{cluster, diagnostics, exit, repository};
 use crate::cluster::Home;
 use crate::controller::{Grants, registered};
 use crate::fleet::Fleet;
@@ -100,7 +100,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     Ok(exit(&report))
 }
 
-async fn load(process: &Process, worktree: bool) -> anyhow::Result<Snapshot> {
+pub(super) async fn load(process: &Process, worktree: bool) -> anyhow::Result<Snapshot> {
     if worktree {
         return Ok(source::read_folder(&folder(&process.source), manifest::listed_beside).map_err(Source)?);
     }
@@ -158,14 +158,7 @@ async fn of_forge(
     };
     match asked.await {
         Ok(version) => Finding::good(Check::Forge, format!("{place} answers, version {version}")),
-        Err(error) => {
-            let exit = match error.kind() {
-                forge::ErrorKind::Authentication => Exit::Denied,
-                forge::ErrorKind::Configuration => Exit::Configuration,
-                _ => Exit::Unreachable,
-            };
-            Finding::bad(Check::Forge, exit, error.to_string())
-        }
+        Err(error) => Finding::bad(Check::Forge, exit::of_forge(&error), error.to_string()),
     }
 }
 

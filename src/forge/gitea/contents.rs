@@ -99,6 +99,8 @@ fn operation(file: &FileChange) -> Value {
 #[derive(Deserialize)]
 pub(super) struct Branch {
     commit: Option<BranchTip>,
+    #[serde(default)]
+    pub protected: bool,
     /// Only shown to who may change it.
     pub effective_branch_protection_name: Option<String>,
 }

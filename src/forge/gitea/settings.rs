@@ -1,9 +1,9 @@
 //! The repository itself, its webhooks and its protected branches.
 
-use reqwest::Method;
-use secrecy::ExposeSecret as _;
+use reqwest::{Method, Url};
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Client;
 use super::contents::{Branch, READ_BRANCH};
@@ -13,6 +13,7 @@ use crate::forge::{Error, Hook, NewHook, Operation, Permission, Protection, Repo
 const READ_REPOSITORY: Call = Call(Operation::ReadRepository, "read the repository");
 const READ_HOOKS: Call = Call(Operation::ReadSettings, "read webhooks");
 const WRITE_HOOK: Call = Call(Operation::WriteSettings, "write a webhook");
+const DELETE_HOOK: Call = Call(Operation::WriteSettings, "delete a webhook");
 const READ_PROTECTION: Call = Call(Operation::ReadSettings, "read a branch protection");
 const WRITE_PROTECTION: Call = Call(Operation::WriteSettings, "write a branch protection");
 
@@ -35,20 +36,41 @@ impl Client {
     }
 
     pub(in crate::forge) async fn create_hook(&self, hook: &NewHook) -> Result<(), Error> {
-        let mut body = hook_body(hook);
-        body["type"] = "gitea".into();
+        let secret = hook.secret.expose_secret();
+        let body = json!({
+            "type": "gitea", "active": true, "events": hook.events,
+            "config": {"url": hook.url, "content_type": "json", "secret": secret},
+        });
         self.write(WRITE_HOOK, Method::POST, self.repository_url(&["hooks"]), Some(&body)).await.map(drop)
     }
 
-    pub(in crate::forge) async fn edit_hook(&self, id: i64, hook: &NewHook) -> Result<(), Error> {
-        let url = self.repository_url(&["hooks", &id.to_string()]);
-        self.write(WRITE_HOOK, Method::PATCH, url, Some(&hook_body(hook))).await.map(drop)
+    pub(in crate::forge) async fn edit_hook(&self, hook: &Hook, events: &[String]) -> Result<(), Error> {
+        // What is not named would be emptied.
+        let body = json!({
+            "active": true, "events": events, "config": {"url": hook.url, "content_type": "json"},
+            "branch_filter": hook.branch_filter, "authorization_header": hook.authorization.expose_secret(),
+        });
+        self.write(WRITE_HOOK, Method::PATCH, self.hook_url(hook.id), Some(&body)).await.map(drop)
+    }
+
+    pub(in crate::forge) async fn delete_hook(&self, id: i64) -> Result<(), Error> {
+        self.write(DELETE_HOOK, Method::DELETE, self.hook_url(id), None).await.map(drop)
+    }
+
+    fn hook_url(&self, id: i64) -> Url {
+        self.repository_url(&["hooks", &id.to_string()])
     }
 
     pub(in crate::forge) async fn protection(&self, branch: &str) -> Result<Option<Protection>, Error> {
         let found: Branch = self.get(READ_BRANCH, self.branch_url(branch)).await?;
         // A pattern may protect it too; which rule counts is up to Gitea.
-        let Some(rule) = found.effective_branch_protection_name.filter(|name| !name.is_empty()) else {
+        let rule = found.effective_branch_protection_name.filter(|name| !name.is_empty());
+        let Some(rule) = rule else {
+            if found.protected {
+                let message = "only an administrator of the repository sees the rule".to_owned();
+                let (url, step) = (self.address(), READ_PROTECTION.1);
+                return Err(Error::Authentication { url, step, message });
+            }
             return Ok(None);
         };
         let url = self.repository_url(&["branch_protections", &rule]);
@@ -87,13 +109,6 @@ impl Client {
     }
 }
 
-fn hook_body(hook: &NewHook) -> Value {
-    json!({
-        "active": true, "events": hook.events,
-        "config": {"url": hook.url, "content_type": "json", "secret": hook.secret.expose_secret()},
-    })
-}
-
 #[derive(Deserialize)]
 struct Repository {
     full_name: String,
@@ -117,6 +132,10 @@ struct Answered {
     events: Option<Vec<String>>,
     #[serde(default)]
     active: bool,
+    #[serde(default)]
+    branch_filter: String,
+    #[serde(default)]
+    authorization_header: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -137,6 +156,8 @@ impl Answered {
             events,
             is_json: config.content_type == "json",
             is_active: self.active,
+            branch_filter: self.branch_filter,
+            authorization: SecretString::from(self.authorization_header),
         }
     }
 }

@@ -1,4 +1,7 @@
-//! A small server that answers as Gitea's commit status API does, and remembers what it was told.
+//! A small server that answers as Gitea's commit status API does, and remembers what it was told. [`simulator`] has
+//! all that the client asks a Gitea for.
+
+pub mod simulator;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -86,7 +86,7 @@ impl Worktree {
         commit
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    pub fn git(&self, arguments: &[&str]) -> String {
         let output =
             Command::new("git").args(arguments).current_dir(&self.folder).envs(GIT_VARIABLES).output();
         let output = output.expect("git starts");

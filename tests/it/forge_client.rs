@@ -1,0 +1,423 @@
+//! The client of the forge against the simulator: pull requests, comments, reviews, files and settings of a repository
+//! that is a real one, with what a Gitea does that surprises.
+
+use tutti::forge::{
+    Approvals, CommitStatus, ErrorKind, FileChange, FileCommit, Label, MergeHow, NewHook, NewPull,
+    Permission, PullEdit, PullFilter, PullState, State, approvals,
+};
+use tutti::model::Revision;
+
+use crate::support::forge::simulator::{BOT, Fault, Right, Simulator, signature};
+
+const BRANCH: &str = "tutti/promote/pay-prod";
+const PIN: &str = "apps/pay/pins/prod.yaml";
+
+async fn started() -> Simulator {
+    let simulator = Simulator::start(&[(PIN, Some("version: 1\n")), ("other.yaml", Some("a: 1\n"))]).await;
+    simulator.add_user("li", Right::Write);
+    simulator.add_user("root", Right::Admin);
+    simulator
+}
+
+/// The pin with another version, on a branch of its own.
+fn bump(simulator: &Simulator, branch: &str, version: u8) -> FileCommit {
+    FileCommit {
+        branch: branch.to_owned(),
+        new_branch_from: Some("main".to_owned()),
+        message: format!("pay {version}"),
+        files: vec![FileChange {
+            path: PIN.to_owned(),
+            content: Some(format!("version: {version}\n")),
+            replaces: simulator.blob("main", PIN),
+        }],
+    }
+}
+
+fn new_pull(branch: &str, labels: &[&str]) -> NewPull {
+    NewPull {
+        head: branch.to_owned(),
+        base: "main".to_owned(),
+        title: "pay 2".to_owned(),
+        body: "why".to_owned(),
+        labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+    }
+}
+
+/// A branch with a pull request; its number and its head.
+async fn opened(simulator: &Simulator, branch: &str, version: u8) -> (u64, Revision) {
+    let bot = simulator.client(BOT);
+    let head = bot.commit_files(&bump(simulator, branch, version)).await.expect("a commit");
+    let pull = bot.create_pull(&new_pull(branch, &[])).await.expect("a pull request");
+    assert_eq!((&pull.head.revision, pull.state), (&head, PullState::Open));
+    (pull.number, head)
+}
+
+fn success(context: &str) -> CommitStatus {
+    CommitStatus {
+        context: context.to_owned(),
+        state: State::Success,
+        description: String::new(),
+        target_url: None,
+    }
+}
+
+#[tokio::test]
+async fn promotion_goes_its_whole_road() {
+    let simulator = started().await;
+    let (bot, li, root) = (simulator.client(BOT), simulator.client("li"), simulator.client("root"));
+    assert_eq!(bot.who_am_i().await.expect("a user").login, BOT);
+    let label = |name: &str| Label {
+        name: name.to_owned(),
+        color: "1d76db".to_owned(),
+        description: "by tutti".to_owned(),
+    };
+    let labels = [label("tutti/promotion"), label("ring/prod")];
+    assert_eq!(bot.ensure_labels(&labels).await.expect("labels"), ["tutti/promotion", "ring/prod"]);
+    assert_eq!(bot.ensure_labels(&labels).await.expect("labels"), [""; 0]);
+    assert_eq!(bot.labels().await.expect("labels"), labels);
+    root.create_protection("main", &["tutti/gate".to_owned()]).await.expect("a protection");
+
+    assert_eq!(bot.branch(BRANCH).await, Ok(None));
+    let head = bot.commit_files(&bump(&simulator, BRANCH, 2)).await.expect("a commit");
+    assert_eq!(bot.branch(BRANCH).await, Ok(Some(head.clone())));
+    let commits = bot.branch_commits("main", BRANCH).await.expect("commits");
+    assert!(commits.len() == 1 && commits[0].revision == head && commits[0].is_by(BOT), "{commits:?}");
+    let pull = bot.create_pull(&new_pull(BRANCH, &["ring/prod"])).await.expect("a pull request");
+    bot.add_labels(pull.number, &["tutti/promotion".to_owned()]).await.expect("labelled");
+    let edit = PullEdit { title: Some("pay 2 to prod".to_owned()), body: None };
+    bot.edit_pull(pull.number, &edit).await.expect("edited");
+    let found = bot.pull(pull.number).await.expect("an answer").expect("a pull request");
+    assert_eq!((found.title.as_str(), found.body.as_str()), ("pay 2 to prod", "why"));
+    assert_eq!(found.labels, ["tutti/promotion", "ring/prod"]);
+    assert!(!found.head.is_fork && found.head.reference == BRANCH && found.author == BOT, "{found:?}");
+    assert_eq!(bot.pulls_open().await, Ok(vec![found]));
+    assert_eq!(bot.pull(99).await, Ok(None));
+
+    let comment = bot.create_comment(pull.number, "first").await.expect("a comment");
+    bot.edit_comment(comment.id, "second").await.expect("edited");
+    bot.react(comment.id, "eyes").await.expect("a reaction");
+    bot.react(comment.id, "eyes").await.expect("once more");
+    let comments = bot.comments(pull.number).await.expect("comments");
+    assert!(comments.len() == 1 && comments[0].body == "second" && comments[0].author == BOT, "{comments:?}");
+
+    // The gate is still closed, then the head is another one.
+    let refused = bot.merge_pull(pull.number, MergeHow::Merge, &head).await.expect_err("no status");
+    assert!(refused.is_transient() && refused.kind() == ErrorKind::NotMergeable, "{refused:?}");
+    assert!(refused.to_string().contains("required status checks"), "{refused}");
+    bot.post_status(&head, &success("tutti/gate")).await.expect("a status");
+    let main = simulator.tip("main").expect("a tip");
+    let refused = bot.merge_pull(pull.number, MergeHow::Merge, &main).await.expect_err("another head");
+    assert!(!refused.is_transient() && refused.kind() == ErrorKind::HeadMoved, "{refused:?}");
+
+    simulator.review("li", pull.number, "APPROVED");
+    let reviews = li.reviews(pull.number).await.expect("reviews");
+    let expected = Approvals { by: vec!["li".to_owned()], refused_by: Vec::new() };
+    assert_eq!(approvals(&reviews, &head, BOT, BOT), expected);
+    bot.merge_pull(pull.number, MergeHow::Merge, &head).await.expect("merged");
+    bot.delete_branch(BRANCH).await.expect("deleted");
+    bot.delete_branch(BRANCH).await.expect("gone already");
+    let merged = bot.pulls_of_branch(BRANCH).await.expect("pull requests").remove(0);
+    assert_eq!((merged.state, merged.merged_by.as_deref()), (PullState::Merged, Some(BOT)));
+    assert_eq!(merged.merge_commit, simulator.tip("main"));
+    let parents = simulator.parents(&merged.merge_commit.expect("a merge"));
+    assert_eq!(parents, [main.to_string(), head.to_string()]);
+    assert_eq!(simulator.text("main", PIN).as_deref(), Some("version: 2\n"));
+    assert_eq!(bot.pulls_open().await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn lists_are_read_to_their_end() {
+    let simulator = started().await;
+    let bot = simulator.client(BOT);
+    for version in 2..7 {
+        opened(&simulator, &format!("tutti/{version}"), version).await;
+        let name = format!("label-{version}");
+        let label = Label { name, color: "1d76db".to_owned(), description: String::new() };
+        bot.ensure_labels(&[label]).await.expect("a label");
+        bot.create_comment(1, &format!("comment {version}")).await.expect("a comment");
+        simulator.review("li", 1, "COMMENT");
+    }
+    for (largest_page, hides_totals) in [(50, false), (2, false), (2, true), (5, true), (1, false)] {
+        simulator.set_quirks(|quirks| {
+            (quirks.largest_page, quirks.hides_totals) = (largest_page, hides_totals);
+        });
+        let found = (
+            bot.pulls_open().await.expect("pull requests").len(),
+            bot.labels().await.expect("labels").len(),
+            // Gitea has no pages for them, and answers the same to each.
+            bot.comments(1).await.expect("comments").len(),
+            bot.reviews(1).await.expect("reviews").len(),
+        );
+        assert_eq!(found, (5, 5, 5, 5), "{largest_page} {hides_totals}");
+        let filter = PullFilter { most: 3, ..PullFilter::default() };
+        let numbers: Vec<u64> =
+            bot.pulls(&filter).await.expect("pull requests").iter().map(|it| it.number).collect();
+        assert_eq!(numbers, [5, 4, 3], "{largest_page} {hides_totals}");
+    }
+    let of_others = PullFilter { author: Some("li".to_owned()), ..PullFilter::default() };
+    assert_eq!(bot.pulls(&of_others).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn files_that_changed_meanwhile_are_conflicts() {
+    let simulator = started().await;
+    let bot = simulator.client(BOT);
+    let read = bump(&simulator, BRANCH, 2);
+    let check = async |commit: &FileCommit, words: &str| {
+        let error = bot.commit_files(commit).await.expect_err(words);
+        assert!(error.kind() == ErrorKind::Conflict && error.to_string().contains(words), "{error}");
+        assert!(!error.is_transient(), "{error}");
+    };
+    bot.commit_files(&read).await.expect("a commit");
+    check(&read, "branch already exists").await;
+    // The next commit is on the branch itself.
+    let on_branch = FileCommit { new_branch_from: None, ..read.clone() };
+    check(&on_branch, "sha does not match").await;
+    let added = |replaces: Option<String>| FileCommit {
+        files: vec![FileChange { path: "other.yaml".to_owned(), content: Some(String::new()), replaces }],
+        ..on_branch.clone()
+    };
+    check(&added(None), "already exists").await;
+    check(&FileCommit { branch: "nowhere".to_owned(), ..added(None) }, "branch does not exist").await;
+    let deleted = FileCommit {
+        files: vec![FileChange {
+            path: PIN.to_owned(),
+            content: None,
+            replaces: simulator.blob(BRANCH, PIN),
+        }],
+        ..on_branch
+    };
+    bot.commit_files(&deleted).await.expect("a commit");
+    assert_eq!(simulator.text(BRANCH, PIN), None);
+    check(&deleted, "object does not exist").await;
+    bot.create_pull(&new_pull(BRANCH, &[])).await.expect("a pull request");
+    let second = bot.create_pull(&new_pull(BRANCH, &[])).await.expect_err("there is one");
+    assert_eq!(second.kind(), ErrorKind::Conflict, "{second}");
+    let unknown = bot.create_pull(&new_pull(BRANCH, &["nobody's"])).await.expect_err("no label");
+    assert!(unknown.to_string().contains("no label `nobody's`"), "{unknown}");
+}
+
+#[tokio::test]
+async fn commit_of_a_person_shows_on_our_branch() {
+    let simulator = started().await;
+    let bot = simulator.client(BOT);
+    let (number, head) = opened(&simulator, BRANCH, 2).await;
+    let review = simulator.review("li", number, "APPROVED");
+    let approved =
+        async |head: &Revision| approvals(&bot.reviews(number).await.expect("reviews"), head, BOT, BOT).by;
+    assert_eq!(approved(&head).await, ["li"]);
+    let pushed = simulator.push("wu", BRANCH, "One more", &[("other.yaml", Some("a: 2\n"))]);
+    let pull = bot.pull(number).await.expect("an answer").expect("a pull request");
+    assert_eq!(pull.head.revision, pushed);
+    let commits = bot.branch_commits("main", BRANCH).await.expect("commits");
+    let ours: Vec<bool> = commits.iter().map(|commit| commit.is_by(BOT)).collect();
+    assert_eq!(ours, [false, true]);
+    // The approval is of the old head.
+    assert!(approved(&pushed).await.is_empty());
+    assert!(approved(&head).await.is_empty(), "it is stale");
+    simulator.review("li", number, "APPROVED");
+    assert_eq!(approved(&pushed).await, ["li"]);
+    let newest = bot.reviews(number).await.expect("reviews").pop().expect("a review");
+    assert_ne!(newest.id, review);
+    simulator.dismiss(newest.id);
+    assert!(approved(&pushed).await.is_empty());
+    bot.close_pull(number).await.expect("closed");
+    let closed = bot.pulls_of_branch(BRANCH).await.expect("pull requests");
+    assert_eq!(closed[0].state, PullState::Closed);
+}
+
+#[tokio::test]
+async fn pull_request_of_a_fork_is_known_as_one() {
+    let simulator = started().await;
+    simulator.add_user("stranger", Right::Read);
+    let number = simulator.pull_from_fork("stranger", "Mine", &[("other.yaml", Some("a: 3\n"))]);
+    let bot = simulator.client(BOT);
+    let pull = bot.pull(number).await.expect("an answer").expect("a pull request");
+    assert!(pull.head.is_fork, "{pull:?}");
+    assert_eq!(pull.head.repository.as_deref(), Some("stranger/config"));
+    // Its head is in our repository all the same.
+    let repository = git2::Repository::open_bare(simulator.path()).expect("a repository");
+    let id = repository.refname_to_id(&pull.head_reference()).expect("a reference");
+    assert_eq!(id.to_string(), pull.head.revision.as_str());
+    // A branch of the same name is another one.
+    assert_eq!(bot.pulls_of_branch(&pull.head.reference).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn parallel_merges_wait_for_each_other() {
+    let simulator = started().await;
+    let bot = simulator.client(BOT);
+    let (first, first_head) = opened(&simulator, "tutti/a", 2).await;
+    let change = FileChange { path: "new.yaml".to_owned(), content: Some(String::new()), replaces: None };
+    let commit = FileCommit { files: vec![change], ..bump(&simulator, "tutti/b", 2) };
+    let second_head = bot.commit_files(&commit).await.expect("a commit");
+    let second = bot.create_pull(&new_pull("tutti/b", &[])).await.expect("a pull request").number;
+    let (third, third_head) = opened(&simulator, "tutti/c", 3).await;
+    simulator.set_quirks(|quirks| quirks.checks_late = 1);
+    bot.merge_pull(first, MergeHow::Squash, &first_head).await.expect("merged");
+    let busy = bot.merge_pull(second, MergeHow::Merge, &second_head).await.expect_err("it is checked again");
+    assert!(busy.is_transient() && busy.to_string().contains("try again later"), "{busy}");
+    bot.merge_pull(second, MergeHow::Merge, &second_head).await.expect("merged");
+    simulator.set_quirks(|quirks| quirks.checks_late = 0);
+    // Its file is what the first has changed: that never passes.
+    for _ in 0..3 {
+        let error = bot.merge_pull(third, MergeHow::Merge, &third_head).await.expect_err("a conflict");
+        assert_eq!(error.kind(), ErrorKind::NotMergeable, "{error}");
+    }
+    let again = bot.merge_pull(first, MergeHow::Merge, &first_head).await.expect_err("merged already");
+    assert!(again.to_string().contains("already merged"), "{again}");
+    assert_eq!(bot.pull(first).await.expect("an answer").expect("it").state, PullState::Merged);
+    let (fourth, fourth_head) = opened(&simulator, "tutti/d", 4).await;
+    bot.merge_pull(fourth, MergeHow::FastForward, &fourth_head).await.expect("merged");
+    assert_eq!(simulator.tip("main"), Some(fourth_head));
+    assert!(simulator.requests().contains(&format!("POST /pulls/{fourth}/merge")), "as it is asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_say_whether_to_try_again() {
+    let simulator = started().await;
+    let bot = simulator.client(BOT);
+    let check = async |fault: Fault, kind: ErrorKind, is_transient: bool| {
+        simulator.fail_next("/pulls", 1, fault);
+        let error = bot.pulls_open().await.expect_err("a fault");
+        assert_eq!((error.kind(), error.is_transient()), (kind, is_transient), "{error}");
+        error
+    };
+    check(Fault::Status(502), ErrorKind::Server, true).await;
+    check(Fault::Status(403), ErrorKind::Authentication, false).await;
+    check(Fault::Silence, ErrorKind::Unreachable, true).await;
+    let limited = check(Fault::RateLimit(7), ErrorKind::RateLimited, true).await;
+    let tutti::forge::Error::RateLimited { retry_after, .. } = limited else { panic!("{limited}") };
+    assert_eq!(retry_after.map(|after| after.as_secs()), Some(7));
+    assert_eq!(bot.pulls_open().await, Ok(Vec::new()));
+    // It was done, and nobody heard of it: to do it again is a conflict.
+    simulator.fail_next("POST /api/v1/repos/platform/config/contents", 1, Fault::LostAnswer);
+    let commit = bump(&simulator, BRANCH, 2);
+    assert!(bot.commit_files(&commit).await.expect_err("lost").is_transient());
+    assert_eq!(bot.commit_files(&commit).await.expect_err("done").kind(), ErrorKind::Conflict);
+    assert_eq!(
+        simulator.client("nobody").who_am_i().await.expect_err("a token").kind(),
+        ErrorKind::Authentication
+    );
+}
+
+#[tokio::test]
+async fn rights_are_read_by_administrators() {
+    let simulator = started().await;
+    simulator.add_user("reader", Right::Read);
+    simulator.add_user("stranger", Right::None);
+    let (bot, root) = (simulator.client(BOT), simulator.client("root"));
+    for (login, expected) in [
+        ("li", Permission::Write),
+        ("root", Permission::Admin),
+        ("reader", Permission::Read),
+        ("stranger", Permission::None),
+        ("nobody", Permission::None),
+    ] {
+        assert_eq!(root.permission(login).await, Ok(expected), "{login}");
+    }
+    assert_eq!(bot.permission(BOT).await, Ok(Permission::Write));
+    let refused = bot.permission("li").await.expect_err("no administrator");
+    assert_eq!(refused.kind(), ErrorKind::Authentication, "{refused}");
+    assert_eq!(bot.repository_facts().await.expect("facts").permission, Permission::Write);
+    let hidden = simulator.client("stranger").pulls_open().await.expect_err("nothing to see");
+    assert_eq!(hidden.kind(), ErrorKind::RepositoryNotFound, "{hidden}");
+
+    assert!(bot.protection("main").await.expect("an answer").is_none());
+    root.create_protection("main", &["ci".to_owned()]).await.expect("a rule");
+    let refused = bot.protection("main").await.expect_err("not for writers");
+    assert!(refused.to_string().contains("only an administrator"), "{refused}");
+    root.edit_protection("main", &["ci".to_owned(), "tutti/gate".to_owned()]).await.expect("edited");
+    let rule = root.protection("main").await.expect("an answer").expect("a rule");
+    assert_eq!(
+        (rule.required.as_slice(), rule.allows_push),
+        (&["ci".to_owned(), "tutti/gate".to_owned()][..], true)
+    );
+}
+
+#[tokio::test]
+async fn statuses_are_read_as_every_version_has_them() {
+    let simulator = started().await;
+    let bot = simulator.client(BOT);
+    let head = simulator.tip("main").expect("a tip");
+    simulator.set_quirks(|quirks| quirks.empty_combined = true);
+    assert_eq!(bot.statuses(&head).await, Ok(Vec::new()));
+    let pending = CommitStatus { state: State::Pending, ..success("tutti/gate") };
+    bot.post_status(&head, &pending).await.expect("a status");
+    bot.post_status(&head, &success("tutti/gate")).await.expect("a status");
+    bot.post_status(&head, &success("tutti/validate")).await.expect("a status");
+    for (answers_state, largest_page) in [(false, 50), (true, 50), (true, 1)] {
+        simulator.set_quirks(|quirks| {
+            (quirks.answers_state, quirks.largest_page) = (answers_state, largest_page);
+        });
+        let expected = vec![success("tutti/gate"), success("tutti/validate")];
+        assert_eq!(bot.statuses(&head).await, Ok(expected), "{answers_state} {largest_page}");
+    }
+    let unknown = bot.statuses(&Revision::from("0123456789012345678901234567890123456789")).await;
+    assert_eq!(unknown.expect_err("no commit").kind(), ErrorKind::UnknownCommit);
+}
+
+#[tokio::test]
+async fn webhooks_are_signed_and_surprise() {
+    let simulator = started().await;
+    let (bot, root) = (simulator.client(BOT), simulator.client("root"));
+    let (url, mut arrived) = door().await;
+    let hook = NewHook { url, secret: "s3cr3t".into(), events: vec!["push".to_owned()] };
+    root.create_hook(&hook).await.expect("a hook");
+    let created = root.hooks().await.expect("hooks").remove(0);
+    assert!(created.is_active && created.is_json && created.events == ["push"], "{created:?}");
+    let wanted = ["push", "pull_request"].map(str::to_owned);
+    root.edit_hook(&created, &wanted).await.expect("edited");
+    let edited = root.hooks().await.expect("hooks").remove(0);
+    assert!(edited.events.iter().any(|event| event == "pull_request_sync"), "{edited:?}");
+    assert!(edited.events.is_sorted(), "{edited:?}");
+
+    simulator.set_quirks(|quirks| quirks.most_commits = 1);
+    let head = simulator.push("li", "two", "one", &[("other.yaml", Some("a: 2\n"))]);
+    let (event, body) = arrived.recv().await.expect("a delivery");
+    assert_eq!((event.as_str(), body["after"].as_str()), ("push", Some(head.as_str())));
+    let total = body["total_commits"].as_u64().expect("a number");
+    assert!(total > 1 && body["commits"].as_array().map(Vec::len) == Some(1), "{body}");
+    let (number, _) = opened(&simulator, BRANCH, 2).await;
+    assert_eq!(arrived.recv().await.expect("a push").0, "push");
+    let (event, body) = arrived.recv().await.expect("a delivery");
+    assert_eq!((event.as_str(), body["action"].as_str()), ("pull_request", Some("opened")));
+    simulator.review("li", number, "APPROVED");
+    let (event, body) = arrived.recv().await.expect("a delivery");
+    assert_eq!((event.as_str(), body["commit_id"].as_str()), ("pull_request_approved", Some("")));
+
+    // A status wakes nobody, or everybody who wants pushes.
+    bot.post_status(&head, &success("tutti/gate")).await.expect("a status");
+    simulator.set_quirks(|quirks| quirks.statuses_loop_back = true);
+    bot.post_status(&head, &success("tutti/validate")).await.expect("a status");
+    let (event, body) = arrived.recv().await.expect("a delivery");
+    assert_eq!((event.as_str(), body["context"].as_str()), ("", Some("tutti/validate")));
+    root.delete_hook(created.id).await.expect("deleted");
+    simulator.push("li", "two", "two", &[("other.yaml", Some("a: 3\n"))]);
+    assert!(root.hooks().await.expect("hooks").is_empty());
+    assert!(simulator.deliveries().iter().all(|it| it.code == Some(202)), "signed");
+}
+
+/// An address that takes what is signed with `s3cr3t`, and hands out the event's name and the body.
+async fn door() -> (String, tokio::sync::mpsc::UnboundedReceiver<(String, serde_json::Value)>) {
+    use axum::http::{HeaderMap, StatusCode};
+    use axum::routing::post;
+
+    let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+    let router = axum::Router::new().route(
+        "/hook",
+        post(async move |headers: HeaderMap, body: axum::body::Bytes| {
+            let text = |name: &str| headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default();
+            if text("x-gitea-signature") != signature(&body, "s3cr3t") {
+                return StatusCode::UNAUTHORIZED;
+            }
+            let body = serde_json::from_slice(&body).expect("JSON");
+            let _ = sender.send((text("x-gitea-event").to_owned(), body));
+            StatusCode::ACCEPTED
+        }),
+    );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, receiver)
+}

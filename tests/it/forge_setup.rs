@@ -1,0 +1,1 @@
+//! `tutti forge setup` and `check` against the simulator.

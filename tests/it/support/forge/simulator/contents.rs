@@ -1,0 +1,107 @@
+//! Branches, comparisons, and commits by the API.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use git2::Oid;
+use serde_json::{Value, json};
+
+use super::answers::{Answer, Request};
+use super::git::FileChange;
+use super::people::Right;
+use super::state::State;
+
+impl State {
+    pub fn answer_branch(&mut self, doer: &str, name: &str, request: &Request) -> Answer {
+        let Some(tip) = self.git.tip(name) else {
+            return Answer::error(404, "branch does not exist");
+        };
+        match request.method.as_str() {
+            "GET" => {
+                let rule = self.protection_of(name);
+                // Only administrators see which rule it is.
+                let shown = rule.filter(|_| self.right(doer) >= Right::Admin).map_or("", |rule| &rule.rule);
+                Answer::of(
+                    200,
+                    json!({
+                        "name": name, "commit": {"id": tip.to_string()}, "protected": rule.is_some(),
+                        "effective_branch_protection_name": shown,
+                    }),
+                )
+            }
+            "DELETE" if name == "main" => Answer::error(403, "can not delete default branch"),
+            "DELETE" => {
+                self.git.delete_branch(name);
+                self.head_deleted(doer, name);
+                self.branch_moved(doer, name, Some(tip), None);
+                Answer::empty(204)
+            }
+            _ => Answer::not_found(),
+        }
+    }
+
+    pub fn compare(&self, pair: &str) -> Answer {
+        let id = |name: &str| self.git.tip(name).or_else(|| Oid::from_str(name).ok());
+        let ids = pair.split_once("...").map(|(base, head)| (id(base), id(head)));
+        let Some((Some(base), Some(head))) = ids else { return Answer::not_found() };
+        if !self.git.has_commit(&base.to_string()) || !self.git.has_commit(&head.to_string()) {
+            return Answer::not_found();
+        }
+        let rows = self.git.between(Some(base), head);
+        let commits: Vec<Value> = rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "sha": row.id.to_string(), "author": self.user_of_email(&row.author),
+                    "committer": self.user_of_email(&row.committer),
+                    "commit": {"message": row.message, "author": {"email": row.author},
+                        "committer": {"email": row.committer}},
+                })
+            })
+            .collect();
+        Answer::of(200, json!({"total_commits": commits.len(), "commits": commits}))
+    }
+
+    pub fn write_files(&mut self, doer: &str, request: &Request) -> Answer {
+        let (base, new) = (request.text("branch"), request.text("new_branch"));
+        let Some(tip) = self.git.tip(base) else {
+            return Answer::error(404, "branch does not exist");
+        };
+        if !new.is_empty() && self.git.tip(new).is_some() {
+            return Answer::error(422, "branch already exists");
+        }
+        let files = request.body["files"].as_array().into_iter().flatten();
+        let changes: Result<Vec<FileChange>, Answer> = files.map(|file| self.change(tip, file)).collect();
+        let changes = match changes {
+            Ok(changes) => changes,
+            Err(answer) => return answer,
+        };
+        let when = self.now();
+        let commit = self.git.commit(Some(tip), doer, when, request.text("message"), &changes);
+        let branch = if new.is_empty() { base } else { new };
+        let before = new.is_empty().then_some(tip);
+        self.git.set_branch(branch, commit);
+        self.branch_moved(doer, branch, before, Some(commit));
+        Answer::of(201, json!({"commit": {"sha": commit.to_string()}}))
+    }
+
+    fn change(&self, tip: Oid, file: &Value) -> Result<FileChange, Answer> {
+        let path = file["path"].as_str().unwrap_or_default().to_owned();
+        let there = self.git.file(tip, &path).map(|(id, _)| id.to_string());
+        let content = || {
+            let decoded = STANDARD.decode(file["content"].as_str().unwrap_or_default());
+            decoded.map_err(|_| Answer::error(422, "content is not base64"))
+        };
+        let operation = file["operation"].as_str().unwrap_or_default();
+        match (operation, there) {
+            ("create", Some(_)) => Err(Answer::error(422, "repository file already exists")),
+            ("create", None) => Ok((path, Some(content()?))),
+            ("update" | "delete", None) => Err(Answer::error(404, "object does not exist")),
+            ("update" | "delete", Some(id)) if file["sha"] != id.as_str() => {
+                Err(Answer::error(422, "sha does not match"))
+            }
+            ("update", Some(_)) => Ok((path, Some(content()?))),
+            ("delete", Some(_)) => Ok((path, None)),
+            _ => Err(Answer::error(422, "an unknown operation")),
+        }
+    }
+}

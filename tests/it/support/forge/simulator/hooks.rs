@@ -1,0 +1,157 @@
+//! Webhooks: each event is tried once, signed, as Gitea does.
+
+use std::sync::Arc;
+
+use git2::Oid;
+use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use sha2::Sha256;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::people::Right;
+use super::state::State;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    pub id: i64,
+    pub url: String,
+    pub secret: String,
+    pub content_type: String,
+    pub events: Vec<String>,
+    pub is_active: bool,
+    pub branch_filter: String,
+    pub authorization: String,
+}
+
+/// One delivery, before it is sent.
+pub struct Parcel {
+    url: String,
+    secret: String,
+    event: String,
+    kind: String,
+    id: i64,
+    body: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// As `X-Gitea-Event`, and as `X-Gitea-Event-Type`.
+    pub event: String,
+    pub kind: String,
+    pub body: String,
+    /// `None` where nobody answered.
+    pub code: Option<u16>,
+}
+
+pub async fn send(mut parcels: UnboundedReceiver<Parcel>, state: Arc<Mutex<State>>) {
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    while let Some(Parcel { url, secret, event, kind, id, body }) = parcels.recv().await {
+        let signature = signature(body.as_bytes(), &secret);
+        let request = client
+            .post(&url)
+            .header("content-type", "application/json")
+            .header("x-gitea-delivery", format!("00000000-0000-4000-8000-{id:012}"))
+            .header("x-gitea-event", &event)
+            .header("x-gitea-event-type", &kind)
+            .header("x-gitea-signature", &signature)
+            .header("x-github-event", &event)
+            .header("x-hub-signature-256", format!("sha256={signature}"))
+            .body(body.clone());
+        let answer = request.send().await;
+        let code = answer.ok().map(|answer| answer.status().as_u16());
+        state.lock().deliveries.push(Delivered { event, kind, body, code });
+    }
+}
+
+pub fn signature(body: &[u8], secret: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("a key of any length");
+    mac.update(body);
+    hex::encode(mac.finalize().into_bytes())
+}
+
+impl State {
+    /// `wanted` is the event that a hook asks for; `event` and `kind` are how the delivery calls it.
+    fn announce(&mut self, doer: &str, wanted: &[&str], event: &str, kind: &str, mut payload: Value) {
+        payload["repository"] = self.repository(Right::Read);
+        payload["sender"] = self.user(doer);
+        let hooks: Vec<Hook> = self
+            .hooks
+            .iter()
+            .filter(|hook| hook.is_active && hook.events.iter().any(|it| wanted.contains(&it.as_str())))
+            .cloned()
+            .collect();
+        for Hook { url, secret, .. } in hooks {
+            let (event, kind, body) = (event.to_owned(), kind.to_owned(), payload.to_string());
+            let parcel = Parcel { url, secret, event, kind, id: self.next_id(), body };
+            // Nobody listens any more when the simulator ends.
+            let _ = self.sender.send(parcel);
+        }
+    }
+
+    pub fn announce_push(&mut self, doer: &str, branch: &str, before: Option<Oid>, after: Option<Oid>) {
+        let none = Oid::ZERO_SHA1;
+        let id = |id: Option<Oid>| id.unwrap_or(none).to_string();
+        let rows = after.map(|after| self.git.between(before, after)).unwrap_or_default();
+        let commits: Vec<Value> = rows
+            .iter()
+            .take(self.quirks.most_commits)
+            .map(|row| {
+                let [added, removed, modified] = &row.paths;
+                json!({"id": row.id.to_string(), "message": row.message, "author": {"email": row.author},
+                    "added": added, "removed": removed, "modified": modified})
+            })
+            .collect();
+        let push = json!({
+            "ref": format!("refs/heads/{branch}"), "before": id(before), "after": id(after),
+            "commits": commits, "total_commits": rows.len(), "pusher": self.user(doer),
+        });
+        self.announce(doer, &["push"], "push", "push", push);
+        let event = match (before, after) {
+            (None, Some(_)) => "create",
+            (Some(_), None) => "delete",
+            _ => return,
+        };
+        let payload = json!({"ref": branch, "ref_type": "branch", "sha": id(after)});
+        self.announce(doer, &[event], event, event, payload);
+    }
+
+    /// `kind` is `pull_request`, or one of its sisters that go by the same event name.
+    pub fn announce_pull(&mut self, doer: &str, index: usize, kind: &str, action: &str) {
+        let number = self.pulls[index].number;
+        let payload = json!({"action": action, "number": number, "pull_request": self.pull(index)});
+        self.announce(doer, &[kind, "pull_request"], "pull_request", kind, payload);
+    }
+
+    pub fn announce_review(&mut self, doer: &str, index: usize, verdict: &str) {
+        let (event, kind) = match verdict {
+            "APPROVED" => ("pull_request_approved", "pull_request_review_approved"),
+            "REQUEST_CHANGES" => ("pull_request_rejected", "pull_request_review_rejected"),
+            _ => ("pull_request_comment", "pull_request_review_comment"),
+        };
+        // The reviewed commit is not said.
+        let payload = json!({
+            "action": "reviewed", "number": self.pulls[index].number, "pull_request": self.pull(index),
+            "commit_id": "", "review": {"type": kind, "content": ""},
+        });
+        self.announce(doer, &["pull_request_review", "pull_request"], event, kind, payload);
+    }
+
+    pub fn announce_comment(&mut self, doer: &str, index: usize, action: &str) {
+        let comment = &self.comments[index];
+        let payload = json!({
+            "action": action, "is_pull": true, "issue": {"number": comment.number},
+            "comment": self.comment(comment),
+        });
+        let wanted = ["pull_request_comment", "pull_request"];
+        self.announce(doer, &wanted, "issue_comment", "pull_request_comment", payload);
+    }
+
+    pub fn announce_status(&mut self, doer: &str, payload: Value) {
+        if self.quirks.statuses_loop_back {
+            self.announce(doer, &["status", "push"], "", "status", payload);
+        } else {
+            self.announce(doer, &["status"], "status", "status", payload);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A Gitea for tests: its API for one repository, which is a bare Git repository on disk.
+//!
+//! Branches, commits, merges and what can be merged are Git's own; users, pull requests, reviews, statuses, labels,
+//! hooks and protections are rows in memory. What Gitea does that surprises is a switch in [`Quirks`]. Answers were
+//! compared with Gitea 1.26.4, see `live/forge.rs`, which runs the same road.
+
+mod answers;
+mod contents;
+mod faults;
+mod git;
+mod hooks;
+mod issues;
+mod people;
+mod pulls;
+mod settings;
+mod state;
+mod statuses;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State as Shared;
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use parking_lot::Mutex;
+use secrecy::SecretString;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tutti::forge::{Client, HostRules};
+use tutti::model::{Hosts, Revision};
+
+pub use faults::Fault;
+pub use hooks::{Delivered, signature};
+pub use people::Right;
+pub use state::Quirks;
+
+use super::super::repository::Change;
+use super::real_time_passes_too;
+use answers::{Answer, Request};
+use state::State;
+
+/// The repository at the forge.
+pub const REPOSITORY: &str = "platform/config";
+/// A user that may write, with whose token tutti comes.
+pub const BOT: &str = "tutti";
+
+pub struct Simulator {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    path: PathBuf,
+    _folder: TempDir,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Simulator {
+    /// With these files on `main`, and the user [`BOT`].
+    pub async fn start(files: &[Change<'_>]) -> Self {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("config.git");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("address");
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let state = State::new(&path, &format!("http://{address}"), sender);
+        let state = Arc::new(Mutex::new(state));
+        let router = Router::new().fallback(serve).with_state(Arc::clone(&state));
+        let served = tokio::spawn(async move { axum::serve(listener, router).await.expect("serve") });
+        let sent = tokio::spawn(hooks::send(receiver, Arc::clone(&state)));
+        let tasks = vec![served, sent, tokio::spawn(real_time_passes_too())];
+        let simulator = Self { address, state, path, _folder: folder, tasks };
+        simulator.add_user(BOT, Right::Write);
+        simulator.push(BOT, "main", "Begin", files);
+        simulator
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The bare repository, to fetch from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The client of a user, whose token is the login.
+    pub fn client(&self, login: &str) -> Client {
+        let rules = HostRules::new(".", Hosts::new(["127.0.0.1"]), Hosts::default());
+        Client::gitea(&self.url(), REPOSITORY, Some(SecretString::from(login)), &rules).expect("a client")
+    }
+
+    /// Somebody new, or with another right than before.
+    pub fn add_user(&self, login: &str, right: Right) {
+        self.state.lock().add_user(login, right);
+    }
+
+    pub fn set_quirks(&self, change: impl FnOnce(&mut Quirks)) {
+        change(&mut self.state.lock().quirks);
+    }
+
+    /// What the next requests whose `METHOD /path` contains this text come to.
+    pub fn fail_next(&self, text: &str, times: usize, fault: Fault) {
+        self.state.lock().faults.add(text, times, fault);
+    }
+
+    /// A person commits on a branch and pushes; the branch is made from `main` when there is none.
+    pub fn push(&self, login: &str, branch: &str, subject: &str, changes: &[Change<'_>]) -> Revision {
+        let changes: Vec<(String, Option<Vec<u8>>)> = changes
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), text.map(|text| text.as_bytes().to_vec())))
+            .collect();
+        Revision::from(self.state.lock().push(login, branch, subject, &changes).to_string().as_str())
+    }
+
+    /// A pull request to `main` from the fork of somebody, who needs no right for it.
+    pub fn pull_from_fork(&self, login: &str, title: &str, changes: &[Change<'_>]) -> u64 {
+        let changes: Vec<(String, Option<Vec<u8>>)> = changes
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), text.map(|text| text.as_bytes().to_vec())))
+            .collect();
+        self.state.lock().pull_from_fork(login, title, &changes)
+    }
+
+    /// A review of the present head, with a word of Gitea (`APPROVED`, `REQUEST_CHANGES`, `COMMENT`); its number.
+    pub fn review(&self, login: &str, number: u64, verdict: &str) -> i64 {
+        self.state.lock().review(login, number, verdict, None).expect("a review")
+    }
+
+    pub fn dismiss(&self, review: i64) {
+        self.state.lock().dismiss(review);
+    }
+
+    pub fn tip(&self, branch: &str) -> Option<Revision> {
+        let id = self.state.lock().git.tip(branch)?;
+        Some(Revision::from(id.to_string().as_str()))
+    }
+
+    /// A file of a branch.
+    pub fn text(&self, branch: &str, path: &str) -> Option<String> {
+        let state = self.state.lock();
+        let (_, content) = state.git.file(state.git.tip(branch)?, path)?;
+        String::from_utf8(content).ok()
+    }
+
+    /// Git's id of a file's content.
+    pub fn blob(&self, branch: &str, path: &str) -> Option<String> {
+        let state = self.state.lock();
+        Some(state.git.file(state.git.tip(branch)?, path)?.0.to_string())
+    }
+
+    /// The ids of a commit's parents.
+    pub fn parents(&self, commit: &Revision) -> Vec<String> {
+        self.state.lock().git.parents(commit.as_str())
+    }
+
+    /// Every request so far, as `METHOD /path?query`, from below the repository.
+    pub fn requests(&self) -> Vec<String> {
+        self.state.lock().requests.clone()
+    }
+
+    /// Every delivery of a webhook that was tried.
+    pub fn deliveries(&self) -> Vec<Delivered> {
+        self.state.lock().deliveries.clone()
+    }
+}
+
+async fn serve(
+    Shared(state): Shared<Arc<Mutex<State>>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("token "));
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let line = format!("{method} {}", uri.path());
+    let fault = state.lock().faults.take(&line);
+    match fault {
+        Some(Fault::Silence) => {
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            return StatusCode::GATEWAY_TIMEOUT.into_response();
+        }
+        Some(Fault::Status(code)) => {
+            return StatusCode::from_u16(code).expect("a code").into_response();
+        }
+        Some(Fault::RateLimit(seconds)) => {
+            let after = seconds.to_string();
+            return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", after)]).into_response();
+        }
+        Some(Fault::LostAnswer) | None => {}
+    }
+    let answer = match Request::read(&method, &uri, body) {
+        Some(request) => state.lock().answer(token, &request),
+        None => Answer::not_found(),
+    };
+    if matches!(fault, Some(Fault::LostAnswer)) {
+        return StatusCode::BAD_GATEWAY.into_response();
+    }
+    answer.into_response()
+}

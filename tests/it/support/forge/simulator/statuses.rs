@@ -1,0 +1,77 @@
+//! Commit statuses: each write is a row, and the newest of a context counts.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::answers::{Answer, Request};
+use super::state::State;
+
+#[derive(Clone, Debug)]
+pub struct Status {
+    id: i64,
+    commit: String,
+    pub context: String,
+    pub state: String,
+    description: String,
+    target_url: String,
+}
+
+impl State {
+    pub fn write_status(&mut self, doer: &str, commit: &str, request: &Request) -> Answer {
+        if !self.git.has_commit(commit) {
+            return Answer::error(404, &format!("object does not exist [id: {commit}, rel_path: ]"));
+        }
+        let text = |field: &str| request.text(field).to_owned();
+        let status = Status {
+            id: self.next_id(),
+            commit: commit.to_owned(),
+            context: text("context"),
+            state: text("state"),
+            description: text("description"),
+            target_url: text("target_url"),
+        };
+        let payload = json!({
+            "sha": commit, "context": status.context, "state": status.state, "description": status.description,
+        });
+        let value = self.status(&status);
+        self.statuses.push(status);
+        self.announce_status(doer, payload);
+        Answer::of(201, value)
+    }
+
+    pub fn combined_status(&self, commit: &str, request: &Request) -> Answer {
+        if !self.git.has_commit(commit) {
+            return Answer::error(404, &format!("object does not exist [id: {commit}, rel_path: ]"));
+        }
+        let newest = self.newest(commit);
+        if newest.is_empty() && self.quirks.empty_combined {
+            return Answer::empty(200);
+        }
+        let largest = self.quirks.largest_page;
+        let number = |name: &str| request.query.get(name).and_then(|text| text.parse::<usize>().ok());
+        let size = number("limit").unwrap_or(largest).clamp(1, largest);
+        let before = (number("page").unwrap_or(1).max(1) - 1).saturating_mul(size);
+        let page: Vec<Value> = newest.iter().skip(before).take(size).map(|it| self.status(it)).collect();
+        Answer::of(200, json!({"sha": commit, "total_count": newest.len(), "statuses": page}))
+    }
+
+    /// Of each context.
+    pub fn newest(&self, commit: &str) -> Vec<Status> {
+        let mut newest: BTreeMap<&str, &Status> = BTreeMap::new();
+        for status in self.statuses.iter().filter(|status| status.commit == commit) {
+            newest.insert(&status.context, status);
+        }
+        newest.into_values().cloned().collect()
+    }
+
+    fn status(&self, status: &Status) -> Value {
+        let field = if self.quirks.answers_state { "state" } else { "status" };
+        let mut value = json!({
+            "id": status.id, "context": status.context, "description": status.description,
+            "target_url": status.target_url,
+        });
+        value[field] = status.state.as_str().into();
+        value
+    }
+}
