@@ -13,6 +13,7 @@ pub mod outbox;
 pub mod overview;
 mod plan_comment;
 mod plan_statuses;
+mod promotion;
 pub mod statuses;
 pub mod version;
 mod wave_words;
@@ -26,3 +27,4 @@ pub use overview::{
 };
 pub use plan_comment::{MOST_BYTES, Names, plan_comment, plan_failure};
 pub use plan_statuses::{PlanStatus, plan_statuses};
+pub use promotion::{ring_states, rollout_states};
