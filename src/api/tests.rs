@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
 use super::body::{LARGEST, SMALL};
-use super::{HooksState, Receiver, Status, hooks_router, serve, status_router};
+use super::{Api, HooksState, Receiver, Status, hooks_router, serve, status_router};
 use crate::forge::Hint;
 use crate::metrics::Metrics;
 use crate::model::Revision;
@@ -255,6 +255,7 @@ fn status(is_read: bool) -> Status {
         hooks: state,
         metrics: Metrics::default(),
         standing: None,
+        api: Api::new(None, watch::channel(None).1, mpsc::channel(1).0),
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use secrecy::SecretString;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -18,12 +19,15 @@ use super::hook_secrets::HookSecrets;
 use super::leading::{Leading, Lost};
 use super::output::tell;
 use super::process::Process;
+use super::trigger_tokens::TriggerTokens;
 use super::ways::Ways;
 use super::{repository, taken_away};
-use crate::api::{self, HooksState, Status};
+use crate::api::{self, Api, HooksState, Status};
 use crate::chart::Sites;
 use crate::cluster::Home;
-use crate::controller::{self, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until};
+use crate::controller::{
+    self, ConfigHead, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until,
+};
 use crate::forge::Hint;
 use crate::manifest;
 use crate::metrics::Metrics;
@@ -33,6 +37,8 @@ use crate::source::{self, ErrorKind, Repository, Waker};
 
 /// Hints that may wait; when more come at once they say the same.
 const HINTS: usize = 64;
+/// Changes by calls of triggers that may wait to be written.
+const CALLS: usize = 64;
 /// When a webhook secret that could not be read is asked for again.
 const MISSING_AGAIN: Duration = Duration::from_secs(60);
 
@@ -72,6 +78,8 @@ impl Wish {
 pub struct Doors {
     pub listen: String,
     pub hooks_listen: String,
+    /// What opens the API.
+    pub api_token: Option<SecretString>,
 }
 
 /// A run that is under way.
@@ -93,6 +101,7 @@ impl Session {
         let (forward, hints) = mpsc::channel(HINTS);
         let (overview, seen) = watch::channel(Arc::new(Overview::default()));
         let (instance, instances) = watch::channel(None::<Arc<Instance>>);
+        let (head, heads) = watch::channel(None);
         let mut leading = match &process.lease {
             Some(lease) if wish.serve.is_some() => {
                 let (home, repository) = (&process.ways.home, shown_address(&process.source.url));
@@ -144,7 +153,13 @@ impl Session {
             let (home, grants) = (process.ways.home.clone(), Arc::clone(&process.grants));
             let hooks = HooksState::new(hint, metrics.clone());
             let standing = leading.as_ref().map(Leading::standing);
-            let status = Status { overview: seen.clone(), hooks, metrics: metrics.clone(), standing };
+            // The other end is for whoever writes what triggers change; without it their calls are answered 503.
+            let (calls, _) = mpsc::channel(CALLS);
+            let api = Api::new(doors.api_token.as_ref(), heads.clone(), calls);
+            if doors.api_token.is_some() {
+                tokio::spawn(keep_tokens(api.clone(), heads, home.clone(), Arc::clone(&grants)));
+            }
+            let status = Status { overview: seen.clone(), hooks, metrics: metrics.clone(), standing, api };
             let served = serve(doors, status, (instances, home, grants), waker, stop.clone()).await;
             if served.is_err()
                 && let Some(leading) = leading.take()
@@ -175,7 +190,7 @@ impl Session {
         };
         let elected = leading.as_ref().map(|leading| leading.elected.clone()).unwrap_or_default();
         let inputs = Inputs { wakes, hints, elected, stop: stop.clone() };
-        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance }));
+        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, head }));
         if wish.serve.is_some() {
             let (ways, mut read) = (process.ways.clone(), seen.clone());
             tokio::spawn(async move {
@@ -366,6 +381,27 @@ async fn serve(
     Ok(())
 }
 
+/// Gives the API the tokens of the triggers that are there.
+async fn keep_tokens(
+    api: Api,
+    mut heads: watch::Receiver<Option<Arc<ConfigHead>>>,
+    home: Home,
+    grants: Arc<Grants>,
+) {
+    let (mut tokens, mut are_settled) = (TriggerTokens::default(), true);
+    loop {
+        tokio::select! {
+            changed = heads.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(MISSING_AGAIN), if !are_settled => {}
+        }
+        let head = heads.borrow_and_update().clone();
+        let Some(head) = head else { continue };
+        let found;
+        (found, are_settled) = tokens.read(&head.fleet, &home, &grants).await;
+        api.set_trigger_tokens(found);
+    }
+}
+
 /// SIGINT or SIGTERM.
 async fn signal() -> std::io::Result<()> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
@@ -451,6 +487,7 @@ pub fn process_of(url: String, ways: Ways) -> Process {
         },
         listen: None,
         hooks_listen: None,
+        api_token: None,
         lease: None,
         ways,
         keys: Keys::default(),

@@ -65,9 +65,10 @@ pub use secrets::{SecretError, resolve as resolve_secret};
 
 use crate::chart;
 use crate::cluster::{Home, Link, WritePermit};
+use crate::fleet::Fleet;
 use crate::forge::Hint;
 use crate::metrics::Metrics;
-use crate::model::{Cluster, Instance, Keys, Mode};
+use crate::model::{Cluster, Instance, Keys, Mode, Snapshot};
 use crate::report::Overview;
 use event::Event;
 use world::World;
@@ -146,6 +147,14 @@ pub struct Outputs {
     pub overview: watch::Sender<Arc<Overview>>,
     /// The instance as read last: receivers and poll interval follow it.
     pub instance: watch::Sender<Option<Arc<Instance>>>,
+    pub head: watch::Sender<Option<Arc<ConfigHead>>>,
+}
+
+/// The config repository as it was read last.
+#[derive(Clone, Debug)]
+pub struct ConfigHead {
+    pub fleet: Arc<Fleet>,
+    pub snapshot: Arc<Snapshot>,
 }
 
 /// How a run ended.
@@ -246,6 +255,7 @@ fn publish(world: &mut World, outputs: &Outputs, last: &mut Option<Instant>) -> 
         *known = instance;
         changed
     });
+    outputs.head.send_if_modified(|known| world.renew_head(known));
     None
 }
 
