@@ -3,6 +3,9 @@
 //! asked over it; each has a seed of its own, and `--seed N --inputs 1` makes it again and shows what was answered. A finding is a panic,
 //! an input that takes longer than two minutes, or a process that takes more than 300 MiB.
 //!
+//! The peer `receivers` is the other way round: what is made is sent to the receivers of webhooks, signed or not. There a finding is also an
+//! answer that is neither 2xx nor 4xx.
+//!
 //! Another peer is one more file with a table of valid answers and a function that asks for them; add it to `PEERS`.
 #![allow(
     clippy::print_stdout,
@@ -21,7 +24,11 @@ mod http1;
 mod mutate;
 #[path = "../../tests/it/support/package.rs"]
 mod package;
+mod receivers;
 mod registry;
+#[allow(dead_code, reason = "the benchmark uses more of it")]
+#[path = "../../tests/it/support/senders.rs"]
+mod senders;
 mod server;
 
 use std::path::PathBuf;
@@ -50,7 +57,7 @@ pub struct Peer {
     ask: fn(String, PathBuf) -> BoxFuture<'static, ()>,
 }
 
-const PEERS: &[Peer] = &[api_server::PEER, forge::PEER, registry::PEER, git::PEER];
+const PEERS: &[Peer] = &[api_server::PEER, forge::PEER, registry::PEER, git::PEER, receivers::PEER];
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::problem::Problem;
 
 /// In bytes. Forges send a few KiB; Gitea's largest pushes stay below one MiB.
-pub(super) const LARGEST: usize = 5 * 1024 * 1024;
+pub const LARGEST: usize = 5 * 1024 * 1024;
 
 /// In bytes. Most deliveries are smaller; larger ones need a slot.
 pub(super) const SMALL: usize = 64 * 1024;

@@ -9,13 +9,15 @@ use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::body;
+use super::deliveries::Record;
 use super::problem::Problem;
-use super::receivers::{Door, HooksState};
+use super::receivers::{Door, HooksState, Offered};
 use super::serve::Source;
-use crate::forge::{Received, Rejected, gitea};
+use crate::forge::{Received, Rejected, receive};
 use crate::metrics::Verdict;
 
 /// The doors, to be served on a listener of their own: forges reach it, people do not need to.
@@ -42,18 +44,28 @@ async fn deliver(
 ) -> Result<Response, Problem> {
     // Nothing that cannot be read is the name of one.
     let receiver = receiver.map(|Path(name)| name).unwrap_or_default();
-    let taken = take(&state, &receiver, request).await;
-    let verdict = match &taken {
-        Ok((verdict, _)) => *verdict,
-        Err(problem) => verdict_of(problem.status()),
+    let mut record = Record::new(&receiver, request.headers());
+    let (verdict, response) = match take(&state, &receiver, request, &mut record).await {
+        Ok((verdict, response)) => (verdict, Ok(response)),
+        Err(problem) => {
+            record.reason = Some(problem.detail().to_owned());
+            (verdict_of(problem.status()), Err(problem))
+        }
     };
     state.count(&receiver, verdict);
-    taken.map(|(_, response)| response)
+    state.keep(record, verdict);
+    response
 }
 
-async fn take(state: &HooksState, receiver: &str, request: Request) -> Result<(Verdict, Response), Problem> {
+async fn take(
+    state: &HooksState,
+    receiver: &str,
+    request: Request,
+    record: &mut Record,
+) -> Result<(Verdict, Response), Problem> {
     let (parts, body) = request.into_parts();
     let door = open_door(state, receiver)?;
+    record.kind = Some(door.kind);
     // What came over no connection comes from nowhere.
     let source = parts.extensions.get().map_or(Ipv4Addr::UNSPECIFIED.into(), |Source(address)| *address);
     // Behind a proxy all have one address: a delivery of usual size is read for its signature all the same.
@@ -69,11 +81,14 @@ async fn take(state: &HooksState, receiver: &str, request: Request) -> Result<(V
             return Err(problem);
         }
     };
+    record.is_genuine = true;
+    record.bytes = body.count();
+    record.delivery.clone_from(&genuine.delivery);
     if !door.has_room() {
         return Err(body::busy("too many deliveries at once"));
     }
-    let received = gitea::read(receiver, &parts.headers, &genuine).map_err(|rejected| refuse(&rejected))?;
-    let delivery = gitea::delivery(&parts.headers);
+    let received = receive::read(door.kind, receiver, &parts.headers, &genuine).map_err(refuse)?;
+    let delivery = genuine.delivery;
     if let Some(delivery) = &delivery
         && !state.remember(receiver, delivery)
     {
@@ -83,25 +98,32 @@ async fn take(state: &HooksState, receiver: &str, request: Request) -> Result<(V
         Received::Ignored { reason } => {
             tracing::debug!(receiver, delivery, reason, "webhook ignored");
             let ignored = json!({"result": "ignored", "reason": reason});
+            record.reason = Some(reason);
             Ok((Verdict::Ignored, answer(StatusCode::OK, &ignored)))
         }
         Received::Accepted(hint) => {
             tracing::debug!(
                 receiver,
                 delivery,
+                kind = ?hint.kind,
                 reference = hint.reference,
                 after = hint.after,
+                pull = hint.pull,
                 "webhook accepted"
             );
-            if state.offer(hint) {
-                let accepted = json!({"accepted": true, "delivery": delivery});
-                return Ok((Verdict::Accepted, answer(StatusCode::ACCEPTED, &accepted)));
-            }
+            record.accept(&hint);
+            let refused = match state.offer(hint) {
+                Offered::Taken => {
+                    let accepted = json!({"accepted": true, "delivery": delivery});
+                    return Ok((Verdict::Accepted, answer(StatusCode::ACCEPTED, &accepted)));
+                }
+                refused => refused,
+            };
             // Not taken, so a second attempt must not be called a duplicate.
             if let Some(delivery) = &delivery {
                 state.forget(receiver, delivery);
             }
-            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "shutting down"))
+            Err(refused.problem())
         }
     }
 }
@@ -126,11 +148,11 @@ async fn authenticate(
     door: &Door,
     headers: &HeaderMap,
     body: &mut body::Reader,
-) -> Result<gitea::Genuine, Problem> {
-    gitea::check_signed(headers).map_err(|rejected| refuse(&rejected))?;
+) -> Result<receive::Genuine, Problem> {
+    receive::check_signed(door.kind, headers).map_err(refuse)?;
     body.check_declared(headers)?;
     let bytes = body.read(state.slots()).await?;
-    gitea::authenticate(headers, bytes, &door.secrets).map_err(|rejected| refuse(&rejected))
+    receive::authenticate(door.kind, headers, bytes, &door.secrets, Timestamp::now()).map_err(refuse)
 }
 
 fn no_receiver() -> Problem {
@@ -145,13 +167,8 @@ fn open_door(state: &HooksState, receiver: &str) -> Result<std::sync::Arc<Door>,
     Ok(door)
 }
 
-fn refuse(rejected: &Rejected) -> Problem {
-    let status = match rejected {
-        Rejected::Unauthorized(_) => StatusCode::UNAUTHORIZED,
-        Rejected::Malformed(_) => StatusCode::BAD_REQUEST,
-        Rejected::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-    };
-    Problem::new(status, rejected.to_string())
+fn refuse(rejected: Rejected) -> Problem {
+    Problem::new(rejected.status(), rejected.to_string())
 }
 
 fn answer(status: StatusCode, body: &Value) -> Response {

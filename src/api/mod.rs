@@ -12,6 +12,7 @@ mod body;
 mod checks;
 mod deliveries;
 mod hooks;
+mod known;
 mod problem;
 mod receivers;
 mod serve;
@@ -22,6 +23,8 @@ mod v1;
 #[cfg(test)]
 mod tests;
 
+pub use body::LARGEST as LARGEST_BODY;
+pub use deliveries::deliveries_router;
 pub use hooks::hooks_router;
 pub use receivers::{HooksState, Receiver};
 pub use serve::serve;

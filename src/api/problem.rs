@@ -21,6 +21,10 @@ impl Problem {
         self.status
     }
 
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     #[must_use]
     pub(super) fn with(mut self, name: HeaderName, value: &'static str) -> Self {
         self.header = Some((name, HeaderValue::from_static(value)));

@@ -5,16 +5,23 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
-use super::deliveries::Deliveries;
+use super::body;
+use super::deliveries::{DeliveryLog, Record};
+use super::known::KnownDeliveries;
+use super::problem::Problem;
 use super::sources::Sources;
 use crate::forge::Hint;
+use crate::leader::{Role, Standing};
 use crate::metrics::{Metrics, Verdict};
+use crate::model::ReceiverKind;
 
 /// Signed deliveries per second and door, and how many may come at once. A forge with hundreds of
 /// repositories behind one hook stays far below; what is refused is found by polling.
@@ -28,6 +35,7 @@ const SLOTS: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Receiver {
     pub name: String,
+    pub kind: ReceiverKind,
     pub secrets: Vec<SecretString>,
 }
 
@@ -35,12 +43,42 @@ pub struct Receiver {
 #[derive(Clone, Debug)]
 pub struct HooksState {
     inner: Arc<Inner>,
+    /// Of a process that stands for election.
+    standing: Option<Standing>,
+}
+
+/// What became of a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Offered {
+    Taken,
+    /// So many wait that this one has no room, and it is more than a reason to ask Git.
+    Full,
+    /// This process takes no hint any more.
+    Closed,
+    /// Another process leads, and a payload cannot be passed on to it.
+    StandsBy,
+}
+
+impl Offered {
+    /// The answer to what was not taken.
+    pub(super) fn problem(self) -> Problem {
+        match self {
+            Self::Taken | Self::Full => body::busy("too many deliveries wait"),
+            Self::Closed => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "shutting down"),
+            Self::StandsBy => Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "this process stands by; only the leader takes deliveries for triggers",
+            )
+            .with(RETRY_AFTER, "1"),
+        }
+    }
 }
 
 #[derive(Debug)]
 struct Inner {
     doors: RwLock<Arc<BTreeMap<String, Arc<Door>>>>,
-    deliveries: Mutex<Deliveries>,
+    known: Mutex<KnownDeliveries>,
+    log: Mutex<DeliveryLog>,
     sources: Mutex<Sources>,
     slots: Semaphore,
     hints: mpsc::Sender<Hint>,
@@ -49,6 +87,7 @@ struct Inner {
 
 #[derive(Debug)]
 pub(super) struct Door {
+    pub kind: ReceiverKind,
     pub secrets: Vec<SecretString>,
     rate: Arc<DefaultDirectRateLimiter>,
 }
@@ -65,13 +104,20 @@ impl HooksState {
         let slots = Semaphore::new(SLOTS);
         let inner = Inner {
             doors: RwLock::default(),
-            deliveries: Mutex::default(),
+            known: Mutex::default(),
+            log: Mutex::default(),
             sources: Mutex::default(),
             slots,
             hints,
             metrics,
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), standing: None }
+    }
+
+    /// Of a process that stands by, only such deliveries are taken that can be passed on to the leader.
+    #[must_use]
+    pub fn standing(self, standing: Option<Standing>) -> Self {
+        Self { standing, ..self }
     }
 
     /// Replaces the doors, from the next delivery on. A door that stays keeps its rate.
@@ -82,7 +128,7 @@ impl HooksState {
             let mut secrets = receiver.secrets;
             // Everybody can sign with an empty secret.
             secrets.retain(|secret| !secret.expose_secret().is_empty());
-            (receiver.name, Arc::new(Door { secrets, rate }))
+            (receiver.name, Arc::new(Door { kind: receiver.kind, secrets, rate }))
         });
         *self.inner.doors.write() = Arc::new(doors.collect());
     }
@@ -118,17 +164,36 @@ impl HooksState {
     }
 
     pub(super) fn remember(&self, receiver: &str, delivery: &str) -> bool {
-        self.inner.deliveries.lock().remember(receiver, delivery)
+        self.inner.known.lock().remember(receiver, delivery)
     }
 
     pub(super) fn forget(&self, receiver: &str, delivery: &str) {
-        self.inner.deliveries.lock().forget(receiver, delivery);
+        self.inner.known.lock().forget(receiver, delivery);
     }
 
-    /// False when nobody listens any more. A full channel is fine: whoever empties it asks Git for
-    /// the newest state anyway.
-    pub(super) fn offer(&self, hint: Hint) -> bool {
-        !matches!(self.inner.hints.try_send(hint), Err(mpsc::error::TrySendError::Closed(_)))
+    /// Never waits. A full channel is fine for what is about a branch: whoever empties it asks Git for the newest
+    /// state anyway.
+    pub(super) fn offer(&self, hint: Hint) -> Offered {
+        let stands_by = |standing: &Standing| matches!(*standing.role.borrow(), Role::StandsBy { .. });
+        if hint.payload.is_some() && self.standing.as_ref().is_some_and(stands_by) {
+            return Offered::StandsBy;
+        }
+        match self.inner.hints.try_send(hint) {
+            Ok(()) => Offered::Taken,
+            Err(mpsc::error::TrySendError::Full(hint)) if hint.kind.is_of_branch() => Offered::Taken,
+            Err(mpsc::error::TrySendError::Full(_)) => Offered::Full,
+            Err(mpsc::error::TrySendError::Closed(_)) => Offered::Closed,
+        }
+    }
+
+    /// The last deliveries.
+    pub(super) fn log(&self) -> MutexGuard<'_, DeliveryLog> {
+        self.inner.log.lock()
+    }
+
+    /// Keeps a delivery among the last; its number there.
+    pub(super) fn keep(&self, record: Record, verdict: Verdict) -> u64 {
+        self.log().keep(record, verdict)
     }
 }
 

@@ -62,7 +62,7 @@ impl HookSecrets {
                 }
             };
             let secrets = receiver.secrets.iter().filter_map(secret).collect();
-            Receiver { name: name.clone(), secrets }
+            Receiver { name: name.clone(), kind: receiver.kind, secrets }
         };
         (instance.receivers.iter().map(secrets_of).collect(), are_settled)
     }
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::Link;
-    use crate::model::{Receiver as Named, StoredKey, Written};
+    use crate::model::{Receiver as Named, ReceiverKind, StoredKey, Written};
 
     struct Case {
         sandbox: Sandbox,
@@ -114,7 +114,8 @@ mod tests {
                 SecretRef::Secret(StoredKey { namespace, name, key })
             };
             let secrets = names.iter().map(reference).collect();
-            let named = Named { name: "gitea".to_owned(), secrets, written: Written::default() };
+            let (name, kind, written) = ("gitea".to_owned(), ReceiverKind::Gitea, Written::default());
+            let named = Named { name, kind, secrets, written };
             let instance = Instance { receivers: vec![named], ..Instance::default() };
             let (found, settled) = self.secrets.receivers(&instance, &self.home, &Grants::default()).await;
             let found: Vec<&str> = found[0].secrets.iter().map(|it| it.expose_secret()).collect();
@@ -159,6 +160,7 @@ mod tests {
         let secrets = vec![SecretRef::Secret(StoredKey { namespace, name, key }), file];
         let door = |name: &str| Named {
             name: name.to_owned(),
+            kind: ReceiverKind::Gitea,
             secrets: secrets.clone(),
             written: Written::default(),
         };

@@ -47,8 +47,10 @@ impl Leading {
         )?;
         tokio::spawn(async move {
             while let Some(text) = heard.recv().await {
-                if hints.send(hint_of(&text)).await.is_err() {
-                    return;
+                for hint in hints_of(&text) {
+                    if hints.send(hint).await.is_err() {
+                        return;
+                    }
                 }
             }
         });
@@ -147,22 +149,30 @@ async fn follow(
     }
 }
 
-/// A hint as it stands in the lease: when, and the commit. What it says is believed in nothing, as that of a webhook.
+/// A hint as it stands in the lease: when, the commit of a branch, the number of a pull request. What it says is believed in
+/// nothing, as that of a webhook.
 fn text_of(hint: &Hint, now: Timestamp) -> String {
-    format!("{now} {}", hint.after.as_deref().unwrap_or_default())
+    let commit = hint.after.as_deref().filter(|_| hint.kind.is_of_branch()).unwrap_or_default();
+    match hint.pull {
+        Some(number) => format!("{now} {commit} {number}"),
+        None => format!("{now} {commit}"),
+    }
 }
 
-fn hint_of(text: &str) -> Hint {
-    let commit = text.split(' ').nth(1).filter(|commit| is_commit(commit));
-    Hint {
+/// One that came before may have had no time to be written, so each says that a branch may have moved.
+fn hints_of(text: &str) -> impl Iterator<Item = Hint> + use<> {
+    let mut words = text.split(' ').skip(1);
+    let commit = words.next().filter(|commit| is_commit(commit));
+    let number = words.next().and_then(|number| number.parse().ok());
+    let branch =
+        Hint { receiver: "lease".to_owned(), after: commit.map(ToOwned::to_owned), ..Hint::default() };
+    let pull = number.map(|number| Hint {
         receiver: "lease".to_owned(),
-        repository: None,
-        reference: None,
-        after: commit.map(ToOwned::to_owned),
-        kind: HintKind::Push,
-        sender: None,
-        delivery: None,
-    }
+        pull: Some(number),
+        kind: HintKind::Pull,
+        ..Hint::default()
+    });
+    std::iter::once(branch).chain(pull)
 }
 
 #[cfg(test)]
@@ -170,15 +180,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hint_in_the_lease_names_its_commit() {
+    fn hint_in_the_lease_names_its_commit_or_pull_request() {
         let commit = "1d50357".repeat(6)[..40].to_owned();
-        let check = |after: Option<&str>, expected: Option<&str>| {
-            let hint = Hint { after: after.map(ToOwned::to_owned), ..hint_of("") };
-            let read = hint_of(&text_of(&hint, Timestamp::UNIX_EPOCH));
-            assert_eq!(read.after.as_deref(), expected);
+        let check = |hint: &Hint, after: Option<&str>, pull: Option<u64>| {
+            let read: Vec<Hint> = hints_of(&text_of(hint, Timestamp::UNIX_EPOCH)).collect();
+            assert_eq!(read[0].after.as_deref(), after, "{hint:?}");
+            assert_eq!(read[0].kind, HintKind::Push);
+            let expected = pull.map(|number| (HintKind::Pull, Some(number)));
+            assert_eq!(read.get(1).map(|hint| (hint.kind, hint.pull)), expected, "{hint:?}");
         };
-        check(Some(&commit), Some(&commit));
-        check(None, None);
-        check(Some("HEAD; rm -rf /"), None);
+        let push = |after: Option<&str>| Hint { after: after.map(ToOwned::to_owned), ..Hint::default() };
+        check(&push(Some(&commit)), Some(&commit), None);
+        check(&push(None), None, None);
+        check(&push(Some("HEAD; rm -rf /")), None, None);
+        // The head of a pull request is no commit of the branch.
+        let review = Hint { kind: HintKind::Review, pull: Some(7), ..push(Some(&commit)) };
+        check(&review, None, Some(7));
     }
 }

@@ -19,6 +19,7 @@ mod files;
 mod get;
 mod grants;
 mod health;
+mod hook;
 mod hook_secrets;
 pub mod import;
 mod keys;
@@ -113,6 +114,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Print what tutti needs on a cluster
     Cluster(cluster::ClusterArgs),
+    /// Check a webhook offline; list and replay what came to a running tutti
+    Hook(hook::HookArgs),
     /// Say the health of each object in a dump
     Health(health::HealthArgs),
     /// Print the version
@@ -160,6 +163,7 @@ pub fn main() -> ExitCode {
         Command::Approve(args) => on_runtime(approve::run(args)),
         Command::Get(args) => on_runtime(get::run(args)),
         Command::Rollout(args) => on_runtime(rollout::run(args)),
+        Command::Hook(args) => on_runtime(hook::run(args)),
         Command::Health(args) => on_runtime(health::run(args)),
         Command::Doctor(args) => on_runtime(doctor::run(args)),
         Command::Cluster(args) => on_runtime(cluster::run(args)),

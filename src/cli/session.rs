@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use secrecy::SecretString;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::exit::Exit;
@@ -87,6 +88,9 @@ pub struct Doors {
 pub struct Session {
     pub overview: watch::Receiver<Arc<Overview>>,
     pub stop: CancellationToken,
+    /// Each accepted hint that is not for the controller alone; see [`routed`].
+    #[allow(dead_code, reason = "for the services beside the controller")]
+    pub hints: broadcast::Sender<Hint>,
     leading: Option<Leading>,
     task: tokio::task::JoinHandle<(Ending, Arc<Overview>)>,
 }
@@ -99,6 +103,8 @@ impl Session {
         let (wake, wakes) = mpsc::channel(1);
         let (hint, mut received) = mpsc::channel(HINTS);
         let (forward, hints) = mpsc::channel(HINTS);
+        let (share, _) = broadcast::channel(HINTS);
+        let shared = share.clone();
         let (overview, seen) = watch::channel(Arc::new(Overview::default()));
         let (instance, instances) = watch::channel(None::<Arc<Instance>>);
         let (head, heads) = watch::channel(None);
@@ -132,18 +138,33 @@ impl Session {
         tokio::spawn(async move {
             while let Some(hint) = received.recv().await {
                 let instance = known.borrow().clone();
-                if !concerns(&hint, branch.as_deref(), instance.as_deref()) {
-                    tracing::debug!(?hint, "a hint for another repository or branch");
-                    continue;
-                }
-                if let Some(pass_on) = &pass_on {
+                let route = routed(&hint, branch.as_deref(), instance.as_deref());
+                if let Some(pass_on) = &pass_on
+                    && (route.is_for_controller || route.is_for_others && hint.pull.is_some())
+                {
                     pass_on(&hint);
+                }
+                if route.is_for_others {
+                    // Nobody may listen.
+                    let _ = shared.send(hint.clone());
+                }
+                if !route.is_for_controller {
+                    let Hint { receiver, repository, reference, kind, .. } = &hint;
+                    tracing::debug!(
+                        receiver,
+                        repository,
+                        reference,
+                        ?kind,
+                        "a hint that moves no branch of ours"
+                    );
+                    continue;
                 }
                 // While hooks arrive, polling is only the safety net.
                 if let Some(waker) = &hooked {
                     waker.hook_seen();
                 }
-                if forward.send(hint).await.is_err() {
+                // Where many wait, one more says the same; and builds behind it must not wait.
+                if let Err(TrySendError::Closed(_)) = forward.try_send(hint) {
                     return;
                 }
             }
@@ -151,8 +172,8 @@ impl Session {
         let metrics = Metrics::default();
         if let Some(doors) = &wish.serve {
             let (home, grants) = (process.ways.home.clone(), Arc::clone(&process.grants));
-            let hooks = HooksState::new(hint, metrics.clone());
             let standing = leading.as_ref().map(Leading::standing);
+            let hooks = HooksState::new(hint, metrics.clone()).standing(standing.clone());
             // The other end is for whoever writes what triggers change; without it their calls are answered 503.
             let (calls, _) = mpsc::channel(CALLS);
             let api = Api::new(doors.api_token.as_ref(), heads.clone(), calls);
@@ -201,7 +222,7 @@ impl Session {
                 }
             });
         }
-        Ok(Self { overview: seen, stop, leading, task })
+        Ok(Self { overview: seen, stop, hints: share, leading, task })
     }
 
     /// Until this process may write.
@@ -317,9 +338,17 @@ pub fn folder(source: &source::Options) -> PathBuf {
     names.fold(PathBuf::from(&source.url), |folder, name| folder.join(name))
 }
 
-/// Whether a hint is about the branch of the repository that is read, as far as that is known. One
-/// door may be told of every repository of an owner, and of every branch.
-fn concerns(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> bool {
+/// Who gets a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Routed {
+    /// The branch that is read may have moved.
+    is_for_controller: bool,
+    /// Of our repository, or with a payload for triggers: builds and tags are those of other repositories.
+    is_for_others: bool,
+}
+
+/// As far as is known what is read. One door may be told of every repository of an owner, and of every branch.
+fn routed(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> Routed {
     let repository = instance.and_then(|instance| instance.forge.as_ref()).map(|forge| &forge.repository);
     let same_repository = match (&hint.repository, repository) {
         (Some(hinted), Some(ours)) => hinted.eq_ignore_ascii_case(ours),
@@ -329,7 +358,10 @@ fn concerns(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> b
         (Some(hinted), Some(ours)) => hinted.strip_prefix("refs/heads/").unwrap_or(hinted) == ours,
         _ => true,
     };
-    same_repository && same_branch
+    Routed {
+        is_for_controller: hint.kind.is_of_branch() && same_repository && same_branch,
+        is_for_others: same_repository || hint.payload.is_some(),
+    }
 }
 
 /// Takes each overview into the metrics, beside the controller: of a large fleet that takes its time.
@@ -503,7 +535,7 @@ mod tests {
     use crate::model::{Forge, Written};
 
     #[test]
-    fn hints_of_other_repositories_and_branches_are_left_alone() {
+    fn hints_go_to_whom_they_concern() {
         let forge = Forge {
             url: "https://gitea.example.com".to_owned(),
             repository: "team/config".to_owned(),
@@ -511,23 +543,32 @@ mod tests {
             written: Written::default(),
         };
         let instance = Instance { forge: Some(forge), ..Instance::default() };
-        let check = |repository: Option<&str>, reference: Option<&str>, expected: bool| {
-            let hint = Hint {
-                receiver: "gitea".to_owned(),
-                repository: repository.map(ToOwned::to_owned),
-                reference: reference.map(ToOwned::to_owned),
-                after: None,
-                kind: HintKind::Push,
-                sender: None,
-                delivery: None,
-            };
-            assert_eq!(concerns(&hint, Some("main"), Some(&instance)), expected, "{hint:?}");
-            assert!(concerns(&hint, None, None), "nothing is known yet: {hint:?}");
+        let hint = |repository: Option<&str>, reference: Option<&str>, kind: HintKind| Hint {
+            receiver: "gitea".to_owned(),
+            repository: repository.map(ToOwned::to_owned),
+            reference: reference.map(ToOwned::to_owned),
+            kind,
+            ..Hint::default()
         };
-        check(Some("Team/Config"), Some("refs/heads/main"), true);
-        check(Some("team/other"), Some("refs/heads/main"), false);
-        check(Some("team/config"), Some("refs/heads/main-2"), false);
-        check(None, None, true);
+        let check = |hint: &Hint, is_for_controller: bool, is_for_others: bool| {
+            let expected = Routed { is_for_controller, is_for_others };
+            assert_eq!(routed(hint, Some("main"), Some(&instance)), expected, "{hint:?}");
+            let unknown = Routed { is_for_controller: hint.kind.is_of_branch(), is_for_others: true };
+            assert_eq!(routed(hint, None, None), unknown, "nothing is known yet: {hint:?}");
+        };
+        check(&hint(Some("Team/Config"), Some("refs/heads/main"), HintKind::Push), true, true);
+        check(&hint(Some("team/other"), Some("refs/heads/main"), HintKind::Push), false, false);
+        check(&hint(Some("team/config"), Some("refs/heads/main-2"), HintKind::Push), false, true);
+        check(&hint(None, None, HintKind::BranchCreated), true, true);
+        for kind in [HintKind::Pull, HintKind::Review, HintKind::Comment, HintKind::Label] {
+            check(&hint(Some("team/config"), None, kind), false, true);
+            check(&hint(Some("team/other"), None, kind), false, false);
+        }
+        for kind in [HintKind::Build, HintKind::Tag] {
+            let sent = Some(Arc::new(serde_json::json!({})));
+            let built = Hint { payload: sent, ..hint(Some("team/app"), Some("refs/tags/v1"), kind) };
+            check(&built, false, true);
+        }
     }
 
     #[test]

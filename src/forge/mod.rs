@@ -1,7 +1,8 @@
-//! The forge that the config repository lives on: webhooks in, commit statuses out.
+//! The forge that the config repository lives on, and CI systems beside it: webhooks in, commit statuses out.
 //!
 //! What it does: turns the bytes of a webhook into a [`Hint`], after its signature; writes and reads
-//! commit statuses. One folder per forge; the types here are the same for all of them.
+//! commit statuses. One folder per forge, and in `receive` one file per sender of webhooks; the types
+//! here are the same for all of them.
 //!
 //! What it needs: secrets and tokens that were already resolved.
 //!
@@ -14,6 +15,7 @@ pub mod gitea;
 mod hint;
 mod host_rules;
 mod observer;
+pub mod receive;
 mod status;
 
 pub use client::Client;

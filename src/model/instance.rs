@@ -91,10 +91,42 @@ pub struct Forge {
     pub written: Written,
 }
 
+/// Who sends webhooks to a receiver, so how they are signed and what they say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceiverKind {
+    #[default]
+    Gitea,
+    Forgejo,
+    Drone,
+    /// A step of a pipeline: Woodpecker itself sends nothing.
+    Woodpecker,
+    /// JSON with an HMAC in a header.
+    Generic,
+    StandardWebhooks,
+}
+
+impl ReceiverKind {
+    /// As `tutti.yaml` names them.
+    pub const NAMED: [(&'static str, Self); 6] = [
+        ("gitea", Self::Gitea),
+        ("forgejo", Self::Forgejo),
+        ("drone", Self::Drone),
+        ("woodpecker", Self::Woodpecker),
+        ("generic", Self::Generic),
+        ("standard-webhooks", Self::StandardWebhooks),
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        Self::NAMED.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+}
+
 /// One webhook door, `POST /hooks/v1/{name}`. Without secrets it is disabled, never open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Receiver {
     pub name: String,
+    pub kind: ReceiverKind,
     /// One or, during rotation, two.
     pub secrets: Vec<SecretRef>,
     #[serde(skip)]

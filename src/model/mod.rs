@@ -73,7 +73,7 @@ pub use ignore::{FieldPath, IgnoreRule, IgnoreTarget, Ignores, PathStep, ignored
 pub use image::{ImageReference, image_tag, retag, with_version};
 pub use instance::{
     Caps, ChartRepository, DefaultRollout, Defaults, DriftMode, Forge, Instance, Mode, PruneMode, Receiver,
-    SecretRef, Written,
+    ReceiverKind, SecretRef, Written,
 };
 pub use keys::Keys;
 pub use line::{one_line, short_line, shortened};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tutti::forge::{Hint, HintKind};
+use tutti::forge::Hint;
 use tutti::model::Revision;
 
 use crate::support::fleet::Fleet;
@@ -27,9 +27,7 @@ pub fn hint(after: Option<&Revision>) -> Hint {
         repository: Some("platform/config".to_owned()),
         reference: Some("refs/heads/main".to_owned()),
         after: after.map(ToString::to_string),
-        kind: HintKind::Push,
-        sender: None,
-        delivery: None,
+        ..Hint::default()
     }
 }
 

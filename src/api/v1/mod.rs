@@ -25,6 +25,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 pub use access::SHORTEST_TOKEN;
 pub use calls::{Call, Written};
 
+use super::deliveries::deliveries_router;
 use super::problem::Problem;
 use super::serve::Source;
 use super::status::Status;
@@ -69,8 +70,9 @@ impl Api {
 }
 
 pub(super) fn router(status: &Status) -> Router {
-    let of_operator =
-        Router::new().route("/api/v1/{*rest}", any(unknown)).layer(middleware::from_fn(operator_only));
+    let of_operator = deliveries_router(status.hooks.clone())
+        .route("/api/v1/{*rest}", any(unknown))
+        .layer(middleware::from_fn(operator_only));
     Router::new()
         .route("/api/v1/commits/{sha}", get(reads::commit))
         .route("/api/v1/apps/{namespace}/{name}", get(reads::app))

@@ -7,11 +7,11 @@ use super::workload::{DRIFT_MODES, PRUNE_MODES};
 use super::{derived, envelope, secret};
 use crate::model::{
     Caps, ChartRepository, ConfigMapRegistry, DefaultRollout, Defaults, Forge, Instance, Mode, Receiver,
-    SecretRef, Written,
+    ReceiverKind, SecretRef, Written,
 };
 
 /// Forges that come later.
-const LATER_FORGES: &[&str] = &["github", "gitlab", "drone"];
+const LATER_FORGES: &[&str] = &["github", "gitlab"];
 const FORGES: &[(&str, ())] = &[("gitea", ()), ("forgejo", ())];
 const ROLLOUTS: &[(&str, DefaultRollout)] =
     &[("rings", DefaultRollout::Rings), ("together", DefaultRollout::Together)];
@@ -241,16 +241,16 @@ fn read_receiver<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Re
     let mut fields = Fields::of(value, reading)?;
     let place = fields.required("name", reading);
     let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
-    let kind =
-        fields.required("type", reading).and_then(|kind| reading.choice(&kind, FORGES, LATER_FORGES, false));
+    let kind = fields
+        .required("type", reading)
+        .and_then(|kind| reading.choice(&kind, &ReceiverKind::NAMED, LATER_FORGES, false));
     let secrets = match fields.optional("secrets", reading) {
         Some(secrets) => read_secrets(&secrets, reading),
         None => Some(Vec::new()),
     };
     fields.finish(reading);
-    kind?;
     let written = Written(Some(reading.location(value.node)));
-    Some((Receiver { name: name?, secrets: secrets?, written }, place?))
+    Some((Receiver { name: name?, kind: kind?, secrets: secrets?, written }, place?))
 }
 
 fn read_secrets(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<SecretRef>> {

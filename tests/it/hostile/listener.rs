@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tutti::model::ReceiverKind;
 
 use super::arena::Arena;
-use crate::support::strangers::{Strangers, deliver};
+use crate::support::senders::delivery;
+use crate::support::strangers::{Strangers, deliver, exchange};
 
 const SECRET: &str = "s3cr3t";
 const INSTANCE: &str = "\
@@ -19,10 +21,10 @@ spec: {receivers: [{name: gitea, type: gitea, secrets: [{env: TUTTI_SECRET_HOOK}
 /// A machine that runs all tests at once is slow; `cargo bench --bench listener` measures.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A process with a door, and the address of its port.
-async fn start() -> (Arena, SocketAddr) {
+/// A process with these receivers, and the address of its port.
+async fn start(instance: &str) -> (Arena, SocketAddr) {
     let mut arena = Arena::new().await;
-    arena.repository.commit("A door", &[("tutti.yaml", Some(INSTANCE))]);
+    arena.repository.commit("A door", &[("tutti.yaml", Some(instance))]);
     arena.run(&["-v"], |command| {
         command.env("TUTTI_SECRET_HOOK", SECRET);
     });
@@ -35,7 +37,7 @@ async fn start() -> (Arena, SocketAddr) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signed_deliveries_are_answered_among_strangers() {
-    let (mut arena, address) = start().await;
+    let (mut arena, address) = start(INSTANCE).await;
     let strangers = Strangers::surround(address).await;
     for number in 0..30 {
         let (status, took) = deliver(address, SECRET, number).await.expect("an answer");
@@ -47,10 +49,32 @@ async fn signed_deliveries_are_answered_among_strangers() {
     drop(strangers);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_of_receiver_takes_what_its_sender_signs() {
+    let receivers = ReceiverKind::NAMED
+        .map(|(name, _)| format!("{{name: {name}, type: {name}, secrets: [{{env: TUTTI_SECRET_HOOK}}]}}"));
+    let receivers = format!("receivers: [{}]", receivers.join(", "));
+    let first = "receivers: [{name: gitea, type: gitea, secrets: [{env: TUTTI_SECRET_HOOK}]}]";
+    let (mut arena, address) = start(&INSTANCE.replace(first, &receivers)).await;
+    for (name, kind) in ReceiverKind::NAMED {
+        let (good, bad) = (delivery(kind, SECRET, 1), delivery(kind, "another", 1));
+        for ((headers, body), expected) in [(&bad, 401), (&good, 202), (&good, 200)] {
+            let headers: String =
+                headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            let length = body.len();
+            let head = format!(
+                "POST /hooks/v1/{name} HTTP/1.1\r\nhost: tutti\r\n{headers}content-length: {length}\r\n\r\n"
+            );
+            assert_eq!(exchange(address, &head, body).await.expect("an answer"), expected, "{name}");
+        }
+    }
+    arena.converges().await;
+}
+
 /// HTTP/2 without TLS would let one connection carry any number of requests.
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_is_one_request_of_http_1() {
-    let (mut arena, address) = start().await;
+    let (mut arena, address) = start(INSTANCE).await;
     let ask = async |text: &str| {
         let mut stream = TcpStream::connect(address).await.expect("a connection");
         stream.write_all(text.as_bytes()).await.expect("it listens");
@@ -69,7 +93,7 @@ async fn connection_is_one_request_of_http_1() {
 /// The head of a request that never ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn head_without_end_is_cut_off() {
-    let (mut arena, address) = start().await;
+    let (mut arena, address) = start(INSTANCE).await;
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let mut sent = 0;
     while stream.write_all(&[b'a'; 1024]).await.is_ok() {

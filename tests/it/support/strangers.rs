@@ -74,7 +74,7 @@ fn head(length: usize, number: u64, signature: Option<String>) -> String {
     )
 }
 
-async fn exchange(address: SocketAddr, head: &str, body: &str) -> io::Result<u16> {
+pub async fn exchange(address: SocketAddr, head: &str, body: &str) -> io::Result<u16> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(format!("{head}{body}").as_bytes()).await?;
     let mut answer = [0; "HTTP/1.1 202".len()];

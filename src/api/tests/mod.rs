@@ -1,5 +1,7 @@
 //! The doors from outside: one request in, status, body and hint out.
 
+mod deliveries;
+
 use std::sync::Arc;
 
 use axum::Router;
@@ -12,11 +14,11 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
-use super::body::{LARGEST, SMALL};
-use super::{Api, HooksState, Receiver, Status, hooks_router, serve, status_router};
+use crate::api::body::{LARGEST, SMALL};
+use crate::api::{Api, HooksState, Receiver, Status, hooks_router, serve, status_router};
 use crate::forge::Hint;
 use crate::metrics::Metrics;
-use crate::model::Revision;
+use crate::model::{ReceiverKind, Revision};
 use crate::report::Overview;
 
 const PUSH: &str = r#"{"ref":"refs/heads/main","repository":{"full_name":"platform/config"}}"#;
@@ -35,6 +37,7 @@ fn doors(capacity: usize) -> (HooksState, Router, mpsc::Receiver<Hint>) {
 fn receiver(name: &str, secrets: &[&str]) -> Receiver {
     Receiver {
         name: name.to_owned(),
+        kind: ReceiverKind::Gitea,
         secrets: secrets.iter().map(|secret| SecretString::from(*secret)).collect(),
     }
 }

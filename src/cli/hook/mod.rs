@@ -1,0 +1,45 @@
+//! `tutti hook`: what a receiver makes of a delivery, and what came to those of a running process.
+
+mod server;
+mod verify;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::exit::Exit;
+
+#[derive(Args, Debug)]
+pub struct HookArgs {
+    #[command(subcommand)]
+    command: HookCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum HookCommand {
+    /// Say offline what a receiver answers to a delivery, and which hint comes of it
+    Verify(verify::VerifyArgs),
+    /// List the last deliveries to a running tutti; its token is in TUTTI_API_TOKEN
+    Deliveries(server::DeliveriesArgs),
+    /// Take a delivery once more that a running tutti has accepted; its token is in TUTTI_API_TOKEN
+    Replay(server::ReplayArgs),
+}
+
+pub async fn run(args: HookArgs) -> anyhow::Result<Exit> {
+    match args.command {
+        HookCommand::Verify(args) => verify::run(args).await,
+        HookCommand::Deliveries(args) => server::deliveries(args).await,
+        HookCommand::Replay(args) => server::replay(args).await,
+    }
+}
+
+/// A hint in one line.
+fn hint_line(hint: &Value) -> String {
+    let text = |name: &str| match &hint[name] {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(format!("#{number}")),
+        _ => None,
+    };
+    let after = text("after").map(|id| id.chars().take(7).collect());
+    let parts = [text("kind"), text("repository"), text("pull"), text("reference"), after];
+    parts.into_iter().flatten().collect::<Vec<String>>().join(" ")
+}

@@ -1,0 +1,250 @@
+//! `tutti hook verify`: the same checks as at the receiver itself, on a delivery that was kept.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use jiff::Timestamp;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use super::hint_line;
+use crate::api::LARGEST_BODY;
+use crate::cli::exit::Exit;
+use crate::cli::output::{self, Format, say};
+use crate::cli::repository;
+use crate::cluster::Home;
+use crate::controller::resolve_secret;
+use crate::forge::{Received, Rejected, receive};
+use crate::metrics::Verdict;
+use crate::model::{ReceiverKind, SecretRef, short_line};
+
+/// Of a text in the table, in characters.
+const LONGEST: usize = 1024;
+
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// The receiver, as tutti.yaml names it; its type is taken from there
+    #[arg(long, value_name = "NAME", required_unless_present = "kind", conflicts_with = "kind")]
+    receiver: Option<String>,
+    /// Instead: the type of the receiver
+    #[arg(long = "type", id = "kind", value_name = "TYPE", value_parser = kind)]
+    kind: Option<ReceiverKind>,
+    /// The config repository with tutti.yaml; read as it stands on disk
+    #[arg(long, default_value = ".", value_name = "PATH")]
+    repo: PathBuf,
+    /// Environment variable with the secret; a second one while it is being replaced
+    #[arg(long, value_name = "NAME", required_unless_present = "secret_file")]
+    secret_env: Vec<String>,
+    /// File with the secret
+    #[arg(long, value_name = "FILE")]
+    secret_file: Vec<PathBuf>,
+    /// The body of the delivery, byte for byte; `-` reads standard input
+    #[arg(short, long, value_name = "FILE|-")]
+    file: PathBuf,
+    /// A header of the delivery, as `Name: value`
+    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// When it came, as 2026-01-31T12:00:00Z; by default it comes now
+    #[arg(long, value_name = "TIME")]
+    at: Option<Timestamp>,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+fn kind(text: &str) -> Result<ReceiverKind, String> {
+    let found = ReceiverKind::NAMED.iter().find(|(name, _)| *name == text);
+    let names = || ReceiverKind::NAMED.map(|(name, _)| name).join(", ");
+    found.map(|(_, kind)| *kind).ok_or_else(|| format!("expected one of {}", names()))
+}
+
+fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let parts = text.split_once(':').and_then(|(name, value)| {
+        Some((name.trim().parse().ok()?, HeaderValue::from_bytes(value.trim().as_bytes()).ok()?))
+    });
+    parts.ok_or_else(|| "expected `Name: value`".to_owned())
+}
+
+pub async fn run(args: VerifyArgs) -> anyhow::Result<Exit> {
+    let (name, kind) = match (&args.receiver, args.kind) {
+        (Some(name), _) => (name.clone(), kind_of(name, &args.repo).await?),
+        (None, kind) => ("-".to_owned(), kind.unwrap_or_default()),
+    };
+    let secrets = secrets(&args).await?;
+    let headers: HeaderMap = args.headers.iter().cloned().collect();
+    let body = body(&args.file)?;
+    let answer = answer(kind, &name, &headers, body, &secrets, args.at.unwrap_or_else(Timestamp::now));
+    write(&answer, args.output)?;
+    Ok(answer.exit())
+}
+
+/// Of a receiver in `tutti.yaml`. Its secrets are not read: the command line names them.
+async fn kind_of(name: &str, repo: &Path) -> anyhow::Result<ReceiverKind> {
+    let fleet = repository::fleet(&repository::snapshot(repo, None).await?);
+    let receivers = &fleet.instance.receivers;
+    let Some(receiver) = receivers.iter().find(|receiver| receiver.name == name) else {
+        let known: Vec<&str> = receivers.iter().map(|receiver| receiver.name.as_str()).collect();
+        bail!("no receiver {name} in {}/tutti.yaml; there are: {}", repo.display(), known.join(", "));
+    };
+    Ok(receiver.kind)
+}
+
+async fn secrets(args: &VerifyArgs) -> anyhow::Result<Vec<SecretString>> {
+    let files = args.secret_file.iter().map(|path| SecretRef::File(path.display().to_string()));
+    let references = args.secret_env.iter().cloned().map(SecretRef::Env).chain(files);
+    let mut secrets = Vec::new();
+    for reference in references {
+        secrets.push(resolve_secret(&reference, &Home::default()).await?);
+    }
+    Ok(secrets)
+}
+
+/// One byte more than a receiver takes says that it is too much.
+fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = LARGEST_BODY as u64 + 1;
+    let read = match path.to_str() {
+        Some("-") => std::io::stdin().take(most).read_to_end(&mut bytes),
+        _ => std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
+    };
+    read.with_context(|| format!("failed to read the body from {}", path.display()))?;
+    Ok(bytes)
+}
+
+/// What a receiver answers.
+#[derive(Debug, PartialEq)]
+struct Answer {
+    status: StatusCode,
+    verdict: Verdict,
+    reason: Option<String>,
+    delivery: Option<String>,
+    hint: Option<Value>,
+    payload: Option<Value>,
+}
+
+impl Answer {
+    fn refused(status: StatusCode, verdict: Verdict, reason: String) -> Self {
+        Self { status, verdict, reason: Some(reason), delivery: None, hint: None, payload: None }
+    }
+
+    fn exit(&self) -> Exit {
+        match self.verdict {
+            Verdict::Accepted | Verdict::Ignored => Exit::Ok,
+            Verdict::Unauthorized => Exit::Denied,
+            _ => Exit::Configuration,
+        }
+    }
+}
+
+impl From<Rejected> for Answer {
+    fn from(rejected: Rejected) -> Self {
+        let verdict = match rejected {
+            Rejected::Unauthorized(_) => Verdict::Unauthorized,
+            Rejected::Malformed(_) | Rejected::UnsupportedMediaType(_) => Verdict::Malformed,
+        };
+        Self::refused(rejected.status(), verdict, rejected.to_string())
+    }
+}
+
+fn answer(
+    kind: ReceiverKind,
+    receiver: &str,
+    headers: &HeaderMap,
+    body: Vec<u8>,
+    secrets: &[SecretString],
+    now: Timestamp,
+) -> Answer {
+    if let Err(rejected) = receive::check_signed(kind, headers) {
+        return rejected.into();
+    }
+    if body.len() > LARGEST_BODY {
+        let reason = format!("the body is larger than {LARGEST_BODY} bytes");
+        return Answer::refused(StatusCode::PAYLOAD_TOO_LARGE, Verdict::TooLarge, reason);
+    }
+    let read = receive::authenticate(kind, headers, body, secrets, now)
+        .and_then(|genuine| Ok((receive::read(kind, receiver, headers, &genuine)?, genuine.delivery)));
+    match read {
+        Err(rejected) => rejected.into(),
+        Ok((Received::Ignored { reason }, delivery)) => {
+            Answer { delivery, ..Answer::refused(StatusCode::OK, Verdict::Ignored, reason) }
+        }
+        Ok((Received::Accepted(hint), delivery)) => Answer {
+            status: StatusCode::ACCEPTED,
+            verdict: Verdict::Accepted,
+            reason: None,
+            delivery,
+            hint: Some(hint.shown()),
+            payload: hint.payload.as_deref().cloned(),
+        },
+    }
+}
+
+fn write(answer: &Answer, format: Format) -> anyhow::Result<()> {
+    let status = answer.status.as_u16();
+    if format != Format::Table {
+        let Answer { verdict, reason, delivery, hint, payload, .. } = answer;
+        return output::write_value(
+            format,
+            &json!({"status": status, "verdict": verdict.as_str(), "reason": reason, "delivery": delivery, "hint": hint,
+                "payload": payload}),
+        );
+    }
+    say!("answer    {status} {}", answer.verdict.as_str());
+    let hint = answer.hint.as_ref().map(hint_line);
+    for (name, text) in [("reason", &answer.reason), ("delivery", &answer.delivery), ("hint", &hint)] {
+        if let Some(text) = text {
+            say!("{name:<9} {}", short_line(text, LONGEST));
+        }
+    }
+    if answer.payload.is_some() {
+        say!("payload   kept for triggers; -o json prints it");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_push(signature: &str, event: &str, body: &str) -> Answer {
+        let pairs = [("x-gitea-signature", signature), ("x-gitea-event", event)];
+        let headers = pairs.map(|(name, value)| header(&format!("{name}: {value}")).expect("a header"));
+        let headers: HeaderMap = headers.into_iter().collect();
+        let secrets = [SecretString::from("s3cr3t")];
+        answer(
+            ReceiverKind::Gitea,
+            "gitea",
+            &headers,
+            body.as_bytes().to_vec(),
+            &secrets,
+            Timestamp::UNIX_EPOCH,
+        )
+    }
+
+    #[test]
+    fn answer_is_that_of_the_receiver() {
+        const GOOD: &str = "8588fd50c04ac2c191575340c4c0fe284157898def8e4d10af822f05dd7c9bb5";
+        const BODY: &str = r#"{"ref":"refs/heads/main"}"#;
+        let check = |found: &Answer, status: u16, verdict: Verdict, exit: Exit| {
+            assert_eq!((found.status.as_u16(), found.verdict, found.exit()), (status, verdict, exit));
+        };
+        let found = of_push(GOOD, "push", BODY);
+        check(&found, 202, Verdict::Accepted, Exit::Ok);
+        assert_eq!(hint_line(&found.hint.expect("a hint")), "push refs/heads/main");
+        check(&of_push(GOOD, "status", BODY), 200, Verdict::Ignored, Exit::Ok);
+        check(&of_push(GOOD, "", BODY), 400, Verdict::Malformed, Exit::Configuration);
+        check(&of_push(GOOD, "push", "{}"), 401, Verdict::Unauthorized, Exit::Denied);
+        check(&of_push("", "push", BODY), 401, Verdict::Unauthorized, Exit::Denied);
+        let large = " ".repeat(LARGEST_BODY + 1);
+        check(&of_push(GOOD, "push", &large), 413, Verdict::TooLarge, Exit::Configuration);
+    }
+
+    #[test]
+    fn types_and_headers_are_read_or_refused() {
+        assert_eq!(kind("standard-webhooks"), Ok(ReceiverKind::StandardWebhooks));
+        assert!(kind("github").is_err_and(|error| error.contains("woodpecker")));
+        assert!(["x", ": y", "x y: z", "x: a\nb"].iter().all(|text| header(text).is_err()));
+    }
+}

@@ -1,0 +1,111 @@
+//! Drone's global webhook: a signature over `Date` and `Digest` (draft-cavage-http-signatures-10).
+//!
+//! Facts that are not obvious: the sender says which headers it signed, so both must be among them; the
+//! signature says nothing of the body unless the digest is compared with it; a captured delivery is good for
+//! ever unless its date is bounded and it is remembered.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, DATE};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::json::{commit, text};
+use super::{Genuine, UNFIT, UNSIGNED, check_is_json, check_time, ignored, signature, with_payload};
+use crate::forge::{Hint, HintKind, Received, Rejected};
+
+const DIGEST: &str = "digest";
+const ALGORITHM: &str = "hmac-sha256";
+/// Drone signs two.
+const MOST_HEADERS: usize = 8;
+
+/// The parameters, `keyId="…",algorithm="…",signature="…",headers="…"`.
+pub(super) fn signature_of(headers: &HeaderMap) -> Option<&[u8]> {
+    match headers.get("signature") {
+        Some(value) => Some(value.as_bytes()),
+        None => headers.get(AUTHORIZATION)?.as_bytes().strip_prefix(b"Signature "),
+    }
+    .filter(|given| !given.is_empty())
+}
+
+pub(super) fn authenticate(
+    headers: &HeaderMap,
+    body: Vec<u8>,
+    secrets: &[SecretString],
+    now: Timestamp,
+) -> Result<Genuine, Rejected> {
+    let given = std::str::from_utf8(signature_of(headers).ok_or(UNSIGNED)?).map_err(|_| UNFIT)?;
+    if parameter(given, "algorithm") != Some(ALGORITHM) {
+        return Err(Rejected::Unauthorized("its algorithm is not hmac-sha256"));
+    }
+    let signed = parameter(given, "headers").unwrap_or_default();
+    let names: Vec<String> = signed.split(' ').take(MOST_HEADERS).map(str::to_ascii_lowercase).collect();
+    if ![DATE.as_str(), DIGEST].iter().all(|wanted| names.iter().any(|name| name == wanted)) {
+        return Err(Rejected::Unauthorized("it is not made over both `date` and `digest`"));
+    }
+    let code = parameter(given, "signature").and_then(|text| STANDARD.decode(text).ok()).ok_or(UNFIT)?;
+    let text = signed_text(headers, &names)?;
+    let keys = secrets.iter().map(|secret| secret.expose_secret().as_bytes().to_vec());
+    if !signature::fits_code(&code, &[text.as_bytes()], keys) {
+        return Err(UNFIT);
+    }
+    if only(headers, DIGEST)? != format!("SHA-256={}", STANDARD.encode(Sha256::digest(&body))) {
+        return Err(Rejected::Unauthorized("the digest is not that of the body"));
+    }
+    let at = rfc2822::parse(only(headers, DATE.as_str())?);
+    check_time(at.map_err(|_| Rejected::Unauthorized("its `Date` is no date"))?.timestamp(), now)?;
+    check_is_json(headers)?;
+    // It covers time and body, and nobody without the secret makes another one of the same.
+    let delivery = Some(hex::encode(code));
+    Ok(Genuine { body, delivery })
+}
+
+pub(super) fn read(mut payload: Value, size: usize, hint: Hint) -> Received {
+    match text(&payload, &["event"]).as_deref() {
+        Some("build") => {}
+        Some(event) => return ignored(format!("event `{}` is not of interest", event.escape_debug())),
+        None => return ignored("there is no `event`"),
+    }
+    // What each step did, which is most of a payload.
+    if let Some(build) = payload.get_mut("build").and_then(Value::as_object_mut) {
+        build.remove("stages");
+    }
+    let hint = Hint {
+        repository: text(&payload, &["repo", "slug"]),
+        reference: text(&payload, &["build", "ref"]),
+        after: commit(&payload, &["build", "after"]),
+        kind: HintKind::Build,
+        sender: text(&payload, &["build", "sender"]).or_else(|| text(&payload, &["build", "author_login"])),
+        ..hint
+    };
+    with_payload(payload, size, hint)
+}
+
+/// `name: value`, line after line.
+fn signed_text(headers: &HeaderMap, names: &[String]) -> Result<String, Rejected> {
+    let lines = names.iter().map(|name| Ok(format!("{name}: {}", only(headers, name)?)));
+    Ok(lines.collect::<Result<Vec<_>, Rejected>>()?.join("\n"))
+}
+
+/// Of a header that is there twice nobody knows which one was signed.
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Rejected> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
+        (Some(value), None) => Ok(value.trim()),
+        _ => Err(Rejected::Unauthorized("a header that it is made over is not there once")),
+    }
+}
+
+/// The value of the only parameter of this name. None of Drone's values holds a quote or a comma.
+fn parameter<'a>(parameters: &'a str, name: &str) -> Option<&'a str> {
+    let mut found = parameters.split(',').filter_map(|one| {
+        let value = one.trim().strip_prefix(name)?.strip_prefix("=\"")?.strip_suffix('"')?;
+        (!value.contains('"')).then_some(value)
+    });
+    let value = found.next()?;
+    found.next().is_none().then_some(value)
+}

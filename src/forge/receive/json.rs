@@ -1,0 +1,42 @@
+//! What is taken out of a payload: a field that is not there, or of another type, is none.
+
+use serde_json::Value;
+
+use crate::forge::{Rejected, is_commit};
+
+/// The payload, which is an object.
+pub(super) fn object(bytes: &[u8]) -> Result<Value, Rejected> {
+    let value: Value =
+        serde_json::from_slice(bytes).map_err(|error| Rejected::Malformed(format!("not JSON: {error}")))?;
+    if !value.is_object() {
+        return Err(Rejected::Malformed("not a JSON object".to_owned()));
+    }
+    Ok(value)
+}
+
+fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, key| value.get(*key))
+}
+
+/// A text that is not empty.
+pub(super) fn text(value: &Value, path: &[&str]) -> Option<String> {
+    at(value, path)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+pub(super) fn number(value: &Value, path: &[&str]) -> Option<u64> {
+    at(value, path)?.as_u64()
+}
+
+pub(super) fn is_true(value: &Value, path: &[&str]) -> bool {
+    at(value, path).is_some_and(|value| value == &Value::Bool(true))
+}
+
+/// The id of a commit, and not the one that stands for "none".
+pub(super) fn commit(value: &Value, path: &[&str]) -> Option<String> {
+    text(value, path).filter(|id| is_commit(id) && !is_nothing(id))
+}
+
+/// The id that stands for "no commit".
+pub(super) fn is_nothing(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte == b'0')
+}
