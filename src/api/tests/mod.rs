@@ -73,7 +73,7 @@ async fn json_of(response: Response) -> Value {
     let problem = response.status().is_client_error() || response.status().is_server_error();
     let media = response.headers()["content-type"].to_str().expect("text").to_owned();
     assert_eq!(media, if problem { "application/problem+json" } else { "application/json" });
-    let bytes = axum::body::to_bytes(response.into_body(), 10_000).await.expect("body");
+    let bytes = axum::body::to_bytes(response.into_body(), 1_000_000).await.expect("body");
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
