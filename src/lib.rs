@@ -27,4 +27,5 @@ pub mod schedule;
 pub mod sops;
 pub mod source;
 pub mod telemetry;
+pub mod trigger;
 pub mod worker;

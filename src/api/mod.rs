@@ -1,4 +1,4 @@
-//! HTTP in: the doors for webhooks, whether the process lives and is ready, and its metrics.
+//! HTTP in: the doors for webhooks, whether the process lives and is ready, its metrics, and the API.
 //!
 //! What it does: takes a delivery only after its address, its size, its signature and its rate, answers at
 //! once, and hands a [`Hint`](crate::forge::Hint) on. The work happens elsewhere.
@@ -18,6 +18,7 @@ mod receivers;
 mod serve;
 mod sources;
 mod status;
+mod v1;
 
 #[cfg(test)]
 mod tests;
@@ -28,3 +29,4 @@ pub use hooks::hooks_router;
 pub use receivers::{HooksState, Receiver};
 pub use serve::serve;
 pub use status::{Status, status_router};
+pub use v1::{Api, Call, SHORTEST_TOKEN, Written};

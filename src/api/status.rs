@@ -1,4 +1,4 @@
-//! `/live`, `/ready` and `/metrics`, for whatever supervises the process.
+//! `/live`, `/ready` and `/metrics`, for whatever supervises the process; and `/api/v1`.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::checks::{self, Checks};
 use super::problem::Problem;
 use super::receivers::HooksState;
+use super::v1::{self, Api};
 use crate::leader::Standing;
 use crate::metrics::{self, Metrics};
 use crate::report::Overview;
@@ -25,6 +26,7 @@ pub struct Status {
     pub metrics: Metrics,
     /// Of a process that stands for election.
     pub standing: Option<Standing>,
+    pub api: Api,
 }
 
 pub fn status_router(status: Status) -> Router {
@@ -32,7 +34,8 @@ pub fn status_router(status: Status) -> Router {
         .route("/live", get(|| async { "live\n" }))
         .route("/ready", get(ready))
         .route("/metrics", get(metrics))
-        .with_state(status)
+        .with_state(status.clone())
+        .merge(v1::router(&status))
 }
 
 async fn ready(State(status): State<Status>, RawQuery(query): RawQuery) -> Response {

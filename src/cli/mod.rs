@@ -46,6 +46,7 @@ mod taken_away;
 mod templates;
 mod timeout;
 mod trace;
+mod trigger_tokens;
 mod ways;
 mod width;
 

@@ -73,6 +73,7 @@ struct ConfigFile {
     state: Option<PathBuf>,
     listen: Option<String>,
     hooks_listen: Option<String>,
+    api_token: Option<ReferenceConfig>,
     lease: Option<String>,
     kubeconfigs: Option<PathBuf>,
     home_kubeconfig: Option<String>,
@@ -147,6 +148,8 @@ pub struct Process {
     pub source: source::Options,
     pub listen: Option<String>,
     pub hooks_listen: Option<String>,
+    /// What opens the API.
+    pub api_token: Option<SecretRef>,
     /// The lease of the leader: as the file names it, and of `run` the one that it stands for.
     pub lease: Option<String>,
     pub ways: Ways,
@@ -218,6 +221,7 @@ impl ProcessArgs {
             },
             listen: file.listen,
             hooks_listen: file.hooks_listen,
+            api_token: file.api_token.map(|token| token.resolve("apiToken")).transpose()?,
             lease: file.lease,
             keys: self.keys.resolve(identities, &operator).await?,
             grants: Arc::new(grants),

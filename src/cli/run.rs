@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::exit::{self, Exit};
 use super::output::{self, Format, tell};
@@ -13,8 +14,9 @@ use super::session::{Doors, Session, Unreadable, Wish};
 use super::state_folder::StateFolder;
 use super::timeout::timeout;
 use super::{diagnostics, get};
-use crate::controller::{Ending, Until};
-use crate::model::shown_address;
+use crate::api::SHORTEST_TOKEN;
+use crate::controller::{Ending, Until, resolve_secret};
+use crate::model::{SecretRef, shown_address};
 use crate::source;
 
 #[derive(Args, Debug)]
@@ -27,12 +29,15 @@ pub struct RunArgs {
     /// With --once: the longest to wait, as 90s or 5m; a number alone is seconds
     #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = timeout, requires = "once")]
     timeout: Duration,
-    /// Address for /live, /ready and /metrics
+    /// Address for /live, /ready, /metrics and /api/v1
     #[arg(long, env = "TUTTI_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
     /// Address for POST /hooks/v1/{receiver}
     #[arg(long, env = "TUTTI_HOOKS_LISTEN", value_name = "ADDRESS")]
     hooks_listen: Option<String>,
+    /// Environment variable with the token that opens /api/v1, of at least 16 bytes; without one the API is closed
+    #[arg(long, env = "TUTTI_API_TOKEN_ENV", value_name = "NAME")]
+    api_token_env: Option<String>,
     /// Lease of the home cluster that one of several processes holds, which writes; the others stand by. Without a namespace it is in
     /// the one that tutti runs in, or that the kubeconfig names. With --once no Lease is held but one that is named
     #[arg(long, env = "TUTTI_LEASE", value_name = "[NAMESPACE/]NAME")]
@@ -61,10 +66,21 @@ fn lease(args: &RunArgs, process: &Process) -> anyhow::Result<Option<String>> {
     }
 }
 
+async fn api_token(args: &RunArgs, process: &Process) -> anyhow::Result<Option<SecretString>> {
+    let of_flag = args.api_token_env.clone().map(SecretRef::Env);
+    let Some(reference) = of_flag.or_else(|| process.api_token.clone()) else { return Ok(None) };
+    let token = resolve_secret(&reference, &process.ways.home.of_operator()).await?;
+    if token.expose_secret().len() < SHORTEST_TOKEN {
+        bail!("the token of the API has less than {SHORTEST_TOKEN} bytes: `openssl rand -hex 32` makes one");
+    }
+    Ok(Some(token))
+}
+
 pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let mut process = args.process.resolve(None).await?;
     process.ways.embeds_only_by_flag = !args.once;
     process.lease = lease(&args, &process)?;
+    let api_token = api_token(&args, &process).await?;
     let (url, folder) = (&process.source.url, &process.source.state);
     // A local repository is read where it is: nothing is kept then.
     let _state =
@@ -79,6 +95,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let doors = Doors {
         listen: pick(args.listen, &process.listen, listen),
         hooks_listen: pick(args.hooks_listen, &process.hooks_listen, hooks),
+        api_token,
     };
     let session = Session::start(
         &process,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use secrecy::SecretString;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{broadcast, mpsc, watch};
@@ -19,12 +20,15 @@ use super::hook_secrets::HookSecrets;
 use super::leading::{Leading, Lost};
 use super::output::tell;
 use super::process::Process;
+use super::trigger_tokens::TriggerTokens;
 use super::ways::Ways;
 use super::{repository, taken_away};
-use crate::api::{self, HooksState, Status};
+use crate::api::{self, Api, HooksState, Status};
 use crate::chart::Sites;
 use crate::cluster::Home;
-use crate::controller::{self, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until};
+use crate::controller::{
+    self, ConfigHead, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until,
+};
 use crate::forge::{self, Hint};
 use crate::manifest;
 use crate::metrics::Metrics;
@@ -35,6 +39,8 @@ use crate::source::{self, ErrorKind, Repository, Waker};
 
 /// Hints that may wait; when more come at once they say the same.
 const HINTS: usize = 64;
+/// Changes by calls of triggers that may wait to be written.
+const CALLS: usize = 64;
 /// When a webhook secret that could not be read is asked for again.
 const MISSING_AGAIN: Duration = Duration::from_secs(60);
 
@@ -74,6 +80,8 @@ impl Wish {
 pub struct Doors {
     pub listen: String,
     pub hooks_listen: String,
+    /// What opens the API.
+    pub api_token: Option<SecretString>,
 }
 
 /// A run that is under way.
@@ -98,7 +106,9 @@ impl Session {
         let shared = share.clone();
         let (overview, seen) = watch::channel(Arc::new(Overview::default()));
         let (instance, instances) = watch::channel(None::<Arc<Instance>>);
-        let (config, configs) = watch::channel(None);
+        let (head, heads) = watch::channel(None);
+        // Where nobody writes what triggers change, their calls are answered 503.
+        let (call, calls) = mpsc::channel(CALLS);
         let mut leading = match &process.lease {
             Some(lease) if wish.serve.is_some() => {
                 let (home, repository) = (&process.ways.home, shown_address(&process.source.url));
@@ -165,7 +175,11 @@ impl Session {
             let (home, grants) = (process.ways.home.clone(), Arc::clone(&process.grants));
             let standing = leading.as_ref().map(Leading::standing);
             let hooks = HooksState::new(hint, metrics.clone()).standing(standing.clone());
-            let status = Status { overview: seen.clone(), hooks, metrics: metrics.clone(), standing };
+            let api = Api::new(doors.api_token.as_ref(), heads.clone(), call);
+            if doors.api_token.is_some() {
+                tokio::spawn(keep_tokens(api.clone(), heads.clone(), home.clone(), Arc::clone(&grants)));
+            }
+            let status = Status { overview: seen.clone(), hooks, metrics: metrics.clone(), standing, api };
             let served = serve(doors, status, (instances.clone(), home, grants), waker, stop.clone()).await;
             if served.is_err()
                 && let Some(leading) = leading.take()
@@ -208,9 +222,10 @@ impl Session {
             };
             let inputs = pulls::Inputs {
                 instance: instances,
-                config: configs,
+                head: heads,
                 overview: seen.clone(),
                 hints: share.subscribe(),
+                calls,
                 elected: elected.clone(),
                 stop: stop.clone(),
             };
@@ -220,7 +235,7 @@ impl Session {
             tokio::spawn(pulls::run(of_pulls, inputs));
         }
         let inputs = Inputs { wakes, hints, elected, stop: stop.clone() };
-        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, config }));
+        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, head }));
         if wish.serve.is_some() {
             let (ways, mut read) = (process.ways.clone(), seen.clone());
             tokio::spawn(async move {
@@ -422,6 +437,27 @@ async fn serve(
     Ok(())
 }
 
+/// Gives the API the tokens of the triggers that are there.
+async fn keep_tokens(
+    api: Api,
+    mut heads: watch::Receiver<Option<Arc<ConfigHead>>>,
+    home: Home,
+    grants: Arc<Grants>,
+) {
+    let (mut tokens, mut are_settled) = (TriggerTokens::default(), true);
+    loop {
+        tokio::select! {
+            changed = heads.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(MISSING_AGAIN), if !are_settled => {}
+        }
+        let head = heads.borrow_and_update().clone();
+        let Some(head) = head else { continue };
+        let found;
+        (found, are_settled) = tokens.read(&head.fleet, &home, &grants).await;
+        api.set_trigger_tokens(found);
+    }
+}
+
 /// SIGINT or SIGTERM.
 async fn signal() -> std::io::Result<()> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
@@ -513,6 +549,7 @@ pub fn process_of(url: String, ways: Ways) -> Process {
         },
         listen: None,
         hooks_listen: None,
+        api_token: None,
         lease: None,
         ways,
         keys: Keys::default(),

@@ -147,13 +147,12 @@ pub struct Outputs {
     pub overview: watch::Sender<Arc<Overview>>,
     /// The instance as read last: receivers and poll interval follow it.
     pub instance: watch::Sender<Option<Arc<Instance>>>,
-    /// The config repository as read last: what pull requests are compared with.
-    pub config: watch::Sender<Option<Config>>,
+    pub head: watch::Sender<Option<Arc<ConfigHead>>>,
 }
 
-/// A revision of the config repository, read and checked.
+/// The config repository as it was read last.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ConfigHead {
     pub fleet: Arc<Fleet>,
     pub snapshot: Arc<Snapshot>,
 }
@@ -256,13 +255,7 @@ fn publish(world: &mut World, outputs: &Outputs, last: &mut Option<Instant>) -> 
         *known = instance;
         changed
     });
-    outputs.config.send_if_modified(|known| {
-        let config = world.config();
-        let snapshot = |config: &Option<Config>| config.as_ref().map(|it| Arc::as_ptr(&it.snapshot));
-        let changed = snapshot(known) != snapshot(&config);
-        *known = config;
-        changed
-    });
+    outputs.head.send_if_modified(|known| world.renew_head(known));
     None
 }
 

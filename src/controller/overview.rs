@@ -57,6 +57,7 @@ impl World {
             approvals_unused: decision.approvals_unused.iter().map(|unused| unused.name.clone()).collect(),
             diagnostics,
             told: self.told.clone(),
+            recent: self.telling.recent.clone(),
             blamed: self.blamed.clone(),
             source_error: self.load_error.as_ref().map(LoadError::in_words),
         }

@@ -34,7 +34,7 @@ pub(super) struct Telling {
     /// The token could not be read: it is asked for again then.
     pub token_at: Option<Instant>,
     /// The newest commits of the branch when it was read last, the head first.
-    recent: Vec<Revision>,
+    pub recent: Vec<Revision>,
     /// Postings so far.
     postings: u64,
 }

@@ -26,7 +26,7 @@ use super::targets::{Agenda, Targets};
 use super::wanted::Wanted;
 use super::went_back::WentBack;
 use super::words::Words;
-use super::{Config, Ending, Settings, Until};
+use super::{ConfigHead, Ending, Settings, Until};
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
 use crate::model::{App, ClusterName, Instance, Mode, Revision, Snapshot};
@@ -549,13 +549,18 @@ impl World {
         self.post(overview);
     }
 
-    pub fn config(&self) -> Option<Config> {
-        let (fleet, snapshot) = (Arc::clone(self.fleet.as_ref()?), Arc::clone(self.snapshot.as_ref()?));
-        Some(Config { fleet, snapshot })
-    }
-
     pub fn instance(&self) -> Option<Arc<Instance>> {
         self.fleet.as_ref().map(|_| Arc::clone(&self.instance))
+    }
+
+    /// Puts what was read last in the place of what is known; whether it is something else.
+    pub fn renew_head(&self, known: &mut Option<Arc<ConfigHead>>) -> bool {
+        let Some((fleet, snapshot)) = self.fleet.as_ref().zip(self.snapshot.as_ref()) else { return false };
+        let is_same = known.as_ref().is_some_and(|known| Arc::ptr_eq(&known.fleet, fleet));
+        if !is_same {
+            *known = Some(Arc::new(ConfigHead { fleet: Arc::clone(fleet), snapshot: Arc::clone(snapshot) }));
+        }
+        !is_same
     }
 
     pub(super) fn mode(&self) -> Mode {

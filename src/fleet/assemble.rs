@@ -1,12 +1,14 @@
 //! Manifests to fleet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::checks::{CHECKS, Facts, comes_of_kustomize};
 use super::{Broken, Fleet, Holders, health_rules, pins, projects, registry, rivals, routes};
 use crate::manifest::Manifests;
-use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, RolloutApproval, Scope, Snapshot};
+use crate::model::{
+    App, AppId, Cluster, ClusterName, Diagnostic, Ring, RolloutApproval, Scope, Snapshot, Trigger,
+};
 
 /// Puts the manifests together, runs every check, and takes out the apps with errors.
 pub fn assemble(manifests: Manifests, snapshot: &Snapshot) -> Fleet {
@@ -61,6 +63,11 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
     for approval in manifests.rollout_approvals {
         rollout_approvals.entry(approval.app.clone()).or_default().push(approval);
     }
+    let wrong: BTreeSet<&Scope> = diagnostics.iter().filter(|it| it.is_error()).map(|it| &it.scope).collect();
+    // What else is in a file with a mistake may be what it depends on.
+    let is_whole = |trigger: &Trigger| !wrong.contains(&Scope::File(trigger.location.file.clone()));
+    let whole = manifests.triggers.into_iter().filter(|trigger| is_whole(trigger));
+    let triggers = whole.map(|trigger| (trigger.name.clone(), trigger)).collect();
     Fleet {
         instance: manifests.instance.unwrap_or_default(),
         clusters,
@@ -70,6 +77,7 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
         broken,
         approvals: manifests.approvals,
         rollout_approvals,
+        triggers,
         health: Arc::new(health),
         diagnostics,
         holders: Arc::new(holders),

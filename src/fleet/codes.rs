@@ -69,6 +69,8 @@ pub const AFTER_NOBODY: &str = "E2107";
 pub const NO_SUCH_ROLLOUT: &str = "E2108";
 /// An approval of another version of its app than the one in Git.
 pub const OTHER_VERSION: &str = "E2109";
+/// A trigger names a receiver, an app, a ring or a file that does not exist.
+pub const TRIGGER: &str = "E2121";
 /// The registry of clusters in the home cluster could not be read.
 pub const REGISTRY_UNREAD: &str = "E2091";
 /// A ConfigMap of that registry without a kubeconfig.

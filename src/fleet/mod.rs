@@ -25,6 +25,7 @@ mod routes;
 mod shipped;
 #[cfg(test)]
 mod tests;
+pub mod triggers;
 mod vanished;
 pub mod waves;
 
@@ -45,7 +46,7 @@ use crate::health;
 use crate::manifest::Manifests;
 use crate::model::{
     App, AppId, Approval, Cluster, ClusterName, ClusterState, Diagnostic, Instance, Location, Project,
-    PruneMode, Ring, RolloutApproval, Route, Scope,
+    PruneMode, Ring, RolloutApproval, Route, Scope, Trigger,
 };
 
 /// One app on one cluster.
@@ -84,6 +85,8 @@ pub struct Fleet {
     pub approvals: Vec<Approval>,
     /// By the app whose waves they open.
     pub rollout_approvals: BTreeMap<AppId, Vec<RolloutApproval>>,
+    /// By name.
+    pub triggers: BTreeMap<String, Arc<Trigger>>,
     /// How the health of objects is judged.
     pub health: Arc<health::Rules>,
     /// Of reading and of the checks here, by place.
@@ -218,6 +221,7 @@ impl Fleet {
             broken: BTreeMap::new(),
             approvals: Vec::new(),
             rollout_approvals: BTreeMap::new(),
+            triggers: BTreeMap::new(),
             health: Arc::clone(&self.health),
             diagnostics: Vec::new(),
             holders: Arc::default(),

@@ -9,7 +9,7 @@ use super::kinds::{self, Identity, Native};
 use super::meant;
 use super::read::{Reading, Value};
 use super::yaml::{self, Document};
-use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, codes, find};
+use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, TRIGGERS, codes, find};
 use crate::model::{
     Cluster, ClusterName, Defaults, Diagnostic, Digest, Kind, Location, Scope, Snapshot, over_limit,
 };
@@ -151,6 +151,7 @@ impl Manifests {
         self.rollout_approvals.extend(part.rollout_approvals.iter().cloned());
         self.routes.extend(part.routes.iter().cloned());
         self.pins.extend(part.pins.iter().cloned());
+        self.triggers.extend(part.triggers.iter().cloned());
         self.unread.extend(part.unread.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
         part.lost.iter().for_each(|(native, place)| self.lose(place, [*native]));
@@ -168,6 +169,7 @@ impl Manifests {
         self.rollout_approvals.sort_by(|one, other| one.location.cmp(&other.location));
         self.routes.sort_by(|one, other| one.route.location.cmp(&other.route.location));
         self.pins.sort_by(|one, other| one.location.cmp(&other.location));
+        self.triggers.sort_by(|one, other| one.location.cmp(&other.location));
         self.unread_projects.sort();
         self.plain.sort_by(|one, other| one.location.cmp(&other.location));
         self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
@@ -269,6 +271,9 @@ fn look_into<'a>(
     for mut document in stream.documents {
         let mut reading = Reading::new(path, scope());
         match kinds::identify(&document.root, hub, &mut reading) {
+            Some(Identity::Native(Native::Trigger)) if !path.starts_with(TRIGGERS) => {
+                refuse_place("Trigger", TRIGGERS, &document.root, &mut reading);
+            }
             Some(Identity::Native(native)) => {
                 hub.to_hub(native, &mut document.root, &mut reading);
                 document.mistakes.append(&mut reading.mistakes);
@@ -276,10 +281,7 @@ fn look_into<'a>(
                 continue;
             }
             Some(Identity::InFolder { kind, folder }) => {
-                let value = Value::root(&document.root).entry("kind", path);
-                let place = reading.location(value.node);
-                let message = format!("a {kind} is read from {folder}, and not from here");
-                reading.mistake(codes::NOT_A_MANIFEST, message, place, "kind").help("move the file there");
+                refuse_place(kind, folder, &document.root, &mut reading);
             }
             Some(Identity::Later { api_version, kind, deploys, foreign }) => {
                 // Its namespace may come from the instance, but then nobody else has that name either.
@@ -314,6 +316,14 @@ fn look_into<'a>(
         manifests.diagnostics.append(&mut reading.mistakes);
     }
     found
+}
+
+/// Who may write a folder has the power of what stands in it.
+fn refuse_place(kind: &str, folder: &str, root: &yaml::Node, reading: &mut Reading<'_>) {
+    let value = Value::root(root).entry("kind", reading.file);
+    let place = reading.location(value.node);
+    let message = format!("a {kind} is read from {folder}, and not from here");
+    reading.mistake(codes::NOT_A_MANIFEST, message, place, "kind").help("move the file there");
 }
 
 fn read_pin(path: &str, text: &str, manifests: &mut Manifests) {
@@ -369,7 +379,7 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         Native::Cluster => kinds::cluster_scope(root, file),
         Native::AppSet | Native::Component | Native::Objects => kinds::app_scope(root, file, namespace),
         Native::Project => kinds::project_scope(root, file),
-        Native::Route | Native::Approval => Scope::File((*file).to_owned()),
+        Native::Route | Native::Approval | Native::Trigger => Scope::File((*file).to_owned()),
     };
     let mut reading = Reading::new(file, scope.clone());
     let rescoped =
@@ -425,6 +435,10 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
                 kinds::approval::Read::Objects(approval) => manifests.approvals.push(approval),
                 kinds::approval::Read::Rollout(approval) => manifests.rollout_approvals.push(approval),
             });
+        }
+        Native::Trigger => {
+            let trigger = kinds::trigger::read(root, &mut reading);
+            keep(trigger, &reading, |trigger| manifests.triggers.push(Arc::new(trigger)));
         }
     }
     note_unread(found.place(), &reading, manifests);

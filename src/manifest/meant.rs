@@ -115,7 +115,8 @@ impl Manifests {
             | Native::Component
             | Native::Objects
             | Native::Route
-            | Native::Approval => false,
+            | Native::Approval
+            | Native::Trigger => false,
         }
     }
 }

@@ -37,13 +37,15 @@ pub use kinds::conversion::FOLDER as CONVERSIONS;
 pub use kinds::health_rule::{self, HealthRule};
 pub use kinds::objects::listed_beside;
 pub use kinds::pin::PinManifest;
+pub use kinds::trigger::FOLDER as TRIGGERS;
 pub use meant::{Lost, by_path as usual_at, is_below_apps};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
-    App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings, RolloutApproval, Route, Scope,
+    App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings, RolloutApproval, Route,
+    Scope, Trigger,
 };
 
 /// The apiVersion of every native kind, and the hub's.
@@ -63,6 +65,7 @@ pub struct Manifests {
     pub rollout_approvals: Vec<RolloutApproval>,
     pub routes: Vec<RouteManifest>,
     pub pins: Vec<PinManifest>,
+    pub triggers: Vec<Arc<Trigger>>,
     /// Apps and clusters whose manifest has mistakes.
     pub unread: Vec<(Scope, Location)>,
     /// Projects with mistakes, each with its namespace as far as that can be told.

@@ -46,6 +46,7 @@ mod snapshot;
 pub mod sync_wave;
 pub mod taint;
 mod templates;
+mod trigger;
 pub mod unit_mark;
 
 pub use address::{Hosts, ip_of, is_loopback, shown_address, without_credentials};
@@ -104,5 +105,9 @@ pub use taint::{Effect as TaintEffect, Taint, Toleration};
 pub use templates::{
     KeptText, NO_WORKER_HELP, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers,
     Wait, WorkerTask,
+};
+pub use trigger::{
+    LONGEST_RESULT, MatchRule, PayloadPath, PayloadTemplate, TemplateMistake, Trigger, TriggerField,
+    TriggerPlace, TriggerValue, TriggerWrite,
 };
 pub use unit_mark::{ObjectMark, Previous, Refused, UnitMark};

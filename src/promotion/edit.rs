@@ -51,6 +51,23 @@ pub fn set_scalar(text: &str, path: &str, value: &str) -> Result<String, Error> 
     })
 }
 
+/// The text of one scalar, as [`set_scalar`] finds it.
+pub fn scalar(text: &str, path: &str) -> Result<String, Error> {
+    let mut documents = parsed(text)?;
+    let (document, route) = place(&documents, &steps(path)?, path)?;
+    let missing = || Error::new(START, format!("`{path}` is not there"), "give the path of a scalar");
+    let node = follow(&mut documents[document].root, &route).ok_or_else(missing)?;
+    match &node.kind {
+        NodeKind::Null => Ok(String::new()),
+        NodeKind::String(text) => Ok(text.clone()),
+        NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text) => Ok(text.to_string()),
+        NodeKind::Seq(_) | NodeKind::Map(_) => {
+            let message = format!("`{path}` is {}, not a scalar", kind(node));
+            Err(Error::new(node.start, message, "give the path of a scalar"))
+        }
+    }
+}
+
 const START: Position = Position { line: 1, column: 1 };
 
 fn parsed(text: &str) -> Result<Vec<Document>, Error> {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::compare::{self, Comparison, Kept, Side};
-use crate::controller::Config;
+use crate::controller::ConfigHead;
 use crate::model::{Keys, Revision, Snapshot};
 use crate::render::{Discovered, Pacing};
 use crate::source::{self, ErrorKind, Repository};
@@ -42,7 +42,7 @@ impl Checker {
     /// An error is one of the way to Git: the same may succeed later.
     pub async fn check(
         &self,
-        base: &Config,
+        base: &Arc<ConfigHead>,
         reference: &str,
         head: &Revision,
     ) -> Result<Verdict, source::Error> {
@@ -58,7 +58,7 @@ impl Checker {
 
     async fn merged(
         &self,
-        base: &Config,
+        base: &Arc<ConfigHead>,
         reference: &str,
         head: &Revision,
     ) -> Result<Snapshot, source::Error> {
@@ -71,9 +71,9 @@ impl Checker {
     }
 
     /// Nothing that is encrypted is opened, on either side: who proposes a change need not be somebody who may read it.
-    async fn compared(&self, base: &Config, head: Snapshot) -> Result<Comparison, source::Error> {
+    async fn compared(&self, base: &Arc<ConfigHead>, head: Snapshot) -> Result<Comparison, source::Error> {
         let before = Snapshot { keys: Keys::default(), ..Snapshot::clone(&base.snapshot) };
-        let (base, charts, kept) = (base.clone(), Arc::clone(&self.charts), Arc::clone(&self.kept));
+        let (base, charts, kept) = (Arc::clone(base), Arc::clone(&self.charts), Arc::clone(&self.kept));
         let read = tokio::task::spawn_blocking(move || {
             let after = compare::fleet_after(&head, &mut kept.lock().1, &base.fleet);
             (after, head, base, kept)

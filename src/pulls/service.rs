@@ -15,7 +15,7 @@ use super::queue::{Base, Checked, Next, Open, may_render_of, next};
 use super::words::{self, Said};
 use crate::chart;
 use crate::cluster::{Home, WritePermit};
-use crate::controller::{Config, Grants};
+use crate::controller::{ConfigHead, Grants};
 use crate::forge::{CommitStatus, Error, Hint, HintKind, Pull, PullState, State, shortened};
 use crate::metrics::Metrics;
 use crate::model::{Forge, Instance, Revision};
@@ -60,7 +60,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Inputs {
     pub instance: watch::Receiver<Option<Arc<Instance>>>,
-    pub config: watch::Receiver<Option<Config>>,
+    pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub overview: watch::Receiver<Arc<Overview>>,
     pub hints: broadcast::Receiver<Hint>,
     /// Until then another process leads.
@@ -89,7 +89,7 @@ struct Service {
     settings: Settings,
     checker: Checker,
     connection: Option<Connection>,
-    config: Option<Config>,
+    config: Option<Arc<ConfigHead>>,
     base: Option<Base>,
     open: BTreeMap<u64, Open>,
     comments: BTreeMap<u64, Sticky>,
@@ -179,7 +179,7 @@ impl Service {
     async fn wait(&mut self, inputs: &mut Inputs, wake: Instant) {
         tokio::select! {
             () = tokio::time::sleep_until(wake) => {}
-            Ok(()) = inputs.config.changed() => {}
+            Ok(()) = inputs.head.changed() => {}
             Ok(()) = inputs.overview.changed() => {}
             Ok(()) = inputs.instance.changed() => {}
             Ok(hint) = inputs.hints.recv() => self.hint(&hint),
@@ -195,7 +195,7 @@ impl Service {
                 Err(_) => break,
             }
         }
-        let config = inputs.config.borrow_and_update().clone();
+        let config = inputs.head.borrow_and_update().clone();
         if let Some(config) = config {
             let revision = &config.snapshot.revision;
             if self.base.as_ref().is_none_or(|base| base.revision != *revision) {

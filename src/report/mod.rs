@@ -6,6 +6,7 @@
 //! repeats nothing that is already there. It never decides what is deployed.
 
 mod awaited;
+pub mod became;
 #[cfg(test)]
 mod fixtures;
 mod merged;

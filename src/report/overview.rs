@@ -321,6 +321,9 @@ pub struct Overview {
     /// Commits whose statuses are kept, newest first: the head and what is still under way.
     #[serde(skip)]
     pub told: Vec<Revision>,
+    /// The newest commits of the branch, the head first.
+    #[serde(skip)]
+    pub recent: Vec<Revision>,
     /// For each error outside a target: the commit that changed its file last.
     #[serde(skip)]
     pub blamed: Vec<(Revision, Diagnostic)>,

@@ -15,32 +15,39 @@ pub type Key = (Revision, String);
 
 /// The statuses that commits shall have. `told` in the overview bounds which commits.
 pub fn desired(overview: &Overview) -> BTreeMap<Key, CommitStatus> {
-    let Some(head) = &overview.revision else { return BTreeMap::new() };
+    if overview.revision.is_none() {
+        return BTreeMap::new();
+    }
     let mut statuses = BTreeMap::new();
     for revision in &overview.told {
-        for ring in rings(overview, revision) {
-            let told = Told::of(overview, revision, ring);
-            let (state, description) = match told.is_empty() {
-                // Success is final: what is to be deleted shows only when everything was seen.
-                true if revision == head && !is_observed(overview, ring) => {
-                    (State::Pending, words::observing())
-                }
-                true if revision == head => (State::Success, words::unchanged()),
-                true => continue,
-                false => told.verdict(),
-            };
-            let context = context(&overview.status_prefix, ring);
-            let description = shortened(&description).into_owned();
-            let status = CommitStatus {
-                context: context.clone(),
-                state,
-                description,
-                target_url: overview.page_url.clone(),
-            };
-            statuses.insert((revision.clone(), context), status);
+        for (_, status) in of_commit(overview, revision) {
+            statuses.insert((revision.clone(), status.context.clone()), status);
         }
     }
     statuses
+}
+
+/// The statuses of one commit, by ring in their order. A ring for which it has nothing to say (any more) is left out.
+pub fn of_commit<'a>(overview: &'a Overview, revision: &Revision) -> Vec<(Option<&'a str>, CommitStatus)> {
+    let is_head = overview.revision.as_ref() == Some(revision);
+    let of_ring = |ring: Option<&'a str>| {
+        let told = Told::of(overview, revision, ring);
+        let (state, description) = match told.is_empty() {
+            // Success is final: what is to be deleted shows only when everything was seen.
+            true if is_head && !is_observed(overview, ring) => (State::Pending, words::observing()),
+            true if is_head => (State::Success, words::unchanged()),
+            true => return None,
+            false => told.verdict(),
+        };
+        let status = CommitStatus {
+            context: context(&overview.status_prefix, ring),
+            state,
+            description: shortened(&description).into_owned(),
+            target_url: overview.page_url.clone(),
+        };
+        Some((ring, status))
+    };
+    rings(overview, revision).into_iter().filter_map(of_ring).collect()
 }
 
 /// The status that every context of a new head gets before anything else is done about it.

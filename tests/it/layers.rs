@@ -12,7 +12,7 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 29] = [
+const MODULES: [(u8, Purity, &str); 30] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Io, "child"),
     (1, Purity::Io, "source"),
@@ -36,6 +36,7 @@ const MODULES: [(u8, Purity, &str); 29] = [
     (8, Purity::Pure, "policy"),
     (8, Purity::Pure, "promotion"),
     (9, Purity::Io, "apply"),
+    (9, Purity::Pure, "trigger"),
     (10, Purity::Io, "report"),
     (11, Purity::Io, "metrics"),
     (11, Purity::Io, "reconcile"),

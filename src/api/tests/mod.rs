@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
 use crate::api::body::{LARGEST, SMALL};
-use crate::api::{HooksState, Receiver, Status, hooks_router, serve, status_router};
+use crate::api::{Api, HooksState, Receiver, Status, hooks_router, serve, status_router};
 use crate::forge::Hint;
 use crate::metrics::Metrics;
 use crate::model::{ReceiverKind, Revision};
@@ -258,6 +258,7 @@ fn status(is_read: bool) -> Status {
         hooks: state,
         metrics: Metrics::default(),
         standing: None,
+        api: Api::new(None, watch::channel(None).1, mpsc::channel(1).0),
     }
 }
 

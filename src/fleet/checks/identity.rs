@@ -18,6 +18,13 @@ pub fn approvals(facts: &Facts<'_>) -> Vec<Diagnostic> {
     }))
 }
 
+pub fn triggers(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    twice(facts.manifests.triggers.iter().map(|trigger| {
+        let told = move || (format!("Trigger {}", trigger.name), Scope::File(trigger.location.file.clone()));
+        (&trigger.name, &trigger.location, told)
+    }))
+}
+
 /// Each manifest by what it is known by, with where it stands; its name and scope are only made when they are told.
 fn twice<'a, K: Hash + Eq, T: Fn() -> (String, Scope)>(
     manifests: impl Iterator<Item = (K, &'a Location, T)>,

@@ -13,6 +13,7 @@ mod projects;
 mod rings;
 mod rollout_approvals;
 mod routes;
+mod triggers;
 mod waves;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,8 @@ pub type Check = fn(&Facts<'_>) -> Vec<Diagnostic>;
 
 pub const CHECKS: &[(&str, Check)] = &[
     ("one approval has one manifest", identity::approvals),
+    ("one trigger has one manifest", identity::triggers),
+    ("a trigger names what exists", triggers::fit),
     ("a cluster is in at most one ring", rings::one_ring_each),
     ("a ring has clusters", rings::no_empty_ring),
     ("a cluster is in a ring", rings::no_cluster_left_out),

@@ -18,6 +18,7 @@ pub enum Native {
     Project,
     Route,
     Approval,
+    Trigger,
 }
 
 impl Native {
@@ -37,6 +38,7 @@ impl Native {
             Self::Objects => "Objects",
             Self::Route => "Route",
             Self::Approval => "Approval",
+            Self::Trigger => "Trigger",
         }
     }
 }
@@ -82,6 +84,7 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Project", Known::Now(Native::Project)),
     (&[OWN], "Route", Known::Now(Native::Route)),
     (&[OWN], "Approval", Known::Now(Native::Approval)),
+    (&[OWN], "Trigger", Known::Now(Native::Trigger)),
     (&[OWN], "AppSet", Known::Now(Native::AppSet)),
     (&[OWN], "Component", Known::Now(Native::Component)),
     (&[OWN], "Conversion", Known::InFolder(conversion::FOLDER)),
@@ -94,7 +97,6 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&["workload.dmall.com/v1beta1"], "Cluster", Known::Later),
     (&[OWN], "Server", Known::Later),
     (&[OWN], "Policy", Known::Later),
-    (&[OWN], "Trigger", Known::Later),
     (&[OWN, "core.oam.dev/v1beta1"], "ComponentDefinition", Known::Later),
     (&[OWN, "core.oam.dev/v1beta1"], "TraitDefinition", Known::Later),
     (&[OWN, "core.oam.dev/v1beta1"], "PolicyDefinition", Known::Later),

@@ -27,6 +27,7 @@ mod rollout;
 pub mod route;
 mod secret;
 pub mod taint;
+pub mod trigger;
 mod wave;
 mod workload;
 

@@ -35,6 +35,7 @@ const KINDS: &[(Native, &str)] = &[
     (Native::Project, include_str!("project.yaml")),
     (Native::Route, include_str!("route.yaml")),
     (Native::Approval, include_str!("approval.yaml")),
+    (Native::Trigger, include_str!("trigger.yaml")),
 ];
 
 /// The kinds that have a schema.

@@ -21,7 +21,8 @@ fn schema(kind: Native) -> Value {
 
 fn mistakes(manifest: &Value) -> Vec<String> {
     let text = manifest.to_string();
-    let read = read(&Snapshot::of_texts([("apps/x/app.yaml", text.as_str())]));
+    let path = if manifest["kind"] == "Trigger" { "triggers/x.yaml" } else { "apps/x/app.yaml" };
+    let read = read(&Snapshot::of_texts([(path, text.as_str())]));
     read.diagnostics.iter().map(ToString::to_string).collect()
 }
 

@@ -113,7 +113,11 @@ impl Fleet {
         let stop = CancellationToken::new();
         let elected = CancellationToken::new();
         let inputs = Inputs { wakes, hints, elected: elected.clone(), stop: stop.clone() };
-        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, config }));
+        let task = tokio::spawn(controller::run(
+            settings,
+            inputs,
+            Outputs { overview, instance, head: watch::channel(None).0 },
+        ));
         Running { overview: seen, wake, hint, elected, stop, task }
     }
 

@@ -1,0 +1,101 @@
+//! Who calls, by the token that is shown.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, StatusCode};
+use parking_lot::{Mutex, RwLock};
+use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+use tokio::time::Instant;
+
+use crate::api::problem::Problem;
+use crate::api::sources::Sources;
+
+/// In bytes. What is shorter could be guessed.
+pub const SHORTEST_TOKEN: usize = 16;
+/// What a wrong token counts of what an address may send for nothing: about fifty at once, then six each second.
+const WRONG: usize = 640 * 1024;
+
+/// A token as it is kept: nobody can take it out of memory again, and all are of one length.
+type Token = [u8; 32];
+
+#[derive(Debug)]
+pub(super) struct Access {
+    operator: Option<Token>,
+    triggers: RwLock<Arc<BTreeMap<String, Token>>>,
+    failures: Mutex<Sources>,
+}
+
+/// What a token may do.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Caller {
+    pub is_operator: bool,
+    /// That it may call.
+    pub triggers: Vec<String>,
+}
+
+impl Access {
+    pub(super) fn new(operator: Option<&SecretString>) -> Self {
+        let operator = operator.map(|token| digest(token.expose_secret()));
+        Self { operator, triggers: RwLock::default(), failures: Mutex::default() }
+    }
+
+    pub(super) fn set_triggers(&self, tokens: impl IntoIterator<Item = (String, SecretString)>) {
+        let long = tokens.into_iter().filter(|(_, token)| token.expose_secret().len() >= SHORTEST_TOKEN);
+        let tokens = long.map(|(name, token)| (name, digest(token.expose_secret()))).collect();
+        *self.triggers.write() = Arc::new(tokens);
+    }
+
+    /// `source`: what came over no connection comes from nowhere.
+    pub(super) fn identify(&self, headers: &HeaderMap, source: Option<IpAddr>) -> Result<Caller, Problem> {
+        let Some(operator) = &self.operator else {
+            let detail = "the API is closed: `tutti run` was given no token for it (help: --api-token-env NAME, or apiToken in the settings file)";
+            return Err(Problem::new(StatusCode::FORBIDDEN, detail));
+        };
+        let (source, now) = (source.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), Instant::now());
+        // Also of the right one: else a guess would be as good as ever.
+        if !self.failures.lock().has_room(source, now) {
+            let detail = "too many wrong tokens came from this address";
+            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with(RETRY_AFTER, "1"));
+        }
+        let unauthorized = |detail: &str| {
+            Problem::new(StatusCode::UNAUTHORIZED, detail).with(WWW_AUTHENTICATE, "Bearer realm=\"tutti\"")
+        };
+        let Some(shown) = bearer(headers) else {
+            return Err(unauthorized("there is no token (help: send `Authorization: Bearer TOKEN`)"));
+        };
+        let shown = digest(shown);
+        let is_same = |token: &Token| bool::from(token.ct_eq(&shown));
+        let triggers = Arc::clone(&self.triggers.read());
+        let caller = Caller {
+            is_operator: is_same(operator),
+            // All are compared, whichever it is.
+            triggers: triggers
+                .iter()
+                .filter(|(_, token)| is_same(token))
+                .map(|(name, _)| name.clone())
+                .collect(),
+        };
+        if caller == Caller::default() {
+            self.failures.lock().charge(source, WRONG, now);
+            return Err(unauthorized("the token is wrong"));
+        }
+        Ok(caller)
+    }
+}
+
+fn digest(token: &str) -> Token {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+/// The one token of a request.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next().filter(|_| values.next().is_none())?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    Some(token.trim()).filter(|token| scheme.eq_ignore_ascii_case("bearer") && !token.is_empty())
+}

@@ -1,0 +1,329 @@
+//! What became of a commit, and how an app is: what pipelines wait for. Pure functions of the overview.
+
+use serde::Serialize;
+
+use super::{Overview, Phase, TargetReport, statuses};
+use crate::forge;
+use crate::model::{AppId, ClusterName, PodCount, Revision, short_line};
+
+/// Targets of one answer.
+const MOST_UNWELL: usize = 20;
+const MOST_CLUSTERS: usize = 1000;
+/// Of a detail, in characters.
+const LONGEST_DETAIL: usize = 300;
+/// Digits of a commit that name it.
+const FEWEST_DIGITS: usize = 7;
+
+/// Ordered from good to bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outlook {
+    Success,
+    Pending,
+    /// Newer commits changed all that it had changed, before it was everywhere or after.
+    Superseded,
+    Error,
+    Failure,
+}
+
+impl Outlook {
+    /// Nothing is to be waited for.
+    pub fn is_final(self) -> bool {
+        self != Self::Pending
+    }
+
+    fn of(state: forge::State) -> Self {
+        match state {
+            forge::State::Success => Self::Success,
+            forge::State::Pending => Self::Pending,
+            forge::State::Failure => Self::Failure,
+            forge::State::Error => Self::Error,
+            forge::State::Skipped => Self::Superseded,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommitReport {
+    pub commit: Revision,
+    /// The newest commit that was read.
+    pub head: Revision,
+    pub state: Outlook,
+    pub text: String,
+    /// It is known what there is to do.
+    pub planned: bool,
+    pub rings: Vec<RingReport>,
+}
+
+/// What became of it in one ring, as its commit status says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RingReport {
+    /// `null`: the clusters in no ring.
+    pub ring: Option<String>,
+    pub context: String,
+    pub state: Outlook,
+    pub text: String,
+    /// The worst first.
+    pub unwell: Vec<TargetState>,
+    /// Beside those.
+    pub more: usize,
+}
+
+/// An app on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetState {
+    pub app: AppId,
+    pub cluster: ClusterName,
+    pub ring: Option<String>,
+    /// The commit that changed it last.
+    pub revision: Revision,
+    pub version: String,
+    pub phase: Phase,
+    pub detail: String,
+    pub pods: PodCount,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppReport {
+    pub app: AppId,
+    /// The commit that was read last.
+    pub commit: Revision,
+    pub state: Outlook,
+    pub healthy: bool,
+    pub text: String,
+    pub planned: bool,
+    pub clusters: Vec<TargetState>,
+    pub more: usize,
+}
+
+impl TargetState {
+    fn of(target: &TargetReport) -> Self {
+        Self {
+            app: target.app.clone(),
+            cluster: target.cluster.clone(),
+            ring: target.ring.clone(),
+            revision: target.revision.clone(),
+            version: target.version.clone(),
+            phase: target.phase,
+            detail: short_line(&target.detail, LONGEST_DETAIL),
+            pods: target.pods,
+        }
+    }
+}
+
+/// `None`: no such commit is known, perhaps not yet. `sha`: its first digits, at least seven.
+pub fn of_commit(overview: &Overview, sha: &str) -> Option<CommitReport> {
+    let head = overview.revision.as_ref()?;
+    let of_targets = overview.targets.iter().map(|target| &target.revision);
+    let mut known = [head].into_iter().chain(&overview.recent).chain(&overview.told).chain(of_targets);
+    let is_meant = |revision: &&Revision| {
+        revision.as_str().get(..sha.len()).is_some_and(|start| start.eq_ignore_ascii_case(sha))
+    };
+    let commit = (sha.len() >= FEWEST_DIGITS).then(|| known.find(is_meant)).flatten()?;
+    let is_head = commit == head;
+    let rings: Vec<RingReport> = statuses::of_commit(overview, commit)
+        .into_iter()
+        .map(|(ring, status)| {
+            let of_it = |target: &&TargetReport| target.revision == *commit && target.ring.as_deref() == ring;
+            let (unwell, more) = first(unwell(overview.targets.iter().filter(of_it)), MOST_UNWELL);
+            RingReport {
+                ring: ring.map(ToOwned::to_owned),
+                context: status.context,
+                state: Outlook::of(status.state),
+                text: status.description,
+                unwell,
+                more,
+            }
+        })
+        .collect();
+    let worst = rings.iter().rev().max_by_key(|ring| ring.state);
+    let (state, text) = match worst {
+        // The targets of the revision before are still there.
+        _ if is_head && !overview.is_rendered => (Outlook::Pending, super::words::rendering()),
+        Some(RingReport { state, text, ring: Some(ring), .. }) if rings.len() > 1 => {
+            (*state, format!("{ring}: {text}"))
+        }
+        Some(RingReport { state, text, .. }) => (*state, text.clone()),
+        None => (Outlook::Superseded, super::words::superseded(head)),
+    };
+    let planned = !is_head || overview.is_known();
+    Some(CommitReport { commit: commit.clone(), head: head.clone(), state, text, planned, rings })
+}
+
+/// Those that are not done, the worst first.
+fn unwell<'a>(targets: impl Iterator<Item = &'a TargetReport>) -> Vec<&'a TargetReport> {
+    let mut found: Vec<&TargetReport> = targets.filter(|target| !target.phase.is_done()).collect();
+    found.sort_by_key(|target| std::cmp::Reverse(target.phase));
+    found
+}
+
+fn first(targets: Vec<&TargetReport>, most: usize) -> (Vec<TargetState>, usize) {
+    let more = targets.len().saturating_sub(most);
+    (targets.into_iter().take(most).map(TargetState::of).collect(), more)
+}
+
+/// What of an app is asked for; all of it by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppQuestion {
+    /// It is not done before it has this version.
+    pub version: Option<String>,
+    pub ring: Option<String>,
+}
+
+/// `None`: it is nowhere, perhaps not yet.
+pub fn of_app(overview: &Overview, app: &AppId, question: &AppQuestion) -> Option<AppReport> {
+    let commit = overview.revision.clone()?;
+    let is_asked = |target: &&TargetReport| {
+        target.app == *app && question.ring.as_ref().is_none_or(|ring| target.ring.as_ref() == Some(ring))
+    };
+    let targets: Vec<&TargetReport> = overview.targets.iter().filter(is_asked).collect();
+    if targets.is_empty() {
+        return None;
+    }
+    // What runs before the version comes says nothing of the version.
+    let has_version =
+        |target: &TargetReport| question.version.as_ref().is_none_or(|it| target.version == *it);
+    let is_done = |target: &TargetReport| {
+        target.phase.is_done() && target.phase != Phase::Paused && has_version(target)
+    };
+    let done = targets.iter().filter(|target| is_done(target)).count();
+    let failed = targets.iter().filter(|target| target.phase.is_failure() && has_version(target));
+    let failed = failed.rev().max_by_key(|target| target.phase);
+    let counts = format!("{done}/{} healthy", targets.len());
+    let (state, text) = match failed {
+        _ if !overview.is_rendered => (Outlook::Pending, super::words::rendering()),
+        Some(target) => (Outlook::Failure, format!("{}, {counts}", words(target))),
+        None if done == targets.len() => (Outlook::Success, counts),
+        None => {
+            let waits =
+                targets.iter().filter(|target| !is_done(target)).rev().max_by_key(|target| target.phase);
+            let of = waits.map(|target| match (&question.version, has_version(target)) {
+                (Some(version), false) => {
+                    let now = if target.version.is_empty() { "no version" } else { &target.version };
+                    format!("{}: {now}, {version} is awaited", target.cluster)
+                }
+                _ => words(target),
+            });
+            (Outlook::Pending, format!("{}, {counts}", of.unwrap_or_default()))
+        }
+    };
+    let (clusters, more) = first(targets, MOST_CLUSTERS);
+    Some(AppReport {
+        app: app.clone(),
+        commit,
+        state,
+        healthy: state == Outlook::Success,
+        text,
+        planned: overview.is_known(),
+        clusters,
+        more,
+    })
+}
+
+fn words(target: &TargetReport) -> String {
+    let (cluster, phase) = (&target.cluster, target.phase.as_str());
+    match short_line(&target.detail, LONGEST_DETAIL) {
+        detail if detail.is_empty() => format!("{cluster}: {phase}"),
+        detail => format!("{cluster}: {phase}, {detail}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+    const C: &str = "cccccccccccccccccccccccccccccccccccccccc";
+
+    fn target(name: &str, cluster: &str, revision: &str, phase: Phase, version: &str) -> TargetReport {
+        TargetReport {
+            revision: Revision::from(revision),
+            ring: Some(if cluster.starts_with("bj") { "test" } else { "prod" }.to_owned()),
+            version: version.to_owned(),
+            detail: if phase.is_done() { String::new() } else { "1/2 pods".to_owned() },
+            ..TargetReport::of_test(AppId::new("shop", name), cluster, phase)
+        }
+    }
+
+    fn overview(targets: Vec<TargetReport>) -> Overview {
+        Overview {
+            revision: Some(Revision::from(B)),
+            is_rendered: true,
+            status_prefix: "tutti".to_owned(),
+            rings: vec!["test".to_owned(), "prod".to_owned()],
+            recent: vec![Revision::from(B), Revision::from(A), Revision::from(C)],
+            targets,
+            ..Overview::default()
+        }
+    }
+
+    #[test]
+    fn commit_is_as_its_statuses_say() {
+        let now = overview(vec![
+            target("pay", "bj1", B, Phase::Running, "2"),
+            target("pay", "sh1", B, Phase::Progressing, "2"),
+            target("pay", "sh2", B, Phase::Degraded, "2"),
+            target("web", "sh1", A, Phase::Running, "1"),
+        ]);
+        let check = |sha: &str, state: Outlook, text: &str, rings: &[(&str, Outlook)]| {
+            let found = of_commit(&now, sha).expect(sha);
+            assert_eq!(found.state, state, "{found:?}");
+            assert!(found.text.contains(text), "{found:?}");
+            let of_rings: Vec<_> =
+                found.rings.iter().map(|it| (it.ring.as_deref().unwrap_or(""), it.state)).collect();
+            assert_eq!(of_rings, rings);
+            found
+        };
+        let found =
+            check(B, Outlook::Failure, "prod: ", &[("test", Outlook::Success), ("prod", Outlook::Failure)]);
+        let unwell: Vec<_> = found.rings[1].unwell.iter().map(|it| (it.cluster.as_str(), it.phase)).collect();
+        assert_eq!(unwell, [("sh2", Phase::Degraded), ("sh1", Phase::Progressing)]);
+        check(&A[..7], Outlook::Success, "", &[("prod", Outlook::Success)]);
+        check(&C.to_uppercase(), Outlook::Superseded, "superseded by bbbbbbb", &[]);
+        for unknown in ["ddddddd", "aaaaaa", "", "bbbbbbbé", "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"] {
+            assert_eq!(of_commit(&now, unknown), None, "{unknown}");
+        }
+        assert_eq!(of_commit(&Overview::default(), B), None);
+        let unrendered = Overview { is_rendered: false, ..now };
+        let found = of_commit(&unrendered, B).unwrap();
+        assert_eq!((found.state, found.planned), (Outlook::Pending, false));
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let many =
+            (0..50).map(|number| target(&format!("a{number}"), "bj1", B, Phase::Waiting, "1")).collect();
+        let found = of_commit(&overview(many), B).unwrap();
+        assert_eq!((found.rings[0].unwell.len(), found.rings[0].more), (20, 30));
+    }
+
+    #[test]
+    fn app_is_done_with_the_version_that_is_asked_for() {
+        let now = overview(vec![
+            target("pay", "bj1", B, Phase::Running, "2"),
+            target("pay", "sh1", A, Phase::Running, "1"),
+            target("bad", "bj1", B, Phase::Degraded, "2"),
+            target("bad", "sh1", B, Phase::Paused, "1"),
+        ]);
+        let check = |app: &str, version: Option<&str>, ring: Option<&str>, state: Outlook, text: &str| {
+            let question = AppQuestion { version: version.map(Into::into), ring: ring.map(Into::into) };
+            let found = of_app(&now, &AppId::new("shop", app), &question).expect(app);
+            assert_eq!((found.state, found.text.as_str()), (state, text));
+            assert_eq!(found.healthy, state == Outlook::Success);
+        };
+        check("pay", None, None, Outlook::Success, "2/2 healthy");
+        check("pay", Some("2"), Some("test"), Outlook::Success, "1/1 healthy");
+        check("pay", Some("2"), None, Outlook::Pending, "sh1: 1, 2 is awaited, 1/2 healthy");
+        check("bad", None, None, Outlook::Failure, "bj1: Degraded, 1/2 pods, 0/2 healthy");
+        check("bad", Some("1"), None, Outlook::Pending, "bj1: 2, 1 is awaited, 0/2 healthy");
+        check("bad", None, Some("prod"), Outlook::Pending, "sh1: Paused, 0/1 healthy");
+        assert_eq!(of_app(&now, &AppId::new("shop", "none"), &AppQuestion::default()), None);
+        let question = AppQuestion { ring: Some("none".to_owned()), version: None };
+        assert_eq!(of_app(&now, &AppId::new("shop", "pay"), &question), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! Which commit of which other repository a payload is about, as far as it says.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::model::{PayloadPath, short_line};
+
+/// For people: nothing is fetched from it. Every text is on one line and short.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceCommit {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    /// 7 to 64 hexadecimal digits.
+    pub sha: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// Its first line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Of the commit or of the build.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// Characters of a name, of a message and bytes of an address.
+const LONGEST_NAME: usize = 100;
+const LONGEST_MESSAGE: usize = 120;
+const LONGEST_URL: usize = 500;
+
+/// Where payloads have it: calls of the API, Drone, pushes of Gitea.
+const SHA: &[&str] = &["commit.sha", "build.after", "after", "sha"];
+const REPOSITORY: &[&str] = &["commit.repo", "repo.slug", "repository.full_name"];
+const AUTHOR: &[&str] = &["commit.author", "build.author_login", "pusher.login", "sender.login"];
+const MESSAGE: &[&str] = &["commit.message", "build.message", "head_commit.message"];
+const URL: &[&str] = &["commit.url", "build.link", "head_commit.url", "compare_url"];
+
+pub fn of(payload: &Value) -> Option<SourceCommit> {
+    let first = |paths: &[&str]| {
+        let mut found = paths.iter().filter_map(|path| PayloadPath::parse(path)?.scalar(payload));
+        found.find(|text| !text.trim().is_empty())
+    };
+    let sha = first(SHA).filter(|sha| is_sha(sha))?;
+    let line = |paths, longest| {
+        let text: String = first(paths)?;
+        let line = short_line(text.trim_start().lines().next().unwrap_or_default(), longest);
+        (!line.is_empty()).then_some(line)
+    };
+    Some(SourceCommit {
+        repository: line(REPOSITORY, LONGEST_NAME),
+        sha,
+        author: line(AUTHOR, LONGEST_NAME),
+        message: line(MESSAGE, LONGEST_MESSAGE),
+        url: first(URL).filter(|url| is_url(url)),
+    })
+}
+
+fn is_sha(text: &str) -> bool {
+    (7..=64).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && !text.bytes().all(|it| it == b'0')
+}
+
+/// One that Markdown takes as it is, and that shows nobody's password.
+fn is_url(text: &str) -> bool {
+    let is_letter = |it: char| it.is_ascii_alphanumeric() || "-._~:/?#&=%+,;".contains(it);
+    let is_http = text.starts_with("https://") || text.starts_with("http://");
+    is_http && text.len() <= LONGEST_URL && text.chars().all(is_letter)
+}

@@ -1,0 +1,251 @@
+//! What a payload of another program makes of a file of an app: a pure function of trigger, payload and repository.
+//!
+//! [`evaluate`] says whether a payload is meant, and which value of which file it changes ([`Outcome`]); [`Outcome::edited`] is the
+//! file with that value. A payload is a stranger's: it fills in templates and nothing else, and every text that it makes is checked
+//! for what it is to be (an app, a ring, a version, an image, a file of that app) before it is used.
+//!
+//! Never does IO, never reads a clock, never writes outside of the folder of one app.
+
+mod commit;
+mod outcome;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::fmt;
+
+use serde_json::Value;
+
+pub use commit::SourceCommit;
+pub use outcome::Outcome;
+pub use value::{image_mistake, version_mistake};
+
+use crate::fleet::{Fleet, triggers};
+use crate::manifest::read::suggest;
+use crate::model::glob::{self, Separator};
+use crate::model::{
+    App, AppId, AppSpec, ImageReference, Location, MatchRule, Snapshot, Trigger, TriggerField, TriggerPlace,
+    TriggerValue, image_tag, short_line,
+};
+use crate::promotion::edit;
+
+/// Characters of a payload that are repeated in an error.
+const LONGEST_QUOTE: usize = 80;
+
+/// Why a payload that is meant changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    pub trigger: String,
+    /// Of the field of the trigger.
+    pub at: Location,
+    pub message: String,
+    pub help: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { trigger, at, message, help } = self;
+        write!(f, "failed to run trigger {trigger} at {at}: {message} (help: {help})")
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What a payload changes; `None` where it is not meant.
+pub fn evaluate(
+    trigger: &Trigger,
+    payload: &Value,
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+) -> Result<Option<Outcome>, Error> {
+    if !trigger.rules.iter().all(|rule| fits(rule, payload)) {
+        return Ok(None);
+    }
+    let run = Run { trigger, payload };
+    let apps: Vec<_> =
+        fleet.apps.values().chain(fleet.broken.values().filter_map(|it| it.app.as_ref())).cloned().collect();
+    let named = run.text(&trigger.app, "app")?;
+    let id = triggers::find(&named, apps.iter().map(|app| &app.id)).map_err(|help| {
+        run.error(&trigger.app, format!("`app` is {}, which does not exist", quoted(&named)), help)
+    })?;
+    let Some(app) = apps.iter().find(|app| app.id == id) else { return Ok(None) };
+    let (value, version) = run.value(app)?;
+    let (ring, file, field, to) = match &trigger.place {
+        TriggerPlace::Pin { ring: field } => {
+            let (ring, to) = (run.ring(field, fleet)?, run.pinned(app, version.as_deref())?);
+            let file =
+                triggers::pin_of(app, &ring).map_err(|(mistake, help)| run.error(field, mistake, help))?;
+            (Some(ring), file, PIN_FIELD.to_owned(), to)
+        }
+        TriggerPlace::Field { file, field } => {
+            let named = run.text(file, "file")?;
+            let path = triggers::file_of(app, &named, &apps, snapshot).map_err(|(mistake, help)| {
+                run.error(file, format!("`file` is {}, which {mistake}", quoted(&named)), help)
+            })?;
+            (None, path, field.clone(), value)
+        }
+    };
+    let from = match snapshot.text(&file) {
+        Some(text) => Some(edit::scalar(text, &field).map_err(|error| {
+            let at = Location { file: file.clone(), start: error.at, end: None };
+            Error { trigger: trigger.name.clone(), at, message: error.message, help: error.help }
+        })?),
+        None if snapshot.files.contains_key(&file) => {
+            let message = format!("{file} {}", snapshot.why_unreadable(&file));
+            return Err(run.error(&trigger.app, message, "correct the file first".to_owned()));
+        }
+        None => None,
+    };
+    let commit = commit::of(payload);
+    let reason = outcome::reason(trigger, commit.as_ref());
+    Ok(Some(Outcome {
+        trigger: trigger.name.clone(),
+        app: id,
+        ring,
+        file,
+        field,
+        from,
+        to,
+        version,
+        write: trigger.write,
+        commit,
+        reason,
+    }))
+}
+
+/// What the triggers of a receiver make of one of its deliveries; those that it is not meant for are left out.
+pub fn evaluate_delivery(
+    receiver: &str,
+    payload: &Value,
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+) -> Vec<Result<Outcome, Error>> {
+    let of_it = fleet.triggers.values().filter(|trigger| trigger.receiver.as_deref() == Some(receiver));
+    of_it.filter_map(|trigger| evaluate(trigger, payload, fleet, snapshot).transpose()).collect()
+}
+
+/// The only field of a pin.
+const PIN_FIELD: &str = "version";
+
+fn fits(rule: &MatchRule, payload: &Value) -> bool {
+    let Some(found) = rule.path.scalar(payload) else { return false };
+    let is_one = |pattern: &String| {
+        let is_pattern = pattern.contains(['*', '?', '[', '{', '\\']);
+        *pattern == found
+            || is_pattern && glob::compile(pattern, Separator::Ends).is_ok_and(|glob| glob.is_match(&found))
+    };
+    rule.any.iter().any(is_one)
+}
+
+/// A text of a stranger, as it may be shown.
+fn quoted(text: &str) -> String {
+    format!("{:?}", short_line(text, LONGEST_QUOTE))
+}
+
+struct Run<'a> {
+    trigger: &'a Trigger,
+    payload: &'a Value,
+}
+
+impl Run<'_> {
+    fn error(&self, field: &TriggerField, message: String, help: String) -> Error {
+        Error { trigger: self.trigger.name.clone(), at: field.location.clone(), message, help }
+    }
+
+    fn text(&self, field: &TriggerField, name: &str) -> Result<String, Error> {
+        field.template.render(self.payload).map_err(|message| {
+            let help = "send it, or write a default: {{ path | default('…') }}".to_owned();
+            self.error(field, format!("`{name}`: {message}"), help)
+        })
+    }
+
+    /// What is written into a field, and the version that it is.
+    fn value(&self, app: &App) -> Result<(String, Option<String>), Error> {
+        match &self.trigger.value {
+            TriggerValue::Version(field) => {
+                let text = self.text(field, "version")?;
+                match version_mistake(&text) {
+                    None => Ok((text.clone(), Some(text))),
+                    Some(help) => Err(self.error(
+                        field,
+                        format!("`version` is {}, which is no version", quoted(&text)),
+                        help,
+                    )),
+                }
+            }
+            TriggerValue::Image(field) => {
+                let text = self.text(field, "image")?;
+                let wrong = |what: &str, help: String| {
+                    Err(self.error(field, format!("`image` is {}, {what}", quoted(&text)), help))
+                };
+                if let Some(help) = image_mistake(&text) {
+                    return wrong("which is no image", help);
+                }
+                let (name, known) = (ImageReference::parse(&text).name(), images(app));
+                if matches!(self.trigger.place, TriggerPlace::Pin { .. })
+                    && !known.is_empty()
+                    && !known.contains(&name)
+                {
+                    let help = format!("a pin sets the tag of {}; send that image", known.join(" or "));
+                    return wrong(&format!("which is none of {}", app.title()), help);
+                }
+                let tag = image_tag(&text).map(ToOwned::to_owned);
+                Ok((text, tag))
+            }
+        }
+    }
+
+    fn ring(&self, field: &TriggerField, fleet: &Fleet) -> Result<String, Error> {
+        let ring = self.text(field, "ring")?;
+        let rings: Vec<&str> = fleet.rings.iter().map(|ring| ring.name.as_str()).collect();
+        if rings.contains(&ring.as_str()) {
+            return Ok(ring);
+        }
+        let message = format!("`ring` is {}, which does not exist", quoted(&ring));
+        Err(self.error(field, message, suggest(&ring, &rings, &rings)))
+    }
+
+    /// What goes into a pin.
+    fn pinned(&self, app: &App, version: Option<&str>) -> Result<String, Error> {
+        let (TriggerValue::Version(field) | TriggerValue::Image(field)) = &self.trigger.value;
+        match (&app.spec, version) {
+            (AppSpec::Objects(_) | AppSpec::Project(_), _) => Err(self.error(
+                &self.trigger.app,
+                format!("{} has no version that a pin could set", app.title()),
+                "write `file` and `field` of the trigger instead of `ring`".to_owned(),
+            )),
+            (_, Some(version)) if version_mistake(version).is_none() => Ok(version.to_owned()),
+            (_, Some(tag)) => {
+                let message = format!("`image` has the tag {}, which is no version of a pin", quoted(tag));
+                Err(self.error(field, message, value::VERSION_HELP.to_owned()))
+            }
+            (_, None) => {
+                let help = "send the image with its tag".to_owned();
+                Err(self.error(field, "`image` has no tag, and a pin is one".to_owned(), help))
+            }
+        }
+    }
+}
+
+/// The images that an app names, without tags.
+fn images(app: &App) -> Vec<String> {
+    let name = |image: &str| ImageReference::parse(image).name();
+    let mut names: Vec<String> = match &app.spec {
+        AppSpec::Component(component) => {
+            component.values.get("image").and_then(Value::as_str).map(name).into_iter().collect()
+        }
+        AppSpec::AppSet(app_set) => {
+            let pod_sets = app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets);
+            pod_sets.filter_map(|pod_set| pod_set.image.as_deref()).map(name).collect()
+        }
+        AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
+    };
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The app of an outcome, as pull requests and answers name it.
+fn named(app: &AppId, ring: Option<&str>) -> String {
+    ring.map_or_else(|| app.to_string(), |ring| format!("{app} in {ring}"))
+}

@@ -1,0 +1,126 @@
+//! What a trigger changes, and the words that a pull request or commit says it with.
+
+use serde::Serialize;
+
+use super::{SourceCommit, named};
+use crate::model::{AppId, Trigger, TriggerWrite};
+use crate::promotion::edit;
+
+/// One value of one file of an app.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    pub trigger: String,
+    pub app: AppId,
+    /// Of a pin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring: Option<String>,
+    /// From the folder of the manifests.
+    pub file: String,
+    /// As [`edit::set_scalar`] takes it.
+    pub field: String,
+    /// `None`: the file is not there yet, and is a pin.
+    pub from: Option<String>,
+    pub to: String,
+    /// That the app has then, as far as that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    pub write: TriggerWrite,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<SourceCommit>,
+    /// For people, on one line.
+    pub reason: String,
+}
+
+impl Outcome {
+    /// The file has another value.
+    pub fn is_change(&self) -> bool {
+        self.from.as_ref() != Some(&self.to)
+    }
+
+    /// The file with the new value; `text`: the file as it is at the base, `None` where there is none.
+    pub fn edited(&self, text: Option<&str>) -> Result<String, edit::Error> {
+        match text {
+            Some(text) => edit::set_scalar(text, &self.field, &self.to),
+            // Quoted as JSON it is a text to every reader, whatever the version looks like.
+            None => Ok(format!("{}: {}\n", self.field, serde_json::Value::from(self.to.as_str()))),
+        }
+    }
+
+    /// `tutti/trigger/<trigger>/<namespace>.<app>`, of a pin with `.<ring>`: a later version takes the place of an earlier one.
+    pub fn branch(&self) -> String {
+        let ring = self.ring.as_ref().map(|ring| format!(".{ring}")).unwrap_or_default();
+        format!("tutti/trigger/{}/{}.{}{ring}", self.trigger, self.app.namespace, self.app.name)
+    }
+
+    /// `shop/pay in test: 1.7.3 → 1.8.0`.
+    pub fn title(&self) -> String {
+        let app = named(&self.app, self.ring.as_deref());
+        match &self.from {
+            Some(from) => format!("{app}: {from} → {}", self.to),
+            None => format!("{app}: {}", self.to),
+        }
+    }
+
+    /// Of the commit: its title, a blank line, where the value comes from.
+    pub fn message(&self) -> String {
+        let mut lines = vec![
+            self.title(),
+            String::new(),
+            format!("{} of {}.", self.field, self.file),
+            format!("{}.", self.reason),
+        ];
+        lines.extend(self.commit.iter().flat_map(|commit| commit.lines()));
+        lines.join("\n") + "\n"
+    }
+
+    /// Of the pull request, in Markdown. What others wrote stands in code, so that it is no mark of Markdown.
+    pub fn body(&self) -> String {
+        let code = |text: &str| format!("`{}`", text.replace('`', "'"));
+        let from = self.from.as_deref().map_or_else(|| "nothing".to_owned(), code);
+        let mut text = format!(
+            "Trigger {} sets {} of {} from {from} to {}.\n",
+            code(&self.trigger),
+            code(&self.field),
+            code(&self.file),
+            code(&self.to)
+        );
+        for line in self.commit.iter().flat_map(|commit| commit.lines()) {
+            text.push_str(&format!("\n- {}", code(&line)));
+        }
+        if self.commit.is_some() {
+            text.push('\n');
+        }
+        text
+    }
+}
+
+impl SourceCommit {
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let of = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}: {value}"));
+        [
+            of("Repository", &self.repository),
+            Some(format!("Commit: {}", self.sha)),
+            of("Author", &self.author),
+            of("Message", &self.message),
+            of("Link", &self.url),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+pub fn reason(trigger: &Trigger, commit: Option<&SourceCommit>) -> String {
+    let because = match &trigger.receiver {
+        Some(receiver) if trigger.token.is_none() => {
+            format!("trigger {} of receiver {receiver}", trigger.name)
+        }
+        _ => format!("trigger {}", trigger.name),
+    };
+    let Some(commit) = commit else { return because };
+    let short = commit.sha.get(..7).unwrap_or(&commit.sha);
+    match &commit.repository {
+        Some(repository) => format!("{because}, for {repository} at {short}"),
+        None => format!("{because}, for commit {short}"),
+    }
+}
