@@ -6,6 +6,7 @@
 
 mod adopt;
 mod capabilities;
+mod chart_install;
 mod charts;
 mod credentials;
 mod definitions;
@@ -17,6 +18,7 @@ mod hooks;
 mod immutable;
 mod import;
 mod install;
+mod installed;
 mod marks;
 mod namespaces;
 mod nulls;

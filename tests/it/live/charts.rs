@@ -23,7 +23,7 @@ const OF_SERVER: [&str; 6] = [
 const OF_JOB: [&str; 4] =
     ["batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"];
 
-fn remove(object: &mut Value, pointer: &str) {
+pub(super) fn remove(object: &mut Value, pointer: &str) {
     let Some((parent, key)) = pointer.rsplit_once('/') else { return };
     if let Some(Value::Object(parent)) = object.pointer_mut(parent) {
         parent.remove(&key.replace("~1", "/"));
@@ -31,7 +31,7 @@ fn remove(object: &mut Value, pointer: &str) {
 }
 
 /// What two servers have in common of an object.
-fn common(object: &Value) -> Value {
+pub(super) fn common(object: &Value) -> Value {
     let mut object = bare(&unmarked(object.clone()));
     OF_SERVER.iter().for_each(|pointer| remove(&mut object, pointer));
     if object["kind"] == "Job" {

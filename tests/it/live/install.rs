@@ -8,30 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use live::Cluster;
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::installed::{ACCOUNT, NAMESPACE, USER, deploy, documents, is_available, manifests, repository};
 use super::support::{SECRET, Scene, Tutti, configmap, deployment, say, service};
 use crate::support::image_root::RUN;
 
-const NAMESPACE: &str = "tutti-system";
-const ACCOUNT: &str = "tutti-system/tutti";
-const USER: &str = "system:serviceaccount:tutti-system:tutti";
 /// What a kubelet gives every container, within its root.
 const TOKEN: &str = "var/run/secrets/kubernetes.io/serviceaccount";
-
-fn repository() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn deploy(file: &str) -> Vec<Value> {
-    documents(&fs::read_to_string(repository().join("deploy").join(file)).expect("a file"))
-}
-
-fn documents(text: &str) -> Vec<Value> {
-    let all = serde_yaml::Deserializer::from_str(text);
-    all.map(|document| Value::deserialize(document).expect("YAML")).filter(Value::is_object).collect()
-}
 
 fn run(program: &str, arguments: &[&str]) {
     let ended = Command::new(program).args(arguments).current_dir(repository()).output().expect(program);
@@ -151,7 +135,7 @@ async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
     let commit = scene.worktree.publish("first");
 
     // What README says, but for the image, which nobody can pull here.
-    let folder = repository().join("deploy").display().to_string();
+    let folder = manifests().display().to_string();
     cluster.kubectl(&["apply", "-f", &folder]).await.expect("applied");
     cluster.kubectl(&["apply", "-f", &folder]).await.expect("applied again");
     let repo = scene.worktree.folder().display().to_string();
@@ -160,17 +144,7 @@ async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
     assert_eq!(printed.code, Some(0), "{}", printed.stderr);
     let printed = documents(&printed.stdout);
     apply(cluster, &printed).await;
-    scene
-        .eventually("the Deployment of tutti is available", async || {
-            let template = "jsonpath={.status.availableReplicas}";
-            let found =
-                cluster.kubectl(&["get", "deployment", "tutti", "-n", NAMESPACE, "-o", template]).await;
-            match found.expect("a Deployment").as_str() {
-                "2" => Ok(()),
-                found => Err(found.to_owned()),
-            }
-        })
-        .await;
+    is_available(cluster).await;
 
     let image = Image::unpack(&scene.folder());
     let token = cluster.kubectl(&["create", "token", "tutti", "-n", NAMESPACE]).await.expect("a token");

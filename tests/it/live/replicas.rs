@@ -1,17 +1,25 @@
 //! Several processes on one repository: one leads, and the others take over where it ended. Who wrote when is read from the audit logs
 //! of the API servers, by process.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use jiff::Timestamp;
+use live::Asked;
+use serde_json::{Value, json};
 
-use super::support::{Scene, Tutti, configmap};
-use super::waves::runs;
+use super::hooks::client;
+use super::support::{BINARY, Scene, Tutti, configmap, say};
+use super::waves::{APP, runs};
 
-/// Since the leader was killed.
+/// Without a leader: after one was killed, or gave its Lease back.
 const TAKE_OVER: Duration = Duration::from_secs(15);
 const OBJECTS: usize = 300;
+/// What runs when the first wave has its version and the next one waits, as [`Replicas::run`] says it.
+const CANARY: [&str; 4] = ["v2 x1", "v1 x1", "v1 x1", "v1 x1"];
+const BOTH_CANARIES: [&str; 4] = ["v2 x1", "v2 x1", "v1 x1", "v1 x1"];
 
 struct Replicas {
     scene: Scene,
@@ -39,8 +47,27 @@ impl Replicas {
     }
 
     fn start(&self, name: &str) -> Tutti {
+        self.start_build(Path::new(BINARY), name)
+    }
+
+    fn start_build(&self, build: &Path, name: &str) -> Tutti {
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
-        self.scene.start_beside(name, &arguments)
+        self.scene.start_beside(build, name, &arguments)
+    }
+
+    /// A process that a Deployment counts as available.
+    async fn start_ready(&self, build: &Path, name: &str) -> Tutti {
+        let process = self.start_build(build, name);
+        let client = client();
+        self.scene
+            .eventually(&format!("{name} is ready"), async || {
+                let address = process.address("status").ok_or_else(|| process.log())?;
+                let answer = client.get(format!("http://{address}/ready")).send().await;
+                let status = answer.map_err(|error| error.to_string())?.status();
+                if status.is_success() { Ok(()) } else { Err(status.to_string()) }
+            })
+            .await;
+        process
     }
 
     async fn says(&self, process: &Tutti, words: &str) {
@@ -52,33 +79,151 @@ impl Replicas {
             .await;
     }
 
-    /// What each process wrote to a cluster, but for its lease: when, oldest first.
-    fn writes(&self, cluster: usize, process: &Tutti) -> Vec<String> {
+    /// What a process asked of a cluster to be written.
+    fn asked_to_write(&self, cluster: usize, process: &Tutti) -> Vec<Asked> {
         let agent = format!(" {})", process.id());
         let asked = self.scene.cluster(cluster).asked_by(&self.users[cluster]).expect("an audit log");
         let is_write = |verb: &str| matches!(verb, "create" | "update" | "patch" | "delete");
-        let is_ours = |uri: &str| !uri.contains("/leases") && !uri.contains("authorization.k8s.io");
-        // The log is about in order.
-        let times: BTreeSet<String> = asked
+        let mut asked: Vec<Asked> = asked
             .into_iter()
-            .filter(|it| it.agent.ends_with(&agent) && is_write(&it.verb) && is_ours(&it.uri))
-            .filter(|it| !it.uri.contains("dryRun"))
-            .map(|it| it.at)
+            .filter(|it| it.agent.ends_with(&agent) && is_write(&it.verb))
+            .filter(|it| !it.uri.contains("authorization.k8s.io") && !it.uri.contains("dryRun"))
             .collect();
-        times.into_iter().collect()
+        // The log is about in order.
+        asked.sort_by(|a, b| a.at.cmp(&b.at));
+        asked
     }
 
-    /// The second wrote only after the first had ended to.
-    fn take_turns(&self, first: &Tutti, second: &Tutti) {
+    /// What it wrote but for its lease, oldest first.
+    fn writes(&self, cluster: usize, process: &Tutti) -> Vec<Asked> {
+        let mut asked = self.asked_to_write(cluster, process);
+        asked.retain(|it| !it.uri.contains("/leases"));
+        asked
+    }
+
+    /// Each wrote only after those before it had ended to.
+    fn take_turns(&self, processes: &[&Tutti]) {
         for cluster in 0..2 {
-            let (before, after) = (self.writes(cluster, first), self.writes(cluster, second));
-            assert!(before.last() < after.first() || after.is_empty(), "{before:?}\n{after:?}");
+            let mut last = None;
+            for process in processes {
+                let writes = self.writes(cluster, process);
+                let (first, end) =
+                    (writes.first().map(|it| it.at.clone()), writes.last().map(|it| it.at.clone()));
+                assert!(first.is_none() || last < first, "{last:?}\n{writes:?}");
+                last = end.or(last);
+            }
         }
+    }
+
+    /// The first and the last write of the Lease by a process, where it led.
+    fn term(&self, process: &Tutti) -> Option<(Timestamp, Timestamp)> {
+        let mut asked = self.asked_to_write(0, process);
+        asked.retain(|it| it.uri.contains("/leases") && it.status < 300);
+        let time = |it: &Asked| it.at.parse::<Timestamp>().expect("a time");
+        Some((time(asked.first()?), time(asked.last()?)))
+    }
+
+    /// Those that led, in that order; no time between two of them was longer than [`TAKE_OVER`]. The others wrote nothing.
+    fn leaders<'a>(&self, processes: &[&'a Tutti]) -> Vec<&'a Tutti> {
+        let mut leaders = Vec::new();
+        for process in processes {
+            match self.term(process) {
+                Some(term) => leaders.push((term, *process)),
+                None => assert!((0..2).all(|cluster| self.writes(cluster, process).is_empty())),
+            }
+        }
+        leaders.sort_by_key(|(term, _)| *term);
+        let gaps: Vec<Duration> = leaders
+            .windows(2)
+            .map(|pair| {
+                let gap = pair[1].0.0.duration_since(pair[0].0.1);
+                gap.try_into().unwrap_or_else(|_| panic!("two led at once: {gap}"))
+            })
+            .collect();
+        let seconds: Vec<String> = gaps.iter().map(|gap| format!("{:.1}", gap.as_secs_f64())).collect();
+        say(&format!("live tests: {} led, with {} s without a leader", leaders.len(), seconds.join(", ")));
+        assert!(gaps.iter().all(|gap| *gap <= TAKE_OVER), "{gaps:?}");
+        leaders.into_iter().map(|(_, process)| process).collect()
+    }
+
+    /// How often each object of a cluster was written, by its path in the namespace.
+    fn counts(&self, cluster: usize, processes: &[&Tutti]) -> BTreeMap<String, usize> {
+        let namespace = format!("/namespaces/{}/", self.scene.name());
+        let mut counts = BTreeMap::new();
+        for write in processes.iter().flat_map(|process| self.writes(cluster, process)) {
+            let path = write.uri.split('?').next().unwrap_or_default();
+            let (_, path) = path.split_once(&namespace).expect("an object of the namespace");
+            *counts.entry(path.to_owned()).or_default() += 1;
+        }
+        counts
     }
 
     async fn lease(&self) -> Value {
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/tutti", self.scene.name());
         self.scene.cluster(0).get(&path).await.expect("a lease")
+    }
+
+    /// Of two clusters; a person confirms each wave. The canary of the first cluster comes first.
+    fn write_app_set(&self, version: &str) {
+        let scene = &self.scene;
+        let set = |name: &str| json!({"name": name, "version": version, "replicas": 1});
+        let sets = [set("web-canary"), set("web-blue")];
+        let clusters: Vec<Value> =
+            scene.clusters().iter().map(|cluster| json!({"name": cluster.name(), "podSets": sets})).collect();
+        let app_set = json!({
+            "apiVersion": "tutti.dev/v1alpha1", "kind": "AppSet",
+            "metadata": {"name": "web", "namespace": scene.name()},
+            "spec": {
+                "replicas": 4,
+                "podSpec": {"template": {"spec": {"containers": [{"name": "web", "image": "shop/web:1"}]}}},
+                "updateStrategy": {"upgradeType": "canary|blue", "canaryClusters": [scene.cluster(0).name()],
+                    "needWaitingForConfirm": true},
+                "clusterTopology": {"clusters": clusters},
+            },
+        });
+        scene.worktree.write(APP, &app_set.to_string());
+    }
+
+    /// Lets the canary of the second cluster begin.
+    async fn confirm(&self) {
+        let scene = &self.scene;
+        let (folder, kubeconfigs) = (scene.worktree.folder().display().to_string(), scene.kubeconfigs());
+        let approve = ["approve", "rollout", "web", "--through", "canary", "--commit"];
+        let places = ["--repo", &folder, "--kubeconfigs", &kubeconfigs];
+        let approved = scene
+            .run(&[&approve[..], &places].concat().iter().map(|&it| it.to_owned()).collect::<Vec<_>>())
+            .await;
+        assert_eq!(approved.code, Some(0), "{}", approved.stderr);
+        scene.worktree.push();
+    }
+
+    async fn sees_first(&self, value: &str) {
+        self.scene
+            .eventually("a first object of the commit", async || {
+                let found = self.scene.list(self.scene.cluster(0), "configmaps", "").await;
+                if found.iter().any(|map| map["data"]["a"] == value) { Ok(()) } else { Err(String::new()) }
+            })
+            .await;
+    }
+
+    /// What runs of the canary and of the other group, cluster by cluster.
+    async fn run(&self) -> [String; 4] {
+        let scene = &self.scene;
+        [
+            runs(scene, 0, "web-canary").await,
+            runs(scene, 1, "web-canary").await,
+            runs(scene, 0, "web-blue").await,
+            runs(scene, 1, "web-blue").await,
+        ]
+    }
+
+    async fn come_to(&self, expected: [&str; 4]) {
+        self.scene
+            .eventually(&format!("{expected:?} run"), async || {
+                let found = self.run().await;
+                if found == expected { Ok(()) } else { Err(format!("{found:?}")) }
+            })
+            .await;
     }
 }
 
@@ -91,30 +236,7 @@ fn objects(value: &str) -> Vec<Value> {
 async fn whoever_stands_by_goes_on_with_the_same_step() {
     let Some(replicas) = Replicas::new("replicas").await else { return };
     let scene = &replicas.scene;
-    let app = "apps/web/app.yaml";
-    let set =
-        |name: &str, version: &str| serde_json::json!({"name": name, "version": version, "replicas": 1});
-    let app_set = |version: &str| {
-        let sets = [set("web-canary", version), set("web-blue", version)];
-        let clusters: Vec<Value> = scene
-            .clusters()
-            .iter()
-            .map(|cluster| serde_json::json!({"name": cluster.name(), "podSets": sets}))
-            .collect();
-        serde_json::json!({
-            "apiVersion": "tutti.dev/v1alpha1", "kind": "AppSet",
-            "metadata": {"name": "web", "namespace": scene.name()},
-            "spec": {
-                "replicas": 4,
-                "podSpec": {"template": {"spec": {"containers": [{"name": "web", "image": "shop/web:1"}]}}},
-                "updateStrategy": {"upgradeType": "canary|blue", "canaryClusters": [scene.cluster(0).name()],
-                    "needWaitingForConfirm": true},
-                "clusterTopology": {"clusters": clusters},
-            },
-        })
-        .to_string()
-    };
-    scene.worktree.write(app, &app_set("v1"));
+    replicas.write_app_set("v1");
     scene.write_app("settings", &objects("1"));
     let commit = scene.worktree.publish("first");
     let mut one = replicas.start("one");
@@ -122,28 +244,21 @@ async fn whoever_stands_by_goes_on_with_the_same_step() {
     let mut two = replicas.start("two");
     replicas.says(&two, "stands by: ").await;
     scene.succeeded(&commit).await;
-    assert_eq!(runs(scene, 0, "web-canary").await, "v1 x1");
+    assert_eq!(replicas.run().await, ["v1 x1"; 4]);
 
-    scene.worktree.write(app, &app_set("v2"));
+    replicas.write_app_set("v2");
     scene.write_objects("settings", &objects("2"));
     let commit = scene.worktree.publish("second");
-    scene
-        .eventually("a first object of the second commit", async || {
-            let found = scene.list(scene.cluster(0), "configmaps", "").await;
-            if found.iter().any(|map| map["data"]["a"] == "2") { Ok(()) } else { Err(String::new()) }
-        })
-        .await;
+    replicas.sees_first("2").await;
     let killed = Instant::now();
     one.kill();
     replicas.says(&two, "leads: holds the Lease replicas/tutti").await;
     let took = killed.elapsed();
     assert!(took <= TAKE_OVER, "{took:?}");
-    super::support::say(&format!("live tests: a standby led {:.1} s after kill -9", took.as_secs_f64()));
+    say(&format!("live tests: a standby led {:.1} s after kill -9", took.as_secs_f64()));
     scene.told(&commit, "deploy", "pending", &["confirm"]).await;
-    assert_eq!(runs(scene, 0, "web-canary").await, "v2 x1");
-    assert_eq!(runs(scene, 0, "web-blue").await, "v1 x1");
-    assert_eq!(runs(scene, 1, "web-canary").await, "v1 x1");
-    replicas.take_turns(&one, &two);
+    assert_eq!(replicas.run().await, CANARY);
+    replicas.take_turns(&[&one, &two]);
 
     // What waited goes on waiting with a third one, and goes on when it is confirmed.
     let mut three = replicas.start("three");
@@ -151,31 +266,10 @@ async fn whoever_stands_by_goes_on_with_the_same_step() {
     assert_eq!(two.stop(), Some(0));
     replicas.says(&three, "leads: ").await;
     scene.told(&commit, "deploy", "pending", &["confirm"]).await;
-    assert_eq!(runs(scene, 0, "web-blue").await, "v1 x1");
-    let folder = scene.worktree.folder().display().to_string();
-    let kubeconfigs = scene.kubeconfigs();
-    let arguments = [
-        "approve",
-        "rollout",
-        "web",
-        "--through",
-        "canary",
-        "--repo",
-        &folder,
-        "--kubeconfigs",
-        &kubeconfigs,
-        "--commit",
-    ];
-    let approved = scene.run(&arguments.map(str::to_owned)).await;
-    assert_eq!(approved.code, Some(0), "{}", approved.stderr);
-    scene.worktree.push();
-    scene
-        .eventually("the next wave", async || match runs(scene, 1, "web-canary").await {
-            found if found == "v2 x1" => Ok(()),
-            found => Err(found),
-        })
-        .await;
-    replicas.take_turns(&two, &three);
+    assert_eq!(replicas.run().await, CANARY);
+    replicas.confirm().await;
+    replicas.come_to(BOTH_CANARIES).await;
+    replicas.take_turns(&[&two, &three]);
     assert!(replicas.writes(0, &two).len() > 1 && !replicas.writes(1, &three).is_empty());
     three.kill();
 }
@@ -194,12 +288,7 @@ async fn leader_that_stood_still_writes_nothing_more() {
     scene.succeeded(&commit).await;
     scene.write_objects("settings", &objects("2"));
     scene.worktree.publish("second");
-    scene
-        .eventually("a first object of the second commit", async || {
-            let found = scene.list(scene.cluster(0), "configmaps", "").await;
-            if found.iter().any(|map| map["data"]["a"] == "2") { Ok(()) } else { Err(String::new()) }
-        })
-        .await;
+    replicas.sees_first("2").await;
     one.signal("STOP");
     replicas.says(&two, "leads: ").await;
     scene.write_objects("settings", &objects("3"));
@@ -210,7 +299,7 @@ async fn leader_that_stood_still_writes_nothing_more() {
     let code = one.end().await;
     assert!(one.log().contains("the lease of the leader was lost to "), "{}", one.log());
     assert_eq!(code, Some(5));
-    replicas.take_turns(&one, &two);
+    replicas.take_turns(&[&one, &two]);
     for cluster in scene.clusters() {
         let found = scene.list(cluster, "configmaps", "").await;
         let third = found.iter().filter(|map| map["data"]["a"] == "3").count();
@@ -218,4 +307,85 @@ async fn leader_that_stood_still_writes_nothing_more() {
     }
     let lease = replicas.lease().await;
     assert_eq!(lease["spec"]["leaseTransitions"], 2, "{lease}");
+}
+
+/// The build that is upgraded from and to again, and the one of this test.
+fn builds() -> (PathBuf, PathBuf) {
+    let new = PathBuf::from(BINARY);
+    let old = env::var_os("TUTTI_OLD_BUILD").map_or_else(|| new.clone(), PathBuf::from);
+    assert!(old.is_file(), "TUTTI_OLD_BUILD: there is no file {}", old.display());
+    let kind = if old == new { "the same build" } else { "another build" };
+    say(&format!("live tests: upgrades from and to {kind}, {}", old.display()));
+    (old, new)
+}
+
+/// As their Deployment replaces them, one after the other, and back again. A commit and a confirmation come meanwhile.
+#[tokio::test]
+async fn both_replicas_are_replaced_amid_a_rollout() {
+    let Some(replicas) = Replicas::new("rolling").await else { return };
+    let (old, new) = builds();
+    let scene = &replicas.scene;
+    replicas.write_app_set("v1");
+    scene.write_app("settings", &objects("1"));
+    let first = scene.worktree.publish("first");
+    let mut one = replicas.start_build(&old, "one");
+    replicas.says(&one, "leads: ").await;
+    let mut two = replicas.start_build(&old, "two");
+    replicas.says(&two, "stands by: ").await;
+    scene.succeeded(&first).await;
+    replicas.write_app_set("v2");
+    let second = scene.worktree.publish("second");
+    let waits = scene.told(&second, "deploy", "pending", &["confirm"]).await;
+    replicas.come_to(CANARY).await;
+
+    // An upgrade: the one that stands by goes first, and a commit comes. With another one under way the leader goes.
+    let mut three = replicas.start_ready(&new, "three").await;
+    two.signal("TERM");
+    scene.write_objects("settings", &objects("2"));
+    let pushed = scene.worktree.publish("while the standby ends");
+    assert_eq!(two.end().await, Some(0), "{}", two.log());
+    scene.succeeded(&pushed).await;
+    let mut four = replicas.start_ready(&new, "four").await;
+    scene.write_objects("settings", &objects("3"));
+    let under_way = scene.worktree.publish("while the leader ends");
+    replicas.sees_first("3").await;
+    one.signal("TERM");
+    assert_eq!(one.end().await, Some(0), "{}", one.log());
+    scene.succeeded(&under_way).await;
+    assert_eq!(scene.told(&second, "deploy", "pending", &["confirm"]).await, waits);
+    assert_eq!(replicas.run().await, CANARY);
+
+    // The way back: the leader goes first, and a person confirms.
+    let five = replicas.start_ready(&old, "five").await;
+    if four.log().contains("leads: ") {
+        std::mem::swap(&mut three, &mut four);
+    }
+    three.signal("TERM");
+    replicas.confirm().await;
+    assert_eq!(three.end().await, Some(0), "{}", three.log());
+    replicas.come_to(BOTH_CANARIES).await;
+    let six = replicas.start_ready(&old, "six").await;
+    four.signal("TERM");
+    assert_eq!(four.end().await, Some(0), "{}", four.log());
+    scene.told(&second, "deploy", "pending", &["confirm"]).await;
+    // A commit of the last pair: somebody leads.
+    scene.write_objects("settings", &objects("4"));
+    let last = scene.worktree.publish("after both");
+    scene.succeeded(&last).await;
+    assert_eq!(replicas.run().await, BOTH_CANARIES);
+
+    let all = [&one, &two, &three, &four, &five, &six];
+    let leaders = replicas.leaders(&all);
+    assert!(leaders.len() > 2, "{}", leaders.len());
+    replicas.take_turns(&leaders);
+    // Four commits wrote each setting once. A canary had two versions, and the other group one.
+    let settings = (0..OBJECTS).map(|number| (format!("configmaps/setting-{number}"), 4));
+    let web = [("deployments/web-blue", 1), ("deployments/web-canary", 2)];
+    let expected =
+        web.map(|(object, count)| (object.to_owned(), count)).into_iter().chain(settings).collect();
+    for cluster in 0..2 {
+        assert_eq!(replicas.counts(cluster, &all), expected);
+        let writes: Vec<usize> = leaders.iter().map(|it| replicas.writes(cluster, it).len()).collect();
+        say(&format!("live tests: leader by leader they wrote {writes:?} times to a cluster"));
+    }
 }

@@ -2,31 +2,27 @@
 //! adopted, upgraded by a commit, and let go. Its pods are played, so the process is outside of the cluster, with the account of the pods.
 
 use std::fs;
-use std::path::Path;
 
 use live::Cluster;
 use serde_json::{Value, json};
 
 use super::credentials::with_user;
+use super::installed::{
+    ACCOUNT, NAMESPACE, REPLICAS, deployment, is_available, manifests, object, objects, rolled_since,
+};
 use super::support::{SECRET, Scene, Tutti};
 
-const NAMESPACE: &str = "tutti-system";
 const DEPLOYMENT: &str = "apps/tutti/objects/deployment.yaml";
-/// What the Deployment asks for of each moment.
-const REPLICAS: u64 = 2;
 
 struct Installation {
     scene: Scene,
-    /// `deploy/` of the checkout.
-    manifests: String,
 }
 
 impl Installation {
     /// Step 1: `tutti init`, committed and pushed.
     async fn begin(name: &'static str) -> Option<(Self, String)> {
         let scene = Scene::oldest(name).await?;
-        let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").display().to_string();
-        let installation = Self { scene, manifests };
+        let installation = Self { scene };
         installation.uninstall().await;
         let (scene, gitea) = (&installation.scene, installation.scene.gitea());
         // What the scene begins with is that of other tests.
@@ -64,8 +60,7 @@ impl Installation {
     }
 
     async fn rights(&self) -> String {
-        let account = format!("{NAMESPACE}/tutti");
-        self.tutti(&["cluster", "rbac", "home", "--repo", "config", "--service-account", &account]).await
+        self.tutti(&["cluster", "rbac", "home", "--repo", "config", "--service-account", ACCOUNT]).await
     }
 
     /// Step 2, with those of "Four commands": the objects, the Secret, the rights.
@@ -82,11 +77,7 @@ impl Installation {
         self.kubectl(&["-n", NAMESPACE, "create", "secret", "generic", "tutti", &token, &hook]).await;
         let roles = self.rights().await;
         self.cluster().kubectl_with_input(&["apply", "-f", "-"], &roles).await.expect("roles");
-        self.is_available().await;
-    }
-
-    async fn is_available(&self) {
-        self.kubectl(&["-n", NAMESPACE, "rollout", "status", "deployment/tutti", "--timeout=120s"]).await;
+        is_available(self.cluster()).await;
     }
 
     /// The process, with the settings of the ConfigMap. What it finds in its pod is named: the Secret, and the account.
@@ -120,16 +111,9 @@ impl Installation {
         self.scene.start_with(run.into_iter().map(str::to_owned).collect()).await;
     }
 
-    /// Those of the manifests; all must be there.
-    async fn objects(&self) -> Vec<Value> {
-        let found = self.kubectl(&["get", "-f", &self.manifests, "-o", "json"]).await;
-        let found: Value = serde_json::from_str(&found).expect("JSON");
-        found["items"].as_array().cloned().expect("a list")
-    }
-
     /// Which objects they are, by kind and name.
     async fn identities(&self) -> Vec<Value> {
-        let objects = self.objects().await;
+        let objects = objects(self.cluster()).await;
         objects.iter().map(|it| json!([it["kind"], it["metadata"]["name"], it["metadata"]["uid"]])).collect()
     }
 
@@ -144,33 +128,10 @@ impl Installation {
         names
     }
 
-    async fn get(&self, path: &str) -> Value {
-        self.cluster().get(path).await.expect("an object")
-    }
-
-    async fn deployment(&self) -> Value {
-        self.get(&format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/tutti")).await
-    }
-
-    /// All that the Deployment was since a version, oldest first: no look in between misses anything.
-    async fn deployment_since(&self, version: &str) -> Vec<Value> {
-        let path = format!(
-            "/apis/apps/v1/namespaces/{NAMESPACE}/deployments?watch=true&timeoutSeconds=2&fieldSelector=metadata.name%3Dtutti\
-             &resourceVersion={version}"
-        );
-        let told = self.kubectl(&["get", "--raw", &path]).await;
-        let events = serde_json::Deserializer::from_str(&told).into_iter::<Value>();
-        let states = events.map(|event| {
-            let mut event = event.expect("JSON");
-            assert_eq!(event["type"], "MODIFIED", "{event}");
-            event["object"].take()
-        });
-        states.collect()
-    }
-
     /// As under "Uninstall".
     async fn uninstall(&self) {
-        self.kubectl(&["delete", "-f", &self.manifests, "--ignore-not-found"]).await;
+        let manifests = manifests().display().to_string();
+        self.kubectl(&["delete", "-f", &manifests, "--ignore-not-found"]).await;
     }
 }
 
@@ -179,40 +140,34 @@ async fn tutti_installs_upgrades_and_leaves_itself() {
     let Some((tutti, first)) = Installation::begin("self-install").await else { return };
     let scene = &tutti.scene;
     tutti.install().await;
-    let (objects, pods) = (tutti.identities().await, tutti.pods().await);
+    let (identities, pods) = (tutti.identities().await, tutti.pods().await);
     assert_eq!(pods.len() as u64, REPLICAS, "{pods:?}");
 
     // It adopts itself, and no pod starts anew.
     tutti.run().await;
     scene.succeeded(&first).await;
-    for object in tutti.objects().await {
+    for object in objects(tutti.cluster()).await {
         let metadata = &object["metadata"];
         assert_eq!(metadata["labels"]["tutti.dev/managed-by"], scene.name(), "{object}");
         assert_eq!(metadata["annotations"]["tutti.dev/prune"], "keep", "{object}");
     }
-    assert_eq!((tutti.identities().await, tutti.pods().await), (objects.clone(), pods));
-    let lease = tutti.get(&format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/tutti")).await;
+    assert_eq!((tutti.identities().await, tutti.pods().await), (identities.clone(), pods));
+    let lease = object(tutti.cluster(), "coordination.k8s.io/v1", "leases").await;
     let is_held = lease["spec"]["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty());
     assert!(is_held && !lease["metadata"]["labels"].to_string().contains("tutti.dev"), "{lease}");
 
     // An upgrade is a commit.
-    let before = tutti.deployment().await;
-    let version = before["metadata"]["resourceVersion"].as_str().expect("a version");
+    let before = deployment(tutti.cluster()).await;
     let manifest = tutti.read(DEPLOYMENT);
     let image = concat!("image: ghcr.io/tutti-dev/tutti:", env!("CARGO_PKG_VERSION"), "\n");
     assert!(manifest.contains(image), "{manifest}");
     scene.worktree.write(DEPLOYMENT, &manifest.replace(image, "image: ghcr.io/tutti-dev/tutti:next\n"));
     let upgrade = scene.worktree.publish("an upgrade");
     scene.succeeded(&upgrade).await;
-    tutti.is_available().await;
-    let states = tutti.deployment_since(version).await;
-    let count = |state: &Value, of: &str| state["status"][of].as_u64().unwrap_or_default();
-    let counts: Vec<_> =
-        states.iter().map(|it| ["availableReplicas", "updatedReplicas"].map(|of| count(it, of))).collect();
-    assert!(counts.iter().all(|[available, _]| *available >= REPLICAS), "{counts:?}");
-    assert!(counts.iter().any(|[_, updated]| *updated == 1), "one after the other: {counts:?}");
-    assert_eq!(counts.last().map(|[_, updated]| *updated), Some(REPLICAS), "{counts:?}");
-    let image = tutti.deployment().await["spec"]["template"]["spec"]["containers"][0]["image"].take();
+    is_available(tutti.cluster()).await;
+    rolled_since(tutti.cluster(), &before).await;
+    let image =
+        deployment(tutti.cluster()).await["spec"]["template"]["spec"]["containers"][0]["image"].take();
     assert_eq!(image, "ghcr.io/tutti-dev/tutti:next");
 
     // What leaves the repository stays.
@@ -223,7 +178,7 @@ async fn tutti_installs_upgrades_and_leaves_itself() {
     let log = scene.running(|tutti| tutti.log());
     assert!(!log.contains("forbidden"), "{log}");
     assert_eq!(scene.running(Tutti::stop), Some(0));
-    assert_eq!((tutti.identities().await, tutti.pods().await), (objects, pods));
+    assert_eq!((tutti.identities().await, tutti.pods().await), (identities, pods));
 
     tutti.uninstall().await;
     let roles = tutti.rights().await;

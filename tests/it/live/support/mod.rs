@@ -12,4 +12,4 @@ pub use manifests::{configmap, definition, deployment, objects_app, open_schema,
 pub use repository::Worktree;
 pub use scene::{SECRET, Scene};
 pub use tier::{eventually, say, tier};
-pub use tutti::{Tutti, digests};
+pub use tutti::{BINARY, Tutti, digests};

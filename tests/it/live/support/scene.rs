@@ -1,7 +1,7 @@
 //! Everything that one test has for itself.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use live::{Cluster, Gitea, Live};
 use parking_lot::Mutex;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::tier::Servers;
-use super::tutti::{self, Ended, Tutti};
+use super::tutti::{self, BINARY, Ended, Tutti};
 use super::{Worktree, eventually, tier};
 
 /// The secret of the webhook.
@@ -208,21 +208,21 @@ spec:
     pub async fn start_with(&self, mut arguments: Vec<String>) {
         arguments.extend(DOORS.map(str::to_owned));
         let log = self.folder.path().join("tutti.log");
-        *self.tutti.lock() = Some(Tutti::start(&arguments, &self.variables(), log));
+        *self.tutti.lock() = Some(Tutti::start(Path::new(BINARY), &arguments, &self.variables(), log));
         self.eventually("tutti listens", async || {
             self.running(|tutti| tutti.address("hooks")).ok_or("no line".to_owned())
         })
         .await;
     }
 
-    /// Starts one more `tutti run` of this name, with a state folder of its own.
-    pub fn start_beside(&self, name: &str, more: &[&str]) -> Tutti {
+    /// Starts one more `tutti run` of this build and name, with a state folder of its own.
+    pub fn start_beside(&self, build: &Path, name: &str, more: &[&str]) -> Tutti {
         let state = self.folder.path().join(format!("state-{name}")).display().to_string();
         let mut arguments = self.arguments(&["run"], &[&DOORS, more].concat());
         if let Some(place) = arguments.iter().position(|it| it == "--state") {
             arguments[place + 1] = state;
         }
-        Tutti::start(&arguments, &self.variables(), self.folder.path().join(format!("{name}.log")))
+        Tutti::start(build, &arguments, &self.variables(), self.folder.path().join(format!("{name}.log")))
     }
 
     /// Runs a command to its end.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::repository::GIT_VARIABLES;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_tutti");
+pub const BINARY: &str = env!("CARGO_BIN_EXE_tutti");
 
 /// A process that runs for ever; killed when dropped, and by the kernel when the test process dies.
 #[derive(Debug)]
@@ -26,9 +26,9 @@ pub struct Ended {
 }
 
 impl Tutti {
-    pub fn start(arguments: &[String], variables: &[(String, String)], log: PathBuf) -> Self {
+    pub fn start(build: &Path, arguments: &[String], variables: &[(String, String)], log: PathBuf) -> Self {
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--", BINARY]).args(arguments);
+        command.args(["--pdeathsig", "KILL", "--"]).arg(build).args(arguments);
         prepare(&mut command, variables);
         Self::spawn(command, log)
     }

@@ -1,0 +1,89 @@
+//! tutti as it is installed: the manifests of `deploy/`, and what a cluster has of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use live::Cluster;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+pub const NAMESPACE: &str = "tutti-system";
+/// Its account, as `tutti cluster rbac` takes it, and as servers call it.
+pub const ACCOUNT: &str = "tutti-system/tutti";
+pub const USER: &str = "system:serviceaccount:tutti-system:tutti";
+/// What the Deployment asks for of each moment.
+pub const REPLICAS: u64 = 2;
+
+/// The root of the checkout.
+pub fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+pub fn manifests() -> PathBuf {
+    repository().join("deploy")
+}
+
+/// Of one of the manifests.
+pub fn deploy(file: &str) -> Vec<Value> {
+    documents(&fs::read_to_string(manifests().join(file)).expect("a file"))
+}
+
+pub fn documents(text: &str) -> Vec<Value> {
+    let all = serde_yaml::Deserializer::from_str(text);
+    all.map(|document| Value::deserialize(document).expect("YAML")).filter(Value::is_object).collect()
+}
+
+/// Those of the manifests; all must be there.
+pub async fn objects(cluster: &Cluster) -> Vec<Value> {
+    let manifests = manifests().display().to_string();
+    let found = cluster.kubectl(&["get", "-f", &manifests, "-o", "json"]).await.expect("the objects");
+    items(&found)
+}
+
+pub fn items(list: &str) -> Vec<Value> {
+    let list: Value = serde_json::from_str(list).expect("JSON");
+    list["items"].as_array().cloned().expect("a list")
+}
+
+pub async fn is_available(cluster: &Cluster) {
+    let status = ["-n", NAMESPACE, "rollout", "status", "deployment/tutti", "--timeout=120s"];
+    cluster.kubectl(&status).await.expect("a Deployment that becomes available");
+}
+
+pub async fn deployment(cluster: &Cluster) -> Value {
+    object(cluster, "apps/v1", "deployments").await
+}
+
+/// The one with the name `tutti`.
+pub async fn object(cluster: &Cluster, api: &str, kind: &str) -> Value {
+    let path = format!("/apis/{api}/namespaces/{NAMESPACE}/{kind}/tutti");
+    cluster.get(&path).await.expect("an object")
+}
+
+/// All that such an object was since then, oldest first: no look in between misses anything.
+pub async fn states_since(cluster: &Cluster, api: &str, kind: &str, then: &Value) -> Vec<Value> {
+    let version = then["metadata"]["resourceVersion"].as_str().expect("a version");
+    let path = format!(
+        "/apis/{api}/namespaces/{NAMESPACE}/{kind}?watch=true&timeoutSeconds=2&fieldSelector=metadata.name%3Dtutti\
+         &resourceVersion={version}"
+    );
+    let told = cluster.kubectl(&["get", "--raw", &path]).await.expect("events");
+    let events = serde_json::Deserializer::from_str(&told).into_iter::<Value>();
+    let states = events.map(|event| {
+        let mut event = event.expect("JSON");
+        assert_eq!(event["type"], "MODIFIED", "{event}");
+        event["object"].take()
+    });
+    states.collect()
+}
+
+/// One pod after the other came since then, and no moment had fewer than asked for.
+pub async fn rolled_since(cluster: &Cluster, then: &Value) {
+    let states = states_since(cluster, "apps/v1", "deployments", then).await;
+    let count = |state: &Value, of: &str| state["status"][of].as_u64().unwrap_or_default();
+    let counts: Vec<_> =
+        states.iter().map(|it| ["availableReplicas", "updatedReplicas"].map(|of| count(it, of))).collect();
+    assert!(counts.iter().all(|[available, _]| *available >= REPLICAS), "{counts:?}");
+    assert!(counts.iter().any(|[_, updated]| *updated == 1), "one after the other: {counts:?}");
+    assert_eq!(counts.last().map(|[_, updated]| *updated), Some(REPLICAS), "{counts:?}");
+}
