@@ -16,6 +16,7 @@ mod gates;
 mod input;
 mod lines;
 mod next;
+mod proposed;
 mod requested;
 #[cfg(test)]
 mod tests;
@@ -28,5 +29,6 @@ pub use gates::{Gate, GateState, HeadFacts, Merge, gates, may_merge, summary};
 pub use input::{Input, MOST_OPEN, PullRequest, RequestState, RingState, RolloutState, Undo};
 pub use lines::{Line, LineState, lines};
 pub use next::group_of;
+pub use proposed::proposed;
 pub use requested::requested;
 pub use wanted::{Action, Decision, Wanted, decide};

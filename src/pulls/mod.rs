@@ -1,7 +1,8 @@
 //! Pull requests of the config repository.
 //!
 //! What it does: compares every open pull request into the deployed branch, merged into it, with what the branch is now, and says the
-//! result as commit statuses and one comment.
+//! result as commit statuses and one comment. Opens, updates, closes and merges those that tutti wants itself: promotions,
+//! confirmations, reverts, and what triggers change.
 //!
 //! What it needs: the right to write (a leader's permit), a token of the forge, and the config repository as the controller read it.
 //!
@@ -11,8 +12,12 @@
 mod check;
 mod comment;
 mod connection;
+mod ours;
+mod publish;
 mod queue;
 mod service;
+mod triggers;
+mod undo;
 mod words;
 
 pub use queue::RENDER_LABEL;

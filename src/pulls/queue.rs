@@ -20,11 +20,13 @@ pub struct Open {
     /// It could not be read: not again before, and how often that was.
     pub not_before: Option<Instant>,
     pub tries: u32,
+    /// It cannot be merged into the base that it was compared with last.
+    pub conflicts: bool,
 }
 
 impl Open {
     pub fn new(pull: Pull) -> Self {
-        Self { pull, checked: None, not_before: None, tries: 0 }
+        Self { pull, checked: None, not_before: None, tries: 0, conflicts: false }
     }
 
     /// As it is now.

@@ -4,24 +4,29 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::check::{Checker, Verdict};
 use super::comment::{Place, Sticky};
 use super::connection::{Connection, Unopened};
+use super::ours::Ours;
+use super::publish::{Publisher, Unpublished};
 use super::queue::{Base, Checked, Next, Open, may_render_of, next};
+use super::triggers::{Task, Unwritten};
 use super::words::{self, Said};
+use crate::api::Call;
 use crate::chart;
 use crate::cluster::{Home, WritePermit};
 use crate::controller::{ConfigHead, Grants};
 use crate::forge::{CommitStatus, Error, Hint, HintKind, Pull, PullState, State, shortened};
 use crate::metrics::Metrics;
 use crate::model::{Forge, Instance, Revision};
+use crate::promotion::summary;
 use crate::report::outbox::Order;
 use crate::report::{Names, Overview, plan_comment, plan_failure, plan_statuses};
-use crate::source::{self, Repository};
+use crate::source::Repository;
 
 /// Between two lists of what is open, while no webhook tells; and while they do.
 const POLL: Duration = Duration::from_secs(60);
@@ -41,7 +46,10 @@ const MOST_TRIES: u32 = 6;
 
 const VALIDATE: &str = "validate";
 /// Of the head of each pull request.
-const CONTEXTS: [&str; 3] = [VALIDATE, "plan", "gate"];
+const CONTEXTS: [&str; 3] = [VALIDATE, "plan", GATE];
+const GATE: &str = "gate";
+/// Changes of triggers that may wait; what is more is told of again by whoever sends it.
+const MOST_TASKS: usize = 1_000;
 
 /// What the process was told.
 #[derive(Debug)]
@@ -63,6 +71,8 @@ pub struct Inputs {
     pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub overview: watch::Receiver<Arc<Overview>>,
     pub hints: broadcast::Receiver<Hint>,
+    /// Changes of triggers that somebody waits for.
+    pub calls: mpsc::Receiver<Call>,
     /// Until then another process leads.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
@@ -89,7 +99,8 @@ struct Service {
     settings: Settings,
     checker: Checker,
     connection: Option<Connection>,
-    config: Option<Arc<ConfigHead>>,
+    head: Option<Arc<ConfigHead>>,
+    overview: Arc<Overview>,
     base: Option<Base>,
     open: BTreeMap<u64, Open>,
     comments: BTreeMap<u64, Sticky>,
@@ -101,6 +112,9 @@ struct Service {
     ended: VecDeque<(Revision, &'static str, Said)>,
     /// What was there when this process began: what the forge says of it already is read before anything is said.
     to_recall: BTreeSet<Revision>,
+    ours: Ours,
+    /// What triggers change.
+    tasks: VecDeque<Task>,
     /// Numbers that a webhook told of.
     hinted: BTreeSet<u64>,
     list_at: Instant,
@@ -120,7 +134,7 @@ enum Trouble {
     #[error(transparent)]
     Forge(#[from] Error),
     #[error(transparent)]
-    Git(#[from] source::Error),
+    Publish(#[from] Unpublished),
 }
 
 impl Service {
@@ -130,7 +144,8 @@ impl Service {
             settings,
             checker,
             connection: None,
-            config: None,
+            head: None,
+            overview: Arc::default(),
             base: None,
             open: BTreeMap::new(),
             comments: BTreeMap::new(),
@@ -138,6 +153,8 @@ impl Service {
             of_base: None,
             ended: VecDeque::new(),
             to_recall: BTreeSet::new(),
+            ours: Ours::default(),
+            tasks: VecDeque::new(),
             hinted: BTreeSet::new(),
             list_at: Instant::now(),
             is_first_list: true,
@@ -183,6 +200,7 @@ impl Service {
             Ok(()) = inputs.overview.changed() => {}
             Ok(()) = inputs.instance.changed() => {}
             Ok(hint) = inputs.hints.recv() => self.hint(&hint),
+            Some(call) = inputs.calls.recv() => self.tasks.push_back(Task::of_call(call)),
         }
     }
 
@@ -195,9 +213,9 @@ impl Service {
                 Err(_) => break,
             }
         }
-        let config = inputs.head.borrow_and_update().clone();
-        if let Some(config) = config {
-            let revision = &config.snapshot.revision;
+        let head = inputs.head.borrow_and_update().clone();
+        if let Some(head) = head {
+            let revision = &head.snapshot.revision;
             if self.base.as_ref().is_none_or(|base| base.revision != *revision) {
                 if let Some((of, said)) = self.of_base.take() {
                     self.end(&of, [(VALIDATE, said)], &words::superseded(revision));
@@ -207,9 +225,16 @@ impl Service {
                 }
                 self.base = Some(Base { revision: revision.clone(), since: Instant::now() });
             }
-            self.config = Some(config);
+            self.head = Some(head);
+        }
+        while let Ok(call) = inputs.calls.try_recv() {
+            self.tasks.push_back(Task::of_call(call));
+        }
+        if inputs.overview.has_changed().unwrap_or_default() {
+            self.ours.look();
         }
         let overview = inputs.overview.borrow_and_update().clone();
+        self.overview = Arc::clone(&overview);
         if let Some(base) = &self.base
             && overview.revision.as_ref() == Some(&base.revision)
         {
@@ -222,10 +247,15 @@ impl Service {
     }
 
     fn hint(&mut self, hint: &Hint) {
+        if let (Some(_), Some(head)) = (&hint.payload, &self.head) {
+            let room = MOST_TASKS.saturating_sub(self.tasks.len());
+            self.tasks.extend(Task::of_hint(hint, head).into_iter().take(room));
+        }
         if !matches!(hint.kind, HintKind::Pull | HintKind::Review | HintKind::Comment | HintKind::Label) {
             return;
         }
         self.hooked_at = Some(Instant::now());
+        self.ours.touch(hint.pull);
         match hint.pull {
             Some(number) => drop(self.hinted.insert(number)),
             None => self.list_at = Instant::now(),
@@ -234,9 +264,11 @@ impl Service {
 
     fn failed(&mut self, trouble: &Trouble) {
         let asked = match trouble {
-            Trouble::Forge(Error::RateLimited { retry_after, .. }) => *retry_after,
+            Trouble::Forge(Error::RateLimited { retry_after, .. })
+            | Trouble::Publish(Unpublished::Forge(Error::RateLimited { retry_after, .. })) => *retry_after,
             // Another token may have been put in its place.
-            Trouble::Forge(Error::Authentication { .. }) => {
+            Trouble::Forge(Error::Authentication { .. })
+            | Trouble::Publish(Unpublished::Forge(Error::Authentication { .. })) => {
                 self.connection = None;
                 Some(LONGEST_PAUSE)
             }
@@ -259,6 +291,9 @@ impl Service {
             self.tell(&instance.status_prefix, instance.page_url.as_deref());
         }
         let Some(connection) = self.connection.clone() else { return Ok(None) };
+        if let Some(task) = self.tasks.pop_front() {
+            return self.carry_out(task, instance, &connection).await.map(|()| None);
+        }
         if let Some(number) = self.hinted.first().copied() {
             let pull = connection.client.pull(number).await?;
             self.hinted.remove(&number);
@@ -289,14 +324,69 @@ impl Service {
             return Ok(None);
         }
         let Some(base) = &self.base else { return Ok(Some(self.list_at)) };
-        match next(&self.open, base, now) {
+        let at = match next(&self.open, base, now) {
             Next::Check(number) => {
                 self.check(number, instance, &connection).await?;
-                Ok(None)
+                return Ok(None);
             }
-            Next::At(at) => Ok(Some(at.min(self.list_at))),
-            Next::Nothing => Ok(Some(self.list_at)),
+            Next::At(at) => at.min(self.list_at),
+            Next::Nothing => self.list_at,
+        };
+        if self.ours.next(now) > now {
+            return Ok(Some(at.min(self.ours.next(now))));
         }
+        let Some(head) = self.head.clone() else { return Ok(Some(at)) };
+        let open = &self.open;
+        let conflicts = |number: u64| open.get(&number).is_some_and(|open| open.conflicts);
+        let publisher = self.publisher(instance, &connection, &head);
+        let mut ours = std::mem::take(&mut self.ours);
+        let did = ours.step(&publisher, &self.overview, &conflicts).await;
+        self.ours = ours;
+        did?;
+        self.tell(&instance.status_prefix, instance.page_url.as_deref());
+        Ok(None)
+    }
+
+    fn publisher<'a>(
+        &'a self,
+        instance: &'a Instance,
+        connection: &'a Connection,
+        head: &'a ConfigHead,
+    ) -> Publisher<'a> {
+        Publisher {
+            connection,
+            permit: &self.settings.permit,
+            repository: &self.settings.repository,
+            head,
+            prefix: &instance.status_prefix,
+        }
+    }
+
+    /// One change of a trigger. What may succeed later is tried again, before anything else.
+    async fn carry_out(
+        &mut self,
+        mut task: Task,
+        instance: &Instance,
+        connection: &Connection,
+    ) -> Result<(), Trouble> {
+        let Some(head) = self.head.clone() else {
+            self.tasks.push_front(task);
+            return Ok(());
+        };
+        let written = task.write(&self.publisher(instance, connection, &head)).await;
+        match written {
+            Err(Unwritten::Publish(error)) if error.may_pass() && task.tries < MOST_TRIES => {
+                task.tries += 1;
+                self.tasks.push_front(task);
+                return Err(error.into());
+            }
+            written => {
+                task.answer(written.map_err(|error| error.to_string()));
+                self.ours.touch(None);
+                self.list_at = Instant::now();
+            }
+        }
+        Ok(())
     }
 
     /// One pull request as the forge has it now. `None`: it is not open any more.
@@ -338,7 +428,7 @@ impl Service {
         instance: &Instance,
         connection: &Connection,
     ) -> Result<(), Trouble> {
-        let (Some(config), Some(open)) = (self.config.clone(), self.open.get(&number)) else { return Ok(()) };
+        let (Some(config), Some(open)) = (self.head.clone(), self.open.get(&number)) else { return Ok(()) };
         let pull = open.pull.clone();
         let (head, branch) = (&pull.head.revision, connection.branch.as_str());
         let base = config.snapshot.revision.clone();
@@ -369,6 +459,9 @@ impl Service {
             head: pull.head.reference.clone(),
             url: instance.page_url.clone(),
         };
+        if let Some(open) = self.open.get_mut(&number) {
+            open.conflicts = matches!(verdict, Verdict::Conflicts(..));
+        }
         let failed = |validate: Said| {
             let why = plan_failure(&names, head, &validate.1, None);
             ([validate, words::not_compared(), words::no_promotion()], why)
@@ -468,8 +561,15 @@ impl Service {
         }
         for (number, (head, said)) in self.said.iter().filter(|(_, (head, _))| is_known(head)) {
             let url = self.open.get(number).map(|open| open.pull.url.as_str());
+            let gates = self.ours.gates.get(number).filter(|(of, _)| of == head).map(|(_, gates)| gates);
             for (name, said) in CONTEXTS.iter().zip(said) {
-                say(head, name, said, url);
+                match gates.filter(|_| *name == GATE) {
+                    Some(gates) => say(head, name, &words::gate(&summary(gates)), url),
+                    None => say(head, name, said, url),
+                }
+            }
+            for gate in gates.into_iter().flatten() {
+                say(head, &format!("{GATE}/{}", gate.name), &words::gate(gate), url);
             }
         }
         let told = statuses.keys().map(|(revision, _)| revision.clone()).collect::<BTreeSet<_>>();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::forge::State;
 use crate::model::{AppId, Diagnostic, Revision};
+use crate::promotion::{Gate, GateState};
 use crate::report::words::count;
 use crate::report::{self, Overview};
 
@@ -56,6 +57,15 @@ pub fn of_branch(overview: &Overview) -> Said {
     let apps: BTreeSet<&AppId> = overview.targets.iter().map(|target| &target.app).collect();
     let clusters = overview.clusters.iter().filter(|cluster| !cluster.is_dropped()).count();
     (State::Success, report::words::valid(apps.len(), clusters, warnings.len()))
+}
+
+pub fn gate(gate: &Gate) -> Said {
+    let state = match gate.state {
+        GateState::Success => State::Success,
+        GateState::Pending => State::Pending,
+        GateState::Failure => State::Failure,
+    };
+    (state, gate.text.clone())
 }
 
 pub fn no_promotion() -> Said {

@@ -1,0 +1,395 @@
+//! The pull requests that tutti wants itself: promotions, confirmations, reverts.
+//!
+//! Which there should be is decided by [`promotion::decide`] from Git, the clusters and the forge, so that a process that lost its
+//! disk decides the same. Here the inputs are read, and one thing is done about it at a time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::controller::ConfigHead;
+use crate::forge::{self, MergeHow, Pull, PullFilter, PullState, State};
+use crate::model::{AppId, PromotionMode, Revision};
+use crate::promotion::{
+    self, Action, BRANCHES, Change, Decision, Gate, GateState, HeadFacts, Input, MOST_OPEN, Merge,
+    PullRequest, RequestState, RingState, RolloutState, Wanted, gates, may_merge, parse_body, withdrawn_body,
+};
+use crate::report::{Overview, ring_states, rollout_states};
+
+use super::publish::{Proposal, Publisher, Unpublished};
+use super::undo::{Undone, undo};
+
+/// Of ours, the newest of which are read: closed ones say what is held.
+const MOST_READ: usize = 200;
+/// So long what the forge says of the head of a promotion is believed: no webhook tells of a status.
+const FACTS_LAST: Duration = Duration::from_secs(15);
+/// So long the list of ours is believed, when no webhook tells of one.
+const LIST_LASTS: Duration = Duration::from_secs(60);
+/// A change of what runs is answered no sooner than this after the last one.
+const APART: Duration = Duration::from_secs(3);
+
+/// What is known of ours.
+#[derive(Debug, Default)]
+pub struct Ours {
+    pulls: Vec<Pull>,
+    listed_at: Option<Instant>,
+    /// Whether the branch of each holds a commit of somebody else, by its head.
+    foreign: BTreeMap<u64, (Revision, bool)>,
+    undo: BTreeMap<(Revision, Revision), Undone>,
+    facts: BTreeMap<u64, Facts>,
+    /// The gates of each open promotion.
+    pub gates: BTreeMap<u64, (Revision, Vec<Gate>)>,
+    /// What was refused for now: not again before.
+    not_before: BTreeMap<String, Instant>,
+    looked_at: Option<Instant>,
+    /// Something happened since.
+    is_due: bool,
+    until: Option<Timestamp>,
+    told: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+struct Facts {
+    head: Revision,
+    said: HeadFacts,
+    has_changes_requested: bool,
+    read_at: Instant,
+}
+
+/// What runs, as far as pull requests depend on it.
+struct Running {
+    rings: BTreeMap<(AppId, String), RingState>,
+    rollouts: Vec<RolloutState>,
+}
+
+impl Ours {
+    /// Something of ours may be otherwise than it was.
+    pub fn touch(&mut self, number: Option<u64>) {
+        self.is_due = true;
+        if let Some(number) = number {
+            self.facts.remove(&number);
+        }
+        self.listed_at = None;
+    }
+
+    /// What runs may be otherwise.
+    pub fn look(&mut self) {
+        self.is_due = true;
+    }
+
+    /// When to look again.
+    pub fn next(&self, now: Instant) -> Instant {
+        let Some(looked_at) = self.looked_at else { return now };
+        if self.is_due {
+            return (looked_at + APART).max(now);
+        }
+        let soak = self.until.map(|until| {
+            let left = Duration::try_from(until - Timestamp::now()).unwrap_or_default();
+            now + left.min(LIST_LASTS)
+        });
+        let open = (!self.gates.is_empty()).then_some(looked_at + FACTS_LAST);
+        [soak, open, Some(looked_at + LIST_LASTS)].into_iter().flatten().min().unwrap_or(now).max(now)
+    }
+
+    /// Does the next thing that is wanted; whether there may be more. `conflicts`: the pull requests that cannot be merged.
+    pub async fn step(
+        &mut self,
+        publisher: &Publisher<'_>,
+        overview: &Overview,
+        conflicts: &dyn Fn(u64) -> bool,
+    ) -> Result<bool, Unpublished> {
+        let (head, now) = (publisher.head, Instant::now());
+        let is_of_head = overview.revision.as_ref() == Some(&head.snapshot.revision) && overview.is_known();
+        (self.is_due, self.looked_at) = (!is_of_head, Some(now));
+        let is_needed =
+            !overview.rollouts.is_empty() || head.fleet.apps.values().any(|app| !app.pins.is_empty());
+        if !is_of_head || !is_needed {
+            return Ok(false);
+        }
+        self.list(publisher, now).await?;
+        let running = Running {
+            rings: ring_states(overview, &head.fleet, &|_, _, _| None),
+            rollouts: rollout_states(overview),
+        };
+        self.read_undo(publisher, &running).await?;
+        let (requests, undo) = (self.requests(conflicts), self.known_undo(&head.snapshot.revision));
+        let input = Input {
+            fleet: &head.fleet,
+            rings: &running.rings,
+            rollouts: &running.rollouts,
+            undo: &undo,
+            requests: &requests,
+            limit: MOST_OPEN,
+            now: Timestamp::now(),
+        };
+        let Decision { wanted, until } = promotion::decide(&input);
+        self.until = until;
+        for wanted in &wanted {
+            if self.act(publisher, &input, wanted, now).await? {
+                self.touch(wanted.number);
+                return Ok(true);
+            }
+        }
+        self.look_at_gates(publisher, &input, &wanted, now).await
+    }
+
+    async fn list(&mut self, publisher: &Publisher<'_>, now: Instant) -> Result<(), Unpublished> {
+        if self.listed_at.is_none_or(|at| at + LIST_LASTS <= now) {
+            let connection = publisher.connection;
+            let filter = PullFilter {
+                with_closed: true,
+                author: Some(connection.me.clone()),
+                base: Some(connection.branch.clone()),
+                most: MOST_READ,
+            };
+            let mut pulls = connection.client.pulls(&filter).await?;
+            let is_ours = |pull: &Pull| {
+                !pull.head.is_fork
+                    && pull.author.eq_ignore_ascii_case(&connection.me)
+                    && BRANCHES.iter().any(|it| pull.head.reference.starts_with(it))
+            };
+            pulls.retain(is_ours);
+            self.pulls = pulls;
+            self.listed_at = Some(now);
+            let open: BTreeMap<u64, &Revision> =
+                self.open().map(|pull| (pull.number, &pull.head.revision)).collect();
+            self.foreign.retain(|number, (head, _)| open.get(number) == Some(&&*head));
+            self.facts.retain(|number, facts| open.get(number) == Some(&&facts.head));
+            self.gates.retain(|number, (head, _)| open.get(number) == Some(&&*head));
+        }
+        let unknown: Vec<Pull> =
+            self.open().filter(|pull| !self.foreign.contains_key(&pull.number)).cloned().collect();
+        for pull in unknown {
+            let is_foreign = publisher.is_foreign(&pull.head.reference).await?;
+            self.foreign.insert(pull.number, (pull.head.revision, is_foreign));
+        }
+        Ok(())
+    }
+
+    fn open(&self) -> impl Iterator<Item = &Pull> {
+        self.pulls.iter().filter(|pull| pull.state == PullState::Open)
+    }
+
+    fn requests(&self, conflicts: &dyn Fn(u64) -> bool) -> Vec<PullRequest> {
+        let one = |pull: &Pull| PullRequest {
+            number: pull.number,
+            branch: pull.head.reference.clone(),
+            head: pull.head.revision.clone(),
+            body: pull.body.clone(),
+            state: match pull.state {
+                PullState::Open => RequestState::Open,
+                PullState::Merged => RequestState::Merged,
+                PullState::Closed => RequestState::Closed,
+            },
+            has_foreign_commits: self.foreign.get(&pull.number).is_some_and(|(_, is_foreign)| *is_foreign),
+            has_conflicts: conflicts(pull.number),
+        };
+        self.pulls.iter().map(one).collect()
+    }
+
+    /// Commits that failed and were taken back in the clusters.
+    async fn read_undo(&mut self, publisher: &Publisher<'_>, running: &Running) -> Result<(), Unpublished> {
+        let head = publisher.head.snapshot.revision.clone();
+        self.undo.retain(|(of, _), _| *of == head);
+        let refused = running.rollouts.iter().filter(|rollout| rollout.is_refused);
+        for commit in refused.filter_map(|rollout| rollout.commit.as_ref()) {
+            let key = (head.clone(), commit.clone());
+            if !self.undo.contains_key(&key) {
+                let undone = undo(publisher.repository, publisher.head, commit).await?;
+                self.undo.insert(key, undone);
+            }
+        }
+        Ok(())
+    }
+
+    fn known_undo(&self, head: &Revision) -> BTreeMap<Revision, promotion::Undo> {
+        let of_head = self.undo.iter().filter(|((of, _), _)| of == head);
+        of_head.map(|((_, commit), undone)| (commit.clone(), undone.how.clone())).collect()
+    }
+
+    /// Whether anything was done.
+    async fn act(
+        &mut self,
+        publisher: &Publisher<'_>,
+        input: &Input<'_>,
+        wanted: &Wanted,
+        now: Instant,
+    ) -> Result<bool, Unpublished> {
+        let Wanted { branch, change, number, action } = wanted;
+        if let Action::Held { why } = action {
+            if self.told.insert(branch.clone(), why.clone()).as_ref() != Some(why) {
+                tracing::info!(branch, why, "no pull request");
+            }
+            return Ok(false);
+        }
+        self.told.remove(branch);
+        if self.not_before.get(branch).is_some_and(|at| *at > now) {
+            return Ok(false);
+        }
+        let pull = number.and_then(|number| self.pulls.iter().find(|pull| pull.number == number));
+        let done = match (action, change, pull) {
+            (Action::Open | Action::Update, Some(change), _) => {
+                let gates = gates(input, change, &HeadFacts::default());
+                let proposal = self.proposal(publisher.head, change, &gates);
+                match proposal {
+                    Ok(proposal) => publisher.propose(&proposal).await.map(drop),
+                    Err(why) => {
+                        tracing::warn!(branch, why, "no pull request");
+                        self.not_before.insert(branch.clone(), now + LIST_LASTS);
+                        return Ok(false);
+                    }
+                }
+            }
+            (Action::Close { why }, _, Some(pull)) => {
+                publisher.close(pull, &withdrawn_body(&pull.body, why)).await
+            }
+            _ => return Ok(false),
+        };
+        match done {
+            Ok(()) => Ok(true),
+            // Somebody was quicker, or the base is another one by now: it is read again.
+            Err(error @ (Unpublished::Foreign(_) | Unpublished::Unchanged(_))) => {
+                tracing::info!(branch, %error, "no pull request");
+                self.not_before.insert(branch.clone(), now + LIST_LASTS);
+                self.touch(*number);
+                Ok(false)
+            }
+            Err(Unpublished::Forge(error))
+                if !error.is_transient() && error.kind() != forge::ErrorKind::Authentication =>
+            {
+                tracing::warn!(branch, %error, "no pull request");
+                self.not_before.insert(branch.clone(), now + LIST_LASTS);
+                self.touch(*number);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn proposal(&self, head: &ConfigHead, change: &Change, gates: &[Gate]) -> Result<Proposal, String> {
+        let read = |path: &str| head.snapshot.text(path).map(ToOwned::to_owned);
+        let revision = &head.snapshot.revision;
+        let files = match change {
+            Change::Revert { commit, pins, .. } if pins.is_empty() => {
+                let undone = self.undo.get(&(revision.clone(), commit.clone()));
+                undone.map(|undone| undone.files.clone()).unwrap_or_default()
+            }
+            change => {
+                let files = change.files(revision, &read)?;
+                files.into_iter().map(|(path, text)| (path, Some(text))).collect()
+            }
+        };
+        let label = match change {
+            Change::Promote { .. } => "promotion",
+            Change::Approve { .. } => "confirm",
+            Change::Revert { .. } => "revert",
+        };
+        let title = change.title();
+        Ok(Proposal {
+            branch: change.branch(),
+            message: format!("{title}\n"),
+            body: promotion::body(change, gates, &[]),
+            title,
+            label,
+            files,
+        })
+    }
+
+    /// The gates of every open promotion, and the merge of one whose gates have all passed.
+    async fn look_at_gates(
+        &mut self,
+        publisher: &Publisher<'_>,
+        input: &Input<'_>,
+        wanted: &[Wanted],
+        now: Instant,
+    ) -> Result<bool, Unpublished> {
+        let client = &publisher.connection.client;
+        let open: Vec<Pull> = self.open().cloned().collect();
+        for pull in open {
+            let Some(request) = input.requests.iter().find(|it| it.number == pull.number) else { continue };
+            let Some(change) = proposed(input, &pull, wanted) else { continue };
+            let head = pull.head.revision.clone();
+            if self.facts.get(&pull.number).is_none_or(|facts| facts.read_at + FACTS_LAST <= now) {
+                let statuses = client.statuses(&head).await?;
+                let reviews = client.reviews(pull.number).await?;
+                let me = &publisher.connection.me;
+                let approvals = forge::approvals(&reviews, &head, me, me);
+                let said = HeadFacts {
+                    statuses: statuses.into_iter().map(|it| (it.context, state_of(it.state))).collect(),
+                    approvals: approvals.by.len(),
+                };
+                let has_changes_requested = !approvals.refused_by.is_empty();
+                let facts = Facts { head: head.clone(), said, has_changes_requested, read_at: now };
+                self.facts.insert(pull.number, facts);
+            }
+            let Some(facts) = self.facts.get(&pull.number) else { continue };
+            let gates = gates(input, &change, &facts.said);
+            let action = wanted.iter().find(|it| it.number == Some(pull.number)).map(|it| &it.action);
+            let merge = Merge {
+                change: &change,
+                action: action.unwrap_or(&Action::Keep),
+                mode: mode_of(input, &change),
+                gates: &gates,
+                judged: &facts.head,
+                head: &head,
+                approvals: facts.said.approvals,
+                approvals_needed: 0,
+                has_changes_requested: facts.has_changes_requested,
+                has_foreign_commits: request.has_foreign_commits,
+                is_mergeable: Some(!request.has_conflicts),
+            };
+            let may = may_merge(&merge);
+            if !gates.is_empty() {
+                let body = promotion::body(&change, &gates, &[]);
+                if !request.has_foreign_commits {
+                    publisher.describe(&pull, &change.title(), &body).await?;
+                }
+                self.gates.insert(pull.number, (head.clone(), gates));
+            }
+            let branch = &pull.head.reference;
+            if may.is_err() || self.not_before.get(branch).is_some_and(|at| *at > now) {
+                continue;
+            }
+            match publisher.write(client.merge_pull(pull.number, MergeHow::Merge, &head)).await {
+                Ok(()) => {
+                    tracing::info!(pull = pull.number, head = head.short(), "merged");
+                    self.touch(Some(pull.number));
+                    return Ok(true);
+                }
+                // What is missing is the forge's to say: it is tried again.
+                Err(Unpublished::Forge(error)) => {
+                    tracing::info!(pull = pull.number, %error, "not merged yet");
+                    self.not_before.insert(branch.clone(), now + FACTS_LAST);
+                    self.touch(Some(pull.number));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// What an open pull request of ours proposes: what is wanted of it, or what its description says.
+fn proposed(input: &Input<'_>, pull: &Pull, wanted: &[Wanted]) -> Option<Change> {
+    let of_it = wanted.iter().find(|it| it.number == Some(pull.number));
+    if let Some(change) = of_it.and_then(|it| it.change.clone()) {
+        return Some(change);
+    }
+    promotion::proposed(input, &parse_body(&pull.body)?)
+}
+
+fn mode_of(input: &Input<'_>, change: &Change) -> PromotionMode {
+    let Change::Promote { ring, .. } = change else { return PromotionMode::Propose };
+    let ring = input.fleet.rings.iter().find(|it| it.name == *ring);
+    ring.map_or(PromotionMode::Propose, |ring| ring.promotion.mode)
+}
+
+fn state_of(state: State) -> GateState {
+    match state {
+        State::Success => GateState::Success,
+        State::Failure | State::Error => GateState::Failure,
+        State::Pending | State::Skipped => GateState::Pending,
+    }
+}

@@ -1,0 +1,226 @@
+//! Changes of files, as pull requests or commits of ours.
+
+use crate::cluster::WritePermit;
+use crate::controller::ConfigHead;
+use crate::forge::{Error, FileChange, FileCommit, NewPull, Pull, PullEdit, PullState, own_labels};
+use crate::model::{Revision, Snapshot};
+use crate::source::{self, Repository};
+
+use super::connection::Connection;
+
+/// A file from the folder of the manifests, with its new text; `None`: it goes.
+pub type NewFile = (String, Option<String>);
+
+/// A change that somebody looks at before it is merged.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    pub branch: String,
+    pub title: String,
+    pub body: String,
+    /// Of the commit.
+    pub message: String,
+    /// Without the prefix of ours.
+    pub label: &'static str,
+    pub files: Vec<NewFile>,
+}
+
+/// Why nothing was published, or not all of it.
+#[derive(Debug, thiserror::Error)]
+pub enum Unpublished {
+    #[error(transparent)]
+    Forge(#[from] Error),
+    #[error(transparent)]
+    Git(#[from] source::Error),
+    #[error("branch {0} holds a commit of somebody else: it is not pushed to again")]
+    Foreign(String),
+    #[error("{0} says so already")]
+    Unchanged(String),
+    #[error("this process may not write now")]
+    NoPermit,
+}
+
+impl Unpublished {
+    /// The same may succeed later.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Forge(error) => error.is_transient(),
+            Self::Git(error) => error.kind() != source::ErrorKind::Configuration,
+            Self::NoPermit => true,
+            Self::Foreign(_) | Self::Unchanged(_) => false,
+        }
+    }
+}
+
+/// Who publishes, where, and what is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Publisher<'a> {
+    pub connection: &'a Connection,
+    pub permit: &'a WritePermit,
+    pub repository: &'a Repository,
+    pub head: &'a ConfigHead,
+    /// Of labels.
+    pub prefix: &'a str,
+}
+
+impl Publisher<'_> {
+    /// Opens the pull request of a branch, or brings the one that is open to this. A crash in between is mended by the next attempt.
+    pub async fn propose(&self, proposal: &Proposal) -> Result<Pull, Unpublished> {
+        let client = &self.connection.client;
+        let is_open = |pull: &Pull| pull.state == PullState::Open;
+        let open = client.pulls_of_branch(&proposal.branch).await?.into_iter().find(is_open);
+        match (client.branch(&proposal.branch).await?, &open) {
+            (None, _) => self.begin(proposal).await?,
+            (Some(_), _) if self.is_foreign(&proposal.branch).await? => {
+                return Err(Unpublished::Foreign(proposal.branch.clone()));
+            }
+            // Left over from an attempt before, or from a pull request that was closed.
+            (Some(_), None) => {
+                self.write(client.delete_branch(&proposal.branch)).await?;
+                self.begin(proposal).await?;
+            }
+            (Some(_), Some(_)) => self.go_on(proposal).await?,
+        }
+        let Some(open) = open else {
+            let labels = own_labels(self.prefix);
+            let label = format!("{}/{}", self.prefix, proposal.label);
+            self.write(client.ensure_labels(&labels)).await?;
+            let new = NewPull {
+                head: proposal.branch.clone(),
+                base: self.connection.branch.clone(),
+                title: proposal.title.clone(),
+                body: proposal.body.clone(),
+                labels: labels.into_iter().map(|it| it.name).filter(|name| *name == label).collect(),
+            };
+            return self.write(client.create_pull(&new)).await;
+        };
+        self.describe(&open, &proposal.title, &proposal.body).await?;
+        Ok(open)
+    }
+
+    /// Writes to the deployed branch at once.
+    pub async fn commit(&self, files: &[NewFile], message: &str) -> Result<Revision, Unpublished> {
+        let files = changes(files, &self.head.snapshot);
+        if files.is_empty() {
+            return Err(Unpublished::Unchanged(self.connection.branch.clone()));
+        }
+        let (branch, message) = (self.connection.branch.clone(), message.to_owned());
+        let commit = FileCommit { branch, new_branch_from: None, message, files };
+        self.write(self.connection.client.commit_files(&commit)).await
+    }
+
+    /// Closes it, and takes the branch away: nobody else wrote to it.
+    pub async fn close(&self, pull: &Pull, body: &str) -> Result<(), Unpublished> {
+        let client = &self.connection.client;
+        self.describe(pull, &pull.title, body).await?;
+        self.write(client.close_pull(pull.number)).await?;
+        if !self.is_foreign(&pull.head.reference).await? {
+            self.write(client.delete_branch(&pull.head.reference)).await?;
+        }
+        Ok(())
+    }
+
+    pub async fn describe(&self, pull: &Pull, title: &str, body: &str) -> Result<(), Unpublished> {
+        if pull.title == title && is_same_text(&pull.body, body) {
+            return Ok(());
+        }
+        let edit = PullEdit { title: Some(title.to_owned()), body: Some(body.to_owned()) };
+        self.write(self.connection.client.edit_pull(pull.number, &edit)).await
+    }
+
+    /// Whether a branch of ours holds a commit that is not ours.
+    pub async fn is_foreign(&self, branch: &str) -> Result<bool, Unpublished> {
+        let commits = self.connection.client.branch_commits(&self.connection.branch, branch).await?;
+        Ok(!commits.iter().all(|commit| commit.is_by(&self.connection.me)))
+    }
+
+    pub async fn write<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Result<T, Unpublished> {
+        match self.permit.write(Box::pin(request)).await {
+            Some(answer) => Ok(answer?),
+            None => Err(Unpublished::NoPermit),
+        }
+    }
+
+    /// The branch is made, from the tip of the deployed one.
+    async fn begin(&self, proposal: &Proposal) -> Result<(), Unpublished> {
+        let files = changes(&proposal.files, &self.head.snapshot);
+        if files.is_empty() {
+            return Err(Unpublished::Unchanged(self.connection.branch.clone()));
+        }
+        let commit = FileCommit {
+            branch: proposal.branch.clone(),
+            new_branch_from: Some(self.connection.branch.clone()),
+            message: proposal.message.clone(),
+            files,
+        };
+        self.write(self.connection.client.commit_files(&commit)).await.map(drop)
+    }
+
+    /// Another commit on the branch, where its files are others.
+    async fn go_on(&self, proposal: &Proposal) -> Result<(), Unpublished> {
+        let tip = self.repository.fetch_reference(&format!("refs/heads/{}", proposal.branch)).await?;
+        let files = changes(&proposal.files, &self.repository.files(&tip).await?);
+        if files.is_empty() {
+            return Ok(());
+        }
+        let (branch, message) = (proposal.branch.clone(), proposal.message.clone());
+        let commit = FileCommit { branch, new_branch_from: None, message, files };
+        self.write(self.connection.client.commit_files(&commit)).await.map(drop)
+    }
+}
+
+/// Forges change the ends of lines.
+pub fn is_same_text(one: &str, other: &str) -> bool {
+    one.lines().map(str::trim_end).eq(other.lines().map(str::trim_end))
+}
+
+/// What differs from what is there; the forge refuses it where that is another content by now.
+fn changes(files: &[NewFile], there: &Snapshot) -> Vec<FileChange> {
+    let one = |(path, content): &NewFile| {
+        let known = there.files.get(path);
+        let is_same = match (known, content) {
+            (Some(known), Some(content)) => *known.content == *content.as_bytes(),
+            (None, None) => true,
+            _ => false,
+        };
+        let replaces = known.map(|file| file.blob.to_string());
+        (!is_same).then(|| FileChange {
+            path: from_root(&there.folder, path),
+            content: content.clone(),
+            replaces,
+        })
+    };
+    files.iter().filter_map(one).collect()
+}
+
+/// A path of a snapshot, as the forge knows it.
+fn from_root(folder: &str, path: &str) -> String {
+    match folder.trim_matches('/') {
+        "" => path.to_owned(),
+        folder => format!("{folder}/{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_written() {
+        let there = Snapshot {
+            folder: "fleet".into(),
+            ..Snapshot::of_texts([("apps/a/pins/prod.yaml", "version: v1\n"), ("approvals/b.yaml", "b\n")])
+        };
+        let check = |path: &str, content: Option<&str>, expected: Option<(&str, bool)>| {
+            let found = changes(&[(path.to_owned(), content.map(ToOwned::to_owned))], &there);
+            let found = found.first().map(|change| (change.path.as_str(), change.replaces.is_some()));
+            assert_eq!(found, expected, "{path}");
+        };
+        check("apps/a/pins/prod.yaml", Some("version: v1\n"), None);
+        check("apps/a/pins/prod.yaml", Some("version: v2\n"), Some(("fleet/apps/a/pins/prod.yaml", true)));
+        check("apps/a/pins/test.yaml", Some("version: v2\n"), Some(("fleet/apps/a/pins/test.yaml", false)));
+        check("approvals/b.yaml", None, Some(("fleet/approvals/b.yaml", true)));
+        check("approvals/c.yaml", None, None);
+        assert_eq!(from_root("", "approvals/b.yaml"), "approvals/b.yaml");
+        assert!(is_same_text("a\r\nb", "a\nb\n") && !is_same_text("a\nb", "a\nc"));
+    }
+}
