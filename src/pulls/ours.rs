@@ -3,7 +3,7 @@
 //! Which there should be is decided by [`promotion::decide`] from Git, the clusters and the forge, so that a process that lost its
 //! disk decides the same. Here the inputs are read, and one thing is done about it at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -98,7 +98,7 @@ impl Ours {
         &mut self,
         publisher: &Publisher<'_>,
         overview: &Overview,
-        conflicts: &dyn Fn(u64) -> bool,
+        conflicts: &BTreeSet<u64>,
     ) -> Result<bool, Unpublished> {
         let (head, now) = (publisher.head, Instant::now());
         let is_of_head = overview.revision.as_ref() == Some(&head.snapshot.revision) && overview.is_known();
@@ -153,11 +153,11 @@ impl Ours {
             pulls.retain(is_ours);
             self.pulls = pulls;
             self.listed_at = Some(now);
-            let open: BTreeMap<u64, &Revision> =
-                self.open().map(|pull| (pull.number, &pull.head.revision)).collect();
-            self.foreign.retain(|number, (head, _)| open.get(number) == Some(&&*head));
-            self.facts.retain(|number, facts| open.get(number) == Some(&&facts.head));
-            self.gates.retain(|number, (head, _)| open.get(number) == Some(&&*head));
+            let open: BTreeMap<u64, Revision> =
+                self.open().map(|pull| (pull.number, pull.head.revision.clone())).collect();
+            self.foreign.retain(|number, (head, _)| open.get(number) == Some(head));
+            self.facts.retain(|number, facts| open.get(number) == Some(&facts.head));
+            self.gates.retain(|number, (head, _)| open.get(number) == Some(head));
         }
         let unknown: Vec<Pull> =
             self.open().filter(|pull| !self.foreign.contains_key(&pull.number)).cloned().collect();
@@ -172,7 +172,7 @@ impl Ours {
         self.pulls.iter().filter(|pull| pull.state == PullState::Open)
     }
 
-    fn requests(&self, conflicts: &dyn Fn(u64) -> bool) -> Vec<PullRequest> {
+    fn requests(&self, conflicts: &BTreeSet<u64>) -> Vec<PullRequest> {
         let one = |pull: &Pull| PullRequest {
             number: pull.number,
             branch: pull.head.reference.clone(),
@@ -184,7 +184,7 @@ impl Ours {
                 PullState::Closed => RequestState::Closed,
             },
             has_foreign_commits: self.foreign.get(&pull.number).is_some_and(|(_, is_foreign)| *is_foreign),
-            has_conflicts: conflicts(pull.number),
+            has_conflicts: conflicts.contains(&pull.number),
         };
         self.pulls.iter().map(one).collect()
     }

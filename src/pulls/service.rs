@@ -336,10 +336,11 @@ impl Service {
             return Ok(Some(at.min(self.ours.next(now))));
         }
         let Some(head) = self.head.clone() else { return Ok(Some(at)) };
-        let open = &self.open;
-        let conflicts = |number: u64| open.get(&number).is_some_and(|open| open.conflicts);
-        let publisher = self.publisher(instance, &connection, &head);
+        let in_conflict = self.open.iter().filter(|(_, open)| open.conflicts);
+        let conflicts: BTreeSet<u64> = in_conflict.map(|(number, _)| *number).collect();
+        // It is lent out as long as it is looked at.
         let mut ours = std::mem::take(&mut self.ours);
+        let publisher = self.publisher(instance, &connection, &head);
         let did = ours.step(&publisher, &self.overview, &conflicts).await;
         self.ours = ours;
         did?;

@@ -42,8 +42,8 @@ const MODULES: [(u8, Purity, &str); 30] = [
     (11, Purity::Io, "reconcile"),
     (12, Purity::Io, "controller"),
     (13, Purity::Io, "api"),
-    (13, Purity::Io, "pulls"),
-    // Layer 14, `cli`, wires everything and is bound by nothing here but its place at the end.
+    (14, Purity::Io, "pulls"),
+    // Layer 15, `cli`, wires everything and is bound by nothing here but its place at the end.
 ];
 
 const WIRING: &str = "cli";
