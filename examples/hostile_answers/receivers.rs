@@ -25,7 +25,7 @@ pub const PEER: Peer = Peer { name: "receivers", answer, ask: |address, _: PathB
 
 const SECRET: &str = "hunter2-of-receivers";
 /// Of each kind, as each takes so many a second.
-const DOORS: u64 = 100;
+const RECEIVERS: u64 = 100;
 const DELIVERIES: u64 = 30;
 /// In bytes: larger than any receiver takes.
 const LARGEST: usize = api::LARGEST_BODY + 64 * 1024;
@@ -87,14 +87,14 @@ fn served() -> &'static Served {
         let (sender, mut hints) = mpsc::channel(64);
         tokio::spawn(async move { while hints.recv().await.is_some() {} });
         let state = HooksState::new(sender, Metrics::default());
-        let doors = (0..DOORS).flat_map(|number| {
+        let receivers = (0..RECEIVERS).flat_map(|number| {
             ReceiverKind::NAMED.map(|(name, kind)| Receiver {
                 name: format!("{name}-{number}"),
                 kind,
                 secrets: vec![SECRET.into()],
             })
         });
-        state.set_receivers(doors);
+        state.set_receivers(receivers);
         Served { hooks: api::hooks_router(state.clone()), deliveries: api::deliveries_router(state) }
     })
 }
@@ -132,8 +132,8 @@ async fn send(name: &str, kind: ReceiverKind, event: &str, body: Bytes, number: 
         1 => (&body, "another"),
         _ => (&body, SECRET),
     };
-    let door = random.random_range(0..DOORS + 1);
-    let mut request = Request::post(format!("/hooks/v1/{name}-{door}")).body(Body::from(body.clone()));
+    let receiver = random.random_range(0..RECEIVERS + 1);
+    let mut request = Request::post(format!("/hooks/v1/{name}-{receiver}")).body(Body::from(body.clone()));
     let map = request.as_mut().expect("a request").headers_mut();
     for (name, value) in headers(kind, event, signed, secret, seed) {
         map.append(name, HeaderValue::from_str(&value).expect("a value"));

@@ -72,7 +72,7 @@ fn known_vector_of_drone() {
 }
 
 #[test]
-fn drone_signature_is_of_this_body_and_all_that_it_names() {
+fn drone_signature_covers_body_and_named_headers() {
     let body = br#"{"event":"build"}"#;
     let (date, digest) = (date(now()), digest(body));
     let check = |names: &str, pairs: &[(&str, &str)], body: &[u8], expected: bool| {
@@ -128,7 +128,7 @@ fn known_vector_of_standard_webhooks() {
 }
 
 #[test]
-fn time_that_is_no_number_is_refused_although_it_is_signed() {
+fn signed_time_must_be_a_number() {
     let check = |time: &str| {
         let text = format!("msg_1.{time}.{{}}");
         let signature = format!("v1,{}", STANDARD.encode(code(text.as_bytes(), SECRET)));
