@@ -171,7 +171,12 @@ impl ServerArgs {
 
 /// The answer up to its bound.
 async fn read(request: reqwest::RequestBuilder) -> Result<(StatusCode, Vec<u8>), String> {
-    let words = |error: reqwest::Error| error.without_url().to_string();
+    // Only the last cause says what happened.
+    let words = |error: reqwest::Error| {
+        let error = error.without_url();
+        let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    };
     let mut response = request.send().await.map_err(words)?;
     let mut body = Vec::new();
     while let Some(part) = response.chunk().await.map_err(words)? {
