@@ -72,7 +72,7 @@ impl Client {
         ask!(self.permission(login))
     }
 
-    /// All open pull requests.
+    /// All open pull requests, but those that are larger than an answer may be.
     pub async fn pulls_open(&self) -> Result<Vec<Pull>, Error> {
         self.pulls(&PullFilter::default()).await
     }

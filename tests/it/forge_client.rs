@@ -159,6 +159,24 @@ async fn lists_are_read_to_their_end() {
 }
 
 #[tokio::test]
+async fn huge_pull_request_hides_no_other() {
+    let simulator = started().await;
+    simulator.add_user("stranger", Right::Read);
+    opened(&simulator, "tutti/2", 2).await;
+    let huge = simulator.pull_from_fork("stranger", &"x".repeat(5 << 20), &[("other.yaml", Some("a: 3\n"))]);
+    opened(&simulator, "tutti/3", 3).await;
+    let bot = simulator.client(BOT);
+    for hides_totals in [false, true] {
+        simulator.set_quirks(|quirks| quirks.hides_totals = hides_totals);
+        let found: Vec<u64> =
+            bot.pulls_open().await.expect("pull requests").iter().map(|pull| pull.number).collect();
+        assert_eq!(found, [3, 1], "{hides_totals}");
+    }
+    let error = bot.pull(huge).await.expect_err("too large");
+    assert!(error.to_string().contains("more than 4194304 bytes"), "{error}");
+}
+
+#[tokio::test]
 async fn files_that_changed_meanwhile_are_conflicts() {
     let simulator = started().await;
     let bot = simulator.client(BOT);

@@ -19,10 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 /// Gitea's default for the largest page.
 pub(super) const PAGE: usize = 50;
-/// More than anybody has; ends a loop that a strange server could make endless.
-pub(super) const MOST_PAGES: usize = 40;
 /// Of one list.
-pub(super) const MOST_ITEMS: usize = PAGE * MOST_PAGES;
+pub(super) const MOST_ITEMS: usize = 2_000;
+/// For one list: a forge may give smaller pages, and a strange one could give them for ever.
+pub(super) const MOST_REQUESTS: usize = 400;
 /// How much of an answer is repeated in an error, in characters.
 const LONGEST_MESSAGE: usize = 200;
 /// How much of a version, in characters.
@@ -51,6 +51,8 @@ pub(super) struct Answer {
     retry_after: Option<Duration>,
     /// Items on all pages of a list together.
     total: Option<usize>,
+    /// The body has only the beginning.
+    is_too_large: bool,
 }
 
 impl Client {
@@ -116,43 +118,60 @@ impl Client {
 
     /// All pages; more than [`MOST_ITEMS`] are an error, not a list that lacks some.
     pub(super) async fn list<T: DeserializeOwned>(&self, call: Call, url: Url) -> Result<Vec<T>, Error> {
-        let items = self.first(call, url, MOST_ITEMS + 1).await?;
+        let items = self.first(call, url, MOST_ITEMS + 1, false).await?;
         if items.len() > MOST_ITEMS {
             return Err(self.strange(call, format!("it has more than {MOST_ITEMS} items")));
         }
         Ok(items)
     }
 
-    /// So many items of the list at least, or all of them.
+    /// So many items of the list at least, or all of them. With `omits_large`, an item that is larger than an answer may be hides no
+    /// other: a page that is too large is read item by item.
     pub(super) async fn first<T: DeserializeOwned>(
         &self,
         call: Call,
         url: Url,
         most: usize,
+        omits_large: bool,
     ) -> Result<Vec<T>, Error> {
-        let mut items = Vec::new();
-        let mut before = Vec::new();
-        for page in 1..=MOST_PAGES + 1 {
+        let (mut items, mut omitted) = (Vec::new(), 0);
+        let (mut page, mut size, mut before) = (1, PAGE, Vec::new());
+        for _ in 0..MOST_REQUESTS {
             let mut url = url.clone();
             url.query_pairs_mut()
                 .append_pair("page", &page.to_string())
-                .append_pair("limit", &PAGE.to_string());
+                .append_pair("limit", &size.to_string());
             let answer = self.answer(call, self.request(Method::GET, url)).await?;
             let total = answer.total;
-            let body = self.success(call, answer).await?;
-            // Some lists have no pages, and are the same whatever page is asked for.
-            if body == before {
-                break;
+            if answer.is_too_large && omits_large {
+                if size == 1 {
+                    (page, omitted) = (page + 1, omitted + 1);
+                    tracing::warn!(
+                        list = call.1,
+                        "an item is left out: it has more than {LARGEST_ANSWER} bytes"
+                    );
+                } else {
+                    (page, size) = (items.len() + 1, 1);
+                }
+            } else {
+                let body = self.success(call, answer).await?;
+                // Some lists have no pages, and are the same whatever page is asked for.
+                if body == before {
+                    return Ok(items);
+                }
+                let found: Vec<T> = self.understood::<Option<Vec<T>>>(call, &body)?.unwrap_or_default();
+                if found.is_empty() {
+                    return Ok(items);
+                }
+                items.extend(found);
+                (page, before) = (page + 1, body);
             }
-            let found: Vec<T> = self.understood::<Option<Vec<T>>>(call, &body)?.unwrap_or_default();
-            let is_last = found.is_empty();
-            items.extend(found);
-            if is_last || items.len() >= most || total.is_some_and(|total| items.len() >= total) {
-                break;
+            let is_last = |total: usize| items.len() + omitted >= total;
+            if items.len() >= most || total.is_some_and(is_last) {
+                return Ok(items);
             }
-            before = body;
         }
-        Ok(items)
+        Err(self.strange(call, format!("it has more than {MOST_REQUESTS} pages")))
     }
 
     /// Sends a body, if any, and reads nothing of what a success answers.
@@ -192,19 +211,22 @@ impl Client {
         let retry_after = number(response.headers(), RETRY_AFTER.as_str()).map(Duration::from_secs);
         let total = number(response.headers(), "x-total-count").and_then(|it| it.try_into().ok());
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(call, error))? {
+        while body.len() <= LARGEST_ANSWER
+            && let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(call, error))?
+        {
             body.extend_from_slice(&chunk);
-            if body.len() > LARGEST_ANSWER {
-                return Err(self.strange(call, format!("it has more than {LARGEST_ANSWER} bytes")));
-            }
         }
-        Ok(Answer { status, body, retry_after, total })
+        let is_too_large = body.len() > LARGEST_ANSWER;
+        Ok(Answer { status, body, retry_after, total, is_too_large })
     }
 
     /// The body of a success, or what the answer means.
     pub(super) async fn success(&self, call: Call, answer: Answer) -> Result<Vec<u8>, Error> {
-        let Answer { status, body, retry_after, .. } = answer;
+        let Answer { status, body, retry_after, is_too_large, .. } = answer;
         let (url, step) = (self.base.to_string(), call.1);
+        if is_too_large {
+            return Err(self.strange(call, format!("it has more than {LARGEST_ANSWER} bytes")));
+        }
         match status {
             status if status.is_success() => Ok(body),
             StatusCode::NOT_FOUND if !self.sees_repository(step).await? => {

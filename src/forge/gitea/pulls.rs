@@ -62,13 +62,14 @@ impl Client {
                 url.query_pairs_mut().append_pair(name, value);
             }
         }
-        let mut answered: Vec<Answered> = match filter.most {
-            0 => self.list(READ_PULLS, url).await?,
-            most => self.first(READ_PULLS, url, most.min(MOST_ITEMS)).await?,
-        };
-        if filter.most > 0 {
-            answered.truncate(filter.most);
+        let is_all = filter.most == 0;
+        let most = if is_all { MOST_ITEMS + 1 } else { filter.most.min(MOST_ITEMS) };
+        // Anybody may write a text of any length into one of their own.
+        let mut answered: Vec<Answered> = self.first(READ_PULLS, url, most, true).await?;
+        if is_all && answered.len() > MOST_ITEMS {
+            return Err(self.strange(READ_PULLS, format!("it has more than {MOST_ITEMS} items")));
         }
+        answered.truncate(most);
         // An older version knows neither filter.
         let is_wanted = |pull: &Pull| {
             let is_by = |author: &String| pull.author.eq_ignore_ascii_case(author);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Client;
-use super::http::{Call, MOST_PAGES, PAGE};
+use super::http::{Call, MOST_REQUESTS, PAGE};
 use crate::forge::status;
 use crate::forge::{CommitStatus, Error, Operation, State};
 use crate::model::Revision;
@@ -40,7 +40,7 @@ impl Client {
         let call = Call(Operation::ReadStatuses, "read commit statuses");
         let mut newest: BTreeMap<String, (i64, CommitStatus)> = BTreeMap::new();
         let mut seen = 0;
-        for page in 1..=MOST_PAGES {
+        for page in 1..=MOST_REQUESTS {
             let mut url = self.repository_url(&["commits", revision.as_str(), "status"]);
             url.query_pairs_mut()
                 .append_pair("page", &page.to_string())
