@@ -34,6 +34,7 @@ mod read;
 pub mod reference;
 mod render;
 mod repository;
+mod revisions;
 mod rollout;
 mod run;
 mod scaffold;

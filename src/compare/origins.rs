@@ -12,7 +12,12 @@ use crate::render::trace::explain::changed_lines;
 const MOST_TARGETS: usize = 12;
 
 /// Of clusters with the same change the first one is traced.
-pub(super) fn trace(apps: &mut [AppChange], head: &Renderer<'_>, base: &Snapshot, goes_on: &dyn Fn() -> bool) {
+pub(super) fn trace(
+    apps: &mut [AppChange],
+    head: &Renderer<'_>,
+    base: &Snapshot,
+    goes_on: &dyn Fn() -> bool,
+) {
     let mut targets: BTreeMap<Target, BTreeSet<(ObjectId, String)>> = BTreeMap::new();
     for app in apps.iter().take(MOST_TARGETS) {
         for object in &app.objects {

@@ -20,9 +20,9 @@ pub mod words;
 
 pub use awaited::NextStep;
 pub use merged::merged;
-pub use plan_comment::{MOST_BYTES, Names, plan_comment, plan_failure};
-pub use plan_statuses::{PlanStatus, plan_statuses};
 pub use overview::{
     ClusterReport, DROPPED, DeletionReport, OtherApproval, Overview, Phase, PodSetReport, RolloutReport,
     TargetReport, UnitReport, Writes,
 };
+pub use plan_comment::{MOST_BYTES, Names, plan_comment, plan_failure};
+pub use plan_statuses::{PlanStatus, plan_statuses};

@@ -48,7 +48,11 @@ fn of_plan(plan: &Comparison) -> PlanStatus {
     let errors = plan.errors.len();
     if errors > 0 {
         let broken = plan.apps.iter().filter(|app| !app.broken.is_empty()).count();
-        let what = if broken > 0 { format!("{} not rendered", count(broken, "app")) } else { "no whole plan".to_owned() };
+        let what = if broken > 0 {
+            format!("{} not rendered", count(broken, "app"))
+        } else {
+            "no whole plan".to_owned()
+        };
         return (State::Failure, format!("{}: {what}", count(errors, "error")));
     }
     if plan.awaited > 0 {

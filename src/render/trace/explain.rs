@@ -116,13 +116,19 @@ pub fn changed_lines(
 ) -> BTreeMap<(ObjectId, String), Place> {
     let traced = || {
         let stage = Stage::new(renderer.job(target)?)?;
-        let known: Vec<BTreeSet<(String, String)>> =
-            stage.inputs.iter().map(|input| input.values_in(base.text(&input.path).unwrap_or_default())).collect();
+        let known: Vec<BTreeSet<(String, String)>> = stage
+            .inputs
+            .iter()
+            .map(|input| input.values_in(base.text(&input.path).unwrap_or_default()))
+            .collect();
         let differs = |number: usize, leaf: &Leaf| {
-            known.get(number).is_some_and(|known| !known.contains(&(leaf.path.clone(), leaf.value.to_string())))
+            known
+                .get(number)
+                .is_some_and(|known| !known.contains(&(leaf.path.clone(), leaf.value.to_string())))
         };
         let all = stage.inputs.iter().enumerate();
-        let differing = all.flat_map(|(number, input)| input.leaves.iter().filter(move |leaf| differs(number, leaf)));
+        let differing =
+            all.flat_map(|(number, input)| input.leaves.iter().filter(move |leaf| differs(number, leaf)));
         if !(1..=MOST_TRACED).contains(&differing.count()) {
             return None;
         }
@@ -131,7 +137,8 @@ pub fn changed_lines(
         let mut places = BTreeMap::new();
         for one in &made {
             for wanted in fields.iter().filter(|(id, _)| *id == one.object.id) {
-                let best = reached.by_field.get(&(one.key.clone(), wanted.1.clone())).into_iter().flatten().min();
+                let best =
+                    reached.by_field.get(&(one.key.clone(), wanted.1.clone())).into_iter().flatten().min();
                 let place = best.and_then(|(_, (input, leaf))| {
                     let input = stage.inputs.get(*input)?;
                     Some(place_of(input, input.leaves.get(*leaf)?))

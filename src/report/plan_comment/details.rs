@@ -2,7 +2,9 @@
 
 use super::super::words::count;
 use super::text::{NAME, bold, code, escaped, fenced, html, named};
-use crate::compare::{Action, AppChange, Fate, FieldChange, FieldGroup, ObjectChange, Placed, PlacementChange};
+use crate::compare::{
+    Action, AppChange, Fate, FieldChange, FieldGroup, ObjectChange, Placed, PlacementChange,
+};
 use crate::model::ClusterName;
 
 /// How much of an app is told.
@@ -57,7 +59,8 @@ fn versions(app: &AppChange) -> String {
     if app.versions.len() < 2 {
         return String::new();
     }
-    let shown = |version: &Option<String>| version.as_deref().map_or_else(|| "none".to_owned(), |it| code(it, 60));
+    let shown =
+        |version: &Option<String>| version.as_deref().map_or_else(|| "none".to_owned(), |it| code(it, 60));
     let line = |it: &crate::compare::VersionChange| {
         format!("- {} → {} on {}", shown(&it.before), shown(&it.after), named(&it.clusters, bold))
     };
@@ -102,7 +105,9 @@ fn object(change: &ObjectChange, changed: &[ClusterName], level: Level) -> Strin
         text.push_str(&format!(" on {}", named(&change.clusters, bold)));
     }
     match &change.fate {
-        Some(Fate::WaitsForApproval(why)) => text.push_str(&format!(": waits for an approval, {}", escaped(why, 200))),
+        Some(Fate::WaitsForApproval(why)) => {
+            text.push_str(&format!(": waits for an approval, {}", escaped(why, 200)))
+        }
         Some(Fate::Kept(why)) => text.push_str(&format!(": {}", escaped(why, 200))),
         Some(Fate::Deleted) | None => {}
     }
@@ -135,7 +140,9 @@ fn heading(change: &ObjectChange) -> String {
         (Action::Delete, ..) => format!("- {object} ({version})"),
         (Action::Orphan, ..) => format!("{object} ({version}) is no longer rendered and stays"),
         (Action::Rename, Some(was), _) => format!("~ {object} ({version}), was {}", code(&was.name, NAME)),
-        (Action::Move, _, Some(from)) => format!("~ {object} ({version}), moves from {}", code(&from.to_string(), NAME)),
+        (Action::Move, _, Some(from)) => {
+            format!("~ {object} ({version}), moves from {}", code(&from.to_string(), NAME))
+        }
         _ => format!("~ {object} ({version})"),
     }
 }
@@ -183,7 +190,8 @@ fn lines(fields: &[FieldChange], told_above: bool) -> Vec<String> {
 
 /// Parent and name. Keys of these maps may hold dots.
 fn split(path: &str) -> (&str, &str) {
-    const MAPS: [&str; 6] = ["annotations.", "labels.", "data.", "stringData.", "matchLabels.", "nodeSelector."];
+    const MAPS: [&str; 6] =
+        ["annotations.", "labels.", "data.", "stringData.", "matchLabels.", "nodeSelector."];
     let begin = |map: &&str| path.find(*map).map(|at| at + map.len());
     match MAPS.iter().filter_map(begin).min() {
         Some(at) => (path.get(..at - 1).unwrap_or_default(), path.get(at..).unwrap_or_default()),

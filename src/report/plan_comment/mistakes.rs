@@ -20,7 +20,9 @@ pub fn errors(plan: &Comparison) -> String {
 }
 
 pub fn known(plan: &Comparison, base: &str) -> String {
-    fold(plan, &plan.known_errors, &|number| format!("{} that {} has too", count(number, "error"), html(base, 120)))
+    fold(plan, &plan.known_errors, &|number| {
+        format!("{} that {} has too", count(number, "error"), html(base, 120))
+    })
 }
 
 pub fn warnings(plan: &Comparison) -> String {

@@ -64,7 +64,8 @@ pub fn plan_comment(plan: &Comparison, names: &Names) -> String {
     ];
     let below = [mistakes::known(plan, &names.base), mistakes::warnings(plan), sections::footer(plan, names)];
     let join = |parts: &[String]| {
-        let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
+        let parts: Vec<&str> =
+            parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
         parts.join("\n\n")
     };
     let (above, below) = (join(&above), join(&below));
@@ -134,7 +135,10 @@ fn within(plan: &Comparison, room: usize) -> (Vec<String>, String) {
     .collect();
     let note = match parts.as_slice() {
         [] => String::new(),
-        parts => format!("Left out, as a comment has a limit: {}. `tutti plan --base … --head …` shows all.", parts.join(", ")),
+        parts => format!(
+            "Left out, as a comment has a limit: {}. `tutti plan --base … --head …` shows all.",
+            parts.join(", ")
+        ),
     };
     (texts.into_iter().filter(|text| !text.is_empty()).collect(), note)
 }

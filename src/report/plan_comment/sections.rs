@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::super::words::count;
-use super::text::{NAME, bold, code, escaped, named};
 use super::Names;
+use super::text::{NAME, bold, code, escaped, named};
 use crate::compare::{AppChange, ClusterState, Comparison, Fate, ObjectChange, WaveStep};
 use crate::model::{AppId, ClusterName};
 
@@ -103,8 +103,16 @@ pub fn order(plan: &Comparison) -> String {
     let is_one = orders.len() == 1;
     let line = |(order, apps): (&String, &Vec<&AppChange>)| {
         let names: Vec<String> = apps.iter().take(3).map(|app| escaped(&app.app.to_string(), NAME)).collect();
-        let more = if apps.len() > names.len() { format!(" and {} more", apps.len() - names.len()) } else { String::new() };
-        if is_one { format!("Rollout order: {order}.") } else { format!("- {}{more}: {order}", names.join(", ")) }
+        let more = if apps.len() > names.len() {
+            format!(" and {} more", apps.len() - names.len())
+        } else {
+            String::new()
+        };
+        if is_one {
+            format!("Rollout order: {order}.")
+        } else {
+            format!("- {}{more}: {order}", names.join(", "))
+        }
     };
     let mut lines: Vec<String> = orders.iter().take(MOST_ORDERS).map(line).collect();
     if orders.len() > MOST_ORDERS {
@@ -123,7 +131,11 @@ fn waves(waves: &[WaveStep]) -> String {
         if number > 0 {
             text.push_str(" → ");
         }
-        text.push_str(&format!("{} {}", named(&wave.clusters, |name| escaped(name, NAME)), label(&wave.name)));
+        text.push_str(&format!(
+            "{} {}",
+            named(&wave.clusters, |name| escaped(name, NAME)),
+            label(&wave.name)
+        ));
         if let Some(seconds) = wave.soak {
             text.push_str(&format!(" → *soak {}*", span(seconds)));
         }
@@ -152,7 +164,9 @@ pub fn footer(plan: &Comparison, names: &Names) -> String {
     let commits =
         format!("{} merged into {}", escaped(plan.head.short(), 12), escaped(plan.base.short(), 12));
     let is_plain = |url: &&String| {
-        url.starts_with("http") && url.len() <= 500 && url.chars().all(|it| it.is_ascii_graphic() && !"()<>[]\\`|@".contains(it))
+        url.starts_with("http")
+            && url.len() <= 500
+            && url.chars().all(|it| it.is_ascii_graphic() && !"()<>[]\\`|@".contains(it))
     };
     let link = names.url.as_ref().filter(is_plain).map(|url| format!(" · [open in tutti]({url})"));
     format!("{commits}; no cluster was asked{}", link.unwrap_or_default())

@@ -64,7 +64,11 @@ fn columns(plan: &Comparison) -> Vec<Column<'_>> {
         return vec![(count(all.len(), "cluster"), all)];
     }
     let title = |ring: Option<&str>, clusters: usize| {
-        format!("{} ({})", ring.map_or_else(|| "no ring".to_owned(), |ring| escaped(ring, NAME)), count(clusters, "cluster"))
+        format!(
+            "{} ({})",
+            ring.map_or_else(|| "no ring".to_owned(), |ring| escaped(ring, NAME)),
+            count(clusters, "cluster")
+        )
     };
     rings.into_iter().map(|(ring, clusters)| (title(ring, clusters.len()), clusters)).collect()
 }
@@ -96,7 +100,8 @@ fn title(app: &AppChange) -> String {
 /// `~3`, or of several clusters `~3 on 4, +1 on 1`.
 fn cell(app: &AppChange, clusters: &[&ClusterName]) -> String {
     let mut told: BTreeMap<String, (Option<Counts>, usize)> = BTreeMap::new();
-    let (unchanged, broken): (BTreeSet<_>, BTreeSet<_>) = (app.unchanged.iter().collect(), app.broken.iter().collect());
+    let (unchanged, broken): (BTreeSet<_>, BTreeSet<_>) =
+        (app.unchanged.iter().collect(), app.broken.iter().collect());
     for name in clusters {
         let text = match app.on.get(*name) {
             Some(counts) => counts.to_string(),
@@ -115,7 +120,8 @@ fn cell(app: &AppChange, clusters: &[&ClusterName]) -> String {
     let mut parts: Vec<(String, (Option<Counts>, usize))> = told.into_iter().collect();
     parts.retain(|(text, _)| text != "–");
     // What changes first, the most clusters first.
-    parts.sort_by_key(|(text, (counts, number))| (counts.is_none(), std::cmp::Reverse(*number), text.clone()));
+    parts
+        .sort_by_key(|(text, (counts, number))| (counts.is_none(), std::cmp::Reverse(*number), text.clone()));
     let more = parts.len().saturating_sub(4);
     let mut texts: Vec<String> =
         parts.into_iter().take(4).map(|(text, (_, number))| format!("{text} on {number}")).collect();
