@@ -36,6 +36,7 @@ mod read;
 pub mod reference;
 mod render;
 mod repository;
+mod revisions;
 mod rollout;
 mod run;
 mod scaffold;

@@ -1,8 +1,9 @@
-//! `tutti plan`: what would be written, without writing.
+//! `tutti plan`: what would be written, without writing. Two revisions are compared by [`super::revisions`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::Args;
 
 use super::changes::Changes;
@@ -10,6 +11,7 @@ use super::chosen::{Chosen, chosen};
 use super::exit::{self, Exit};
 use super::output::{self, Format, say};
 use super::process::{Process, ProcessArgs};
+use super::revisions::{self, PlanFormat, Revisions};
 use super::rollout::at_the_latest;
 use super::timeout::timeout;
 use super::width::say_wrapped;
@@ -28,6 +30,8 @@ pub struct PlanArgs {
     app: Option<String>,
     #[command(flatten)]
     process: ProcessArgs,
+    #[command(flatten)]
+    revisions: Revisions,
     /// Plan the folder as it stands on disk, before a commit
     #[arg(long)]
     worktree: bool,
@@ -44,11 +48,17 @@ pub struct PlanArgs {
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: PlanFormat,
 }
 
 pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
+    if let Some(head) = &args.revisions.head {
+        return revisions::run(&process, &args.revisions, head, args.output, args.exit_code).await;
+    }
+    let Some(output) = args.output.plain() else {
+        bail!("-o markdown is for two revisions: give --head REVISION");
+    };
     let until = Until::Planned { timeout: args.timeout };
     let (ending, overview) = session::look(&process, until, args.worktree).await?;
     diagnostics::print(&overview.diagnostics);
@@ -59,7 +69,7 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
         Some(revision) if args.explain => explain(&process, args.worktree, revision, targets).await?,
         _ => Explained::new(),
     };
-    match args.output {
+    match output {
         Format::Table => {
             let shown = Shown { all: args.all, explained: &explained };
             write(&overview, &chosen, &[&deletions[..], held, orphans].concat(), &shown)

@@ -1,13 +1,14 @@
 //! Both sides rendered, as far as they can differ, and compared.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::comparison::{ClusterColumn, ClusterState, Comparison, Totals};
 use super::{apps, mistakes, origins, removal};
 use crate::fleet::layers::TEMPLATES;
 use crate::fleet::{Fleet, assemble_after};
 use crate::manifest;
-use crate::model::{Charts, ClusterName, Digest, Location, ObjectId, Revision, Snapshot};
+use crate::model::{self, Charts, ClusterName, Digest, Location, ObjectId, Revision, Snapshot};
 use crate::render::{
     Defined, Differing, Discovered, Memory, Pacing, Renderer, Renders, differing, is_awaited,
 };
@@ -50,8 +51,9 @@ impl Kept {
 }
 
 /// The fleet of a head: what the base calls its own keeps its name, and what is known of files that are the same is not read again.
-pub fn fleet_after(head: &Snapshot, reading: &mut manifest::Memory, base: &Fleet) -> Fleet {
-    assemble_after(manifest::read_again(head, reading), head, &base.holders)
+pub fn fleet_after(head: &Snapshot, reading: &mut manifest::Memory, base: Option<&Fleet>) -> Fleet {
+    let holders = base.map(|base| Arc::clone(&base.holders)).unwrap_or_default();
+    assemble_after(manifest::read_again(head, reading), head, &holders)
 }
 
 /// Compares two revisions. As long as what differs is large: call it off the async threads. Without `pacing` each render has all the
@@ -129,7 +131,7 @@ fn asks_for_more(renders: &Renders) -> bool {
 fn definitions(renders: &Renders) -> BTreeSet<(ClusterName, ObjectId, Digest)> {
     let rendered =
         renders.iter().filter_map(|(target, (_, result))| Some((target.cluster, result.as_ref().ok()?)));
-    let of_target = |(cluster, rendered): (ClusterName, &std::sync::Arc<crate::model::Rendered>)| {
+    let of_target = |(cluster, rendered): (ClusterName, &Arc<model::Rendered>)| {
         let defining = rendered.objects.iter().filter(|object| object.defines().is_some());
         let found: Vec<_> =
             defining.map(|object| (cluster.clone(), object.id.clone(), object.hash)).collect();
@@ -171,7 +173,7 @@ fn columns(base: &Fleet, head: &Fleet) -> Vec<ClusterColumn> {
 
 /// For tests: the apps that are rendered.
 #[cfg(test)]
-pub(super) fn differing_apps(base: &Side<'_>, head: &Side<'_>) -> Option<BTreeSet<crate::model::AppId>> {
+pub(super) fn differing_apps(base: &Side<'_>, head: &Side<'_>) -> Option<BTreeSet<model::AppId>> {
     match differing(&base.renderer(), &head.renderer()) {
         Differing::All => None,
         Differing::Apps(apps) => Some(apps),

@@ -199,3 +199,25 @@ async fn refusal_of_a_server_is_one_clean_line() {
     let Error::Remote { message, .. } = &error else { panic!("{error}") };
     assert_eq!(*message, format!("no entry{}…", "!".repeat(2048 - 8)));
 }
+
+#[tokio::test]
+async fn pull_request_is_fetched_by_its_reference() {
+    for speaks_version_2 in [true, false] {
+        let fixture = Fixture::new();
+        let state = tempfile::tempdir().expect("state");
+        let (server, url) = Server::start(&fixture, speaks_version_2).await;
+        let one = fixture.commit("one", &[("a.yaml", Some("1"))]);
+        let base = fixture.tip("main");
+        let head = fixture.commit_on("refs/pull/7/head", &base, "head", &[("b.yaml", Some("1"))]);
+        let repository = open(&url, state.path(), "t0ken").await;
+        assert_eq!(repository.fetch().await, Ok(one.clone()));
+        assert_eq!(repository.fetch_reference("refs/pull/7/head").await, Ok(head.clone()));
+        server.requests();
+        assert_eq!(repository.fetch_reference("refs/pull/7/head").await, Ok(head.clone()));
+        assert_eq!(server.requests(), 1, "the list alone");
+        let merged = repository.merged(&one, &head).await.expect("merged");
+        assert_eq!(merged.changed, ["b.yaml"]);
+        let error = repository.fetch_reference("refs/pull/8/head").await.expect_err("missing");
+        assert!(matches!(error, Error::MissingReference { .. }), "{error}");
+    }
+}

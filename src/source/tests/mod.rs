@@ -7,6 +7,7 @@ mod history;
 mod http;
 mod ignored;
 mod local;
+mod merged;
 mod past;
 mod remote;
 mod waking;

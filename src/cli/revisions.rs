@@ -1,0 +1,256 @@
+//! `tutti plan --base A --head B`: what a commit would change in another one, Git against Git. No cluster and no forge is asked.
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+
+use super::exit::Exit;
+use super::output::{self, Format, say, tell};
+use super::process::Process;
+use super::session::Source;
+use super::{diagnostics, repository};
+use crate::compare::{
+    self, Action, AppChange, AppState, Comparison, Fate, FieldChange, ObjectChange, Placed, Side,
+};
+use crate::fleet::charts::remote_sources;
+use crate::manifest;
+use crate::model::{ClusterName, Revision};
+use crate::render::Discovered;
+use crate::report::words::count;
+use crate::report::{Names, merged, plan_comment};
+use crate::source::{Merged, Repository, is_local};
+
+/// Of statuses and comments, where nothing says another one.
+const PREFIX: &str = "tutti";
+/// Clusters that are named on a line.
+const NAMED: usize = 6;
+
+/// The commits that are compared, instead of a commit and the clusters.
+#[derive(Args, Debug)]
+pub struct Revisions {
+    /// With --head: the commit, branch or tag that it is merged into; the branch that is deployed when it is left out
+    #[arg(long, value_name = "REVISION", requires = "head")]
+    base: Option<String>,
+    /// Compare this commit, branch or tag, merged into the base, with the base: Git against Git, no cluster is asked
+    #[arg(long, value_name = "REVISION", conflicts_with_all = ["worktree", "all", "explain", "app"])]
+    pub head: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    #[default]
+    Table,
+    Json,
+    Yaml,
+    /// With --head: the comment of a pull request
+    Markdown,
+}
+
+impl PlanFormat {
+    /// `None`: Markdown.
+    pub fn plain(self) -> Option<Format> {
+        match self {
+            Self::Table => Some(Format::Table),
+            Self::Json => Some(Format::Json),
+            Self::Yaml => Some(Format::Yaml),
+            Self::Markdown => None,
+        }
+    }
+}
+
+pub async fn run(
+    process: &Process,
+    revisions: &Revisions,
+    head: &str,
+    format: PlanFormat,
+    exit_code: bool,
+) -> anyhow::Result<Exit> {
+    let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
+    let base = match &revisions.base {
+        Some(name) => named(&repository, process, name).await?,
+        None => repository.fetch().await.map_err(Source)?,
+    };
+    let head_revision = named(&repository, process, head).await?;
+    let (plan, texts) = plan(&repository, process, &base, &head_revision).await?;
+    let deployed = || process.source.branch.clone().unwrap_or_else(|| base.short().to_owned());
+    let names = Names {
+        prefix: PREFIX.to_owned(),
+        base: revisions.base.clone().unwrap_or_else(deployed),
+        head: head.to_owned(),
+        url: None,
+    };
+    match format.plain() {
+        None => output::write_text(format_args!("{}", plan_comment(&plan, &names))),
+        Some(Format::Table) => write(&plan, &names),
+        Some(format) => output::write_value(format, &plan)?,
+    }
+    let mistakes: Vec<_> = plan.errors.iter().chain(&plan.warnings).cloned().collect();
+    let shown = merged(&mistakes, |_| 0);
+    diagnostics::print_from(&shown, &|file| texts.snapshot.text(file).map(ToOwned::to_owned));
+    if !plan.known_errors.is_empty() {
+        tell!("note: {} that the base has too", count(plan.known_errors.len(), "error"));
+    }
+    Ok(match () {
+        () if !plan.errors.is_empty() => Exit::Configuration,
+        () if plan.awaited > 0 => Exit::Unreachable,
+        () if exit_code && plan.has_changes() => Exit::Differences,
+        () => Exit::Ok,
+    })
+}
+
+/// A commit, a branch or a tag. Of a remote, what is not here is fetched.
+async fn named(repository: &Repository, process: &Process, name: &str) -> anyhow::Result<Revision> {
+    if is_local(&process.source.url) {
+        return Ok(repository.resolve(name).await.map_err(Source)?);
+    }
+    // What was fetched earlier may be behind by now.
+    let candidates = [name.to_owned(), format!("refs/heads/{name}"), format!("refs/tags/{name}")];
+    for reference in candidates.iter().filter(|reference| reference.starts_with("refs/")) {
+        match repository.fetch_reference(reference).await {
+            Ok(revision) => {
+                return repository.resolve(revision.as_str()).await.map_err(|error| Source(error).into());
+            }
+            Err(crate::source::Error::MissingReference { .. }) => {}
+            Err(error) => return Err(Source(error).into()),
+        }
+    }
+    repository.fetch().await.map_err(Source)?;
+    Ok(repository.resolve(name).await.map_err(Source)?)
+}
+
+async fn plan(
+    repository: &Repository,
+    process: &Process,
+    base: &Revision,
+    head: &Revision,
+) -> anyhow::Result<(Comparison, Merged)> {
+    let mut before = repository.snapshot(base).await.map_err(Source)?;
+    let mut merged = repository.merged(base, head).await.map_err(Source)?;
+    before.keys = process.keys.clone();
+    merged.snapshot.keys = process.keys.clone();
+    let charts = repository::renderers(process.sites.clone());
+    let mut reading = manifest::Memory::default();
+    let fleets = {
+        let base = compare::fleet_after(&before, &mut reading, None);
+        let head = compare::fleet_after(&merged.snapshot, &mut reading, Some(&base));
+        (base, head)
+    };
+    for fleet in [&fleets.0, &fleets.1] {
+        charts.fetch_all(&remote_sources(fleet)).await;
+    }
+    let compared = tokio::task::spawn_blocking(move || {
+        let side = |fleet, snapshot| Side { fleet, snapshot, charts: &charts, discovered: Discovered::new() };
+        let (base, head) = (side(&fleets.0, &before), side(&fleets.1, &merged.snapshot));
+        let plan = compare::compare(&base, &head, &mut compare::Kept::default(), None);
+        (plan, merged)
+    });
+    compared.await.context("the comparison ended unexpectedly, which is a fault of tutti")
+}
+
+fn write(plan: &Comparison, names: &Names) {
+    say!("{} ← {} @ {}", names.base, names.head, plan.head.short());
+    for app in &plan.apps {
+        say!("{}", title(app));
+        for place in &app.placement {
+            let words = match place.kind {
+                Placed::Comes => "comes".to_owned(),
+                Placed::Goes => "goes".to_owned(),
+                Placed::Stays => format!("{} → {} replicas", number(place.before), number(place.after)),
+            };
+            say!("    {}: {words} ({})", place.cluster, place.why);
+        }
+        app.objects.iter().for_each(write_object);
+        for (clusters, words) in [
+            (&app.broken, "not rendered"),
+            (&app.mended, "not rendered before: what changes is not known"),
+            (&app.remaining, "placed there no longer, and left as it is"),
+        ] {
+            if !clusters.is_empty() {
+                say!("  ! {} {words}", on(clusters));
+            }
+        }
+        if !app.waves.is_empty() {
+            let waves = app.waves.iter().map(|wave| {
+                let soak = wave.soak.map(|seconds| format!(", soak {seconds}s")).unwrap_or_default();
+                let confirm = if wave.confirm { ", somebody confirms" } else { "" };
+                let names: Vec<&str> = wave.clusters.iter().map(ClusterName::as_str).collect();
+                format!("{} ({}{soak}{confirm})", names.join(", "), wave.name)
+            });
+            say!("    order: {}", waves.collect::<Vec<_>>().join(" → "));
+        }
+    }
+    let counts = plan.counts();
+    let summary = match counts.is_none() {
+        true if plan.has_changes() => "no object to write".to_owned(),
+        true => "no changes".to_owned(),
+        false => {
+            let apps = plan.apps.iter().filter(|app| !app.on.is_empty()).count();
+            format!("{}, {}: {counts}", count(apps, "app"), count(plan.changed_clusters().len(), "cluster"))
+        }
+    };
+    say!("{}{summary}", if plan.apps.is_empty() { "" } else { "\n" });
+}
+
+fn title(app: &AppChange) -> String {
+    let state = match app.state {
+        AppState::New => " new",
+        AppState::Removed => " removed",
+        AppState::Changed => "",
+    };
+    let version = app.versions.first().map(|version| match (&version.before, &version.after) {
+        (Some(before), Some(after)) => format!(" {before} → {after}"),
+        (before, after) => format!(" {}", before.as_ref().or(after.as_ref()).map_or("", String::as_str)),
+    });
+    let held = app.held.map(|held| format!(" ({held}: nothing is applied)")).unwrap_or_default();
+    format!("{}{state}{}{held}", app.app, version.unwrap_or_default())
+}
+
+fn write_object(change: &ObjectChange) {
+    let sign = match change.action {
+        Action::Create => '+',
+        Action::Delete => '-',
+        Action::Orphan => ' ',
+        Action::Change | Action::Rename | Action::Move => '~',
+    };
+    let also = match (&change.was, &change.from, &change.fate) {
+        (Some(was), ..) => format!(", was {}", was.name),
+        (_, Some(from), _) => format!(", moves from {from}"),
+        (_, _, Some(Fate::WaitsForApproval(why))) => format!(": waits for an approval, {why}"),
+        (_, _, Some(Fate::Kept(why))) => format!(": stays, {why}"),
+        _ => String::new(),
+    };
+    say!("  {sign} {} {}{also}", change.object, on(&change.clusters));
+    for group in &change.fields {
+        if group.clusters != change.clusters {
+            say!("    only {}", on(&group.clusters));
+        }
+        group.fields.iter().for_each(write_field);
+    }
+    if change.more > 0 {
+        say!("      and {}", count(change.more, "more field"));
+    }
+}
+
+fn write_field(field: &FieldChange) {
+    let origin = field.set_by.as_ref().map(|place| format!("  {place}")).unwrap_or_default();
+    match (&field.before, &field.after) {
+        (Some(before), Some(after)) => say!("      {}: {before} → {after}{origin}", field.path),
+        (None, Some(after)) => say!("      {}: {after} is new{origin}", field.path),
+        (Some(before), None) => say!("      {}: {before} goes{origin}", field.path),
+        (None, None) => {
+            say!("      {}:{origin}", field.path);
+            field.lines.iter().for_each(|line| say!("        {line}"));
+        }
+    }
+}
+
+fn on(clusters: &[ClusterName]) -> String {
+    let names: Vec<&str> = clusters.iter().take(NAMED).map(ClusterName::as_str).collect();
+    match clusters.len().saturating_sub(NAMED) {
+        0 => format!("on {}", names.join(", ")),
+        more => format!("on {} and {more} more", names.join(", ")),
+    }
+}
+
+fn number(number: Option<i64>) -> String {
+    number.map_or_else(|| "-".to_owned(), |number| number.to_string())
+}
