@@ -33,6 +33,7 @@ mod output;
 mod plan;
 mod process;
 mod progress;
+mod promote;
 mod read;
 pub mod reference;
 mod render;
@@ -109,7 +110,9 @@ enum Command {
     Diff(diff::DiffArgs),
     /// Write the approval for deletes that wait, or for the next waves of a rollout
     Approve(approve::ApproveArgs),
-    /// Show apps, targets, clusters, waiting deletes or AppSets
+    /// Bring a version of an app to a ring: write its pin
+    Promote(promote::PromoteArgs),
+    /// Show apps, targets, clusters, waiting deletes, promotions or AppSets
     Get(get::GetArgs),
     /// Show the progress and history of rollouts
     Rollout(rollout::RolloutArgs),
@@ -168,6 +171,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => on_runtime(plan::run(args)),
         Command::Diff(args) => on_runtime(diff::run(args)),
         Command::Approve(args) => on_runtime(approve::run(args)),
+        Command::Promote(args) => on_runtime(promote::run(args)),
         Command::Get(args) => on_runtime(get::run(args)),
         Command::Rollout(args) => on_runtime(rollout::run(args)),
         Command::Hook(args) => on_runtime(hook::run(args)),

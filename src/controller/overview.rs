@@ -254,6 +254,7 @@ impl World {
             is_done: facts.is_some_and(UnitFacts::is_done),
             revision: facts.and_then(|facts| facts.revision.clone()),
             since: known.mark.since,
+            done_since: facts.and_then(|facts| facts.timers.done_since),
             previous: known.mark.previous.as_ref().map(|previous| previous.revision.clone()),
             detail,
             hold: verdict.and_then(|verdict| verdict.hold.clone()),

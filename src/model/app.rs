@@ -38,6 +38,9 @@ pub struct App {
     pub ignore: Vec<IgnoreRule>,
     /// How a change of it reaches its units.
     pub rollout: Rollout,
+    /// Apps of one namespace with one group are promoted together. `None`: alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promotion_group: Option<String>,
     pub spec: AppSpec,
     /// Its own, and those of Route manifests that name it or stand beside it.
     #[serde(skip_serializing_if = "Vec::is_empty")]

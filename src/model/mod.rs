@@ -89,7 +89,7 @@ pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};
 pub use registry::{ConfigMapRegistry, Registered, RegisteredCluster, StoredKey};
 pub use rendered::{Rendered, RenderedObject, UnitRender};
-pub use rings::{Ring, Rings};
+pub use rings::{PromotionMode, Ring, RingPromotion, Rings};
 pub use rollout::{
     After, GroupOrder, OnFailure, Rollout, RolloutGroup, Share, WaveLimits, WaveOrder, WaveRule,
 };

@@ -1,8 +1,32 @@
 //! How a version travels from ring to ring: which pull requests there should be, and what each of them says.
 //!
-//! Everything here is a pure function of the repository, of what runs, and of the pull requests that the forge has. Nothing is
-//! stored: after a restart the same inputs give the same answer. Never does IO, never reads a clock.
+//! [`decide()`] answers for the whole repository: for each (group of apps, ring) the version that the ring before runs and is done
+//! with, for each (commit, wave) that waits for a person its Approvals, and for each version that was taken back its revert.
+//! [`gates()`] says what a promotion waits for, [`may_merge`] whether tutti merges it, [`Change::files`] and [`body()`] what it
+//! consists of. The gates of a ring hold in `rollout`, whatever way the change came; here they are shown, and looked at before a merge.
+//!
+//! Everything is a pure function of the repository, of what runs, and of the pull requests that the forge has. Nothing is stored:
+//! what a pull request is for stands in its description ([`parse_body`]). Never does IO, never reads a clock.
 
+mod block;
+mod body;
+mod change;
 pub mod edit;
+mod gates;
+mod input;
+mod lines;
+mod next;
+mod requested;
 #[cfg(test)]
 mod tests;
+mod wanted;
+
+pub use block::{Block, Item, parse_body, withdrawn_body};
+pub use body::{CommitLine, body};
+pub use change::{BRANCHES, Change, PinChange, approval, approval_file, promotion_branch};
+pub use gates::{Gate, GateState, HeadFacts, Merge, gates, may_merge, summary};
+pub use input::{Input, MOST_OPEN, PullRequest, RequestState, RingState, RolloutState, Undo};
+pub use lines::{Line, LineState, lines};
+pub use next::group_of;
+pub use requested::requested;
+pub use wanted::{Action, Decision, Wanted, decide};

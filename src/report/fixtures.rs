@@ -33,6 +33,7 @@ impl UnitReport {
             is_done: false,
             revision: None,
             since: None,
+            done_since: None,
             previous: None,
             detail: String::new(),
             hold: None,

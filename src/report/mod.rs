@@ -12,6 +12,7 @@ mod fixtures;
 mod merged;
 pub mod outbox;
 pub mod overview;
+mod promotion;
 pub mod statuses;
 pub mod version;
 mod wave_words;
@@ -23,3 +24,4 @@ pub use overview::{
     ClusterReport, DROPPED, DeletionReport, OtherApproval, Overview, Phase, PodSetReport, RolloutReport,
     TargetReport, UnitReport, Writes,
 };
+pub use promotion::{ring_states, rollout_states};

@@ -253,6 +253,9 @@ pub struct UnitReport {
     /// When it took other content, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
+    /// Since when it is well without a break, as far as this process saw.
+    #[serde(skip)]
+    pub done_since: Option<Timestamp>,
     /// The commit that it ran before, where it did well then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous: Option<Revision>,

@@ -113,6 +113,7 @@ fn app(app_set: AppSet) -> App {
         replace: false,
         ignore: Vec::new(),
         rollout: Default::default(),
+        promotion_group: None,
         spec: AppSpec::AppSet(app_set),
         routes: Vec::new(),
         location: at(),

@@ -35,15 +35,15 @@ pub struct ApproveArgs {
 
 /// What is looked at before a file is written, and what becomes of that.
 #[derive(Args, Debug)]
-struct FileArgs {
+pub struct FileArgs {
     #[command(flatten)]
-    process: ProcessArgs,
+    pub process: ProcessArgs,
     /// Commit the file, and only it
     #[arg(long)]
-    commit: bool,
+    pub commit: bool,
     /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
-    timeout: Duration,
+    pub timeout: Duration,
 }
 
 #[derive(Debug, Subcommand)]
@@ -108,10 +108,10 @@ impl FileArgs {
 }
 
 /// The folder of the manifests, where files can be written.
-fn checkout(process: &Process) -> anyhow::Result<PathBuf> {
+pub fn checkout(process: &Process) -> anyhow::Result<PathBuf> {
     let root = session::folder(&process.source);
     if !root.is_dir() {
-        bail!("approve writes a file: give a checked out repository with --repo PATH");
+        bail!("a file is written: give a checked out repository with --repo PATH");
     }
     let repository = Path::new(&process.source.url);
     files::no_link(repository, root.strip_prefix(repository).unwrap_or(&root))?;
@@ -138,7 +138,7 @@ fn write(root: &Path, approval: &Approval) -> anyhow::Result<PathBuf> {
 }
 
 /// With the user's own Git: their name, their hooks, their signature.
-fn commit(root: &Path, path: &Path, message: &str) -> anyhow::Result<()> {
+pub fn commit(root: &Path, path: &Path, message: &str) -> anyhow::Result<()> {
     let path = path.canonicalize()?;
     for arguments in [&["add", "--"][..], &["commit", "--quiet", "-m", message, "--"][..]] {
         let status = Command::new("git").arg("-C").arg(root).args(arguments).arg(&path).status();

@@ -10,9 +10,9 @@ use super::super::output::{say, tell};
 use super::super::rollout::shown;
 use super::{FileArgs, commit};
 use crate::controller::Until;
-use crate::manifest;
 use crate::manifest::read::nearest;
-use crate::model::{RolloutAction, RolloutApproval, RolloutApprovalPlaces};
+use crate::model::{Revision, RolloutAction, RolloutApproval};
+use crate::promotion;
 use crate::report::RolloutReport;
 
 #[derive(Args, Debug)]
@@ -49,10 +49,8 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
         true => retry(rollout)?,
         false => opening(rollout, args.through.as_deref())?,
     };
-    let file = format!("approvals/{}.yaml", approval.name);
-    // The commit makes it another file than the one that approved this version before.
-    let head = overview.revision.as_ref().map_or("", |revision| revision.short());
-    let text = format!("# Asked for at commit {head}.\n{}", manifest::rollout_approval_to_yaml(&approval));
+    let head = overview.revision.clone().unwrap_or_else(|| Revision::from(""));
+    let (file, text) = promotion::approval_file(&approval, &head);
     files::write(&root, &file, &text)?;
     let path = root.join(file);
     let what = match &approval.action {
@@ -128,18 +126,9 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
     Ok(approval(rollout, RolloutAction::Open { through: through.to_owned() }))
 }
 
-/// Its name says what it is for: the next version's takes its place. No wave has a name with the digest of its version.
 fn approval(rollout: &RolloutReport, action: RolloutAction) -> RolloutApproval {
-    let (app, asked) = (&rollout.app, rollout.confirmation.as_ref());
-    let digest = asked.map_or(rollout.digest, |asked| asked.digest);
-    let purpose = match &action {
-        RolloutAction::Open { through } => through.clone(),
-        RolloutAction::Retry => format!("retry-{}", digest.short()),
-    };
-    // A dot is in no namespace and in no wave: no two have one name.
-    let name = format!("{}.{}.{purpose}", app.namespace, app.name);
-    let places = RolloutApprovalPlaces::default();
-    RolloutApproval { name, app: app.clone(), digest, action, location: None, places }
+    let asked = rollout.confirmation.as_ref().map(|asked| asked.digest);
+    promotion::approval(&rollout.app, asked.unwrap_or(rollout.digest), action)
 }
 
 #[cfg(test)]

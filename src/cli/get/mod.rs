@@ -3,6 +3,7 @@
 mod app_sets;
 mod matrix;
 mod numbers;
+mod promotions;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,6 +37,9 @@ enum What {
     Clusters,
     /// What Git no longer wants
     Deletions,
+    /// One line for each ring of an app with pins: its version, and the next one
+    #[value(alias = "promotion")]
+    Promotions,
     /// One line an AppSet, over all clusters
     #[value(name = "as", aliases = ["appset", "appsets"])]
     AppSets,
@@ -92,6 +96,9 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
             false => app_sets::once(&process, shown, args.timeout).await,
         };
     }
+    if args.what == What::Promotions {
+        return promotions::run(&process, args.timeout, args.output).await;
+    }
     let until = Until::Settled { timeout: args.timeout };
     let (ending, overview) = session::look(&process, until, false).await?;
     diagnostics::print(&overview.diagnostics);
@@ -107,7 +114,7 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
             let all: Vec<_> = no_longer_wanted(&overview).collect();
             output::write_value(format, &all)?;
         }
-        (What::AppSets | What::AdvDeployments, _) => {}
+        (What::AppSets | What::AdvDeployments | What::Promotions, _) => {}
     }
     Ok(exit::of_run(&ending, &overview))
 }

@@ -17,6 +17,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let mut fields = spec_fields(root, spec, reading)?;
     let mut common = workload::common(&mut fields, reading);
     common.create_namespace = workload::create_namespace(&mut fields, reading);
+    common.promotion_group = workload::promotion_group(&mut fields, reading);
     let replicas = fields.optional("replicas", reading);
     let replicas_location = replicas.as_ref().map(|replicas| reading.location(replicas.node));
     let replicas = replicas.and_then(|replicas| reading.count(&replicas, 0..=1_000_000));

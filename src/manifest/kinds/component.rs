@@ -18,6 +18,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let mut common = workload::Common { create_namespace, ..workload::common(&mut fields, reading) };
     let namespace = metadata.as_ref().map_or(default_namespace, |it| it.namespace_or(default_namespace));
     common.read_strategy(&mut fields, namespace, reading);
+    common.promotion_group = workload::promotion_group(&mut fields, reading);
     let workload_type =
         fields.required("workloadType", reading).and_then(|value| workload::deploy_type(&value, reading));
     let language = fields.required("developLanguage", reading).and_then(|value| layer_name(&value, reading));

@@ -3,7 +3,7 @@
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
 use super::{envelope, placement, spec_fields, wave};
-use crate::model::{Ring, Rings};
+use crate::model::{PromotionMode, Ring, RingPromotion, Rings};
 
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Rings> {
     let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
@@ -31,7 +31,30 @@ fn read_ring<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Ring, 
         .required("clusters", reading)
         .and_then(|clusters| placement::selector(&clusters, false, reading));
     let limits = wave::limits(&mut fields, reading);
+    let promotion = fields.optional("promotion", reading);
+    let promotion = promotion.map(|it| read_promotion(&it, reading)).unwrap_or_default();
     fields.later(&["gates", "window", "analysis"], reading);
     fields.finish(reading);
-    Some((Ring { name: name?, clusters: clusters?, limits }, place?))
+    Some((Ring { name: name?, clusters: clusters?, limits, promotion }, place?))
+}
+
+const MODES: &[(&str, PromotionMode)] =
+    &[("auto", PromotionMode::Auto), ("propose", PromotionMode::Propose), ("manual", PromotionMode::Manual)];
+
+fn read_promotion(value: &Value<'_>, reading: &mut Reading<'_>) -> RingPromotion {
+    let Some(mut fields) = Fields::of(value, reading) else { return RingPromotion::default() };
+    let mode = fields.optional("mode", reading).and_then(|it| reading.choice(&it, MODES, &[], false));
+    let statuses =
+        fields.optional("statuses", reading).and_then(|list| reading.list(&list)).unwrap_or_default();
+    let mut contexts: Vec<(String, &Value<'_>)> = Vec::new();
+    for item in &statuses {
+        let Some(context) = reading.word(item) else { continue };
+        if let Some((_, first)) = contexts.iter().find(|(known, _)| *known == context) {
+            reading.second(&context, item, first);
+        }
+        contexts.push((context, item));
+    }
+    fields.finish(reading);
+    let statuses = contexts.into_iter().map(|(context, _)| context).collect();
+    RingPromotion { mode: mode.unwrap_or_default(), statuses }
 }

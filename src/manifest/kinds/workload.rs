@@ -1,6 +1,6 @@
 //! What AppSet, Component and Objects have in common.
 
-use super::super::read::{Fields, Reading, Value};
+use super::super::read::{Fields, NameRule, Reading, Value};
 use super::ignore;
 use super::metadata::Metadata;
 use super::rollout::{self, Units};
@@ -44,6 +44,7 @@ pub struct Common {
     pub replace: bool,
     pub ignore: Vec<IgnoreRule>,
     pub rollout: Rollout,
+    pub promotion_group: Option<String>,
 }
 
 pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
@@ -66,6 +67,7 @@ pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
         replace: replace.unwrap_or(false),
         ignore: ignore.unwrap_or_default(),
         rollout: Rollout::default(),
+        promotion_group: None,
     }
 }
 
@@ -79,6 +81,15 @@ impl Common {
         self.paused |= strategy.paused;
         self.rollout = strategy.rollout;
     }
+}
+
+/// `promotion` of apps that have a version: the group of apps that are promoted together.
+pub fn promotion_group(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<String> {
+    let promotion = fields.optional("promotion", reading)?;
+    let mut fields = Fields::of(&promotion, reading)?;
+    let group = fields.required("group", reading).and_then(|group| reading.name(&group, NameRule::Label));
+    fields.finish(reading);
+    group
 }
 
 /// Of all apps but projects: a project makes its namespace itself.
@@ -101,6 +112,7 @@ pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace
         replace: common.replace,
         ignore: common.ignore.clone(),
         rollout: common.rollout.clone(),
+        promotion_group: common.promotion_group.clone(),
         spec,
         routes: Vec::new(),
         pins: std::collections::BTreeMap::new(),

@@ -1,0 +1,123 @@
+//! The part of a description that programs read: a small YAML in an HTML comment.
+
+use serde_json::{Value, json};
+
+use crate::manifest::yaml::{self, Node, NodeKind};
+use crate::model::{AppId, Digest};
+
+/// What a pull request of ours is for, as its description says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// `promotion`, `approval`, `revert`.
+    pub kind: String,
+    /// The ring, or the wave of an approval.
+    pub ring: Option<String>,
+    pub commit: Option<String>,
+    /// Sorted.
+    pub items: Vec<Item>,
+    /// A person asked for it.
+    pub is_requested: bool,
+    /// tutti closed it, as nobody needs it any more: it holds nothing back.
+    pub is_withdrawn: bool,
+}
+
+/// One app of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Item {
+    pub app: AppId,
+    pub from: Option<String>,
+    /// A version; of an approval the digest; empty where a whole commit is reverted.
+    pub to: String,
+}
+
+const OPENING: &str = "<!-- tutti\n";
+const CLOSING: &str = "-->";
+/// Descriptions are written by people too: more of one is not looked at.
+const LONGEST: usize = 256 * 1024;
+const MOST_ITEMS: usize = 1_000;
+
+impl Block {
+    /// Of what it is for: another one is another proposal.
+    pub fn digest(&self) -> Digest {
+        let items: Vec<Value> =
+            self.items.iter().map(|it| json!([it.app.to_string(), it.from, it.to])).collect();
+        Digest::of_json(&json!([self.kind, self.ring, self.commit, items]))
+    }
+
+    /// Every app of the other one is in this one, with the same version.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        let has = |item: &Item| self.items.iter().any(|it| it.app == item.app && it.to == item.to);
+        self.kind == other.kind && !other.items.is_empty() && other.items.iter().all(has)
+    }
+
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{OPENING}kind: {}\n", quoted(&self.kind));
+        let fields = [("ring", &self.ring), ("commit", &self.commit)];
+        for (name, value) in fields.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+            text.push_str(&format!("{name}: {}\n", quoted(value)));
+        }
+        text.push_str("apps:\n");
+        for Item { app, from, to } in &self.items {
+            let from = from.as_ref().map(|from| format!("from: {}, ", quoted(from))).unwrap_or_default();
+            text.push_str(&format!("  - {{app: {}, {from}to: {}}}\n", quoted(&app.to_string()), quoted(to)));
+        }
+        for (name, _) in
+            [("requested", self.is_requested), ("withdrawn", self.is_withdrawn)].into_iter().filter(|it| it.1)
+        {
+            text.push_str(&format!("{name}: true\n"));
+        }
+        text.push_str(&format!("digest: {}\n{CLOSING}\n", self.digest()));
+        text
+    }
+}
+
+/// No text ends the comment: `>` is an escape.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string().replace('>', "\\u003e")
+}
+
+/// The block of a description; `None` when there is none that can be read. Unknown fields are passed over.
+pub fn parse_body(body: &str) -> Option<Block> {
+    let body = body.get(..LONGEST).unwrap_or(body).replace("\r\n", "\n");
+    let (_, rest) = body.split_once(OPENING)?;
+    let (text, _) = rest.split_once(CLOSING)?;
+    let (documents, mistakes) = yaml::parse("", text);
+    let root = &documents.first().filter(|_| mistakes.is_empty())?.root;
+    let text_of = |node: &Node, name: &str| node.get(name).and_then(scalar);
+    let is_set = |name: &str| matches!(root.get(name).map(|it| &it.kind), Some(NodeKind::Bool(true, _)));
+    let item = |node: &Node| {
+        let app = AppId::parse(&text_of(node, "app")?)?;
+        Some(Item { app, from: text_of(node, "from"), to: text_of(node, "to")? })
+    };
+    let apps = root.get("apps").and_then(Node::as_seq).unwrap_or_default();
+    let mut items: Vec<Item> = apps.iter().take(MOST_ITEMS).filter_map(item).collect();
+    items.sort();
+    Some(Block {
+        kind: text_of(root, "kind")?,
+        ring: text_of(root, "ring"),
+        commit: text_of(root, "commit"),
+        items,
+        is_requested: is_set("requested"),
+        is_withdrawn: is_set("withdrawn"),
+    })
+}
+
+fn scalar(node: &Node) -> Option<String> {
+    match &node.kind {
+        NodeKind::String(text) => Some(text.clone()),
+        // A person took the quotes off.
+        NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text) => Some(text.to_string()),
+        NodeKind::Null | NodeKind::Seq(_) | NodeKind::Map(_) => None,
+    }
+}
+
+/// The description of a pull request that tutti closes: it says why, and holds its version back no more.
+pub fn withdrawn_body(body: &str, why: &str) -> String {
+    let Some(block) = parse_body(body) else { return body.to_owned() };
+    let withdrawn = Block { is_withdrawn: true, ..block }.to_text();
+    let replaced = body.replace("\r\n", "\n");
+    let before = replaced.split_once(OPENING).map_or("", |(before, _)| before);
+    let after =
+        replaced.split_once(OPENING).and_then(|(_, rest)| rest.split_once(CLOSING)).map_or("", |it| it.1);
+    format!("{before}{withdrawn}\nClosed by tutti: {why}.\n{}", after.trim_start_matches('\n'))
+}

@@ -1,0 +1,162 @@
+//! What a pull request of ours changes, and what it is called.
+
+use crate::manifest;
+use crate::manifest::yaml;
+use crate::model::{AppId, Digest, Revision, RolloutAction, RolloutApproval, RolloutApprovalPlaces};
+
+use super::block::{Block, Item};
+use super::edit;
+
+/// One pin that gets another version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PinChange {
+    pub app: AppId,
+    /// Its path in the config repository.
+    pub file: String,
+    /// `None`: there is no pin yet.
+    pub from: Option<String>,
+    pub to: String,
+}
+
+/// What a pull request of ours is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A ring gets the versions that the ring before runs.
+    Promote {
+        /// The namespace and the group of the apps; an app without a group is one of its own name.
+        group: AppId,
+        ring: String,
+        before: String,
+        pins: Vec<PinChange>,
+        /// A person asked for it with `tutti promote`: it stays as it is.
+        is_requested: bool,
+    },
+    /// A wave of a commit opens: the Approvals of all apps that wait there.
+    Approve { commit: Revision, wave: String, approvals: Vec<RolloutApproval> },
+    /// A commit that failed and was reverted in the clusters is reverted in Git. Without pins the whole commit is.
+    Revert { commit: Revision, apps: Vec<AppId>, pins: Vec<PinChange> },
+}
+
+/// The beginnings of the branches that this module names.
+pub const BRANCHES: [&str; 3] = ["tutti/promote/", "tutti/approve/", "tutti/revert/"];
+
+impl Change {
+    pub fn branch(&self) -> String {
+        match self {
+            Self::Promote { group, ring, .. } => promotion_branch(group, ring),
+            Self::Approve { commit, wave, .. } => format!("tutti/approve/{}/{wave}", commit.short()),
+            Self::Revert { commit, .. } => format!("tutti/revert/{}", commit.short()),
+        }
+    }
+
+    pub fn title(&self) -> String {
+        match self {
+            Self::Promote { group, ring, pins, .. } => match pins.as_slice() {
+                [pin] => format!("promote({}): {} on {ring}", pin.app.name, versions(pin)),
+                pins => format!("promote({}): {} apps on {ring}", group.name, pins.len()),
+            },
+            Self::Approve { commit, wave, approvals } => match approvals.as_slice() {
+                [one] => format!("approve({}): wave {wave} of {}", one.app.name, commit.short()),
+                all => format!("approve: wave {wave} of {} for {} apps", commit.short(), all.len()),
+            },
+            Self::Revert { commit, apps, pins } => match (apps.as_slice(), pins.as_slice()) {
+                (_, [pin]) => format!("revert({}): {}", pin.app.name, versions(pin)),
+                ([app], _) => format!("revert({}): {}", app.name, commit.short()),
+                (apps, _) => format!("revert: {} for {} apps", commit.short(), apps.len()),
+            },
+        }
+    }
+
+    /// What a program reads back.
+    pub fn block(&self) -> Block {
+        let of_pin =
+            |pin: &PinChange| Item { app: pin.app.clone(), from: pin.from.clone(), to: pin.to.clone() };
+        let (kind, ring, commit, items) = match self {
+            Self::Promote { ring, pins, .. } => {
+                ("promotion", Some(ring), None, pins.iter().map(of_pin).collect())
+            }
+            Self::Approve { commit, wave, approvals } => {
+                let of = |it: &RolloutApproval| Item {
+                    app: it.app.clone(),
+                    from: None,
+                    to: it.digest.to_string(),
+                };
+                ("approval", Some(wave), Some(commit), approvals.iter().map(of).collect())
+            }
+            Self::Revert { commit, apps, pins } => {
+                let whole = apps.iter().filter(|app| pins.iter().all(|pin| pin.app != **app));
+                let whole = whole.map(|app| Item { app: app.clone(), from: None, to: String::new() });
+                ("revert", None, Some(commit), pins.iter().map(of_pin).chain(whole).collect())
+            }
+        };
+        let mut items: Vec<Item> = items;
+        items.sort();
+        Block {
+            kind: kind.to_owned(),
+            ring: ring.cloned(),
+            commit: commit.map(ToString::to_string),
+            items,
+            is_requested: matches!(self, Self::Promote { is_requested: true, .. }),
+            is_withdrawn: false,
+        }
+    }
+
+    /// The files that it writes, each with its whole new text. `read` gives the text of a file at the commit that the branch begins
+    /// at. A revert of a whole commit has none: it is for Git.
+    pub fn files(
+        &self,
+        head: &Revision,
+        read: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Vec<(String, String)>, String> {
+        match self {
+            Self::Promote { pins, .. } | Self::Revert { pins, .. } => {
+                pins.iter().map(|pin| Ok((pin.file.clone(), pinned(pin, read)?))).collect()
+            }
+            Self::Approve { approvals, .. } => {
+                Ok(approvals.iter().map(|it| approval_file(it, head)).collect())
+            }
+        }
+    }
+}
+
+/// `tutti/promote/shop.pay/prod`. No namespace has a dot: no two groups share a branch.
+pub fn promotion_branch(group: &AppId, ring: &str) -> String {
+    format!("tutti/promote/{}.{}/{ring}", group.namespace, group.name)
+}
+
+/// `1.7.3 → 1.8.0`.
+pub(super) fn versions(pin: &PinChange) -> String {
+    match &pin.from {
+        Some(from) => format!("{from} → {}", pin.to),
+        None => pin.to.clone(),
+    }
+}
+
+/// The text of a pin file with its new version.
+fn pinned(pin: &PinChange, read: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    match read(&pin.file) {
+        Some(text) => edit::set_scalar(&text, "version", &pin.to).map_err(|error| error.in_file(&pin.file)),
+        None => {
+            let version = yaml::edit::written_as("v", "v", &pin.to).unwrap_or_default();
+            Ok(format!("version: {version}\n"))
+        }
+    }
+}
+
+/// An Approval of a rollout, named after what it is for: the next version's takes its place.
+pub fn approval(app: &AppId, digest: Digest, action: RolloutAction) -> RolloutApproval {
+    let purpose = match &action {
+        RolloutAction::Open { through } => through.clone(),
+        RolloutAction::Retry => format!("retry-{}", digest.short()),
+    };
+    // A dot is in no namespace and in no wave: no two have one name.
+    let name = format!("{}.{}.{purpose}", app.namespace, app.name);
+    let places = RolloutApprovalPlaces::default();
+    RolloutApproval { name, app: app.clone(), digest, action, location: None, places }
+}
+
+/// Its path and its text. The commit that it was asked for at makes it another file than the one that approved this version before.
+pub fn approval_file(approval: &RolloutApproval, head: &Revision) -> (String, String) {
+    let text = manifest::rollout_approval_to_yaml(approval);
+    (format!("approvals/{}.yaml", approval.name), format!("# Asked for at commit {}.\n{text}", head.short()))
+}

@@ -1,0 +1,209 @@
+//! What a promotion waits for, gate by gate, and whether it may be merged.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::next::{pin_of, rings_of, runs, soaks_until};
+use super::{Action, Change, Input, PinChange};
+use crate::model::{App, PromotionMode, Revision, Ring, short_line};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GateState {
+    Success,
+    Pending,
+    Failure,
+}
+
+/// One gate of a pull request: the commit status `PREFIX/gate/NAME`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gate {
+    pub name: String,
+    pub state: GateState,
+    /// At most [`LONGEST`] characters, numbers first.
+    pub text: String,
+}
+
+/// What forges show of a status.
+pub const LONGEST: usize = 140;
+
+impl Gate {
+    fn new(name: &str, state: GateState, text: &str) -> Self {
+        Self { name: name.to_owned(), state, text: short_line(text, LONGEST - 1) }
+    }
+}
+
+/// What the forge says of the head of a pull request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeadFacts {
+    /// The newest of each context.
+    pub statuses: BTreeMap<String, GateState>,
+    /// Approving reviews that count: of this head, not dismissed, not of an author.
+    pub approvals: usize,
+}
+
+/// The gates of a promotion, in the order in which people look at them; none of any other change.
+pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> {
+    let Change::Promote { ring, pins, .. } = change else { return Vec::new() };
+    let Some(ring) = input.fleet.rings.iter().find(|it| it.name == *ring) else {
+        return vec![Gate::new("ring", GateState::Failure, &format!("no ring {ring}"))];
+    };
+    let mut gates = Vec::new();
+    let (mut of_rings, mut of_soaks, mut confirms) = (Vec::new(), Vec::new(), None);
+    for pin in pins {
+        match input.fleet.apps.get(&pin.app).and_then(|app| Some((app, before(input, app, ring)?))) {
+            Some((app, before)) => {
+                of_rings.push(of_ring(input, app, before, pin));
+                of_soaks.extend(of_soak(input, app, before));
+                confirms = confirms.or_else(|| before.limits.confirm.then_some(before));
+            }
+            None => of_rings
+                .push((GateState::Failure, format!("{} is not in the ring before {}", pin.app, ring.name))),
+        }
+    }
+    gates.extend(worst("ring", &of_rings));
+    gates.extend(worst("soak", &of_soaks));
+    if let Some(before) = confirms {
+        let state = if head.approvals > 0 { GateState::Success } else { GateState::Pending };
+        gates.push(Gate::new(
+            "confirm",
+            state,
+            &format!("{}/1 approving reviews, asked for after {}", head.approvals.min(1), before.name),
+        ));
+    }
+    for context in &ring.promotion.statuses {
+        let (state, text) = match head.statuses.get(context) {
+            Some(GateState::Success) => (GateState::Success, format!("1/1 {context}")),
+            Some(GateState::Failure) => (GateState::Failure, format!("0/1 {context} has failed")),
+            Some(GateState::Pending) => (GateState::Pending, format!("0/1 {context} is pending")),
+            None => (GateState::Pending, format!("0/1 no status {context} on this commit")),
+        };
+        gates.push(Gate::new(context, state, &text));
+    }
+    gates
+}
+
+/// The ring that an app is in before this one.
+fn before<'a>(input: &Input<'a>, app: &App, ring: &Ring) -> Option<&'a Ring> {
+    let rings = rings_of(input, app);
+    let at = rings.iter().position(|it| it.name == ring.name)?;
+    at.checked_sub(1).and_then(|at| rings.get(at)).copied()
+}
+
+fn of_ring(input: &Input<'_>, app: &App, before: &Ring, pin: &PinChange) -> (GateState, String) {
+    let (name, ring) = (&app.id.name, &before.name);
+    let state = input.rings.get(&(app.id.clone(), ring.clone()));
+    match runs(input, app, ring) {
+        Ok(version) if version == pin.to => {
+            let (units, done) = state.map_or((0, 0), |state| (state.units, state.done));
+            (GateState::Success, format!("{done}/{units} done on {ring} with {name} {version}"))
+        }
+        _ if state.is_some_and(|state| state.finished.contains(&pin.to)) => {
+            (GateState::Success, format!("{ring} had finished {name} {}", pin.to))
+        }
+        Ok(version) => (GateState::Pending, format!("{ring} runs {name} {version}, not {}", pin.to)),
+        Err(why) => {
+            let coming = pin_of(input, app, ring).map(|(version, _)| version).filter(|it| *it != pin.to);
+            let coming = coming.map(|it| format!(", {ring} gets {it}")).unwrap_or_default();
+            (GateState::Pending, format!("{name}: {why}{coming}"))
+        }
+    }
+}
+
+fn of_soak(input: &Input<'_>, app: &App, before: &Ring) -> Option<(GateState, String)> {
+    let until = soaks_until(input, app, before)?;
+    let (name, ring) = (&app.id.name, &before.name);
+    let shown = until.strftime("%F %H:%M:%S UTC");
+    if runs(input, app, ring).is_err() {
+        return Some((GateState::Pending, format!("{name} begins when {ring} is done")));
+    }
+    Some(match until > input.now {
+        true => (GateState::Pending, format!("{name} on {ring} until {shown}")),
+        false => (GateState::Success, format!("{name} on {ring} is over")),
+    })
+}
+
+/// One gate of what several apps say: the worst, and how many have passed.
+fn worst(name: &str, of_apps: &[(GateState, String)]) -> Option<Gate> {
+    let (state, text) = of_apps.iter().max_by_key(|(state, _)| *state)?;
+    let passed = of_apps.iter().filter(|(state, _)| *state == GateState::Success).count();
+    let text = match of_apps.len() {
+        1 => text.clone(),
+        all if passed == all => format!("{passed}/{all} apps"),
+        all => format!("{passed}/{all} apps; {text}"),
+    };
+    Some(Gate::new(name, *state, &text))
+}
+
+/// The one status that branch protection asks for: `PREFIX/gate`.
+pub fn summary(gates: &[Gate]) -> Gate {
+    let passed = gates.iter().filter(|gate| gate.state == GateState::Success).count();
+    let worst = gates.iter().max_by_key(|gate| gate.state).filter(|gate| gate.state != GateState::Success);
+    let text = match worst {
+        _ if gates.is_empty() => "no promotion".to_owned(),
+        None => format!("{passed}/{passed} gates"),
+        Some(gate) => format!("{passed}/{} gates; {}: {}", gates.len(), gate.name, gate.text),
+    };
+    Gate::new("gate", worst.map_or(GateState::Success, |gate| gate.state), &text)
+}
+
+/// What a merge depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Merge<'a> {
+    pub change: &'a Change,
+    /// What [`super::decide`] says of the pull request.
+    pub action: &'a Action,
+    pub mode: PromotionMode,
+    pub gates: &'a [Gate],
+    /// The head that the gates are of, and the one that the forge has now.
+    pub judged: &'a Revision,
+    pub head: &'a Revision,
+    /// Approving reviews that count, and how many the protection of the branch asks for.
+    pub approvals: usize,
+    pub approvals_needed: usize,
+    pub has_changes_requested: bool,
+    pub has_foreign_commits: bool,
+    /// As the forge says. `None`: it is still working it out.
+    pub is_mergeable: Option<bool>,
+}
+
+/// Whether tutti merges a pull request now; the merge is then bound to `head`.
+pub fn may_merge(merge: &Merge<'_>) -> Result<(), String> {
+    let Merge { approvals, approvals_needed, .. } = merge;
+    let refused = |why: &str| Err(why.to_owned());
+    if !matches!(merge.change, Change::Promote { .. }) {
+        return refused("a person merges it: the merge is the confirmation");
+    }
+    if merge.mode != PromotionMode::Auto {
+        return refused("a person merges it: the ring does not say mode: auto");
+    }
+    if *merge.action != Action::Keep {
+        return refused("it does not say what is wanted now");
+    }
+    if merge.has_foreign_commits {
+        return refused("somebody else pushed to its branch");
+    }
+    if merge.judged != merge.head {
+        return Err(format!(
+            "its head is {} now, the gates are those of {}",
+            merge.head.short(),
+            merge.judged.short()
+        ));
+    }
+    let all = summary(merge.gates);
+    if merge.gates.is_empty() || all.state != GateState::Success {
+        return Err(all.text);
+    }
+    if merge.has_changes_requested {
+        return refused("a review requests changes");
+    }
+    if approvals < approvals_needed {
+        return Err(format!("{approvals}/{approvals_needed} approving reviews"));
+    }
+    match merge.is_mergeable {
+        Some(true) => Ok(()),
+        Some(false) => refused("it conflicts with its base"),
+        None => refused("the forge has not said yet whether it can be merged"),
+    }
+}

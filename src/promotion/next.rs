@@ -1,0 +1,171 @@
+//! Which version comes next to a ring, from the ring before.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{Input, PinChange, RingState};
+use crate::manifest::read::is_label_value;
+use crate::model::{App, AppId, PromotionMode, Ring};
+
+/// What a ring gets next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It has what the ring before has.
+    Nothing {
+        why: String,
+    },
+    /// The ring before is not done, or its soak is not over.
+    Waits {
+        why: String,
+        until: Option<Timestamp>,
+    },
+    Ready {
+        pins: Vec<PinChange>,
+    },
+}
+
+/// Apps that are promoted together to one ring.
+#[derive(Clone, Debug)]
+pub(super) struct Step<'a> {
+    pub group: AppId,
+    pub ring: &'a Ring,
+    /// Those with a pin there, each with the ring before it.
+    pub apps: Vec<(&'a App, &'a Ring)>,
+    /// Apps of the group with mistakes.
+    pub broken: Vec<AppId>,
+}
+
+/// The group of an app: one of its own name where it says none.
+pub fn group_of(app: &App) -> AppId {
+    let name = app.promotion_group.as_deref().unwrap_or(&app.id.name);
+    AppId::new(&app.id.namespace, name)
+}
+
+/// The rings that an app runs in, in order.
+pub fn rings_of<'a>(input: &Input<'a>, app: &App) -> Vec<&'a Ring> {
+    let clusters = input.fleet.clusters_of(app);
+    let has = |ring: &&Ring| clusters.iter().any(|it| input.fleet.ring_of(it) == Some(&ring.name));
+    input.fleet.rings.iter().filter(has).collect()
+}
+
+/// The version that the pin of a ring says, and the file that says it.
+pub fn pin_of<'a>(input: &Input<'_>, app: &'a App, ring: &str) -> Option<(&'a str, &'a str)> {
+    let mut here = app.pins.iter().filter(|(cluster, _)| input.fleet.ring_of(cluster) == Some(ring));
+    here.next().map(|(_, pin)| (pin.version.as_str(), pin.location.file.as_str()))
+}
+
+/// Every (group, ring) that a version may come to, by ring and then by group.
+pub(super) fn steps<'a>(input: &Input<'a>) -> Vec<Step<'a>> {
+    let mut steps: BTreeMap<(usize, AppId), Step<'a>> = BTreeMap::new();
+    for app in input.fleet.apps.values().filter(|app| !app.pins.is_empty()) {
+        for pair in rings_of(input, app).windows(2) {
+            let &[before, ring] = pair else { continue };
+            if pin_of(input, app, &ring.name).is_none() {
+                continue;
+            }
+            let position = input.fleet.rings.iter().position(|it| it.name == ring.name).unwrap_or_default();
+            let group = group_of(app);
+            let step = steps.entry((position, group.clone())).or_insert_with(|| Step {
+                group,
+                ring,
+                apps: Vec::new(),
+                broken: Vec::new(),
+            });
+            step.apps.push((app, before));
+        }
+    }
+    for (id, broken) in &input.fleet.broken {
+        let Some(group) = broken.app.as_ref().map(|app| group_of(app)) else { continue };
+        steps.values_mut().filter(|step| step.group == group).for_each(|step| step.broken.push(id.clone()));
+    }
+    steps.into_values().collect()
+}
+
+impl Step<'_> {
+    pub fn next(&self, input: &Input<'_>) -> Next {
+        let mut pins = Vec::new();
+        let mut waits: Option<(String, Option<Timestamp>)> = None;
+        for (app, before) in &self.apps {
+            let Some((version, file)) = pin_of(input, app, &self.ring.name) else { continue };
+            match offered(input, app, before) {
+                Ok(to) if to == version => {}
+                Ok(to) => {
+                    let (from, file) = (Some(version.to_owned()), file.to_owned());
+                    pins.push(PinChange { app: app.id.clone(), file, from, to });
+                }
+                // What it will have is what this ring has: there is nothing to wait for.
+                Err(_) if pin_of(input, app, &before.name).is_some_and(|(coming, _)| coming == version) => {}
+                Err((why, until)) => {
+                    let why = if self.apps.len() > 1 { format!("{}: {why}", app.id.name) } else { why };
+                    // One without an end of its own says more than a soak.
+                    if waits.as_ref().is_none_or(|(_, known)| known.is_some() && until.is_none()) {
+                        waits = Some((why, until));
+                    }
+                }
+            }
+        }
+        pins.sort();
+        if let Some(broken) = self.broken.first() {
+            return Next::Waits { why: format!("{broken} of this group has mistakes"), until: None };
+        }
+        match waits {
+            Some((why, until)) => Next::Waits { why, until },
+            None if pins.is_empty() => {
+                let before = self.apps.first().map_or("", |(_, before)| before.name.as_str());
+                Next::Nothing { why: format!("{} has what {before} has", self.ring.name) }
+            }
+            None => Next::Ready { pins },
+        }
+    }
+
+    pub fn is_manual(&self) -> bool {
+        self.ring.promotion.mode == PromotionMode::Manual
+    }
+
+    /// The ring before; of a group, of its first app.
+    pub fn before(&self) -> &str {
+        self.apps.first().map_or("", |(_, before)| before.name.as_str())
+    }
+}
+
+/// The version that a ring runs and is done with, once its soak is over; else why not, and when that ends by itself.
+fn offered(input: &Input<'_>, app: &App, ring: &Ring) -> Result<String, (String, Option<Timestamp>)> {
+    let version = runs(input, app, &ring.name).map_err(|why| (why, None))?;
+    match soaks_until(input, app, ring) {
+        Some(until) if until > input.now => {
+            let shown = until.strftime("%F %H:%M:%S UTC");
+            Err((format!("soak of {} ends at {shown}", ring.name), Some(until)))
+        }
+        _ => Ok(version),
+    }
+}
+
+/// The version that every unit of a ring runs and is well with; else why there is none.
+pub fn runs(input: &Input<'_>, app: &App, ring: &str) -> Result<String, String> {
+    let state = input.rings.get(&(app.id.clone(), ring.to_owned()));
+    let Some(state) = state else { return Err(format!("nothing is known of ring {ring}")) };
+    let RingState { units, done, waits, version, .. } = state;
+    if *units == 0 {
+        return Err(format!("every cluster of ring {ring} is left out"));
+    }
+    if done < units {
+        let because = if waits.is_empty() { String::new() } else { format!(": {waits}") };
+        return Err(format!("{done}/{units} done on {ring}{because}"));
+    }
+    let version = pin_of(input, app, ring).map_or(version.as_str(), |(version, _)| version);
+    match version {
+        "" => Err(format!("no version is known on {ring}")),
+        version if version.contains('/') => Err(format!("{ring} runs several versions: {version}")),
+        version if !is_label_value(version) => Err(format!("{version:?} on {ring} cannot be a pin")),
+        version => Ok(version.to_owned()),
+    }
+}
+
+/// When the soak of a ring that is done ends. Where nobody knows since when it is done, it has just begun.
+pub(super) fn soaks_until(input: &Input<'_>, app: &App, ring: &Ring) -> Option<Timestamp> {
+    let soak = jiff::SignedDuration::try_from(ring.limits.soak?).ok()?;
+    let state = input.rings.get(&(app.id.clone(), ring.name.clone()));
+    let since = state.and_then(|state| state.done_since).unwrap_or(input.now);
+    since.checked_add(soak).ok()
+}

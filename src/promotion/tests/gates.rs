@@ -1,0 +1,142 @@
+use super::{Case, at, id, pin};
+use crate::model::{PromotionMode, Revision};
+use crate::promotion::{Action, Change, Gate, GateState, HeadFacts, Merge, gates, may_merge, summary};
+
+const RINGS: &str = "test: soak: 1h, confirm: true; prod: promotion: {mode: auto, statuses: [drone/e2e]}";
+
+fn change(apps: &[&str], to: &str) -> Change {
+    Change::Promote {
+        group: id(apps[0]),
+        ring: "prod".to_owned(),
+        before: "test".to_owned(),
+        pins: apps.iter().map(|app| pin(app, "prod", "v1", to)).collect(),
+        is_requested: false,
+    }
+}
+
+fn head(status: Option<GateState>, approvals: usize) -> HeadFacts {
+    let statuses = status.map(|state| ("drone/e2e".to_owned(), state)).into_iter().collect();
+    HeadFacts { statuses, approvals }
+}
+
+#[track_caller]
+fn check(found: &[Gate], expected: &[&str]) {
+    let mark = |state| match state {
+        GateState::Success => '+',
+        GateState::Pending => '.',
+        GateState::Failure => '-',
+    };
+    let found: Vec<String> =
+        found.iter().map(|gate| format!("{}{}: {}", mark(gate.state), gate.name, gate.text)).collect();
+    assert_eq!(found, expected);
+}
+
+fn pay() -> Case {
+    let pins: &[(&str, &str)] = &[("prod", "v1")];
+    Case::new(RINGS, &[("pay", "", pins), ("web", "", pins)])
+        .runs("pay", "test", "v2")
+        .runs("web", "test", "v2")
+}
+
+#[test]
+fn gates_say_what_is_missing() {
+    let case = pay();
+    let passed = [
+        "+ring: 2/2 done on test with pay v2",
+        "+soak: pay on test is over",
+        "+confirm: 1/1 approving reviews, asked for after test",
+        "+drone/e2e: 1/1 drone/e2e",
+    ];
+    let of = |case: &Case, head: HeadFacts| gates(&case.input(), &change(&["pay"], "v2"), &head);
+    check(&of(&case, head(Some(GateState::Success), 2)), &passed);
+    let open = of(&case, head(None, 0));
+    check(
+        &open[2..],
+        &[
+            ".confirm: 0/1 approving reviews, asked for after test",
+            ".drone/e2e: 0/1 no status drone/e2e on this commit",
+        ],
+    );
+    check(&of(&case, head(Some(GateState::Failure), 1))[3..], &["-drone/e2e: 0/1 drone/e2e has failed"]);
+    let mut case = case;
+    case.state("pay", "test").done_since = Some(at(999_000));
+    check(&of(&case, head(None, 0))[1..2], &[".soak: pay on test until 1970-01-12 14:30:00 UTC"]);
+    case.state("pay", "test").done = 1;
+    case.state("pay", "test").waits = "bj5: CrashLoopBackOff".to_owned();
+    check(
+        &of(&case, head(None, 0))[..2],
+        &[".ring: pay: 1/2 done on test: bj5: CrashLoopBackOff", ".soak: pay begins when test is done"],
+    );
+    case.state("pay", "test").finished.insert("v2".to_owned());
+    check(&of(&case, head(None, 0))[..1], &["+ring: test had finished pay v2"]);
+    let newer = pay().runs("pay", "test", "v3");
+    check(&of(&newer, head(None, 0))[..1], &[".ring: test runs pay v3, not v2"]);
+}
+
+#[test]
+fn gates_of_a_group_are_its_worst() {
+    let mut case = pay();
+    let of = |case: &Case| gates(&case.input(), &change(&["pay", "web"], "v2"), &head(None, 0));
+    check(&of(&case)[..2], &["+ring: 2/2 apps", "+soak: 2/2 apps"]);
+    case.state("web", "test").done = 0;
+    check(&of(&case)[..1], &[".ring: 1/2 apps; web: 0/2 done on test"]);
+}
+
+#[test]
+fn texts_are_short_whatever_a_cluster_says() {
+    let mut case = pay();
+    case.state("pay", "test").done = 0;
+    case.state("pay", "test").waits = "发\n\u{1b}[31m".repeat(500);
+    for gate in gates(&case.input(), &change(&["pay"], "v2"), &head(None, 0)) {
+        assert!(gate.text.chars().count() <= 140 && !gate.text.contains(['\n', '\u{1b}']), "{gate:?}");
+    }
+}
+
+#[test]
+fn one_status_sums_up() {
+    check(&[summary(&[])], &["+gate: no promotion"]);
+    let gate = |name: &str, state| Gate { name: name.to_owned(), state, text: "1/2".to_owned() };
+    check(&[summary(&[gate("ring", GateState::Success)])], &["+gate: 1/1 gates"]);
+    let two = [gate("ring", GateState::Success), gate("soak", GateState::Pending)];
+    check(&[summary(&two)], &[".gate: 1/2 gates; soak: 1/2"]);
+    let failed = [gate("ring", GateState::Pending), gate("ci", GateState::Failure)];
+    check(&[summary(&failed)], &["-gate: 0/2 gates; ci: 1/2"]);
+}
+
+#[test]
+fn merge_is_bound_to_the_head_that_was_judged() {
+    let promotion = change(&["pay"], "v2");
+    let passed = [Gate { name: "ring".to_owned(), state: GateState::Success, text: String::new() }];
+    let pending = [Gate { name: "soak".to_owned(), state: GateState::Pending, text: "until 3".to_owned() }];
+    let (one, other) = (Revision::from("1111111111"), Revision::from("2222222222"));
+    let fine = Merge {
+        change: &promotion,
+        action: &Action::Keep,
+        mode: PromotionMode::Auto,
+        gates: &passed,
+        judged: &one,
+        head: &one,
+        approvals: 1,
+        approvals_needed: 1,
+        has_changes_requested: false,
+        has_foreign_commits: false,
+        is_mergeable: Some(true),
+    };
+    assert_eq!(may_merge(&fine), Ok(()));
+    let refused = |merge: Merge<'_>, expected: &str| assert_eq!(may_merge(&merge), Err(expected.to_owned()));
+    refused(
+        Merge { mode: PromotionMode::Propose, ..fine },
+        "a person merges it: the ring does not say mode: auto",
+    );
+    refused(Merge { action: &Action::Update, ..fine }, "it does not say what is wanted now");
+    refused(Merge { has_foreign_commits: true, ..fine }, "somebody else pushed to its branch");
+    refused(Merge { head: &other, ..fine }, "its head is 2222222 now, the gates are those of 1111111");
+    refused(Merge { gates: &pending, ..fine }, "0/1 gates; soak: until 3");
+    refused(Merge { gates: &[], ..fine }, "no promotion");
+    refused(Merge { has_changes_requested: true, ..fine }, "a review requests changes");
+    refused(Merge { approvals: 0, ..fine }, "0/1 approving reviews");
+    refused(Merge { is_mergeable: None, ..fine }, "the forge has not said yet whether it can be merged");
+    refused(Merge { is_mergeable: Some(false), ..fine }, "it conflicts with its base");
+    let revert = Change::Revert { commit: one.clone(), apps: Vec::new(), pins: Vec::new() };
+    refused(Merge { change: &revert, ..fine }, "a person merges it: the merge is the confirmation");
+}

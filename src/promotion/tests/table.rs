@@ -1,0 +1,301 @@
+use super::{Case, at, id, pin};
+use crate::model::{Digest, Revision};
+use crate::promotion::{Action, Change, RequestState, RolloutState, Undo, body, withdrawn_body};
+
+const PROD: &str = "tutti/promote/default.pay/prod";
+
+/// Each answer as `branch #number action: title or reason`.
+fn shown(case: &Case) -> Vec<String> {
+    let line = |it: &crate::promotion::Wanted| {
+        let number = it.number.map(|number| format!(" #{number}")).unwrap_or_default();
+        let title = || it.change.as_ref().map(Change::title).unwrap_or_default();
+        let action = match &it.action {
+            Action::Open => format!("open: {}", title()),
+            Action::Update => format!("update: {}", title()),
+            Action::Keep => "keep".to_owned(),
+            Action::Close { why } => format!("close: {why}"),
+            Action::Held { why } => format!("held: {why}"),
+        };
+        format!("{}{number} {action}", it.branch)
+    };
+    case.decide().wanted.iter().map(line).collect()
+}
+
+#[track_caller]
+fn check(case: &Case, expected: &[&str]) {
+    let expected: Vec<String> = expected.iter().map(|line| line.replace("PROD", PROD)).collect();
+    assert_eq!(shown(case), expected);
+}
+
+/// Test runs v2, prod is pinned at v1.
+fn pay() -> Case {
+    Case::new("test; prod", &[("pay", "", &[("prod", "v1")])])
+        .runs("pay", "test", "v2")
+        .runs("pay", "prod", "v1")
+}
+
+/// The description of a promotion of pay to prod.
+fn promoted(from: &str, to: &str) -> String {
+    let change = Change::Promote {
+        group: id("pay"),
+        ring: "prod".to_owned(),
+        before: "test".to_owned(),
+        pins: vec![pin("pay", "prod", from, to)],
+        is_requested: false,
+    };
+    body(&change, &[], &[])
+}
+
+#[test]
+fn version_that_the_ring_before_is_done_with_is_proposed() {
+    check(&pay(), &["PROD open: promote(pay): v1 → v2 on prod"]);
+    check(&pay().runs("pay", "test", "v1"), &[]);
+    let mut undone = pay();
+    undone.state("pay", "test").done = 1;
+    undone.state("pay", "test").waits = "c1: no image".to_owned();
+    check(&undone, &["PROD held: 1/2 done on test: c1: no image"]);
+    undone.state("pay", "test").units = 0;
+    check(&undone, &["PROD held: every cluster of ring test is left out"]);
+    check(&pay().runs("pay", "test", "v1/v2"), &["PROD held: test runs several versions: v1/v2"]);
+    check(&pay().runs("pay", "test", ""), &["PROD held: no version is known on test"]);
+    check(&pay().runs("pay", "test", "a b"), &["PROD held: \"a b\" on test cannot be a pin"]);
+    let mut unknown = pay();
+    unknown.rings.clear();
+    check(&unknown, &["PROD held: nothing is known of ring test"]);
+}
+
+#[test]
+fn ring_without_a_pin_or_by_hand_is_not_proposed() {
+    check(&Case::new("test; prod", &[("pay", "", &[])]).runs("pay", "test", "v2"), &[]);
+    let manual = Case::new("test; prod: promotion: {mode: manual}", &[("pay", "", &[("prod", "v1")])]);
+    check(&manual.runs("pay", "test", "v2"), &["PROD held: ring prod is promoted by hand: tutti promote"]);
+}
+
+#[test]
+fn each_ring_follows_the_one_before() {
+    let apps: &[(&str, &str, &[(&str, &str)])] = &[("pay", "", &[("pre", "v2"), ("prod", "v1")])];
+    let case = Case::new("test; pre; prod", apps);
+    let case = case.runs("pay", "test", "v3").runs("pay", "pre", "v2").runs("pay", "prod", "v1");
+    check(
+        &case,
+        &[
+            "tutti/promote/default.pay/pre open: promote(pay): v2 → v3 on pre",
+            "PROD open: promote(pay): v1 → v2 on prod",
+        ],
+    );
+    // A pin that moved and has not arrived is not what the ring runs.
+    let mut case = case;
+    case.state("pay", "pre").done = 0;
+    check(
+        &case,
+        &["tutti/promote/default.pay/pre open: promote(pay): v2 → v3 on pre", "PROD held: 0/2 done on pre"],
+    );
+}
+
+#[test]
+fn soak_comes_before_the_proposal() {
+    let case = Case::new("test: soak: 1h; prod", &[("pay", "", &[("prod", "v1")])]).runs("pay", "test", "v2");
+    check(&case, &["PROD open: promote(pay): v1 → v2 on prod"]);
+    let mut case = case;
+    case.state("pay", "test").done_since = Some(at(1_000_000 - 60));
+    check(&case, &["PROD held: soak of test ends at 1970-01-12 14:45:40 UTC"]);
+    assert_eq!(case.decide().until, Some(at(1_000_000 - 60 + 3600)));
+    case.state("pay", "test").done_since = None;
+    assert_eq!(case.decide().until, Some(at(1_000_000 + 3600)));
+}
+
+#[test]
+fn open_pull_request_follows_what_is_wanted() {
+    let open = |body: &str| {
+        let mut case = pay();
+        case.request(7, PROD, RequestState::Open, body);
+        case
+    };
+    check(&open(&promoted("v1", "v2")), &["PROD #7 keep"]);
+    check(&open(&promoted("v1", "v1.9")), &["PROD #7 update: promote(pay): v1 → v2 on prod"]);
+    check(&open("a person wrote this anew"), &["PROD #7 update: promote(pay): v1 → v2 on prod"]);
+    let mut conflict = open(&promoted("v1", "v2"));
+    conflict.requests[0].has_conflicts = true;
+    check(&conflict, &["PROD #7 update: promote(pay): v1 → v2 on prod"]);
+    let mut undone = open(&promoted("v1", "v1.9"));
+    undone.state("pay", "test").done = 0;
+    check(&undone, &["PROD #7 keep"]);
+    check(&open(&promoted("v0", "v1")), &["PROD #7 close: the pins say these versions already"]);
+    let back = open(&promoted("v1", "v2")).runs("pay", "test", "v1");
+    check(&back, &["PROD #7 close: prod has what test has"]);
+    let mut foreign = open(&promoted("v1", "v1.9"));
+    foreign.requests[0].has_foreign_commits = true;
+    check(&foreign, &["PROD #7 held: somebody else pushed to this branch: merge it or close it by hand"]);
+    let mut second = open(&promoted("v1", "v2"));
+    second.request(9, PROD, RequestState::Open, &promoted("v1", "v2"));
+    check(&second, &["PROD #7 keep", "PROD #9 close: #7 is of the same branch"]);
+}
+
+#[test]
+fn closed_or_taken_back_is_held_for_that_version() {
+    let with = |state: RequestState, body: &str| {
+        let mut case = pay();
+        case.request(3, PROD, state, body);
+        case
+    };
+    let closed = with(RequestState::Closed, &promoted("v1", "v2"));
+    check(&closed, &["PROD held: #3 was closed without a merge; reopen it to go on"]);
+    check(&closed.runs("pay", "test", "v3"), &["PROD open: promote(pay): v1 → v3 on prod"]);
+    let withdrawn = withdrawn_body(&promoted("v1", "v2"), "test went back");
+    check(&with(RequestState::Closed, &withdrawn), &["PROD open: promote(pay): v1 → v2 on prod"]);
+    let merged = with(RequestState::Merged, &promoted("v1", "v2"));
+    check(
+        &merged,
+        &["PROD held: #3 brought it already and it was taken back; `tutti promote` brings it again"],
+    );
+    let mut later = merged;
+    later.request(4, PROD, RequestState::Merged, &promoted("v2", "v3"));
+    check(&later, &["PROD open: promote(pay): v1 → v2 on prod"]);
+    // An older one that was closed holds whatever came later.
+    later.request(5, PROD, RequestState::Open, &promoted("v1", "v4"));
+    later.requests[0].state = RequestState::Closed;
+    check(&later, &["PROD #5 close: #3 was closed without a merge; reopen it to go on"]);
+}
+
+#[test]
+fn what_a_person_asked_for_stays() {
+    let mut case = pay();
+    let mut change = match case.decide().wanted.remove(0).change {
+        Some(change @ Change::Promote { .. }) => change,
+        other => panic!("{other:?}"),
+    };
+    if let Change::Promote { is_requested, pins, .. } = &mut change {
+        *is_requested = true;
+        pins[0].to = "v0.9".to_owned();
+    }
+    case.request(7, PROD, RequestState::Open, &body(&change, &[], &[]));
+    check(&case, &["PROD #7 keep"]);
+    check(&case.runs("pay", "test", "v1"), &["PROD #7 keep"]);
+}
+
+#[test]
+fn group_goes_together() {
+    let group = "promotion: {group: shop}";
+    let apps: &[(&str, &str, &[(&str, &str)])] =
+        &[("pay", group, &[("prod", "v1")]), ("web", group, &[("prod", "v1")]), ("api", group, &[])];
+    let case = || Case::new("test; prod", apps).runs("pay", "test", "v2").runs("web", "test", "v5");
+    let branch = "tutti/promote/default.shop/prod";
+    let check = |case: &Case, expected: &str| assert_eq!(shown(case), [format!("{branch} {expected}")]);
+    check(&case(), "open: promote(shop): 2 apps on prod");
+    check(&case().runs("web", "test", "v1"), "open: promote(pay): v1 → v2 on prod");
+    let mut undone = case();
+    undone.state("web", "test").done = 1;
+    check(&undone, "held: web: 1/2 done on test");
+    let change = case().decide().wanted.remove(0).change.expect("a change");
+    let mut closed = case();
+    closed.request(3, branch, RequestState::Closed, &body(&change, &[], &[]));
+    check(&closed, "held: #3 was closed without a merge; reopen it to go on");
+    let held = "held: #3 was closed without a merge; reopen it to go on";
+    check(&closed.runs("pay", "test", "v1"), held);
+    let broken: &[(&str, &str, &[(&str, &str)])] = &[
+        ("pay", group, &[("prod", "v1")]),
+        ("web", "promotion: {group: shop}, placement: {clusters: {names: [nowhere]}}", &[("prod", "v1")]),
+    ];
+    let case = Case::new("test; prod", broken).runs("pay", "test", "v2");
+    check(&case, "held: default/web of this group has mistakes");
+}
+
+#[test]
+fn ten_are_open_at_most() {
+    let names: Vec<String> = (0..14).map(|number| format!("a{number:02}")).collect();
+    let apps: Vec<(&str, &str, &[(&str, &str)])> =
+        names.iter().map(|name| (name.as_str(), "", &[("prod", "v1")][..])).collect();
+    let mut case = Case::new("test; prod", &apps);
+    for name in &names {
+        case = case.runs(name, "test", "v2");
+    }
+    case.request(1, "tutti/promote/default.gone/prod", RequestState::Open, "");
+    case.request(2, "feature/x", RequestState::Open, "");
+    let found = shown(&case);
+    assert_eq!(found.iter().filter(|line| line.contains("prod open: ")).count(), 9);
+    let above = "tutti/promote/default.a09/prod held: 10 pull requests of tutti are open: merge or close one";
+    assert!(found.iter().any(|line| line == above), "{found:#?}");
+    let gone = "tutti/promote/default.gone/prod #1 close: what it is for is no longer there";
+    assert!(found.iter().any(|line| line == gone), "{found:#?}");
+    case.limit = 0;
+    assert!(!shown(&case).iter().any(|line| line.contains("prod open: ")));
+}
+
+#[test]
+fn nothing_is_closed_while_the_repository_has_mistakes() {
+    let apps: &[(&str, &str, &[(&str, &str)])] = &[("pay", "x: 1", &[("prod", "v1")])];
+    let mut case = Case::new("test; prod", apps);
+    assert!(!case.fleet.is_valid());
+    case.request(7, PROD, RequestState::Open, &promoted("v1", "v2"));
+    check(&case, &["PROD #7 keep"]);
+}
+
+fn rollout(app: &str, commit: &str, is_settled: bool, asks: Option<&str>) -> RolloutState {
+    RolloutState {
+        app: id(app),
+        commit: Some(Revision::from(commit)),
+        is_settled,
+        asks: asks.map(|wave| (wave.to_owned(), Digest::of(app.as_bytes()))),
+        is_refused: false,
+    }
+}
+
+#[test]
+fn waves_that_wait_share_one_pull_request() {
+    let mut case = Case::new("test; prod", &[]);
+    case.rollouts = vec![
+        rollout("api", "0123456789", true, Some("blue")),
+        rollout("pay", "0123456789", true, Some("canary")),
+        rollout("web", "0123456789", true, Some("canary")),
+        rollout("old", "9876543210", false, None),
+    ];
+    let (blue, canary) = ("tutti/approve/0123456/blue", "tutti/approve/0123456/canary");
+    check(
+        &case,
+        &[
+            &format!("{blue} open: approve(api): wave blue of 0123456"),
+            &format!("{canary} open: approve: wave canary of 0123456 for 2 apps"),
+        ],
+    );
+    let change = case.decide().wanted[1].change.clone().expect("a change");
+    let files = change.files(&Revision::from("0123456789"), &|_| None).expect("files");
+    assert_eq!(files[0].0, "approvals/default.pay.canary.yaml");
+    assert!(files[0].1.starts_with("# Asked for at commit 0123456.\n"), "{}", files[0].1);
+    // An app of the commit still changes: it may wait there as well.
+    case.rollouts[0].is_settled = false;
+    case.rollouts[0].asks = None;
+    check(&case, &[&format!("{canary} held: default/api of 0123456 still changes")]);
+    case.rollouts[0].is_settled = true;
+    case.request(4, canary, RequestState::Open, &body(&change, &[], &[]));
+    check(&case, &[&format!("{canary} #4 keep")]);
+    case.rollouts.push(rollout("zoo", "0123456789", true, Some("canary")));
+    check(&case, &[&format!("{canary} #4 update: approve: wave canary of 0123456 for 3 apps")]);
+    case.rollouts.clear();
+    check(&case, &[&format!("{canary} #4 close: what it is for is no longer there")]);
+}
+
+#[test]
+fn version_that_was_taken_back_is_reverted_in_git() {
+    let mut case = Case::new("test; prod", &[("pay", "", &[("prod", "v2")])]);
+    let commit = Revision::from("0123456789");
+    case.rollouts = vec![RolloutState { is_refused: true, ..rollout("pay", "0123456789", true, None) }];
+    let branch = "tutti/revert/0123456";
+    check(
+        &case,
+        &[&format!("{branch} held: 0123456 is being read"), "PROD held: nothing is known of ring test"],
+    );
+    let mut with = |undo: Undo, expected: &str| {
+        case.undo.insert(commit.clone(), undo);
+        assert_eq!(shown(&case)[0], format!("{branch} {expected}"));
+        case.decide().wanted.remove(0).change
+    };
+    with(Undo::Whole, "open: revert(pay): 0123456");
+    let conflict = "held: 0123456 cannot be reverted cleanly: apps/pay/app.yaml; revert it by hand";
+    with(Undo::Conflicts("apps/pay/app.yaml".to_owned()), conflict);
+    let pins = vec![pin("pay", "prod", "v2", "v1")];
+    let change = with(Undo::Pins(pins), "open: revert(pay): v2 → v1").expect("a change");
+    let text =
+        |path: &str| (path == "apps/pay/pins/prod.yaml").then(|| "# by us\nversion: 'v2'\n".to_owned());
+    let files = change.files(&commit, &text).expect("files");
+    assert_eq!(files, [("apps/pay/pins/prod.yaml".to_owned(), "# by us\nversion: 'v1'\n".to_owned())]);
+}

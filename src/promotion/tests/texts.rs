@@ -1,0 +1,202 @@
+use super::{Case, Dice, id, pin};
+use crate::model::{Digest, Revision, RolloutAction};
+use crate::promotion::{
+    Change, CommitLine, Gate, GateState, LineState, RequestState, approval, body, lines, parse_body,
+    requested, withdrawn_body,
+};
+
+fn promotion(to: &str) -> Change {
+    Change::Promote {
+        group: id("pay"),
+        ring: "prod".to_owned(),
+        before: "test".to_owned(),
+        pins: vec![pin("pay", "prod", "1.7.3", to)],
+        is_requested: false,
+    }
+}
+
+#[test]
+fn description_is_for_people_and_for_programs() {
+    let gate = Gate { name: "soak".to_owned(), state: GateState::Pending, text: "until | 3".to_owned() };
+    let commit = CommitLine {
+        revision: Revision::from("0123456789"),
+        author: "Wang".to_owned(),
+        subject: "Use `x`, closes #3, @all".to_owned(),
+    };
+    let change = promotion("1.8.0");
+    let digest = change.block().digest();
+    let expected = format!(
+        "<!-- tutti\nkind: \"promotion\"\nring: \"prod\"\napps:\n  - {{app: \"default/pay\", from: \"1.7.3\", to: \"1.8.0\"}}\n\
+         digest: {digest}\n-->\n\n\
+         Ring `test` runs these versions and is done with them; this brings them to `prod`.\n\n\
+         - `default/pay`: `1.7.3 → 1.8.0` in `apps/pay/pins/prod.yaml`\n\n\
+         To hold the version, close this pull request: it comes again with the next version only. Once somebody else pushes to its \
+         branch, tutti leaves it alone.\n\n\
+         | gate | | |\n|---|---|---|\n| `soak` | … pending | `until \\| 3` |\n\n\
+         Commits:\n- 0123456 ``Use `x`, closes #3, @all`` (`Wang`)\n"
+    );
+    assert_eq!(body(&change, &[gate], &[commit]), expected);
+    assert_eq!(change.title(), "promote(pay): 1.7.3 → 1.8.0 on prod");
+}
+
+#[test]
+fn block_is_read_back() {
+    let commit = Revision::from("0123456789");
+    let open = RolloutAction::Open { through: "canary".to_owned() };
+    let approvals = vec![approval(&id("pay"), Digest::of(b"v2"), open)];
+    let requested = match promotion("yes") {
+        Change::Promote { group, ring, before, pins, .. } => {
+            Change::Promote { group, ring, before, pins, is_requested: true }
+        }
+        other => other,
+    };
+    for change in [
+        promotion("1.10"),
+        promotion("--> <!-- tutti"),
+        requested,
+        Change::Approve { commit: commit.clone(), wave: "canary".to_owned(), approvals },
+        Change::Revert { commit: commit.clone(), apps: vec![id("pay")], pins: Vec::new() },
+        Change::Revert { commit, apps: vec![id("pay"), id("web")], pins: vec![pin("pay", "prod", "2", "1")] },
+    ] {
+        let text = body(&change, &[], &[]);
+        assert_eq!(parse_body(&text), Some(change.block()), "{text}");
+        assert_eq!(parse_body(&text.replace('\n', "\r\n")), Some(change.block()));
+        assert_eq!(parse_body(&format!("Please look.\n{text}")), Some(change.block()));
+        let withdrawn = withdrawn_body(&text, "test went back");
+        let block = parse_body(&withdrawn).expect("a block");
+        assert!(block.is_withdrawn && block.digest() == change.block().digest());
+        assert!(
+            withdrawn.contains("Closed by tutti: test went back.")
+                && withdrawn.matches("<!-- tutti\n").count() == 1
+        );
+    }
+}
+
+#[test]
+fn block_that_people_edited_is_read_as_far_as_it_goes() {
+    let check = |text: &str, expected: Option<&str>| {
+        let found = parse_body(text).map(|block| {
+            let items = block.items.iter().map(|item| format!("{} {}", item.app, item.to));
+            items.collect::<Vec<_>>().join(", ")
+        });
+        assert_eq!(found.as_deref(), expected, "{text}");
+    };
+    check("", None);
+    check("<!-- tutti\n", None);
+    check("<!-- tutti\n-->", None);
+    check("<!-- tutti\nkind: [\n-->", None);
+    check("<!-- tutti\nkind: promotion\napps: {}\n-->", Some(""));
+    check(
+        "<!-- tutti\nkind: promotion\nlater: {a: 1}\napps: [{app: a/b, to: 1.10}, {app: x, to: 1}, 3]\n-->",
+        Some("a/b 1.10"),
+    );
+}
+
+#[test]
+fn no_text_of_others_ends_the_process_or_the_comment() {
+    let mut dice = Dice(7);
+    let parts = [
+        "-->",
+        "<!-- tutti\n",
+        "`",
+        "|",
+        "\n",
+        "\u{1b}",
+        "发",
+        "kind: x\n",
+        "{",
+        "\"",
+        "- ",
+        "*a",
+        "&a ",
+        "\u{0}",
+        "apps: [",
+    ];
+    for _ in 0..3_000 {
+        let text: String = (0..dice.below(12)).map(|_| dice.pick(&parts)).collect();
+        parse_body(&text);
+        withdrawn_body(&text, "x");
+        let commit =
+            CommitLine { revision: Revision::from("abc"), author: text.clone(), subject: text.clone() };
+        let change = promotion(&text);
+        let made = body(&change, &[], &vec![commit; 40]);
+        assert_eq!(parse_body(&made), Some(change.block()), "{text:?}");
+        assert!(made.len() < 60_000, "{}", made.len());
+    }
+}
+
+#[test]
+fn new_pin_is_a_new_file() {
+    let Change::Promote { pins, .. } = promotion("1.10") else { panic!("a promotion") };
+    let new = |to: &str| {
+        let pins = vec![super::PinChange { from: None, to: to.to_owned(), ..pins[0].clone() }];
+        let change = Change::Revert { commit: Revision::from("abc"), apps: Vec::new(), pins };
+        change.files(&Revision::from("abc"), &|_| None).expect("files").remove(0).1
+    };
+    assert_eq!(new("1.10"), "version: \"1.10\"\n");
+    assert_eq!(new("1.8.0"), "version: 1.8.0\n");
+    let broken = promotion("2").files(&Revision::from("abc"), &|_| Some("version: |\n  1\n".to_owned()));
+    let error = broken.expect_err("it is refused");
+    assert!(error.starts_with("apps/pay/pins/prod.yaml:1:10: `version` is a block scalar; "), "{error}");
+}
+
+#[test]
+fn person_may_ask_for_any_version() {
+    let apps: &[(&str, &str, &[(&str, &str)])] = &[("pay", "", &[("prod", "v1")])];
+    let mut case = Case::new("test; pre; prod", apps).runs("pay", "test", "v3").runs("pay", "pre", "v2");
+    let ask = |case: &Case, before: Option<&str>, ring: &str, version: Option<&str>| {
+        requested(&case.input(), &id("pay"), before, ring, version).map(|change| change.title())
+    };
+    let fine = |title: &str| Ok(format!("promote(pay): {title}"));
+    assert_eq!(ask(&case, None, "prod", None), fine("v1 → v2 on prod"));
+    assert_eq!(ask(&case, Some("test"), "prod", None), fine("v1 → v3 on prod"));
+    assert_eq!(ask(&case, None, "prod", Some("v0")), fine("v1 → v0 on prod"));
+    assert_eq!(ask(&case, None, "pre", None), fine("v3 on pre"));
+    let refused = |found: Result<String, String>, expected: &str| {
+        let why = found.expect_err("it is refused");
+        assert!(why.contains(expected), "{why}");
+    };
+    refused(ask(&case, None, "test", None), "test is the first ring of default/pay: give --version");
+    refused(
+        ask(&case, None, "live", None),
+        "default/pay does not run in ring live; its rings: test, pre, prod",
+    );
+    refused(ask(&case, Some("x"), "prod", None), "does not run in ring x");
+    refused(ask(&case, Some("prod"), "prod", None), "--from and --to are both prod");
+    refused(ask(&case, None, "prod", Some("a b")), "cannot be a version");
+    case.state("pay", "pre").done = 0;
+    refused(ask(&case, None, "prod", None), "default/pay: 0/2 done on pre; --version takes one all the same");
+}
+
+#[test]
+fn table_shows_every_ring_of_an_app_with_pins() {
+    let apps: &[(&str, &str, &[(&str, &str)])] =
+        &[("pay", "", &[("pre", "v2"), ("prod", "v2")]), ("web", "", &[])];
+    let case = Case::new("test; pre; prod", apps).runs("pay", "test", "v3").runs("pay", "pre", "v2");
+    let mut case = case.runs("pay", "prod", "v2").runs("web", "test", "v1");
+    let shown = |case: &Case| {
+        let line = |it: &crate::promotion::Line| {
+            let number = it.pull_request.map(|number| format!(" #{number}")).unwrap_or_default();
+            let next = it.next.as_deref().unwrap_or("-");
+            let text = format!(
+                "{} {} {} {next} {:?}{number} {}",
+                it.app.name, it.ring, it.version, it.state, it.because
+            );
+            text.trim_end().to_owned()
+        };
+        lines(&case.input()).iter().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&case), ["pay test v3 - First", "pay pre v2 v3 Ready", "pay prod v2 - UpToDate"]);
+    let change = case.decide().wanted.remove(0).change.expect("a change");
+    let text = body(&change, &[], &[]);
+    case.request(4, "tutti/promote/default.pay/pre", RequestState::Open, &text);
+    assert_eq!(shown(&case)[1], "pay pre v2 v3 Open #4");
+    case.requests[0].state = RequestState::Closed;
+    assert_eq!(shown(&case)[1], "pay pre v2 v3 Held #4 was closed without a merge; reopen it to go on");
+    case.state("pay", "test").done = 0;
+    assert_eq!(
+        shown(&case)[..2],
+        ["pay test v3 - First 0/2 done on test", "pay pre v2 - Waiting 0/2 done on test"]
+    );
+    assert_eq!(LineState::UpToDate.as_str(), "UpToDate");
+}

@@ -1,0 +1,244 @@
+//! What promotion needs to know of the clusters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::{ClusterReport, Overview, Phase, RolloutReport, TargetReport, version};
+use crate::fleet::Fleet;
+use crate::model::{AppId, ClusterName, Revision};
+use crate::promotion::{RingState, RolloutState};
+use crate::rollout::Hold;
+
+/// How each app with pins does in each of its rings. `pin_at`: the version that the pin of a ring said at a commit, where it is known.
+pub fn ring_states(
+    overview: &Overview,
+    fleet: &Fleet,
+    pin_at: &dyn Fn(&AppId, &str, &Revision) -> Option<String>,
+) -> BTreeMap<(AppId, String), RingState> {
+    let is_away = |cluster: &&ClusterReport| matches!(cluster.state, "Offline" | "Maintaining");
+    let away: BTreeSet<&ClusterName> =
+        overview.clusters.iter().filter(is_away).map(|cluster| &cluster.name).collect();
+    let has_pins = |app: &AppId| fleet.apps.get(app).is_some_and(|app| !app.pins.is_empty());
+    let mut rings: BTreeMap<(AppId, String), Vec<&TargetReport>> = BTreeMap::new();
+    for target in overview.targets.iter().filter(|target| has_pins(&target.app)) {
+        let Some(ring) = &target.ring else { continue };
+        let of_ring = rings.entry((target.app.clone(), ring.clone())).or_default();
+        if target.phase != Phase::KeptOut && !away.contains(&target.cluster) {
+            of_ring.push(target);
+        }
+    }
+    let state = |((app, ring), targets): ((AppId, String), Vec<&TargetReport>)| {
+        let pin_at = |revision: &Revision| pin_at(&app, &ring, revision);
+        let mut state = match overview.rollout_of(&app) {
+            Some(rollout) => of_units(rollout, &targets, &pin_at),
+            None => of_targets(&targets),
+        };
+        state.version = version::merge(targets.iter().map(|target| target.version.as_str()));
+        ((app, ring), state)
+    };
+    rings.into_iter().map(state).collect()
+}
+
+fn of_units(
+    rollout: &RolloutReport,
+    targets: &[&TargetReport],
+    pin_at: &dyn Fn(&Revision) -> Option<String>,
+) -> RingState {
+    let units = targets.iter().flat_map(|target| rollout.units_on(&target.cluster));
+    let takes_part =
+        |hold: Option<&Hold>| !hold.is_some_and(|hold| matches!(hold.gate(), Hold::LeftOut { .. }));
+    let units: Vec<_> = units.filter(|unit| takes_part(unit.hold.as_ref())).collect();
+    let is_done = |unit: &&&super::UnitReport| unit.is_at_head && unit.is_done;
+    let waits =
+        units.iter().find(|unit| !is_done(unit)).map(|unit| format!("{}: {}", unit.unit, unit.told()));
+    let since: Option<Vec<Timestamp>> = units.iter().map(|unit| unit.done_since).collect();
+    let before: BTreeSet<Option<String>> =
+        units.iter().map(|unit| unit.previous.as_ref().and_then(pin_at)).collect();
+    let finished = if before.len() == 1 { before.into_iter().flatten().collect() } else { BTreeSet::new() };
+    RingState {
+        units: units.len(),
+        done: units.iter().filter(is_done).count(),
+        done_since: since.and_then(|since| since.into_iter().max()),
+        waits: waits.unwrap_or_default(),
+        finished,
+        ..RingState::default()
+    }
+}
+
+/// Of an app without waves: a commit reaches all its rings at once, and their limits are not in force.
+fn of_targets(targets: &[&TargetReport]) -> RingState {
+    let is_done = |target: &&&TargetReport| target.phase == Phase::Running;
+    let waits = targets.iter().find(|target| !is_done(target));
+    let waits = waits.map(|target| match target.detail.as_str() {
+        "" => format!("{}: {}", target.cluster, target.phase.as_str()),
+        detail => format!("{}: {detail}", target.cluster),
+    });
+    RingState {
+        units: targets.len(),
+        done: targets.iter().filter(is_done).count(),
+        done_since: Some(Timestamp::UNIX_EPOCH),
+        waits: waits.unwrap_or_default(),
+        ..RingState::default()
+    }
+}
+
+/// How the rollouts do that may need a pull request.
+pub fn rollout_states(overview: &Overview) -> Vec<RolloutState> {
+    overview.rollouts.iter().map(rollout_state).collect()
+}
+
+fn rollout_state(rollout: &RolloutReport) -> RolloutState {
+    let ends_it = |hold: &Hold| {
+        hold.waits_for_a_person() || hold.is_failure() || matches!(hold.gate(), Hold::Stopped { .. })
+    };
+    let has_failed = rollout.units.iter().any(|unit| unit.failure.is_some());
+    // To pass over a ring is for a person to think of: nobody proposes it.
+    let asks =
+        rollout.confirmation.as_ref().filter(|asked| rollout.ring_passed_over(&asked.through).is_none());
+    RolloutState {
+        app: rollout.app.clone(),
+        commit: rollout.commit.clone(),
+        is_settled: !rollout.is_open
+            || rollout.confirmation.is_some()
+            || has_failed
+            || rollout.holds().any(ends_it),
+        asks: asks.map(|asked| (asked.through.clone(), asked.digest)),
+        is_refused: rollout.is_refused(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Digest;
+    use crate::report::UnitReport;
+    use crate::rollout::{UnitId, WaveReport, WaveState};
+
+    const RINGS: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\n\
+        spec: {rings: [{name: test, clusters: {names: [c1, c2]}}, {name: prod, clusters: {names: [c3]}}]}\n";
+
+    fn fleet() -> Fleet {
+        let cluster = |name: &str| {
+            format!(
+                "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}}}\nspec: {{connection: {{sandbox: {{}}}}}}\n"
+            )
+        };
+        let app = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: pay}\n\
+            spec: {workloadType: Deployment, developLanguage: go, runType: worker, image: 'pay:1'}\n";
+        let instance = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: tutti}\nspec: {}\n";
+        let (c1, c2, c3) = (cluster("c1"), cluster("c2"), cluster("c3"));
+        let files = [
+            ("tutti.yaml", instance),
+            ("rings.yaml", RINGS),
+            ("clusters/c1.yaml", &c1),
+            ("clusters/c2.yaml", &c2),
+            ("clusters/c3.yaml", &c3),
+            ("apps/pay/app.yaml", app),
+            ("apps/pay/pins/prod.yaml", "version: '1'\n"),
+        ];
+        let snapshot = crate::model::Snapshot::of_texts(files);
+        let fleet = crate::fleet::assemble(crate::manifest::read(&snapshot), &snapshot);
+        assert_eq!(fleet.diagnostics, []);
+        fleet
+    }
+
+    fn target(cluster: &str, ring: &str, phase: Phase) -> TargetReport {
+        TargetReport {
+            ring: Some(ring.to_owned()),
+            version: "1".to_owned(),
+            ..TargetReport::of_test(AppId::new("default", "pay"), cluster, phase)
+        }
+    }
+
+    fn unit(cluster: &str, is_done: bool, since: i64, hold: Option<Hold>) -> UnitReport {
+        UnitReport {
+            is_at_head: is_done,
+            is_done,
+            done_since: is_done.then(|| Timestamp::from_second(since).expect("a time")),
+            previous: Some(Revision::from("abc")),
+            hold,
+            ..UnitReport::of_test(UnitId::new(cluster, ""), "test")
+        }
+    }
+
+    fn state(overview: &Overview, ring: &str) -> RingState {
+        let at = |_: &AppId, _: &str, _: &Revision| Some("0".to_owned());
+        let states = ring_states(overview, &fleet(), &at);
+        states.get(&(AppId::new("default", "pay"), ring.to_owned())).cloned().expect("a state")
+    }
+
+    #[test]
+    fn ring_is_as_its_units_are() {
+        let app = AppId::new("default", "pay");
+        let of = |units: Vec<UnitReport>| Overview {
+            targets: vec![
+                target("c1", "test", Phase::Running),
+                target("c2", "test", Phase::Running),
+                target("c3", "prod", Phase::Running),
+            ],
+            rollouts: vec![RolloutReport::of_test(
+                app.clone(),
+                vec![WaveReport::of_test("test", WaveState::Open, 1, 2)],
+                units,
+            )],
+            ..Overview::default()
+        };
+        let left_out = Hold::LeftOut { cluster: "c2".into(), because: "no route".into() };
+        let done = state(&of(vec![unit("c1", true, 5, None), unit("c2", true, 9, None)]), "test");
+        assert_eq!((done.units, done.done, done.version.as_str()), (2, 2, "1"));
+        assert_eq!(done.done_since, Timestamp::from_second(9).ok());
+        assert_eq!(done.finished, BTreeSet::from(["0".to_owned()]));
+        let half = state(&of(vec![unit("c1", true, 5, None), unit("c2", false, 0, None)]), "test");
+        assert_eq!((half.units, half.done, half.done_since), (2, 1, None));
+        assert_eq!(half.waits, "c2: still at the old version");
+        let alone = state(&of(vec![unit("c1", true, 5, None), unit("c2", false, 0, Some(left_out))]), "test");
+        assert_eq!((alone.units, alone.done), (1, 1));
+        let none = state(&of(Vec::new()), "prod");
+        assert_eq!((none.units, none.done), (0, 0));
+    }
+
+    #[test]
+    fn app_without_waves_is_as_its_targets_are() {
+        let targets = vec![
+            target("c1", "test", Phase::Running),
+            target("c2", "test", Phase::Degraded),
+            target("c3", "prod", Phase::KeptOut),
+        ];
+        let overview = Overview { targets, ..Overview::default() };
+        let test = state(&overview, "test");
+        assert_eq!((test.units, test.done, test.waits.as_str()), (2, 1, "c2: Degraded"));
+        assert_eq!(state(&overview, "prod").units, 0);
+    }
+
+    #[test]
+    fn nobody_proposes_to_pass_over_a_ring() {
+        let digest = Digest::of(b"v2");
+        let check = |hold: Hold, asks: bool, is_settled: bool, is_refused: bool| {
+            let confirmation = hold.confirmation();
+            let rollout = RolloutReport {
+                confirmation,
+                ..RolloutReport::of_test(
+                    AppId::new("shop", "pay"),
+                    Vec::new(),
+                    vec![unit("c1", false, 0, Some(hold))],
+                )
+            };
+            let state = rollout_state(&rollout);
+            assert_eq!(
+                (state.asks.is_some(), state.is_settled, state.is_refused),
+                (asks, is_settled, is_refused)
+            );
+        };
+        let (test, prod) = ("test".to_owned(), "prod".to_owned());
+        check(Hold::Confirmation { after: test.clone(), through: prod.clone(), digest }, true, true, false);
+        check(
+            Hold::Pin { ring: test.clone(), version: "2".to_owned(), through: prod, digest },
+            false,
+            true,
+            false,
+        );
+        check(Hold::Reverted { digest }, false, true, true);
+        check(Hold::Concurrency { wave: test, limit: 1 }, false, false, false);
+    }
+}
