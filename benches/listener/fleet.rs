@@ -20,7 +20,7 @@ use crate::support::strangers::exchange;
 use crate::{SECRET, milliseconds};
 
 const APPS: usize = 10_000;
-const DOORS_OF_A_KIND: usize = 5;
+const RECEIVERS_OF_A_KIND: usize = 5;
 const A_SECOND: u64 = 1000;
 const SECONDS: u64 = 10;
 /// The first deliveries warm up; they are not counted.
@@ -70,13 +70,14 @@ pub fn measure() {
     });
 }
 
-fn doors() -> Vec<(String, ReceiverKind)> {
-    let of_kind = |(name, kind)| (0..DOORS_OF_A_KIND).map(move |number| (format!("{name}-{number}"), kind));
+fn receivers() -> Vec<(String, ReceiverKind)> {
+    let of_kind =
+        |(name, kind)| (0..RECEIVERS_OF_A_KIND).map(move |number| (format!("{name}-{number}"), kind));
     ReceiverKind::NAMED.into_iter().flat_map(of_kind).collect()
 }
 
 fn instance() -> String {
-    let lines: Vec<String> = doors()
+    let lines: Vec<String> = receivers()
         .into_iter()
         .map(|(name, kind)| {
             format!("  - {{name: {name}, type: {}, secrets: [{{env: TUTTI_SECRET_HOOK}}]}}\n", kind.as_str())
@@ -115,11 +116,11 @@ async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
 
 /// How long each answer took, from the first byte of its connection on. None waits for another.
 async fn deliver_all(hooks: SocketAddr) -> Vec<Duration> {
-    let (doors, mut sending) = (doors(), JoinSet::new());
+    let (receivers, mut sending) = (receivers(), JoinSet::new());
     let mut each = tokio::time::interval(Duration::from_micros(1_000_000 / A_SECOND));
     for number in 0..WARM_UP + A_SECOND * SECONDS {
         each.tick().await;
-        let (name, kind) = doors[number as usize % doors.len()].clone();
+        let (name, kind) = receivers[number as usize % receivers.len()].clone();
         sending.spawn(async move {
             let (headers, body) = delivery(kind, SECRET, number);
             let headers: String =

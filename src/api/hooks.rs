@@ -74,6 +74,7 @@ async fn take(
     let genuine = match authenticate(state, &door, &parts.headers, &mut body).await {
         Ok(genuine) => genuine,
         Err(problem) => {
+            record.bytes = body.count();
             if has_room {
                 body.discard().await;
                 state.charge(source, body.count());

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hint_in_the_lease_names_its_commit_or_pull_request() {
+    fn hint_in_the_lease_names_commit_or_pull() {
         let commit = "1d50357".repeat(6)[..40].to_owned();
         let check = |hint: &Hint, after: Option<&str>, pull: Option<u64>| {
             let read: Vec<Hint> = hints_of(&text_of(hint, Timestamp::UNIX_EPOCH)).collect();

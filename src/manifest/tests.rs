@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{Manifests, Memory, approval_to_yaml, read, read_again};
 use crate::model::{
     AppId, AppSpec, Approval, ApprovedAction, ApprovedObject, ClusterName, ClusterState, ConfigMapRegistry,
-    Connection, Digest, ObjectId, Operator, PruneMode, Replicas, RolloutGroup, Scope, SecretRef, Snapshot,
-    StoredKey, WaveOrder,
+    Connection, Digest, ObjectId, Operator, PruneMode, ReceiverKind, Replicas, RolloutGroup, Scope,
+    SecretRef, Snapshot, StoredKey, WaveOrder,
 };
 
 fn read_texts(texts: &[(&str, &str)]) -> Manifests {
@@ -344,6 +344,7 @@ spec:
         ("https://gitea.example.com", Some(SecretRef::Env("GITEA_TOKEN".into())))
     );
     assert_eq!(instance.receivers[0].secrets.len(), 2);
+    assert_eq!(instance.receivers[0].kind, ReceiverKind::Forgejo);
     assert_eq!(instance.poll.as_secs(), 90);
     assert_eq!((instance.defaults.prune, instance.caps.deletes), (PruneMode::Always, 5));
     let empty =

@@ -32,7 +32,7 @@ async fn list(state: &HooksState, query: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn payload_of_a_build_reaches_who_asks_for_hints() {
+async fn payload_of_a_build_reaches_the_hints() {
     let (_, router, mut hints) = with_builds(8);
     assert_eq!(answer(&router, build(BUILD, "s3cr3t")).await.0, StatusCode::ACCEPTED);
     let hint = hints.try_recv().expect("a hint");
@@ -94,7 +94,7 @@ async fn deliveries_are_listed_with_what_came_of_them() {
 }
 
 #[tokio::test]
-async fn an_accepted_delivery_is_replayed_and_no_other() {
+async fn only_an_accepted_delivery_is_replayed() {
     let (state, router, mut hints) = with_builds(8);
     for request in [build(BUILD, "s3cr3t"), build(BUILD, "s3cr3t"), build(BUILD, "wrong")] {
         router.clone().oneshot(request).await.expect("infallible");
@@ -120,7 +120,7 @@ async fn an_accepted_delivery_is_replayed_and_no_other() {
 }
 
 #[tokio::test]
-async fn the_last_deliveries_are_kept_and_strangers_push_out_none() {
+async fn strangers_push_out_no_signed_delivery() {
     let (state, router, mut hints) = with_builds(8);
     let accepted = delivery("gitea", "push", PUSH, "s3cr3t", "first");
     assert_eq!(answer(&router, accepted).await.0, StatusCode::ACCEPTED);
@@ -163,7 +163,7 @@ async fn memory_of_deliveries_is_bounded_in_bytes() {
 
 /// What is about a branch is asked of Git whether one hint comes or ten; a build is said once.
 #[tokio::test]
-async fn a_payload_without_room_is_refused_and_may_come_again() {
+async fn payload_without_room_may_come_again() {
     let (state, router, mut hints) = with_builds(1);
     assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "1")).await.0, StatusCode::ACCEPTED);
     assert_eq!(answer(&router, build(BUILD, "s3cr3t")).await.0, StatusCode::TOO_MANY_REQUESTS);

@@ -86,7 +86,11 @@ async fn kind_of(name: &str, repo: &Path) -> anyhow::Result<ReceiverKind> {
     let receivers = &fleet.instance.receivers;
     let Some(receiver) = receivers.iter().find(|receiver| receiver.name == name) else {
         let known: Vec<&str> = receivers.iter().map(|receiver| receiver.name.as_str()).collect();
-        bail!("no receiver {name} in {}/tutti.yaml; there are: {}", repo.display(), known.join(", "));
+        let known = if known.is_empty() { "it has none".to_owned() } else { known.join(", ") };
+        bail!(
+            "no receiver {name} in {}: {known} (help: --type says it without)",
+            repo.join("tutti.yaml").display()
+        );
     };
     Ok(receiver.kind)
 }

@@ -50,7 +50,7 @@ async fn signed_deliveries_are_answered_among_strangers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_kind_of_receiver_takes_what_its_sender_signs() {
+async fn each_receiver_takes_what_its_sender_signs() {
     let receivers = ReceiverKind::NAMED
         .map(|(name, _)| format!("{{name: {name}, type: {name}, secrets: [{{env: TUTTI_SECRET_HOOK}}]}}"));
     let receivers = format!("receivers: [{}]", receivers.join(", "));

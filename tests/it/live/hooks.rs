@@ -1,7 +1,7 @@
 //! Who may knock, and with what.
 
 use hmac::{Hmac, KeyInit, Mac};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::support::{SECRET, Scene, configmap};
@@ -56,4 +56,66 @@ pub(super) async fn deliver(url: &str, signature: Option<&str>, body: &[u8]) -> 
 pub(super) fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().expect("a client")
+}
+
+/// Events as the forge itself sends them: what is about a pull request makes nobody ask Git.
+#[tokio::test]
+async fn pull_requests_become_hints_with_their_number() {
+    let Some(scene) = Scene::new("pulls", 1).await else { return };
+    scene.write_instance("poll: 2h");
+    scene.write_app("settings", &[configmap("settings", "level", "1")]);
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    let gitea = scene.gitea();
+    let events = [
+        "pull_request",
+        "pull_request_assign",
+        "pull_request_comment",
+        "pull_request_label",
+        "pull_request_review_comment",
+        "pull_request_sync",
+        "status",
+    ];
+    gitea.create_hook(scene.name(), &scene.hook_url(), SECRET, &events).await.expect("a hook");
+    let repository = format!("/api/v1/repos/{}/{}", gitea.user(), scene.name());
+    let ask = async |method: &str, path: &str, body: Value| {
+        let path = format!("{repository}{path}");
+        gitea.request(method, &path, Some(&body)).await.unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
+    let reads = || scene.running(|tutti| tutti.log().matches("read the config repository").count());
+    let before = reads();
+    let seen = async |count: usize, words: &[&str]| {
+        let log = || scene.running(|tutti| tutti.log());
+        let is_it = |line: &&str| line.contains("webhook") && words.iter().all(|word| line.contains(word));
+        scene
+            .eventually(&words.join(" "), async || {
+                let found = log().lines().filter(is_it).count();
+                if found == count { Ok(()) } else { Err(format!("{found} of {count}")) }
+            })
+            .await;
+    };
+    let file = json!({"content": "YQ==", "message": "a file", "new_branch": "feature"});
+    ask("POST", "/contents/a.txt", file).await;
+    ask("POST", "/pulls", json!({"head": "feature", "base": "main", "title": "a change"})).await;
+    seen(1, &["accepted", "kind=Pull", "pull=1"]).await;
+    let file = json!({"content": "YQ==", "message": "another", "branch": "feature"});
+    ask("POST", "/contents/b.txt", file).await;
+    seen(2, &["accepted", "kind=Pull", "pull=1"]).await;
+    ask("PATCH", "/pulls/1", json!({"title": "another change"})).await;
+    seen(3, &["accepted", "kind=Pull", "pull=1"]).await;
+    let label = ask("POST", "/labels", json!({"name": "a", "color": "#aabbcc"})).await;
+    ask("POST", "/issues/1/labels", json!({"labels": [label["id"]]})).await;
+    seen(1, &["accepted", "kind=Label", "pull=1"]).await;
+    ask("POST", "/issues/1/comments", json!({"body": "/tutti plan"})).await;
+    seen(1, &["accepted", "kind=Comment", "pull=1"]).await;
+    ask("POST", "/issues/1/comments", json!({"body": "<!-- tutti:plan v1 -->"})).await;
+    seen(1, &["ignored", "our own"]).await;
+    ask("POST", "/pulls/1/reviews", json!({"event": "COMMENT", "body": "well"})).await;
+    seen(1, &["accepted", "kind=Review", "pull=1"]).await;
+    ask("POST", &format!("/statuses/{first}"), json!({"state": "success", "context": "other"})).await;
+    seen(1, &["ignored", "`status`"]).await;
+    ask("PATCH", "/pulls/1", json!({"state": "closed"})).await;
+    seen(4, &["accepted", "kind=Pull", "pull=1"]).await;
+    assert_eq!(reads(), before, "no branch that is read has moved");
 }
