@@ -4,9 +4,11 @@
 //! that prints, reads flags, and turns errors into exit codes.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "commands print")]
 
+mod api_client;
 mod approve;
 mod changes;
 mod chosen;
+mod ci;
 mod cluster;
 mod demo;
 pub mod diagnostics;
@@ -49,6 +51,7 @@ mod templates;
 mod timeout;
 mod trace;
 mod trigger_tokens;
+mod wait;
 mod ways;
 mod width;
 
@@ -115,6 +118,10 @@ enum Command {
     Get(get::GetArgs),
     /// Show the progress and history of rollouts
     Rollout(rollout::RolloutArgs),
+    /// Wait until a commit or an app is well, by the API of a running tutti
+    Wait(wait::WaitArgs),
+    /// A step of a pipeline: call a trigger of a running tutti, and wait
+    Ci(ci::CiArgs),
     /// Say what stands between the repository and its clusters: access, rights, kinds, clocks
     Doctor(doctor::DoctorArgs),
     /// Set up the repository at its forge: webhook, branch protection, labels
@@ -173,6 +180,8 @@ pub fn main() -> ExitCode {
         Command::Rollout(args) => on_runtime(rollout::run(args)),
         Command::Hook(args) => on_runtime(hook::run(args)),
         Command::Health(args) => on_runtime(health::run(args)),
+        Command::Wait(args) => on_runtime(wait::run(args)),
+        Command::Ci(args) => on_runtime(ci::run(args)),
         Command::Doctor(args) => on_runtime(doctor::run(args)),
         Command::Forge(args) => on_runtime(forge::run(args)),
         Command::Cluster(args) => on_runtime(cluster::run(args)),

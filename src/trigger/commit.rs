@@ -28,12 +28,13 @@ const LONGEST_NAME: usize = 100;
 const LONGEST_MESSAGE: usize = 120;
 const LONGEST_URL: usize = 500;
 
-/// Where payloads have it: calls of the API, Drone, pushes of Gitea.
-const SHA: &[&str] = &["commit.sha", "build.after", "after", "sha"];
-const REPOSITORY: &[&str] = &["commit.repo", "repo.slug", "repository.full_name"];
-const AUTHOR: &[&str] = &["commit.author", "build.author_login", "pusher.login", "sender.login"];
-const MESSAGE: &[&str] = &["commit.message", "build.message", "head_commit.message"];
-const URL: &[&str] = &["commit.url", "build.link", "head_commit.url", "compare_url"];
+/// Where payloads have it: calls of the API, Drone, steps of Woodpecker, pushes of Gitea.
+const SHA: &[&str] = &["commit.sha", "build.after", "CI_COMMIT_SHA", "after", "sha"];
+const REPOSITORY: &[&str] = &["commit.repo", "repo.slug", "CI_REPO", "repository.full_name"];
+const AUTHOR: &[&str] =
+    &["commit.author", "build.author_login", "CI_COMMIT_AUTHOR", "pusher.login", "sender.login"];
+const MESSAGE: &[&str] = &["commit.message", "build.message", "CI_COMMIT_MESSAGE", "head_commit.message"];
+const URL: &[&str] = &["commit.url", "build.link", "CI_PIPELINE_URL", "head_commit.url", "compare_url"];
 
 pub fn of(payload: &Value) -> Option<SourceCommit> {
     let first = |paths: &[&str]| {

@@ -92,6 +92,7 @@ mod taints;
 mod tidy;
 mod traces;
 mod transcripts;
+mod triggers;
 mod undone;
 mod units;
 mod vanished;

@@ -69,6 +69,10 @@ fn all<T>(given: Option<Option<T>>) -> Option<Option<T>> {
 }
 
 fn read_token(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
+    // It may be the token itself, which no message repeats.
+    if value.node.as_map().is_none() {
+        return secret::read(value, reading);
+    }
     let mut fields = Fields::of(value, reading)?;
     let token = fields.required("secretRef", reading).and_then(|token| secret::read(&token, reading));
     fields.finish(reading);

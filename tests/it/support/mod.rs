@@ -5,10 +5,11 @@
 //! it; [`forge`] answers as Gitea's status API does; [`http1`] reads requests for servers that answer as none should; [`guarded`] lets guests with client certificates into a cluster;
 //! [`manifests`] writes manifests; [`folders`] reads and writes files; [`live`] looks
 //! into clusters behind the controller's back; [`oracle`] holds rollouts to what they must wait for; [`kruise`] stands for OpenKruise; [`log`] keeps what the controller logs; [`package`] packs charts; [`program`] runs the real binary,
-//! [`strangers`] are at the port of webhooks, [`senders`] sign as each kind of sender does; [`lasting`] runs it again and again on clusters that last.
+//! [`strangers`] are at the port of webhooks, [`senders`] sign as each kind of sender does; [`ci`] says what Drone and Woodpecker say of a build; [`lasting`] runs it again and again on clusters that last.
 //! [`monitoring`] reads the alert rules and the dashboard, [`image_root`] runs what an image holds.
 //! Nothing here fakes a part of tutti itself.
 
+pub mod ci;
 pub mod fleet;
 pub mod folders;
 pub mod forge;

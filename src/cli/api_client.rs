@@ -1,0 +1,235 @@
+//! Requests to the API of a running tutti.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use reqwest::header::{ETAG, IF_NONE_MATCH};
+use reqwest::{Method, StatusCode, Url};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+
+use crate::model::{Hosts, is_loopback, short_line};
+
+/// Of one request, to the last byte of its answer: longer than the server holds one back.
+const PATIENCE: Duration = Duration::from_secs(75);
+const CONNECT: Duration = Duration::from_secs(10);
+/// Of an answer, in bytes.
+const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
+/// Of a reason, in characters.
+const LONGEST: usize = 400;
+/// The variable of the token.
+pub const TOKEN: &str = "TUTTI_API_TOKEN";
+
+#[derive(Args, Clone, Debug)]
+pub struct ServerArgs {
+    /// Address of the running tutti, such as https://tutti.example.com; its token is in TUTTI_API_TOKEN
+    #[arg(long, env = "TUTTI_SERVER", value_name = "URL")]
+    pub server: Url,
+    /// Host that the token is sent to without TLS, as within a cluster
+    #[arg(long, env = "TUTTI_ALLOW_HTTP", value_delimiter = ',', value_name = "HOST[:PORT]")]
+    pub allow_http: Vec<String>,
+    /// File with the certificate authority of the server, as PEM
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    /// With the token of the environment.
+    pub fn client(&self) -> anyhow::Result<ApiClient> {
+        let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty()).map(SecretString::from);
+        ApiClient::new(&self.server, &self.allow_http, self.ca_file.as_deref(), token)
+    }
+}
+
+/// One server, and the token for it.
+#[derive(Clone, Debug)]
+pub struct ApiClient {
+    http: reqwest::Client,
+    base: Url,
+    token: Option<SecretString>,
+}
+
+/// What a server answers.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub status: StatusCode,
+    pub tag: Option<String>,
+    pub body: Vec<u8>,
+}
+
+impl ApiClient {
+    pub fn new(
+        server: &Url,
+        allow_http: &[String],
+        ca_file: Option<&Path>,
+        token: Option<SecretString>,
+    ) -> anyhow::Result<Self> {
+        let base = checked(server, allow_http)?;
+        // The process chooses the provider; without a choice (a test) it is ring.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Another thread may have been faster, with the same result.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let mut client = reqwest::Client::builder()
+            .user_agent(concat!("tutti/", env!("CARGO_PKG_VERSION")))
+            .timeout(PATIENCE)
+            .connect_timeout(CONNECT)
+            // The token is for this server alone.
+            .redirect(reqwest::redirect::Policy::none());
+        if let Some(path) = ca_file {
+            let pem = std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
+            let authorities = reqwest::Certificate::from_pem_bundle(&pem)
+                .with_context(|| format!("failed to read the certificates in {}", path.display()))?;
+            client = authorities.into_iter().fold(client, reqwest::ClientBuilder::add_root_certificate);
+        }
+        Ok(Self { http: client.build().context("failed to prepare the client")?, base, token })
+    }
+
+    /// Where the server is, for messages.
+    pub fn server(&self) -> &Url {
+        &self.base
+    }
+
+    /// `path`: below `/api/v1/`, each part as it is. `tag`: of an answer that is known.
+    pub async fn get(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        tag: Option<&str>,
+    ) -> Result<Reply, String> {
+        let mut request = self.request(Method::GET, path, query);
+        if let Some(tag) = tag {
+            request = request.header(IF_NONE_MATCH, tag);
+        }
+        read(request).await
+    }
+
+    /// `key`: the same call again does nothing.
+    pub async fn post(
+        &self,
+        path: &[&str],
+        key: Option<&str>,
+        body: Option<&Value>,
+    ) -> Result<Reply, String> {
+        let mut request = self.request(Method::POST, path, &[]);
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        read(request).await
+    }
+
+    fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> reqwest::RequestBuilder {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let request = self.http.request(method, url);
+        match &self.token {
+            Some(token) => request.bearer_auth(token.expose_secret()),
+            None => request,
+        }
+    }
+}
+
+impl Reply {
+    pub fn json(&self) -> Option<Value> {
+        serde_json::from_slice(&self.body).ok()
+    }
+
+    /// Why it was refused, as an `application/problem+json` says it.
+    pub fn reason(&self) -> String {
+        let value = self.json();
+        let detail = value.as_ref().and_then(|value| value["detail"].as_str());
+        short_line(detail.unwrap_or("without a reason"), LONGEST)
+    }
+
+    pub fn is_denied(&self) -> bool {
+        matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+    }
+
+    /// The same request may be answered otherwise in a moment.
+    pub fn is_transient(&self) -> bool {
+        self.status.is_server_error()
+            || matches!(
+                self.status,
+                StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT
+            )
+    }
+}
+
+/// Where a token may go.
+fn checked(server: &Url, allow_http: &[String]) -> anyhow::Result<Url> {
+    let host = server.host_str().unwrap_or_default();
+    if !server.username().is_empty() || server.password().is_some() {
+        bail!("--server holds credentials; the token goes into {TOKEN}");
+    }
+    let named = Hosts::new(allow_http.iter().map(String::as_str));
+    let mut base = server.clone();
+    base.set_query(None);
+    base.set_fragment(None);
+    match server.scheme() {
+        "https" => Ok(base),
+        "http" if is_loopback(host) || named.has(host, server.port_or_known_default()) => Ok(base),
+        "http" => {
+            bail!("the token would be sent to {host} without TLS (help: https, or --allow-http {host})")
+        }
+        scheme => bail!("--server {scheme}://… is neither http nor https"),
+    }
+}
+
+/// The answer up to its bound.
+async fn read(request: reqwest::RequestBuilder) -> Result<Reply, String> {
+    let words = |error: reqwest::Error| {
+        let error = error.without_url();
+        let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    };
+    let mut response = request.send().await.map_err(words)?;
+    let mut body = Vec::new();
+    while let Some(part) = response.chunk().await.map_err(words)? {
+        if body.len() + part.len() > LARGEST_ANSWER {
+            return Err(format!("its answer is larger than {LARGEST_ANSWER} bytes"));
+        }
+        body.extend_from_slice(&part);
+    }
+    let tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(ToOwned::to_owned);
+    Ok(Reply { status: response.status(), tag, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_goes_nowhere_without_tls() {
+        let check = |server: &str, allowed: &[&str], expected: Result<(), &str>| {
+            let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+            match (checked(&server.parse().expect("an address"), &allowed), expected) {
+                (Ok(_), Ok(())) => {}
+                (Err(error), Err(words)) => assert!(error.to_string().contains(words), "{error}"),
+                (found, expected) => panic!("{found:?} {expected:?}"),
+            }
+        };
+        check("https://tutti.example.com", &[], Ok(()));
+        check("http://127.0.0.1:8080/base/", &[], Ok(()));
+        check("http://tutti.tutti.svc:8080", &[], Err("--allow-http tutti.tutti.svc"));
+        check("http://tutti.tutti.svc:8080", &["tutti.tutti.svc:8080"], Ok(()));
+        check("https://me:t0ken@tutti.example.com", &[], Err("credentials"));
+        check("ftp://tutti.example.com", &[], Err("neither"));
+    }
+
+    #[test]
+    fn reason_of_a_refusal() {
+        let reason = |body: &[u8]| Reply { status: StatusCode::OK, tag: None, body: body.to_vec() }.reason();
+        assert_eq!(reason(br#"{"detail":"there is no such delivery"}"#), "there is no such delivery");
+        assert_eq!(reason(b"<html>"), "without a reason");
+    }
+}

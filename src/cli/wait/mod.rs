@@ -1,0 +1,113 @@
+//! `tutti wait`: until a commit or an app is well on all its clusters, for pipelines.
+
+mod poll;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+pub use poll::{Subject, wait};
+
+use super::api_client::ServerArgs;
+use super::exit::Exit;
+use super::output::{self, Format, say, tell};
+use super::timeout::timeout;
+use crate::model::AppId;
+use crate::report::became::AppQuestion;
+
+#[derive(Args, Debug)]
+pub struct WaitArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// A commit of the branch that is deployed: all of it, or its first digits, at least seven
+    #[arg(long, value_name = "SHA", value_parser = commit, required_unless_present = "app", conflicts_with_all = ["app", "ring", "version"])]
+    commit: Option<String>,
+    /// An app
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = app)]
+    app: Option<AppId>,
+    /// With --app: on the clusters of this ring alone
+    #[arg(long, value_name = "RING")]
+    ring: Option<String>,
+    /// With --app: not before it has this version
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+    /// What for
+    #[arg(long = "for", value_enum, default_value_t, value_name = "STATE")]
+    goal: Goal,
+    /// The longest to wait, as 90s or 5m; a number alone is seconds
+    #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = timeout)]
+    timeout: Duration,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Goal {
+    /// All is applied and well
+    #[default]
+    Healthy,
+    /// It is known what there is to do
+    Planned,
+}
+
+/// How a wait ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    pub exit: Exit,
+    /// What the server said last, of the subject.
+    pub report: Option<Value>,
+    /// In one line.
+    pub text: String,
+}
+
+fn commit(text: &str) -> Result<String, String> {
+    let fits = (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if fits { Ok(text.to_owned()) } else { Err("a commit is 7 to 64 hexadecimal digits".to_owned()) }
+}
+
+fn app(text: &str) -> Result<AppId, String> {
+    AppId::parse(text).ok_or_else(|| "write it as namespace/name".to_owned())
+}
+
+pub async fn run(args: WaitArgs) -> anyhow::Result<Exit> {
+    let client = args.server.client()?;
+    let question = AppQuestion { version: args.version, ring: args.ring };
+    let subject = match (args.commit, args.app) {
+        (Some(commit), _) => Subject::Commit(commit),
+        (None, Some(app)) => Subject::App(app, question),
+        (None, None) => return Ok(Exit::Configuration),
+    };
+    let ended = wait(&client, &subject, args.goal, args.timeout, &mut |line| tell!("{line}")).await;
+    write(&ended, args.output)?;
+    Ok(ended.exit)
+}
+
+/// The result, on standard output; an error, on the other.
+pub fn write(ended: &Ended, format: Format) -> anyhow::Result<()> {
+    match (format, &ended.report) {
+        (Format::Table, Some(report)) => {
+            say!("{}", ended.text);
+            unwell(report).for_each(|line| say!("  {line}"));
+        }
+        (format, Some(report)) if format != Format::Table => output::write_value(format, report)?,
+        _ => tell!("error: {}", ended.text),
+    }
+    Ok(())
+}
+
+/// The targets that are not well, of a commit or of an app.
+fn unwell(report: &Value) -> impl Iterator<Item = String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let of_rings = list(&report["rings"]).into_iter().flat_map(move |ring| list(&ring["unwell"]));
+    let of_app = list(&report["clusters"]).into_iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    of_rings.chain(of_app).filter_map(move |target| {
+        let (phase, detail) = (text(&target["phase"]), text(&target["detail"]));
+        let line = format!("{} {} {phase}", text(&target["cluster"]), text(&target["app"]));
+        let is_well = matches!(phase.as_str(), "Running" | "Unmanaged" | "KeptOut");
+        (!is_well).then(|| if detail.is_empty() { line } else { format!("{line}: {detail}") })
+    })
+}
