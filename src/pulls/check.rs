@@ -75,7 +75,7 @@ impl Checker {
         let before = Snapshot { keys: Keys::default(), ..Snapshot::clone(&base.snapshot) };
         let (base, charts, kept) = (Arc::clone(base), Arc::clone(&self.charts), Arc::clone(&self.kept));
         let read = tokio::task::spawn_blocking(move || {
-            let after = compare::fleet_after(&head, &mut kept.lock().1, &base.fleet);
+            let after = compare::fleet_after(&head, &mut kept.lock().1, Some(&base.fleet));
             (after, head, base, kept)
         });
         let (after, head, base, kept) = read.await.map_err(|_| self.stopped())?;

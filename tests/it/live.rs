@@ -30,6 +30,7 @@ mod plan;
 mod projects;
 mod prometheus;
 mod prune;
+mod pulls;
 mod push;
 mod reading;
 mod refused;

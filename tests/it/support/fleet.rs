@@ -109,7 +109,6 @@ impl Fleet {
         let (hint, hints) = mpsc::channel(8);
         let (overview, seen) = watch::channel(Arc::default());
         let (instance, _) = watch::channel(None);
-        let (config, _) = watch::channel(None);
         let stop = CancellationToken::new();
         let elected = CancellationToken::new();
         let inputs = Inputs { wakes, hints, elected: elected.clone(), stop: stop.clone() };

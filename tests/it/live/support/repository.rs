@@ -79,6 +79,11 @@ impl Worktree {
         self.git(&["push", "--quiet", &self.remote, "main"]);
     }
 
+    /// Pushes a branch under its own name, also where it does not go on from what is there.
+    pub fn push_branch(&self, branch: &str) {
+        self.git(&["push", "--quiet", "--force", &self.remote, branch]);
+    }
+
     /// Commits and pushes; the commit's id.
     pub fn publish(&self, message: &str) -> String {
         let commit = self.commit(message);

@@ -1,0 +1,156 @@
+//! A pull request on the real Gitea: what it would do is said before it is merged, and what became of it afterwards.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::support::{SECRET, Scene};
+
+/// The events that `tutti forge setup` asks for.
+const EVENTS: [&str; 8] = [
+    "push",
+    "create",
+    "delete",
+    "pull_request",
+    "pull_request_sync",
+    "pull_request_label",
+    "pull_request_review_approved",
+    "pull_request_review_rejected",
+];
+
+fn component(namespace: &str, image: &str, more: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1
+kind: Component
+metadata: {{name: web, namespace: {namespace}}}
+spec:
+  workloadType: Deployment
+  developLanguage: python
+  runType: server
+  image: {image}
+  port: 8080
+  replicas: 2
+{more}"
+    )
+}
+
+/// The calls of the forge that people make.
+struct People<'s> {
+    scene: &'s Scene,
+}
+
+impl People<'_> {
+    fn path(&self, rest: &str) -> String {
+        format!("/api/v1/repos/{}/{}{rest}", self.scene.gitea().user(), self.scene.name())
+    }
+
+    async fn ask(&self, method: &str, rest: &str, body: Option<&Value>) -> Value {
+        let answer = self.scene.gitea().request(method, &self.path(rest), body).await;
+        answer.unwrap_or_else(|error| panic!("{method} {rest}: {error}"))
+    }
+
+    /// Somebody with the right to write, who is neither the author nor tutti.
+    async fn reviewer(&self, name: &str) {
+        let user = json!({"username": name, "email": format!("{name}@example.com"), "password": "only-on-loopback",
+            "must_change_password": false});
+        self.scene.gitea().request("POST", "/api/v1/admin/users", Some(&user)).await.expect("a user");
+        self.ask("PUT", &format!("/collaborators/{name}"), Some(&json!({"permission": "write"}))).await;
+    }
+
+    async fn open(&self, branch: &str) -> u64 {
+        let body = json!({"head": branch, "base": "main", "title": branch, "body": ""});
+        self.ask("POST", "/pulls", Some(&body)).await["number"].as_u64().expect("a number")
+    }
+
+    /// Bodies of the comments that begin with the marker.
+    async fn plans(&self, number: u64) -> Vec<String> {
+        let comments = self.ask("GET", &format!("/issues/{number}/comments"), None).await;
+        let bodies = comments.as_array().into_iter().flatten().filter_map(|it| it["body"].as_str());
+        bodies.filter(|body| body.starts_with("<!-- tutti:plan v1")).map(str::to_owned).collect()
+    }
+
+    async fn plan_with(&self, number: u64, words: &[&str]) -> String {
+        self.scene
+            .eventually(&format!("the comment of #{number} says {words:?}"), async || {
+                let plans = self.plans(number).await;
+                match plans.as_slice() {
+                    [plan] if words.iter().all(|word| plan.contains(word)) => Ok(plan.clone()),
+                    plans => Err(format!("{plans:#?}")),
+                }
+            })
+            .await
+    }
+}
+
+#[tokio::test]
+async fn pull_request_is_planned_reviewed_merged_and_deployed() {
+    let Some(scene) = Scene::new("pull-road", 4).await else { return };
+    let people = People { scene: &scene };
+    // Neither poll is what finds anything.
+    scene.write_instance("poll: 2h\n  pageUrl: https://tutti.example.com/page");
+    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    scene.gitea().create_hook(scene.name(), &scene.hook_url(), SECRET, &EVENTS).await.expect("a hook");
+    people.reviewer("pull-road-li").await;
+    scene.told(&first, "validate", "success", &["1 app × 4 clusters valid, 0 warnings"]).await;
+
+    // A pull request says what it would do.
+    scene.worktree.git(&["checkout", "-q", "-b", "bump"]);
+    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.1", ""));
+    let head = scene.worktree.commit("web 1.1");
+    scene.worktree.push_branch("bump");
+    let opened = Instant::now();
+    let number = people.open("bump").await;
+    let plan = people.plan_with(number, &["shop/web:1.1", "shop/web:1.0"]).await;
+    println!("figure pull_comment_after_opening_ms {} ms", opened.elapsed().as_millis());
+    assert!(plan.contains("same on 4 clusters") || plan.contains("4 clusters"), "{plan}");
+    scene.told(&head, "validate", "success", &["valid, 0 warnings"]).await;
+    scene.told(&head, "plan", "success", &["1 app, 4 clusters"]).await;
+    scene.told(&head, "gate", "success", &["no promotion"]).await;
+    for context in ["validate", "plan"] {
+        let history = scene.history(&head, context).await;
+        let states: Vec<&str> = history.iter().map(|(state, _)| state.as_str()).collect();
+        assert_eq!(states, ["pending", "success"], "{context}: {history:?}");
+    }
+
+    // The second push edits the comment.
+    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.2", ""));
+    let second = scene.worktree.commit("web 1.2");
+    let pushed = Instant::now();
+    scene.worktree.push_branch("bump");
+    people.plan_with(number, &["shop/web:1.2", "shop/web:1.0", &second[..7]]).await;
+    println!("figure pull_comment_after_push_ms {} ms", pushed.elapsed().as_millis());
+    scene.told(&second, "validate", "success", &[]).await;
+
+    // A mistake, with its place.
+    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.2", "  replica: 3\n"));
+    let broken = scene.worktree.commit("a mistake");
+    scene.worktree.push_branch("bump");
+    scene.told(&broken, "validate", "failure", &["apps/web/app.yaml:12"]).await;
+    scene.told(&broken, "plan", "failure", &[]).await;
+    people.plan_with(number, &["apps/web/app.yaml:12:3", "replica"]).await;
+
+    // Mended, approved and merged: the deployment is told of with a link.
+    scene.worktree.git(&["revert", "--no-edit", "HEAD"]);
+    let mended = scene.worktree.head();
+    scene.worktree.push_branch("bump");
+    scene.told(&mended, "validate", "success", &[]).await;
+    let approval = json!({"event": "APPROVED", "commit_id": mended, "body": "good"});
+    let as_reviewer = format!("/pulls/{number}/reviews?sudo=pull-road-li");
+    people.ask("POST", &as_reviewer, Some(&approval)).await;
+    let merge = json!({"Do": "merge", "head_commit_id": mended});
+    people.ask("POST", &format!("/pulls/{number}/merge"), Some(&merge)).await;
+    let merged = people.ask("GET", &format!("/pulls/{number}"), None).await;
+    let merged = merged["merge_commit_sha"].as_str().expect("a commit").to_owned();
+    scene.succeeded(&merged).await;
+    for cluster in scene.clusters() {
+        scene.ready(cluster, "web", "shop/web:1.2", 2).await;
+    }
+    let statuses = scene.gitea().statuses(scene.name(), &merged).await.expect("statuses");
+    let deployed = statuses.iter().find(|it| it["context"] == "tutti/deploy/prod").expect("a status");
+    assert_eq!(deployed["target_url"], "https://tutti.example.com/page");
+    // What tutti itself wrote woke no loop: one comment, and no status twice.
+    assert_eq!(people.plans(number).await.len(), 1);
+}
