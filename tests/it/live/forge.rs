@@ -30,7 +30,7 @@ async fn client_takes_a_promotion_to_its_merge() {
     let client = client.expect("a client");
 
     // A second person, for whom the administrator speaks.
-    let user = json!({"username": "forge-li", "email": "forge-li@localhost", "password": "only-on-loopback",
+    let user = json!({"username": "forge-li", "email": "forge-li@example.com", "password": "only-on-loopback",
         "must_change_password": false});
     gitea.request("POST", "/api/v1/admin/users", Some(&user)).await.expect("a user");
     assert_eq!(client.permission("forge-li").await, Ok(Permission::None));
@@ -232,7 +232,7 @@ async fn client_changes_webhooks_and_sees_new_heads() {
         labels: Vec::new(),
     };
     let number = client.create_pull(&new).await.expect("a pull request").number;
-    let user = json!({"username": "forge-wu", "email": "forge-wu@localhost", "password": "only-on-loopback",
+    let user = json!({"username": "forge-wu", "email": "forge-wu@example.com", "password": "only-on-loopback",
         "must_change_password": false});
     gitea.request("POST", "/api/v1/admin/users", Some(&user)).await.expect("a user");
     let right = json!({"permission": "write"});
