@@ -19,6 +19,7 @@ mod next;
 mod requested;
 #[cfg(test)]
 mod tests;
+mod undo;
 mod wanted;
 
 pub use block::{Block, Item, parse_body, withdrawn_body};
@@ -29,4 +30,5 @@ pub use input::{Input, MOST_OPEN, PullRequest, RequestState, RingState, RolloutS
 pub use lines::{Line, LineState, lines};
 pub use next::group_of;
 pub use requested::requested;
+pub use undo::{ChangedFile, pin_version, undo};
 pub use wanted::{Action, Decision, Wanted, decide};

@@ -1,6 +1,8 @@
 use super::{Case, at, id, pin};
 use crate::model::{Digest, Revision};
-use crate::promotion::{Action, Change, RequestState, RolloutState, Undo, body, withdrawn_body};
+use crate::promotion::{
+    Action, Change, ChangedFile, RequestState, RolloutState, Undo, body, pin_version, undo, withdrawn_body,
+};
 
 const PROD: &str = "tutti/promote/default.pay/prod";
 
@@ -298,4 +300,32 @@ fn version_that_was_taken_back_is_reverted_in_git() {
         |path: &str| (path == "apps/pay/pins/prod.yaml").then(|| "# by us\nversion: 'v2'\n".to_owned());
     let files = change.files(&commit, &text).expect("files");
     assert_eq!(files, [("apps/pay/pins/prod.yaml".to_owned(), "# by us\nversion: 'v1'\n".to_owned())]);
+}
+
+#[test]
+fn commit_of_pins_alone_is_taken_back_pin_by_pin() {
+    let pins: &[(&str, &str)] = &[("prod", "v2")];
+    let case = Case::new("test; prod", &[("pay", "", pins), ("web", "", pins)]);
+    let file = |path: &str, before: Option<&str>, after: &str, now: &str| ChangedFile {
+        path: path.to_owned(),
+        before: before.map(ToOwned::to_owned),
+        after: Some(after.to_owned()),
+        now: Some(now.to_owned()),
+    };
+    let of_pin = |app: &str| {
+        file(&format!("apps/{app}/pins/prod.yaml"), Some("version: v1\n"), "version: v2\n", "version: v2\n")
+    };
+    let check = |changed: &[ChangedFile], expected: Undo| assert_eq!(undo(&case.fleet, changed), expected);
+    let back = |app: &str| pin(app, "prod", "v2", "v1");
+    check(&[of_pin("pay"), of_pin("web")], Undo::Pins(vec![back("pay"), back("web")]));
+    check(&[of_pin("pay"), file("apps/pay/app.yaml", Some("a"), "b", "b")], Undo::Whole);
+    check(&[ChangedFile { before: None, ..of_pin("pay") }], Undo::Whole);
+    check(&[], Undo::Whole);
+    let later = |path: &str| file(path, Some("a"), "b", "c");
+    check(&[of_pin("pay"), later("x")], Undo::Conflicts("x".to_owned()));
+    let many: Vec<ChangedFile> = ["a", "b", "c", "d", "e"].map(later).to_vec();
+    check(&many, Undo::Conflicts("a, b, c and 2 more".to_owned()));
+    assert_eq!(pin_version("# x\nversion: 1.10 # y\n").as_deref(), Some("1.10"));
+    assert_eq!(pin_version("version: [a]"), None);
+    assert_eq!(pin_version("version: ["), None);
 }
