@@ -1,4 +1,4 @@
-use super::{Case, at, id, pin};
+use super::{App, Case, at, id, pin};
 use crate::model::{Digest, Revision};
 use crate::promotion::{
     Action, Change, ChangedFile, RequestState, RolloutState, Undo, body, pin_version, undo, withdrawn_body,
@@ -75,7 +75,7 @@ fn ring_without_a_pin_or_by_hand_is_not_proposed() {
 
 #[test]
 fn each_ring_follows_the_one_before() {
-    let apps: &[(&str, &str, &[(&str, &str)])] = &[("pay", "", &[("pre", "v2"), ("prod", "v1")])];
+    let apps: &[App<'_>] = &[("pay", "", &[("pre", "v2"), ("prod", "v1")])];
     let case = Case::new("test; pre; prod", apps);
     let case = case.runs("pay", "test", "v3").runs("pay", "pre", "v2").runs("pay", "prod", "v1");
     check(
@@ -178,7 +178,7 @@ fn what_a_person_asked_for_stays() {
 #[test]
 fn group_goes_together() {
     let group = "promotion: {group: shop}";
-    let apps: &[(&str, &str, &[(&str, &str)])] =
+    let apps: &[App<'_>] =
         &[("pay", group, &[("prod", "v1")]), ("web", group, &[("prod", "v1")]), ("api", group, &[])];
     let case = || Case::new("test; prod", apps).runs("pay", "test", "v2").runs("web", "test", "v5");
     let branch = "tutti/promote/default.shop/prod";
@@ -194,7 +194,7 @@ fn group_goes_together() {
     check(&closed, "held: #3 was closed without a merge; reopen it to go on");
     let held = "held: #3 was closed without a merge; reopen it to go on";
     check(&closed.runs("pay", "test", "v1"), held);
-    let broken: &[(&str, &str, &[(&str, &str)])] = &[
+    let broken: &[App<'_>] = &[
         ("pay", group, &[("prod", "v1")]),
         ("web", "promotion: {group: shop}, placement: {clusters: {names: [nowhere]}}", &[("prod", "v1")]),
     ];
@@ -205,8 +205,7 @@ fn group_goes_together() {
 #[test]
 fn ten_are_open_at_most() {
     let names: Vec<String> = (0..14).map(|number| format!("a{number:02}")).collect();
-    let apps: Vec<(&str, &str, &[(&str, &str)])> =
-        names.iter().map(|name| (name.as_str(), "", &[("prod", "v1")][..])).collect();
+    let apps: Vec<App<'_>> = names.iter().map(|name| (name.as_str(), "", &[("prod", "v1")][..])).collect();
     let mut case = Case::new("test; prod", &apps);
     for name in &names {
         case = case.runs(name, "test", "v2");
@@ -225,7 +224,7 @@ fn ten_are_open_at_most() {
 
 #[test]
 fn nothing_is_closed_while_the_repository_has_mistakes() {
-    let apps: &[(&str, &str, &[(&str, &str)])] = &[("pay", "x: 1", &[("prod", "v1")])];
+    let apps: &[App<'_>] = &[("pay", "x: 1", &[("prod", "v1")])];
     let mut case = Case::new("test; prod", apps);
     assert!(!case.fleet.is_valid());
     case.request(7, PROD, RequestState::Open, &promoted("v1", "v2"));
