@@ -19,6 +19,7 @@ mod next;
 mod requested;
 #[cfg(test)]
 mod tests;
+mod undo;
 mod wanted;
 
 pub use block::{Block, Item, parse_body, withdrawn_body};
@@ -28,5 +29,6 @@ pub use gates::{Gate, GateState, HeadFacts, Merge, gates, may_merge, summary};
 pub use input::{Input, MOST_OPEN, PullRequest, RequestState, RingState, RolloutState, Undo};
 pub use lines::{Line, LineState, lines};
 pub use next::group_of;
-pub use requested::requested;
+pub use requested::{Refused, requested};
+pub use undo::{ChangedFile, pin_version, undo};
 pub use wanted::{Action, Decision, Wanted, decide};

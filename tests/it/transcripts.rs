@@ -4,7 +4,7 @@
 //! `mistakes`, `access` and `old` (fixtures), `values.yaml` and `dump.yaml`. Below stand its lines on standard output, then those on
 //! standard error behind `2> `, then `? CODE` when the exit code is not 0. Standard error of a
 //! command whose progress depends on time is left out by `$! tutti …`, but for the line that says why it ends. Commits are written
-//! `COMMIT`, the folder `FOLDER`. In `rollout*.txt` the repository is `tests/fixtures/waves`, its clusters last from one command to
+//! `COMMIT`, the folder `FOLDER`. In `rollout*.txt` and `promotion.txt` the repository is `tests/fixtures/waves` or `tests/fixtures/promotion`, its clusters last from one command to
 //! the next, and other commands than `tutti` are the shell's, run in the repository; commits are `COMMIT1`, `COMMIT2`, …, ages `AGE`. `TUTTI_TRANSCRIPTS=write cargo test --test it transcripts` writes anew.
 
 use std::fmt::Write as _;
@@ -95,8 +95,8 @@ fn check_with(name: &str, play: impl Fn(&str) -> String) {
     }
 }
 
-async fn play_on_lasting_clusters(name: &str) {
-    let stage = LastingStage::of_fixture("waves").await;
+async fn play_on_lasting_clusters(fixture: &str, name: &str) {
+    let stage = LastingStage::of_fixture(fixture).await;
     let play = |line: &str| {
         let (mark, command) = line.split_once(' ').expect("a command");
         let (output, errors, code) = stage.run(command);
@@ -152,12 +152,17 @@ fn diff() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rollout() {
-    play_on_lasting_clusters("rollout").await;
+    play_on_lasting_clusters("waves", "rollout").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rollout_broken() {
-    play_on_lasting_clusters("rollout-broken").await;
+    play_on_lasting_clusters("waves", "rollout-broken").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promotion() {
+    play_on_lasting_clusters("promotion", "promotion").await;
 }
 
 #[test]

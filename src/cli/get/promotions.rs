@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::chosen::Chosen;
 use super::super::exit::{self, Exit};
 use super::super::output::{self, Format, fitted, say, table, write_table};
 use super::super::process::Process;
@@ -22,7 +23,7 @@ pub async fn run(process: &Process, timeout: Duration, format: Format) -> anyhow
         Format::Table => write(&lines),
         format => output::write_value(format, &lines)?,
     }
-    Ok(exit::of_run(&ending, &overview))
+    Ok(exit::of_look(&ending, &overview, &Chosen::of(&overview, None)))
 }
 
 fn write(lines: &[Line]) {
