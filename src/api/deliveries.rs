@@ -4,8 +4,8 @@
 //! secret, the answer with its reason, and the hint. Of the body nothing but what a hint holds for triggers. What
 //! nobody signed is kept apart, so that strangers push out nothing that was signed. In memory only.
 //!
-//! [`deliveries_router`] does not ask who calls. Whoever mounts it checks a token before: a payload may say what only
-//! some may read, and a replay starts a trigger again.
+//! [`deliveries_router`] does not check who calls. Whoever mounts it checks a token before: the list names repositories and
+//! people, and a replay starts a trigger again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use super::deliveries::Record;
 use super::problem::Problem;
 use super::receivers::{Door, HooksState, Offered};
 use super::serve::Source;
-use crate::forge::{Received, Rejected, receive};
+use crate::forge::{Received, receive};
 use crate::metrics::Verdict;
 
 /// The doors, to be served on a listener of their own: forges reach it, people do not need to.
@@ -88,7 +88,7 @@ async fn take(
     if !door.has_room() {
         return Err(body::busy("too many deliveries at once"));
     }
-    let received = receive::read(door.kind, receiver, &parts.headers, &genuine).map_err(refuse)?;
+    let received = receive::read(door.kind, receiver, &parts.headers, &genuine)?;
     let delivery = genuine.delivery;
     if let Some(delivery) = &delivery
         && !state.remember(receiver, delivery)
@@ -150,10 +150,10 @@ async fn authenticate(
     headers: &HeaderMap,
     body: &mut body::Reader,
 ) -> Result<receive::Genuine, Problem> {
-    receive::check_signed(door.kind, headers).map_err(refuse)?;
+    receive::check_signed(door.kind, headers)?;
     body.check_declared(headers)?;
     let bytes = body.read(state.slots()).await?;
-    receive::authenticate(door.kind, headers, bytes, &door.secrets, Timestamp::now()).map_err(refuse)
+    Ok(receive::authenticate(door.kind, headers, bytes, &door.secrets, Timestamp::now())?)
 }
 
 fn no_receiver() -> Problem {
@@ -166,10 +166,6 @@ fn open_door(state: &HooksState, receiver: &str) -> Result<std::sync::Arc<Door>,
         return Err(Problem::new(StatusCode::FORBIDDEN, "this receiver has no secret and is disabled"));
     }
     Ok(door)
-}
-
-fn refuse(rejected: Rejected) -> Problem {
-    Problem::new(rejected.status(), rejected.to_string())
 }
 
 fn answer(status: StatusCode, body: &Value) -> Response {

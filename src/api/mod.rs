@@ -1,7 +1,7 @@
 //! HTTP in: the doors for webhooks, whether the process lives and is ready, its metrics, and the API.
 //!
 //! What it does: takes a delivery only after its address, its size, its signature and its rate, answers at
-//! once, and hands a [`Hint`](crate::forge::Hint) on. The work happens elsewhere.
+//! once, and hands a [`Hint`](crate::forge::Hint) on. The work happens elsewhere. The last deliveries are kept, without secrets.
 //!
 //! What it needs: receivers with secrets that were already resolved, and a channel for hints.
 //!

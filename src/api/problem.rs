@@ -5,6 +5,8 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use crate::forge::Rejected;
+
 #[derive(Debug)]
 pub(super) struct Problem {
     status: StatusCode,
@@ -29,6 +31,12 @@ impl Problem {
     pub(super) fn with(mut self, name: HeaderName, value: &'static str) -> Self {
         self.header = Some((name, HeaderValue::from_static(value)));
         self
+    }
+}
+
+impl From<Rejected> for Problem {
+    fn from(rejected: Rejected) -> Self {
+        Self::new(rejected.status(), rejected.to_string())
     }
 }
 
