@@ -14,7 +14,7 @@ use crate::controller::{Ending, Until};
 use crate::fleet::Fleet;
 use crate::manifest::read::nearest;
 use crate::model::{AppId, Revision};
-use crate::promotion::{self, Change, Input, PinChange};
+use crate::promotion::{self, Change, Input, PinChange, Refused};
 use crate::report::{Overview, ring_states, rollout_states};
 use crate::source::Repository;
 
@@ -64,11 +64,12 @@ pub async fn run(args: PromoteArgs) -> anyhow::Result<Exit> {
     let change = match change {
         Ok(change) => change,
         Err(why) => {
-            if let Some(away) = exit::offline(&overview, |_| true) {
+            let away = exit::offline(&overview, |_| true);
+            if let (Refused::NotDone(_), Some(away)) = (&why, away) {
                 tell!("error: {why}; {away}");
                 return Ok(Exit::Unreachable);
             }
-            bail!(why);
+            return Err(why.into());
         }
     };
     write(&root, &change, overview.revision.as_ref(), args.file.commit)

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::undo::scalar;
 use crate::manifest::yaml::{self, Node, NodeKind};
 use crate::model::{AppId, Digest};
 
@@ -100,15 +101,6 @@ pub fn parse_body(body: &str) -> Option<Block> {
         is_requested: is_set("requested"),
         is_withdrawn: is_set("withdrawn"),
     })
-}
-
-fn scalar(node: &Node) -> Option<String> {
-    match &node.kind {
-        NodeKind::String(text) => Some(text.clone()),
-        // A person took the quotes off.
-        NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text) => Some(text.to_string()),
-        NodeKind::Null | NodeKind::Seq(_) | NodeKind::Map(_) => None,
-    }
 }
 
 /// The description of a pull request that tutti closes: it says why, and holds its version back no more.

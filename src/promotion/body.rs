@@ -48,13 +48,18 @@ pub fn body(change: &Change, gates: &[Gate], commits: &[CommitLine]) -> String {
 fn what_changes(change: &Change) -> String {
     let mut text = String::new();
     let (lines, end): (Vec<String>, &str) = match change {
-        Change::Promote { ring, before, pins, .. } => {
-            let _ = writeln!(
-                text,
-                "Ring {} runs these versions and is done with them; this brings them to {}.\n",
-                code(before),
-                code(ring)
-            );
+        Change::Promote { ring, before, pins, is_requested, .. } => {
+            let _ = match is_requested {
+                true => {
+                    writeln!(text, "Somebody asked for this with `tutti promote`, for ring {}.\n", code(ring))
+                }
+                false => writeln!(
+                    text,
+                    "Ring {} runs these versions and is done with them; this brings them to {}.\n",
+                    code(before),
+                    code(ring)
+                ),
+            };
             let line = |pin: &super::PinChange| {
                 format!("{}: {} in {}", code(&pin.app.to_string()), code(&versions(pin)), code(&pin.file))
             };

@@ -20,6 +20,7 @@ mod proposed;
 mod requested;
 #[cfg(test)]
 mod tests;
+mod undo;
 mod wanted;
 
 pub use block::{Block, Item, parse_body, withdrawn_body};
@@ -31,4 +32,6 @@ pub use lines::{Line, LineState, lines};
 pub use next::group_of;
 pub use proposed::proposed;
 pub use requested::requested;
+pub use requested::{Refused, requested};
+pub use undo::{ChangedFile, pin_version, undo};
 pub use wanted::{Action, Decision, Wanted, decide};

@@ -3,41 +3,70 @@
 use super::next::{pin_of, rings_of, runs};
 use super::{Change, Input, PinChange, group_of};
 use crate::manifest::read::is_label_value;
-use crate::model::AppId;
+use crate::model::{App, AppId, AppSpec};
 
-/// The version that a person asks for, as a change of one pin. `Err`: what is in the way, for people.
+/// Why there is no such promotion.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It cannot be, whatever runs.
+    #[error("{0}")]
+    Impossible(String),
+    /// The ring before is not done with a version.
+    #[error("{0}")]
+    NotDone(String),
+}
+
+/// The version that a person asks for, as a change of one pin.
 pub fn requested(
     input: &Input<'_>,
     app: &AppId,
     before: Option<&str>,
     ring: &str,
     version: Option<&str>,
-) -> Result<Change, String> {
-    let Some(app) = input.fleet.apps.get(app) else { return Err(format!("no app {app}")) };
+) -> Result<Change, Refused> {
+    let impossible = |why: String| Err(Refused::Impossible(why));
+    let Some(app) = input.fleet.apps.get(app) else { return impossible(format!("no app {app}")) };
+    let shares = |other: &App| other.id != app.id && other.folder() == app.folder();
+    match &app.spec {
+        AppSpec::Component(_) | AppSpec::AppSet(_) if !app.is_chart() => {}
+        _ => return impossible(format!("{} has no version that a pin could set", app.title())),
+    }
+    if let Some(other) = input.fleet.apps.values().find(|other| shares(other)) {
+        return impossible(format!(
+            "{} and {} share a folder: give each its own",
+            app.title(),
+            other.title()
+        ));
+    }
     let rings = rings_of(input, app);
     let names = || rings.iter().map(|ring| ring.name.as_str()).collect::<Vec<_>>().join(", ");
     let position = |name: &str| rings.iter().position(|ring| ring.name == name);
     let Some(to) = position(ring) else {
-        return Err(format!("{} does not run in ring {ring}; its rings: {}", app.id, names()));
+        return impossible(format!("{} does not run in ring {ring}; its rings: {}", app.id, names()));
     };
-    let from = match before {
-        Some(before) => position(before)
-            .ok_or_else(|| format!("{} does not run in ring {before}; its rings: {}", app.id, names()))
-            .map(Some)?,
+    let from = match before.map(|before| (before, position(before))) {
+        Some((before, None)) => {
+            return impossible(format!("{} does not run in ring {before}; its rings: {}", app.id, names()));
+        }
+        Some((_, from)) => from,
         None => to.checked_sub(1),
     };
     let to_version = match (version, from) {
         (Some(version), _) => version.to_owned(),
         (None, None) => {
-            return Err(format!("{ring} is the first ring of {}: give --version, or --from RING", app.id));
+            return impossible(format!(
+                "{ring} is the first ring of {}: give --version, or --from RING",
+                app.id
+            ));
         }
-        (None, Some(from)) if from == to => return Err(format!("--from and --to are both {ring}")),
+        (None, Some(from)) if from == to => return impossible(format!("--from and --to are both {ring}")),
         (None, Some(from)) => runs(input, app, &rings[from].name).map_err(|why| {
-            format!("{}: {why}; --version takes one all the same, which waits in {ring} for a person", app.id)
+            let help = format!("--version takes one all the same, which waits in {ring} for a person");
+            Refused::NotDone(format!("{}: {why}; {help}", app.id))
         })?,
     };
     if !is_label_value(&to_version) || to_version.is_empty() {
-        return Err(format!(
+        return impossible(format!(
             "{to_version:?} cannot be a version: letters, digits, `-`, `_`, `.`, at most 63"
         ));
     }

@@ -1,11 +1,16 @@
-//! From what Drone and Woodpecker send to one changed line of a file.
+//! From what Drone and Woodpecker send to one changed line of a file, and steps of theirs that call a trigger.
 
-use axum::body::Body;
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::http::{Request, StatusCode};
 use secrecy::SecretString;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
-use tutti::api::{HooksState, Receiver, hooks_router};
+use tutti::api::{HooksState, Receiver, hooks_router, serve};
 use tutti::fleet::{Fleet, assemble};
 use tutti::forge::Hint;
 use tutti::manifest;
@@ -14,6 +19,7 @@ use tutti::model::{ReceiverKind, Snapshot};
 use tutti::trigger::evaluate_delivery;
 
 use crate::support::ci::Build;
+use crate::support::program::{told, tutti};
 
 const SECRET: &str = "GMEuUHQfmrMRsseWxi9YlIeBtn9lm6im";
 const INSTANCE: &str = "apiVersion: tutti.dev/v1alpha1
@@ -128,4 +134,41 @@ async fn step_of_woodpecker_changes_an_image_and_no_other_byte() {
     assert_eq!(edited, PAY.replace("pay:1.7.3", "pay:1.8.0"));
     let commit = outcome.commit.expect("a commit");
     assert_eq!((commit.message.as_deref(), commit.author.as_deref()), (Some("Release 1.8.0"), Some("li")));
+}
+
+/// What a step of a pipeline sends, and how it ends.
+async fn step(variables: BTreeMap<&'static str, String>) -> (Value, (String, String, i32)) {
+    let (sender, mut sent) = mpsc::channel::<Bytes>(1);
+    let answer = async move |body: Bytes| {
+        sender.send(body).await.expect("somebody listens");
+        json!({"result": "unchanged", "app": "shop/pay", "version": "1.8.0", "from": "1.8.0", "to": "1.8.0", "file": "f"})
+            .to_string()
+    };
+    let router = Router::new().route("/api/v1/triggers/release", axum::routing::post(answer));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let server = tokio::spawn(serve(listener, router, std::future::pending()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = tutti(folder.path());
+    let ours =
+        |name: &str| ["DRONE_", "CI_", "GITHUB_", "PLUGIN_", "INPUT_"].iter().any(|it| name.starts_with(it));
+    std::env::vars().filter(|(name, _)| ours(name)).for_each(|(name, _)| _ = command.env_remove(name));
+    command.arg("ci").envs(variables).env("PLUGIN_SERVER", address).env("PLUGIN_TOKEN", "0123456789abcdef");
+    command.env("PLUGIN_TRIGGER", "release").env("PLUGIN_APP", "shop/pay");
+    let output = tokio::task::spawn_blocking(move || command.output()).await;
+    server.abort();
+    let body = sent.try_recv().expect("a call");
+    (serde_json::from_slice(&body).expect("JSON"), told(&output.expect("no panic").expect("it runs")))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn steps_of_drone_and_woodpecker_call_a_trigger() {
+    let build = Build::of_tag("shop/pay", 12, "1.8.0");
+    for variables in [build.drone_step(), build.woodpecker_step()] {
+        let (payload, (said, told, code)) = step(variables).await;
+        assert_eq!((said.as_str(), code), ("unchanged: shop/pay 1.8.0 → 1.8.0 (f)\n", 0), "{told}");
+        assert_eq!((&payload["version"], &payload["tag"]), (&json!("1.8.0"), &json!("1.8.0")));
+        assert_eq!(payload["commit"]["sha"], build.commit);
+        assert_eq!(payload["build"]["number"], "12");
+    }
 }

@@ -15,9 +15,9 @@ use tokio::sync::oneshot;
 
 use super::access::Caller;
 use super::answers::{Answers, Begun};
+use super::leading;
 use crate::api::problem::Problem;
 use crate::api::status::Status;
-use crate::leader::Role;
 use crate::model::{Digest, TriggerWrite};
 use crate::trigger::{self, Outcome};
 
@@ -136,13 +136,7 @@ fn key(headers: &HeaderMap, payload: &Value) -> Result<Option<String>, Problem> 
 
 async fn run(status: &Status, name: &str, payload: &Value) -> Result<Answer, Problem> {
     let later = |detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(RETRY_AFTER, "1");
-    if let Some(standing) = &status.standing
-        && *standing.role.borrow() != Role::Leads
-    {
-        return Err(later(
-            "this process stands by; the one that leads takes calls (help: try again)".to_owned(),
-        ));
-    }
+    leading(status)?;
     let head = status.api.heads.borrow().clone();
     let Some(head) = head else { return Err(later("the config repository was not read yet".to_owned())) };
     let Some(trigger) = head.fleet.triggers.get(name) else {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{any, get, post};
@@ -30,6 +31,7 @@ use super::problem::Problem;
 use super::serve::Source;
 use super::status::Status;
 use crate::controller::ConfigHead;
+use crate::leader::{Role, Standing};
 use access::{Access, Caller};
 use answers::Answers;
 
@@ -100,6 +102,16 @@ async fn operator_only(
         return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
     Ok(next.run(request).await)
+}
+
+/// One that stands by looks on, and says of nothing that it is done: whoever asks it asks another process next time.
+fn leading(status: &Status) -> Result<(), Problem> {
+    let leads = |standing: &Standing| *standing.role.borrow() == Role::Leads;
+    if status.standing.as_ref().is_none_or(leads) {
+        return Ok(());
+    }
+    let detail = "this process stands by; the one that leads answers (help: try again)";
+    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(RETRY_AFTER, "1"))
 }
 
 async fn unknown() -> Problem {

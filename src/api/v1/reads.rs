@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tokio::time::Instant;
 
+use super::leading;
 use crate::api::problem::Problem;
 use crate::api::status::Status;
 use crate::manifest::read::duration;
@@ -110,6 +111,7 @@ async fn held_back(
     find: &(dyn Fn(&Overview) -> Option<(bool, String)> + Send + Sync),
     unknown: &str,
 ) -> Result<Response, Problem> {
+    leading(status)?;
     let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let permit = status.api.waits.try_acquire();
     let until = Instant::now() + if permit.is_ok() { query.wait } else { Duration::ZERO };

@@ -301,6 +301,7 @@ async fn what_was_not_written_may_come_again() {
     let answer = case.call("release", RELEASE, Some("a"), &payload("1.7.3")).await;
     assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE);
     assert!(answer.1["detail"].as_str().is_some_and(|it| it.contains("stands by")), "{}", answer.1);
+    assert_eq!(case.get("/api/v1/apps/shop/pay", TOKEN).await.0, StatusCode::SERVICE_UNAVAILABLE);
     case.role.send_replace(Role::Leads);
     assert_eq!(case.call("release", RELEASE, Some("a"), &payload("1.7.3")).await.0, StatusCode::OK);
 }

@@ -107,7 +107,10 @@ pub async fn wait(
                 pause
             }
             Ok(reply) if reply.is_transient() => {
-                last.tell(&format!("{} answers {}: {}", client.server(), reply.status, reply.reason()), told);
+                last.tell_trouble(
+                    format!("{} answers {}: {}", client.server(), reply.status, reply.reason()),
+                    told,
+                );
                 last.failed()
             }
             Ok(reply) => {
@@ -116,8 +119,8 @@ pub async fn wait(
                 return Ended { exit, report: None, text };
             }
             Err(error) => {
-                last.tell(
-                    &format!("{} does not answer: {}", client.server(), short_line(&error, LONGEST)),
+                last.tell_trouble(
+                    format!("{} does not answer: {}", client.server(), short_line(&error, LONGEST)),
                     told,
                 );
                 last.failed()
@@ -137,6 +140,8 @@ struct Last {
     tag: Option<String>,
     report: Option<Value>,
     line: String,
+    /// Why there was no answer. Of several processes one may answer each time, and another not.
+    trouble: String,
     pause: Option<Duration>,
     has_answered: bool,
 }
@@ -146,6 +151,13 @@ impl Last {
         if self.line != line {
             told(line);
             line.clone_into(&mut self.line);
+        }
+    }
+
+    fn tell_trouble(&mut self, trouble: String, told: &mut (dyn FnMut(&str) + Send)) {
+        if self.trouble != trouble {
+            told(&trouble);
+            self.trouble = trouble;
         }
     }
 
@@ -165,7 +177,8 @@ impl Last {
         let exit = if self.has_answered { Exit::TimedOut } else { Exit::Unreachable };
         let text = match &self.report {
             Some(report) => format!("the time of --timeout is over; {}", line(subject, report)),
-            None => format!("the time of --timeout is over; {}", self.line),
+            None if self.has_answered => format!("the time of --timeout is over; {}", self.line),
+            None => format!("the time of --timeout is over; {}", self.trouble),
         };
         Ended { exit, report: self.report, text }
     }

@@ -15,8 +15,11 @@ use crate::fleet::{Fleet, assemble};
 use crate::manifest;
 use crate::model::{AppId, Revision, Snapshot};
 
+/// Name, more fields of its spec, pins by ring.
+type App<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
 /// Rings in order, each with one cluster of its name: `test; pre: soak: 10m; prod: promotion: {mode: auto}`.
-fn fleet(rings: &str, apps: &[(&str, &str, &[(&str, &str)])]) -> Fleet {
+fn fleet(rings: &str, apps: &[App<'_>]) -> Fleet {
     let mut files = vec![(
         "tutti.yaml".to_owned(),
         "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: tutti}\nspec: {}\n".to_owned(),
@@ -68,7 +71,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(rings: &str, apps: &[(&str, &str, &[(&str, &str)])]) -> Self {
+    fn new(rings: &str, apps: &[App<'_>]) -> Self {
         Self {
             fleet: fleet(rings, apps),
             rings: BTreeMap::new(),

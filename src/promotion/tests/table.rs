@@ -1,6 +1,8 @@
-use super::{Case, at, id, pin};
+use super::{App, Case, at, id, pin};
 use crate::model::{Digest, Revision};
-use crate::promotion::{Action, Change, RequestState, RolloutState, Undo, body, withdrawn_body};
+use crate::promotion::{
+    Action, Change, ChangedFile, RequestState, RolloutState, Undo, body, pin_version, undo, withdrawn_body,
+};
 
 const PROD: &str = "tutti/promote/default.pay/prod";
 
@@ -73,7 +75,7 @@ fn ring_without_a_pin_or_by_hand_is_not_proposed() {
 
 #[test]
 fn each_ring_follows_the_one_before() {
-    let apps: &[(&str, &str, &[(&str, &str)])] = &[("pay", "", &[("pre", "v2"), ("prod", "v1")])];
+    let apps: &[App<'_>] = &[("pay", "", &[("pre", "v2"), ("prod", "v1")])];
     let case = Case::new("test; pre; prod", apps);
     let case = case.runs("pay", "test", "v3").runs("pay", "pre", "v2").runs("pay", "prod", "v1");
     check(
@@ -176,7 +178,7 @@ fn what_a_person_asked_for_stays() {
 #[test]
 fn group_goes_together() {
     let group = "promotion: {group: shop}";
-    let apps: &[(&str, &str, &[(&str, &str)])] =
+    let apps: &[App<'_>] =
         &[("pay", group, &[("prod", "v1")]), ("web", group, &[("prod", "v1")]), ("api", group, &[])];
     let case = || Case::new("test; prod", apps).runs("pay", "test", "v2").runs("web", "test", "v5");
     let branch = "tutti/promote/default.shop/prod";
@@ -192,7 +194,7 @@ fn group_goes_together() {
     check(&closed, "held: #3 was closed without a merge; reopen it to go on");
     let held = "held: #3 was closed without a merge; reopen it to go on";
     check(&closed.runs("pay", "test", "v1"), held);
-    let broken: &[(&str, &str, &[(&str, &str)])] = &[
+    let broken: &[App<'_>] = &[
         ("pay", group, &[("prod", "v1")]),
         ("web", "promotion: {group: shop}, placement: {clusters: {names: [nowhere]}}", &[("prod", "v1")]),
     ];
@@ -203,8 +205,7 @@ fn group_goes_together() {
 #[test]
 fn ten_are_open_at_most() {
     let names: Vec<String> = (0..14).map(|number| format!("a{number:02}")).collect();
-    let apps: Vec<(&str, &str, &[(&str, &str)])> =
-        names.iter().map(|name| (name.as_str(), "", &[("prod", "v1")][..])).collect();
+    let apps: Vec<App<'_>> = names.iter().map(|name| (name.as_str(), "", &[("prod", "v1")][..])).collect();
     let mut case = Case::new("test; prod", &apps);
     for name in &names {
         case = case.runs(name, "test", "v2");
@@ -223,7 +224,7 @@ fn ten_are_open_at_most() {
 
 #[test]
 fn nothing_is_closed_while_the_repository_has_mistakes() {
-    let apps: &[(&str, &str, &[(&str, &str)])] = &[("pay", "x: 1", &[("prod", "v1")])];
+    let apps: &[App<'_>] = &[("pay", "x: 1", &[("prod", "v1")])];
     let mut case = Case::new("test; prod", apps);
     assert!(!case.fleet.is_valid());
     case.request(7, PROD, RequestState::Open, &promoted("v1", "v2"));
@@ -298,4 +299,32 @@ fn version_that_was_taken_back_is_reverted_in_git() {
         |path: &str| (path == "apps/pay/pins/prod.yaml").then(|| "# by us\nversion: 'v2'\n".to_owned());
     let files = change.files(&commit, &text).expect("files");
     assert_eq!(files, [("apps/pay/pins/prod.yaml".to_owned(), "# by us\nversion: 'v1'\n".to_owned())]);
+}
+
+#[test]
+fn commit_of_pins_alone_is_taken_back_pin_by_pin() {
+    let pins: &[(&str, &str)] = &[("prod", "v2")];
+    let case = Case::new("test; prod", &[("pay", "", pins), ("web", "", pins)]);
+    let file = |path: &str, before: Option<&str>, after: &str, now: &str| ChangedFile {
+        path: path.to_owned(),
+        before: before.map(ToOwned::to_owned),
+        after: Some(after.to_owned()),
+        now: Some(now.to_owned()),
+    };
+    let of_pin = |app: &str| {
+        file(&format!("apps/{app}/pins/prod.yaml"), Some("version: v1\n"), "version: v2\n", "version: v2\n")
+    };
+    let check = |changed: &[ChangedFile], expected: Undo| assert_eq!(undo(&case.fleet, changed), expected);
+    let back = |app: &str| pin(app, "prod", "v2", "v1");
+    check(&[of_pin("pay"), of_pin("web")], Undo::Pins(vec![back("pay"), back("web")]));
+    check(&[of_pin("pay"), file("apps/pay/app.yaml", Some("a"), "b", "b")], Undo::Whole);
+    check(&[ChangedFile { before: None, ..of_pin("pay") }], Undo::Whole);
+    check(&[], Undo::Whole);
+    let later = |path: &str| file(path, Some("a"), "b", "c");
+    check(&[of_pin("pay"), later("x")], Undo::Conflicts("x".to_owned()));
+    let many: Vec<ChangedFile> = ["a", "b", "c", "d", "e"].map(later).to_vec();
+    check(&many, Undo::Conflicts("a, b, c and 2 more".to_owned()));
+    assert_eq!(pin_version("# x\nversion: 1.10 # y\n").as_deref(), Some("1.10"));
+    assert_eq!(pin_version("version: [a]"), None);
+    assert_eq!(pin_version("version: ["), None);
 }

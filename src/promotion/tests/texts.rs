@@ -1,7 +1,7 @@
-use super::{Case, Dice, id, pin};
+use super::{App, Case, Dice, id, pin};
 use crate::model::{Digest, Revision, RolloutAction};
 use crate::promotion::{
-    Change, CommitLine, Gate, GateState, LineState, RequestState, approval, body, lines, parse_body,
+    Change, CommitLine, Gate, GateState, LineState, Refused, RequestState, approval, body, lines, parse_body,
     requested, withdrawn_body,
 };
 
@@ -142,7 +142,7 @@ fn new_pin_is_a_new_file() {
 
 #[test]
 fn person_may_ask_for_any_version() {
-    let apps: &[(&str, &str, &[(&str, &str)])] = &[("pay", "", &[("prod", "v1")])];
+    let apps: &[App<'_>] = &[("pay", "", &[("prod", "v1")])];
     let mut case = Case::new("test; pre; prod", apps).runs("pay", "test", "v3").runs("pay", "pre", "v2");
     let ask = |case: &Case, before: Option<&str>, ring: &str, version: Option<&str>| {
         requested(&case.input(), &id("pay"), before, ring, version).map(|change| change.title())
@@ -152,8 +152,8 @@ fn person_may_ask_for_any_version() {
     assert_eq!(ask(&case, Some("test"), "prod", None), fine("v1 → v3 on prod"));
     assert_eq!(ask(&case, None, "prod", Some("v0")), fine("v1 → v0 on prod"));
     assert_eq!(ask(&case, None, "pre", None), fine("v3 on pre"));
-    let refused = |found: Result<String, String>, expected: &str| {
-        let why = found.expect_err("it is refused");
+    let refused = |found: Result<String, Refused>, expected: &str| {
+        let why = found.expect_err("it is refused").to_string();
         assert!(why.contains(expected), "{why}");
     };
     refused(ask(&case, None, "test", None), "test is the first ring of default/pay: give --version");
@@ -170,8 +170,7 @@ fn person_may_ask_for_any_version() {
 
 #[test]
 fn table_shows_every_ring_of_an_app_with_pins() {
-    let apps: &[(&str, &str, &[(&str, &str)])] =
-        &[("pay", "", &[("pre", "v2"), ("prod", "v2")]), ("web", "", &[])];
+    let apps: &[App<'_>] = &[("pay", "", &[("pre", "v2"), ("prod", "v2")]), ("web", "", &[])];
     let case = Case::new("test; pre; prod", apps).runs("pay", "test", "v3").runs("pay", "pre", "v2");
     let mut case = case.runs("pay", "prod", "v2").runs("web", "test", "v1");
     let shown = |case: &Case| {

@@ -13,13 +13,16 @@ const RINGS: [&str; 3] = ["test", "pre", "prod"];
 const VERSIONS: [&str; 4] = ["v1", "v2", "v3", "v4"];
 const SOAK: i64 = 600;
 
+/// App, ring, version.
+type Pins = Vec<(AppId, String, String)>;
+
 /// The repository, the clusters and the forge. Nothing of the process is here: it may be killed at any moment.
 struct World {
     case: Case,
     /// What each ring is to run, beside the pins: the manifest says it of the first.
     manifests: BTreeMap<AppId, String>,
     /// What a branch has beside its base: pins by app and ring.
-    branches: BTreeMap<String, Vec<(AppId, String, String)>>,
+    branches: BTreeMap<String, Pins>,
     /// Branches that somebody else pushed to.
     foreign: BTreeSet<String>,
     number: u64,
@@ -216,7 +219,7 @@ impl World {
     }
 
     /// The open pull requests, with what they say and what they change.
-    fn proposals(&self) -> BTreeMap<String, (Option<Block>, Vec<(AppId, String, String)>)> {
+    fn proposals(&self) -> BTreeMap<String, (Option<Block>, Pins)> {
         let open = self.case.requests.iter().filter(|it| it.state == RequestState::Open);
         open.map(|it| {
             let content = self.branches.get(&it.branch).cloned().unwrap_or_default();
