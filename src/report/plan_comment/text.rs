@@ -50,6 +50,7 @@ pub fn html(text: &str, limit: usize) -> String {
             '#' => made.push_str("&#35;"),
             '`' => made.push_str("&#96;"),
             '[' => made.push_str("&#91;"),
+            ']' => made.push_str("&#93;"),
             letter => made.push(letter),
         }
     }
