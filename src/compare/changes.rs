@@ -170,12 +170,3 @@ fn columns(base: &Fleet, head: &Fleet) -> Vec<ClusterColumn> {
     columns.sort_by_key(|column| (place(column), column.name.clone()));
     columns
 }
-
-/// For tests: the apps that are rendered.
-#[cfg(test)]
-pub(super) fn differing_apps(base: &Side<'_>, head: &Side<'_>) -> Option<BTreeSet<model::AppId>> {
-    match differing(&base.renderer(), &head.renderer()) {
-        Differing::All => None,
-        Differing::Apps(apps) => Some(apps),
-    }
-}

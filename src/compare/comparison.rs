@@ -1,6 +1,6 @@
 //! The data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -179,7 +179,7 @@ pub struct ObjectChange {
     pub body: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
     Delete,
@@ -194,7 +194,7 @@ pub enum Action {
 }
 
 /// What becomes of an object that is no longer rendered, as far as Git says.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Fate {
     Deleted,
@@ -266,8 +266,12 @@ impl Comparison {
 
     /// The clusters on which any object changes.
     pub fn changed_clusters(&self) -> Vec<&ClusterName> {
-        let changes = |column: &&ClusterColumn| self.apps.iter().any(|app| app.on.contains_key(&column.name));
-        self.clusters.iter().filter(changes).map(|column| &column.name).collect()
+        let changed: BTreeSet<&ClusterName> = self.apps.iter().flat_map(|app| app.on.keys()).collect();
+        self.clusters
+            .iter()
+            .filter(|column| changed.contains(&column.name))
+            .map(|column| &column.name)
+            .collect()
     }
 
     pub fn has_changes(&self) -> bool {

@@ -1,76 +1,83 @@
 //! Clusters whose change is the same, put together.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use super::comparison::{FieldChange, FieldGroup, ObjectChange, VersionChange};
+use super::comparison::{Action, Fate, FieldChange, FieldGroup, ObjectChange, VersionChange};
 use super::objects::{Draft, Drafts};
-use crate::model::ClusterName;
+use crate::model::{ClusterName, Kind, ObjectId};
 
 /// The changes of an app, by the clusters that have them.
 pub(super) type OnClusters = Vec<(Vec<ClusterName>, Rc<Drafts>)>;
 
+/// What is the same of one object on all clusters of an [`ObjectChange`].
+type Key<'d> = (Action, &'d ObjectId, &'d Kind, Option<&'d ObjectId>, Option<&'d Fate>);
+
+/// The clusters of an object, and those of each of its fields.
+struct Folded<'d> {
+    first: &'d Draft,
+    clusters: Vec<ClusterName>,
+    more: usize,
+    fields: Vec<(&'d FieldChange, Vec<ClusterName>)>,
+    places: HashMap<&'d FieldChange, usize>,
+}
+
 pub(super) fn objects(changes: &OnClusters) -> Vec<ObjectChange> {
-    let mut folded: Vec<(&Draft, Vec<ClusterName>, Vec<(&FieldChange, Vec<ClusterName>)>)> = Vec::new();
+    let mut folded: HashMap<Key<'_>, Folded<'_>> = HashMap::new();
     for (clusters, drafts) in changes {
         for draft in &drafts.objects {
-            let same = |known: &Draft| {
-                (known.action, &known.object, &known.kind) == (draft.action, &draft.object, &draft.kind)
-                    && (&known.was, &known.fate) == (&draft.was, &draft.fate)
-            };
-            let index = match folded.iter().position(|(known, ..)| same(known)) {
-                Some(index) => index,
-                None => {
-                    folded.push((draft, Vec::new(), Vec::new()));
-                    folded.len() - 1
-                }
-            };
-            let Some((_, on, fields)) = folded.get_mut(index) else { continue };
-            on.extend(clusters.iter().cloned());
+            let key = (draft.action, &draft.object, &draft.kind, draft.was.as_ref(), draft.fate.as_ref());
+            let one = folded.entry(key).or_insert_with(|| Folded {
+                first: draft,
+                clusters: Vec::new(),
+                more: 0,
+                fields: Vec::new(),
+                places: HashMap::new(),
+            });
+            one.clusters.extend(clusters.iter().cloned());
+            one.more = one.more.max(draft.more);
             for field in &draft.fields {
-                match fields.iter_mut().find(|(known, _)| *known == field) {
-                    Some((_, on)) => on.extend(clusters.iter().cloned()),
-                    None => fields.push((field, clusters.clone())),
+                let place = *one.places.entry(field).or_insert_with(|| {
+                    one.fields.push((field, Vec::new()));
+                    one.fields.len() - 1
+                });
+                if let Some((_, on)) = one.fields.get_mut(place) {
+                    on.extend(clusters.iter().cloned());
                 }
             }
         }
     }
-    let mut objects: Vec<ObjectChange> =
-        folded.into_iter().map(|(draft, on, fields)| object(draft, on, fields)).collect();
+    let mut objects: Vec<ObjectChange> = folded.into_values().map(object).collect();
     objects.sort_by(|one, other| {
         (one.action, &one.object, &one.clusters).cmp(&(other.action, &other.object, &other.clusters))
     });
     objects
 }
 
-fn object(
-    draft: &Draft,
-    mut clusters: Vec<ClusterName>,
-    fields: Vec<(&FieldChange, Vec<ClusterName>)>,
-) -> ObjectChange {
+fn object(folded: Folded<'_>) -> ObjectChange {
+    let Folded { first, mut clusters, more, fields, .. } = folded;
     clusters.sort();
-    let mut groups: Vec<FieldGroup> = Vec::new();
+    let mut groups: BTreeMap<Vec<ClusterName>, Vec<FieldChange>> = BTreeMap::new();
     for (field, mut on) in fields {
         on.sort();
-        match groups.iter_mut().find(|group| group.clusters == on) {
-            Some(group) => group.fields.push(field.clone()),
-            None => groups.push(FieldGroup { clusters: on, fields: vec![field.clone()] }),
-        }
+        groups.entry(on).or_default().push(field.clone());
     }
-    groups.sort_by(|one, other| {
-        other.clusters.len().cmp(&one.clusters.len()).then_with(|| one.clusters.cmp(&other.clusters))
-    });
+    let groups = groups.into_iter().map(|(clusters, fields)| FieldGroup { clusters, fields });
+    let mut groups: Vec<FieldGroup> = groups.collect();
+    // Stable: those of as many clusters by name.
+    groups.sort_by_key(|group| Reverse(group.clusters.len()));
     ObjectChange {
-        object: draft.object.clone(),
-        kind: draft.kind.clone(),
-        action: draft.action,
-        was: draft.was.clone(),
+        object: first.object.clone(),
+        kind: first.kind.clone(),
+        action: first.action,
+        was: first.was.clone(),
         from: None,
-        fate: draft.fate.clone(),
+        fate: first.fate.clone(),
         clusters,
         fields: groups,
-        more: draft.more,
-        body: draft.body.clone(),
+        more,
+        body: first.body.clone(),
     }
 }
 

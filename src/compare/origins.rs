@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::comparison::{AppChange, FieldGroup};
+use super::comparison::{AppChange, FieldGroup, Placed};
 use crate::fleet::Target;
 use crate::model::{ObjectId, Snapshot};
 use crate::render::Renderer;
@@ -44,6 +44,19 @@ pub(super) fn trace(
                     field.set_by = place.map(|place| format!("{}:{}", place.file, place.line));
                 }
             }
+        }
+        scaled(app);
+    }
+}
+
+/// Numbers of pods that are traced have the line as their reason.
+fn scaled(app: &mut AppChange) {
+    let groups: Vec<&FieldGroup> = app.objects.iter().flat_map(|object| &object.fields).collect();
+    for change in app.placement.iter_mut().filter(|change| change.kind == Placed::Stays) {
+        let here = groups.iter().filter(|group| group.clusters.contains(&change.cluster));
+        let mut replicas = here.flat_map(|group| &group.fields).filter(|field| field.path == "spec.replicas");
+        if let Some(place) = replicas.find_map(|field| field.set_by.clone()) {
+            change.why = place;
         }
     }
 }

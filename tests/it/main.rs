@@ -68,6 +68,7 @@ mod ownership;
 mod partings;
 mod patience;
 mod pins;
+mod plan_revisions;
 mod plug_ins;
 mod projects;
 mod proxy;

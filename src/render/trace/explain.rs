@@ -116,11 +116,12 @@ pub fn changed_lines(
 ) -> BTreeMap<(ObjectId, String), Place> {
     let traced = || {
         let stage = Stage::new(renderer.job(target)?)?;
-        let known: Vec<BTreeSet<(String, String)>> = stage
-            .inputs
-            .iter()
-            .map(|input| input.values_in(base.text(&input.path).unwrap_or_default()))
-            .collect();
+        let known = stage.inputs.iter().map(|input| {
+            // What the program ships is the same in every revision.
+            let is_shipped = renderer.snapshot.text(&input.path).is_none();
+            input.values_in(if is_shipped { &input.text } else { base.text(&input.path).unwrap_or_default() })
+        });
+        let known: Vec<BTreeSet<(String, String)>> = known.collect();
         let differs = |number: usize, leaf: &Leaf| {
             known
                 .get(number)

@@ -20,6 +20,8 @@ pub enum Level {
 
 const MOST_OBJECTS: usize = 60;
 const MOST_SHORT: usize = 15;
+/// Sets of clusters on which one object changes alike.
+const MOST_GROUPS: usize = 12;
 const MOST_LINES: usize = 60;
 const MOST_PLACES: usize = 12;
 
@@ -119,7 +121,7 @@ fn object(change: &ObjectChange, changed: &[ClusterName], level: Level) -> Strin
         let all: Vec<String> = body.lines().map(|line| format!("+{line}")).collect();
         text.push_str(&fenced("diff", &cut(all)));
     }
-    let groups = if level == Level::Full { change.fields.len() } else { 1 };
+    let groups = if level == Level::Full { MOST_GROUPS } else { 1 };
     for group in change.fields.iter().take(groups) {
         text.push_str(&fields(group, change));
     }
@@ -192,7 +194,9 @@ fn lines(fields: &[FieldChange], told_above: bool) -> Vec<String> {
 fn split(path: &str) -> (&str, &str) {
     const MAPS: [&str; 6] =
         ["annotations.", "labels.", "data.", "stringData.", "matchLabels.", "nodeSelector."];
-    let begin = |map: &&str| path.find(*map).map(|at| at + map.len());
+    let is_own = |at: usize| at == 0 || path.get(..at).is_some_and(|before| before.ends_with('.'));
+    let begin =
+        |map: &&str| path.match_indices(*map).find(|(at, _)| is_own(*at)).map(|(at, _)| at + map.len());
     match MAPS.iter().filter_map(begin).min() {
         Some(at) => (path.get(..at - 1).unwrap_or_default(), path.get(at..).unwrap_or_default()),
         None => path.rsplit_once('.').unwrap_or(("", path)),

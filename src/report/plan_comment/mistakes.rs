@@ -2,17 +2,19 @@
 
 use super::super::merged;
 use super::super::words::count;
-use super::text::{code, escaped, html};
+use super::text::{code, escaped, html, within};
 use crate::compare::Comparison;
 use crate::model::{AppId, Diagnostic};
 
-/// Of each sort.
+/// Of each sort, and the bytes that they may take.
 const MOST: usize = 25;
+const ERRORS: usize = 10_000;
+const OTHERS: usize = 3_000;
 const LONGEST: usize = 400;
 const LONGEST_HELP: usize = 200;
 
 pub fn errors(plan: &Comparison) -> String {
-    let (lines, number) = lines(plan, &plan.errors);
+    let (lines, number) = lines(plan, &plan.errors, ERRORS);
     if number == 0 {
         return String::new();
     }
@@ -30,7 +32,7 @@ pub fn warnings(plan: &Comparison) -> String {
 }
 
 fn fold(plan: &Comparison, mistakes: &[Diagnostic], title: &dyn Fn(usize) -> String) -> String {
-    let (lines, number) = lines(plan, mistakes);
+    let (lines, number) = lines(plan, mistakes, OTHERS);
     if number == 0 {
         return String::new();
     }
@@ -38,15 +40,15 @@ fn fold(plan: &Comparison, mistakes: &[Diagnostic], title: &dyn Fn(usize) -> Str
 }
 
 /// And how many there are.
-fn lines(plan: &Comparison, mistakes: &[Diagnostic]) -> (String, usize) {
+fn lines(plan: &Comparison, mistakes: &[Diagnostic], bytes: usize) -> (String, usize) {
     let placed = |id: &AppId| {
         let app = plan.apps.iter().find(|app| app.app == *id);
         app.map_or(0, |it| it.on.len() + it.unchanged.len() + it.broken.len() + it.mended.len())
     };
     let all = merged(mistakes, placed);
-    let mut lines: Vec<String> = all.iter().take(MOST).map(line).collect();
-    if all.len() > MOST {
-        lines.push(format!("- and {} more", all.len() - MOST));
+    let (mut lines, _) = within(all.iter().take(MOST).map(line), bytes);
+    if all.len() > lines.len() {
+        lines.push(format!("- and {} more", all.len() - lines.len()));
     }
     (lines.join("\n"), all.len())
 }

@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 
 use super::super::words::count;
 use super::Names;
-use super::text::{NAME, bold, code, escaped, named};
+use super::text::{NAME, SHORT, bold, code, escaped, named, within};
 use crate::compare::{AppChange, ClusterState, Comparison, Fate, ObjectChange, WaveStep};
 use crate::model::{AppId, ClusterName};
 
-/// Deletes, orders and clusters that are named.
+/// Deletes and orders that are told, and the bytes that they may take.
 const MOST_DELETES: usize = 60;
+const DELETES: usize = 14_000;
 const MOST_ORDERS: usize = 8;
-const MOST_CLUSTERS: usize = 20;
+const ORDERS: usize = 2_500;
+/// Of one order.
+const LONGEST_ORDER: usize = 1_500;
 
 pub fn summary(plan: &Comparison) -> String {
     let (counts, apps) = (plan.counts(), plan.apps.iter().filter(|app| !app.on.is_empty()).count());
@@ -59,17 +62,19 @@ pub fn deletes(plan: &Comparison) -> String {
         format!("> - {object} on {on} ({app}){fate}")
     };
     let mut lines = vec!["> [!CAUTION]".to_owned(), format!("> **{}**", count(objects, "delete"))];
-    lines.extend(all.iter().take(MOST_DELETES).map(line));
-    if all.len() > MOST_DELETES {
+    let (told, _) = within(all.iter().take(MOST_DELETES).map(line), DELETES);
+    let number = told.len();
+    lines.extend(told);
+    if all.len() > number {
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-        for (_, object) in all.iter().skip(MOST_DELETES) {
+        for (_, object) in all.iter().skip(number) {
             *kinds.entry(&object.object.kind).or_default() += object.clusters.len();
         }
         let mut kinds: Vec<(&str, usize)> = kinds.into_iter().collect();
         kinds.sort_by_key(|(kind, number)| (std::cmp::Reverse(*number), *kind));
         let named: Vec<String> =
-            kinds.iter().take(5).map(|(kind, number)| format!("{number} {}", escaped(kind, NAME))).collect();
-        let more = count(all.len() - MOST_DELETES, "more object");
+            kinds.iter().take(5).map(|(kind, number)| format!("{number} {}", escaped(kind, SHORT))).collect();
+        let more = count(all.len() - number, "more object");
         lines.push(format!("> - and {more}: {}", named.join(", ")));
     }
     if !plan.errors.is_empty() || !plan.known_errors.is_empty() {
@@ -82,7 +87,7 @@ pub fn deletes(plan: &Comparison) -> String {
 pub fn clusters(plan: &Comparison) -> String {
     let of = |state: ClusterState| -> Vec<ClusterName> {
         let columns = plan.clusters.iter().filter(|column| column.state == state);
-        columns.map(|column| column.name.clone()).take(MOST_CLUSTERS).collect()
+        columns.map(|column| column.name.clone()).collect()
     };
     let line = |state, words: &str| match of(state).as_slice() {
         [] => None,
@@ -114,9 +119,9 @@ pub fn order(plan: &Comparison) -> String {
             format!("- {}{more}: {order}", names.join(", "))
         }
     };
-    let mut lines: Vec<String> = orders.iter().take(MOST_ORDERS).map(line).collect();
-    if orders.len() > MOST_ORDERS {
-        lines.push(format!("- and {}", count(orders.len() - MOST_ORDERS, "more order")));
+    let (mut lines, _) = within(orders.iter().take(MOST_ORDERS).map(line), ORDERS);
+    if orders.len() > lines.len() {
+        lines.push(format!("- and {}", count(orders.len() - lines.len(), "more order")));
     }
     if !is_one && !lines.is_empty() {
         lines.insert(0, "Rollout order:".to_owned());
@@ -133,7 +138,7 @@ fn waves(waves: &[WaveStep]) -> String {
         }
         text.push_str(&format!(
             "{} {}",
-            named(&wave.clusters, |name| escaped(name, NAME)),
+            named(&wave.clusters, |name| escaped(name, SHORT)),
             label(&wave.name)
         ));
         if let Some(seconds) = wave.soak {
@@ -143,11 +148,11 @@ fn waves(waves: &[WaveStep]) -> String {
             text.push_str(" → *somebody confirms*");
         }
     }
-    text
+    if text.len() > LONGEST_ORDER { count(waves.len(), "wave") } else { text }
 }
 
 fn label(wave: &str) -> String {
-    format!("({})", escaped(wave, NAME))
+    format!("({})", escaped(wave, SHORT))
 }
 
 /// `90s`, `15m`, `2h`.

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::words::count;
-use super::text::{NAME, bold, escaped};
+use super::text::{SHORT, bold, escaped, within};
 use crate::compare::{AppChange, AppState, Comparison, Counts};
 use crate::model::ClusterName;
 
 /// More clusters than this are told by ring; more rings, together.
 const MOST_COLUMNS: usize = 8;
+/// And the bytes that they may take.
 const MOST_ROWS: usize = 60;
+const ROWS: usize = 9_000;
 
 /// A column: its title, and its clusters.
 type Column<'p> = (String, Vec<&'p ClusterName>);
@@ -19,35 +21,31 @@ pub fn apps(plan: &Comparison) -> String {
         return String::new();
     }
     let columns = columns(plan);
-    let mut lines = Vec::new();
-    let titles: Vec<&str> = columns.iter().map(|(title, _)| title.as_str()).collect();
-    lines.push(format!("| app | {} |", titles.join(" | ")));
-    lines.push(format!("|---|{}", "---|".repeat(columns.len())));
-    for app in plan.apps.iter().take(MOST_ROWS) {
-        let cells: Vec<String> = columns.iter().map(|(_, clusters)| cell(app, clusters)).collect();
-        lines.push(format!("| {} | {} |", title(app), cells.join(" | ")));
-    }
-    if plan.apps.len() > MOST_ROWS {
-        let rest = count(plan.apps.len() - MOST_ROWS, "more app");
-        lines.push(format!("| and {rest} |{}", " |".repeat(columns.len())));
+    let row =
+        |first: String, cells: Vec<String>| format!("| {} |", [vec![first], cells].concat().join(" | "));
+    let of_app =
+        |app: &AppChange| row(title(app), columns.iter().map(|(_, clusters)| cell(app, clusters)).collect());
+    let mut lines = vec![row("app".to_owned(), columns.iter().map(|(title, _)| title.clone()).collect())];
+    lines.push(format!("|{}", "---|".repeat(columns.len() + 1)));
+    let (rows, _) = within(plan.apps.iter().take(MOST_ROWS).map(of_app), ROWS);
+    let more = plan.apps.len() - rows.len();
+    lines.extend(rows);
+    if more > 0 {
+        lines.push(row(format!("and {}", count(more, "more app")), vec![String::new(); columns.len()]));
     }
     lines.join("\n")
 }
 
 fn columns(plan: &Comparison) -> Vec<Column<'_>> {
-    let concerns = |app: &AppChange, name: &ClusterName| {
-        app.on.contains_key(name)
-            || [&app.broken, &app.mended, &app.remaining].into_iter().any(|list| list.contains(name))
+    let of = |app: &'_ AppChange| -> Vec<ClusterName> {
+        app.on.keys().chain(&app.broken).chain(&app.mended).chain(&app.remaining).cloned().collect()
     };
-    let concerned: Vec<_> = plan
-        .clusters
-        .iter()
-        .filter(|column| plan.apps.iter().any(|app| concerns(app, &column.name)))
-        .collect();
+    let named: BTreeSet<ClusterName> = plan.apps.iter().flat_map(of).collect();
+    let concerned: Vec<_> = plan.clusters.iter().filter(|column| named.contains(&column.name)).collect();
     if concerned.len() <= MOST_COLUMNS {
         let title = |name: &ClusterName, ring: Option<&str>| match ring {
-            Some(ring) => format!("{} ({})", escaped(name.as_str(), NAME), escaped(ring, NAME)),
-            None => escaped(name.as_str(), NAME),
+            Some(ring) => format!("{} ({})", escaped(name.as_str(), SHORT), escaped(ring, SHORT)),
+            None => escaped(name.as_str(), SHORT),
         };
         return concerned.iter().map(|it| (title(&it.name, it.ring.as_deref()), vec![&it.name])).collect();
     }
@@ -66,7 +64,7 @@ fn columns(plan: &Comparison) -> Vec<Column<'_>> {
     let title = |ring: Option<&str>, clusters: usize| {
         format!(
             "{} ({})",
-            ring.map_or_else(|| "no ring".to_owned(), |ring| escaped(ring, NAME)),
+            ring.map_or_else(|| "no ring".to_owned(), |ring| escaped(ring, SHORT)),
             count(clusters, "cluster")
         )
     };

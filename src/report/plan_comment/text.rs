@@ -6,8 +6,9 @@ use crate::model::{ClusterName, short_line, visible_line};
 const NAMED: usize = 6;
 /// Of a line in a fence, in characters.
 const LONGEST_LINE: usize = 300;
-/// Of a name.
+/// Of a name, and of one that stands beside many others.
 pub const NAME: usize = 120;
+pub const SHORT: usize = 48;
 
 /// On one line, without a mention, a link, HTML or anything else that Markdown makes of letters.
 pub fn escaped(text: &str, limit: usize) -> String {
@@ -48,6 +49,8 @@ pub fn html(text: &str, limit: usize) -> String {
             '@' => made.push_str("&#64;"),
             '#' => made.push_str("&#35;"),
             '`' => made.push_str("&#96;"),
+            '[' => made.push_str("&#91;"),
+            ']' => made.push_str("&#93;"),
             letter => made.push(letter),
         }
     }
@@ -81,5 +84,19 @@ pub fn named(clusters: &[ClusterName], shown: impl Fn(&str) -> String) -> String
 }
 
 pub fn bold(text: &str) -> String {
-    format!("**{}**", escaped(text, NAME))
+    format!("**{}**", escaped(text, SHORT))
+}
+
+/// The first lines that have so many bytes together, and how many others there are.
+pub fn within(lines: impl IntoIterator<Item = String>, bytes: usize) -> (Vec<String>, usize) {
+    let (mut kept, mut size, mut left) = (Vec::new(), 0, 0);
+    for line in lines {
+        size += line.len() + 1;
+        if size > bytes {
+            left += 1;
+        } else {
+            kept.push(line);
+        }
+    }
+    (kept, left)
 }
