@@ -31,7 +31,6 @@ pub use input::{Input, MOST_OPEN, PullRequest, RequestState, RingState, RolloutS
 pub use lines::{Line, LineState, lines};
 pub use next::group_of;
 pub use proposed::proposed;
-pub use requested::requested;
 pub use requested::{Refused, requested};
 pub use undo::{ChangedFile, pin_version, undo};
 pub use wanted::{Action, Decision, Wanted, decide};

@@ -28,6 +28,7 @@ mod outage;
 mod ownership;
 mod plan;
 mod projects;
+mod promotions;
 mod prometheus;
 mod prune;
 mod pulls;

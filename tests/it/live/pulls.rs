@@ -2,97 +2,21 @@
 
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::support::{SECRET, Scene};
-
-/// The events that `tutti forge setup` asks for.
-const EVENTS: [&str; 8] = [
-    "push",
-    "create",
-    "delete",
-    "pull_request",
-    "pull_request_sync",
-    "pull_request_label",
-    "pull_request_review_approved",
-    "pull_request_review_rejected",
-];
-
-fn component(namespace: &str, image: &str, more: &str) -> String {
-    format!(
-        "apiVersion: tutti.dev/v1alpha1
-kind: Component
-metadata: {{name: web, namespace: {namespace}}}
-spec:
-  workloadType: Deployment
-  developLanguage: python
-  runType: server
-  image: {image}
-  port: 8080
-  replicas: 2
-{more}"
-    )
-}
-
-/// The calls of the forge that people make.
-struct People<'s> {
-    scene: &'s Scene,
-}
-
-impl People<'_> {
-    fn path(&self, rest: &str) -> String {
-        format!("/api/v1/repos/{}/{}{rest}", self.scene.gitea().user(), self.scene.name())
-    }
-
-    async fn ask(&self, method: &str, rest: &str, body: Option<&Value>) -> Value {
-        let answer = self.scene.gitea().request(method, &self.path(rest), body).await;
-        answer.unwrap_or_else(|error| panic!("{method} {rest}: {error}"))
-    }
-
-    /// Somebody with the right to write, who is neither the author nor tutti.
-    async fn reviewer(&self, name: &str) {
-        let user = json!({"username": name, "email": format!("{name}@example.com"), "password": "only-on-loopback",
-            "must_change_password": false});
-        self.scene.gitea().request("POST", "/api/v1/admin/users", Some(&user)).await.expect("a user");
-        self.ask("PUT", &format!("/collaborators/{name}"), Some(&json!({"permission": "write"}))).await;
-    }
-
-    async fn open(&self, branch: &str) -> u64 {
-        let body = json!({"head": branch, "base": "main", "title": branch, "body": ""});
-        self.ask("POST", "/pulls", Some(&body)).await["number"].as_u64().expect("a number")
-    }
-
-    /// Bodies of the comments that begin with the marker.
-    async fn plans(&self, number: u64) -> Vec<String> {
-        let comments = self.ask("GET", &format!("/issues/{number}/comments"), None).await;
-        let bodies = comments.as_array().into_iter().flatten().filter_map(|it| it["body"].as_str());
-        bodies.filter(|body| body.starts_with("<!-- tutti:plan v1")).map(str::to_owned).collect()
-    }
-
-    async fn plan_with(&self, number: u64, words: &[&str]) -> String {
-        self.scene
-            .eventually(&format!("the comment of #{number} says {words:?}"), async || {
-                let plans = self.plans(number).await;
-                match plans.as_slice() {
-                    [plan] if words.iter().all(|word| plan.contains(word)) => Ok(plan.clone()),
-                    plans => Err(format!("{plans:#?}")),
-                }
-            })
-            .await
-    }
-}
+use super::support::{People, Scene, component};
 
 #[tokio::test]
 async fn pull_request_is_planned_reviewed_merged_and_deployed() {
     let Some(scene) = Scene::new("pull-road", 4).await else { return };
-    let people = People { scene: &scene };
+    let people = People::of(&scene);
     // Neither poll is what finds anything.
     scene.write_instance("poll: 2h\n  pageUrl: https://tutti.example.com/page");
     scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
     scene.succeeded(&first).await;
-    scene.gitea().create_hook(scene.name(), &scene.hook_url(), SECRET, &EVENTS).await.expect("a hook");
+    people.hook().await;
     people.reviewer("pull-road-li").await;
     scene.told(&first, "validate", "success", &["1 app × 4 clusters valid, 0 warnings"]).await;
 
@@ -128,9 +52,9 @@ async fn pull_request_is_planned_reviewed_merged_and_deployed() {
     scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.2", "  replica: 3\n"));
     let broken = scene.worktree.commit("a mistake");
     scene.worktree.push_branch("bump");
-    scene.told(&broken, "validate", "failure", &["apps/web/app.yaml:12"]).await;
+    scene.told(&broken, "validate", "failure", &["unknown field `replica`", "apps/web/app.yaml:11"]).await;
     scene.told(&broken, "plan", "failure", &[]).await;
-    people.plan_with(number, &["apps/web/app.yaml:12:3", "replica"]).await;
+    people.plan_with(number, &["apps/web/app.yaml:11:3", "replica"]).await;
 
     // Mended, approved and merged: the deployment is told of with a link.
     scene.worktree.git(&["revert", "--no-edit", "HEAD"]);

@@ -2,6 +2,7 @@
 
 mod kubectl;
 mod manifests;
+mod people;
 mod repository;
 mod scene;
 mod tier;
@@ -9,6 +10,7 @@ mod tutti;
 
 pub use kubectl::{as_kubectl, bare};
 pub use manifests::{configmap, definition, deployment, objects_app, open_schema, service};
+pub use people::{People, component};
 pub use repository::Worktree;
 pub use scene::{SECRET, Scene};
 pub use tier::{eventually, say, tier};

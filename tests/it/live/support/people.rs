@@ -1,0 +1,134 @@
+//! What people do at the forge.
+
+use serde_json::{Value, json};
+
+use super::{SECRET, Scene};
+
+/// The events that `tutti forge setup` asks for.
+const EVENTS: [&str; 8] = [
+    "push",
+    "create",
+    "delete",
+    "pull_request",
+    "pull_request_sync",
+    "pull_request_label",
+    "pull_request_review_approved",
+    "pull_request_review_rejected",
+];
+
+/// The calls of the forge that people make.
+pub struct People<'s> {
+    scene: &'s Scene,
+}
+
+impl<'s> People<'s> {
+    pub fn of(scene: &'s Scene) -> Self {
+        Self { scene }
+    }
+
+    /// Webhooks of everything that tutti wants to know.
+    pub async fn hook(&self) {
+        let url = self.scene.hook_url();
+        self.scene.gitea().create_hook(self.scene.name(), &url, SECRET, &EVENTS).await.expect("a hook");
+    }
+
+    fn path(&self, rest: &str) -> String {
+        format!("/api/v1/repos/{}/{}{rest}", self.scene.gitea().user(), self.scene.name())
+    }
+
+    pub async fn ask(&self, method: &str, rest: &str, body: Option<&Value>) -> Value {
+        let answer = self.scene.gitea().request(method, &self.path(rest), body).await;
+        answer.unwrap_or_else(|error| panic!("{method} {rest}: {error}"))
+    }
+
+    /// Somebody with the right to write, who is neither the author nor tutti.
+    pub async fn reviewer(&self, name: &str) {
+        let user = json!({"username": name, "email": format!("{name}@example.com"), "password": "only-on-loopback",
+            "must_change_password": false});
+        self.scene.gitea().request("POST", "/api/v1/admin/users", Some(&user)).await.expect("a user");
+        self.ask("PUT", &format!("/collaborators/{name}"), Some(&json!({"permission": "write"}))).await;
+    }
+
+    pub async fn open(&self, branch: &str) -> u64 {
+        let body = json!({"head": branch, "base": "main", "title": branch, "body": ""});
+        self.ask("POST", "/pulls", Some(&body)).await["number"].as_u64().expect("a number")
+    }
+
+    /// Bodies of the comments that begin with the marker.
+    pub async fn plans(&self, number: u64) -> Vec<String> {
+        let comments = self.ask("GET", &format!("/issues/{number}/comments"), None).await;
+        let bodies = comments.as_array().into_iter().flatten().filter_map(|it| it["body"].as_str());
+        bodies.filter(|body| body.starts_with("<!-- tutti:plan v1")).map(str::to_owned).collect()
+    }
+
+    pub async fn plan_with(&self, number: u64, words: &[&str]) -> String {
+        self.scene
+            .eventually(&format!("the comment of #{number} says {words:?}"), async || {
+                let plans = self.plans(number).await;
+                match plans.as_slice() {
+                    [plan] if words.iter().all(|word| plan.contains(word)) => Ok(plan.clone()),
+                    plans => Err(format!("{plans:#?}")),
+                }
+            })
+            .await
+    }
+
+    /// The open pull request of a branch.
+    pub async fn pull_of(&self, branch: &str) -> Option<Value> {
+        let pulls = self.ask("GET", "/pulls?state=open&limit=50", None).await;
+        let pulls = pulls.as_array().cloned().unwrap_or_default();
+        pulls.into_iter().find(|pull| pull["head"]["ref"] == branch)
+    }
+
+    /// The same, once it is there; its number and its head.
+    pub async fn opened(&self, branch: &str) -> (u64, String) {
+        self.scene
+            .eventually(&format!("a pull request of {branch}"), async || {
+                let pull = self.pull_of(branch).await.ok_or("there is none")?;
+                let head = pull["head"]["sha"].as_str().unwrap_or_default().to_owned();
+                pull["number"].as_u64().map(|number| (number, head)).ok_or("without a number".to_owned())
+            })
+            .await
+    }
+
+    pub async fn merge(&self, number: u64, head: &str) {
+        let merge = json!({"Do": "merge", "head_commit_id": head});
+        self.ask("POST", &format!("/pulls/{number}/merge"), Some(&merge)).await;
+    }
+
+    /// The commit that a pull request was merged by, once it was.
+    pub async fn merged(&self, number: u64) -> String {
+        self.scene
+            .eventually(&format!("#{number} is merged"), async || {
+                let pull = self.ask("GET", &format!("/pulls/{number}"), None).await;
+                match (pull["merged"].as_bool(), pull["merge_commit_sha"].as_str()) {
+                    (Some(true), Some(commit)) => Ok(commit.to_owned()),
+                    _ => Err(pull["state"].to_string()),
+                }
+            })
+            .await
+    }
+
+    /// A status as another program sets it.
+    pub async fn say(&self, commit: &str, context: &str, state: &str) {
+        let status = json!({"context": context, "state": state, "description": "by a pipeline"});
+        self.ask("POST", &format!("/statuses/{commit}"), Some(&status)).await;
+    }
+}
+
+/// A web server with one image.
+pub fn component(namespace: &str, image: &str, more: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1
+kind: Component
+metadata: {{name: web, namespace: {namespace}}}
+spec:
+  workloadType: Deployment
+  developLanguage: python
+  runType: server
+  image: {image}
+  port: 8080
+  replicas: 2
+{more}"
+    )
+}
