@@ -65,13 +65,13 @@ fn compared_with(base: &Texts, head: &Texts, kept: &mut Kept) -> Comparison {
 }
 
 fn compared(change: impl FnOnce(&mut Texts)) -> Comparison {
-    compared_from(repository(), change)
+    compared_from(&repository(), change)
 }
 
-fn compared_from(base: Texts, change: impl FnOnce(&mut Texts)) -> Comparison {
+fn compared_from(base: &Texts, change: impl FnOnce(&mut Texts)) -> Comparison {
     let mut head = base.clone();
     change(&mut head);
-    compared_with(&base, &head, &mut Kept::default())
+    compared_with(base, &head, &mut Kept::default())
 }
 
 /// Each object with what becomes of it, and each of its fields, with the clusters.
@@ -140,7 +140,7 @@ fn change_of_one_cluster_stands_apart_with_its_layer() {
     let mut base = repository();
     put(&mut base, "templates/cluster/gz/layer.yaml", "clusters: {matchLabels: {zone: gz1}}\n");
     put(&mut base, "templates/cluster/gz/values.yaml", "# ours\nminReadySeconds: 1\n");
-    let plan = compared_from(base, |head| {
+    let plan = compared_from(&base, |head| {
         put(head, "apps/pay/app.yaml", &component("pay", "1.1.0"));
         put(head, "templates/cluster/gz/values.yaml", "# ours\nminReadySeconds: 5\n");
     });
@@ -188,12 +188,11 @@ fn only_apps_that_differ_are_rendered() {
     for number in 0..200 {
         put(&mut base, &format!("apps/a{number}/app.yaml"), &component(&format!("a{number}"), "1.0.0"));
     }
-    let plan = compared_from(base.clone(), |head| put(head, "apps/a7/app.yaml", &component("a7", "1.1.0")));
+    let plan = compared_from(&base, |head| put(head, "apps/a7/app.yaml", &component("a7", "1.1.0")));
     assert_eq!((plan.apps.len(), plan.renders), (1, 2), "one on either side: clusters share them");
-    let plan = compared_from(base.clone(), |head| put(head, "README.md", "words"));
+    let plan = compared_from(&base, |head| put(head, "README.md", "words"));
     assert_eq!((plan.apps.len(), plan.renders), (0, 0));
-    let plan =
-        compared_from(base.clone(), |head| put(head, "apps/a7/layer/values.yaml", "minReadySeconds: 7\n"));
+    let plan = compared_from(&base, |head| put(head, "apps/a7/layer/values.yaml", "minReadySeconds: 7\n"));
     assert_eq!((plan.apps.len(), plan.renders), (1, 2));
     // What all stand on: everything is compared, and what is the same is rendered once.
     let mut head = base.clone();
@@ -212,7 +211,7 @@ fn only_apps_that_differ_are_rendered() {
 fn object_named_by_its_content_is_one_change() {
     let mut base = repository();
     objects(&mut base, "web", &(config_map("web-7f9c2bd4mk", "info") + &config_map("fixed", "info")));
-    let plan = compared_from(base, |head| {
+    let plan = compared_from(&base, |head| {
         objects(head, "web", &(config_map("web-8h2kd9tgcm", "debug") + &config_map("fixed", "info")));
     });
     check(
@@ -244,7 +243,7 @@ fn what_moves_between_apps_is_not_deleted() {
     let mut base = repository();
     objects(&mut base, "one", &(config_map("a", "x") + &config_map("b", "x")));
     objects(&mut base, "two", &config_map("c", "x"));
-    let plan = compared_from(base, |head| {
+    let plan = compared_from(&base, |head| {
         objects(head, "one", &config_map("a", "x"));
         objects(head, "two", &(config_map("c", "x") + &config_map("b", "x")));
     });
@@ -262,7 +261,7 @@ fn what_becomes_of_deleted_objects_is_told() {
                persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}\n---\n";
     let mut base = repository();
     objects(&mut base, "web", &[claim, kept, set, &config_map("a", "x"), &config_map("b", "x")].concat());
-    let plan = compared_from(base, |head| objects(head, "web", &config_map("a", "x")));
+    let plan = compared_from(&base, |head| objects(head, "web", &config_map("a", "x")));
     let fates: Vec<(String, Action, Option<Fate>)> = plan.apps[0]
         .objects
         .iter()
@@ -293,9 +292,9 @@ fn what_becomes_of_deleted_objects_is_told() {
 fn more_deletes_than_the_cap_wait() {
     let mut base = repository();
     let maps: String = (0..4).map(|number| config_map(&format!("m{number}"), "x")).collect();
-    objects(&mut base, "web", &(maps.clone() + &config_map("stays", "x")));
+    objects(&mut base, "web", &(maps + &config_map("stays", "x")));
     let removing = |maps: usize| {
-        compared_from(base.clone(), |head| {
+        compared_from(&base, |head| {
             let left: String = (maps..4).map(|number| config_map(&format!("m{number}"), "x")).collect();
             objects(head, "web", &(left + &config_map("stays", "x")));
         })
@@ -316,12 +315,10 @@ fn placement_changes_have_a_reason() {
     };
     let mut base = repository();
     put(&mut base, "apps/pay/app.yaml", &placed("bj1, bj2", 2));
-    let plan = compared_from(base.clone(), |head| put(head, "apps/pay/app.yaml", &placed("bj2, gz1", 3)));
-    let told: Vec<(&str, Placed, Option<i64>, Option<i64>, &str)> = plan.apps[0]
-        .placement
-        .iter()
-        .map(|it| (it.cluster.as_str(), it.kind, it.before, it.after, it.why.as_str()))
-        .collect();
+    let plan = compared_from(&base, |head| put(head, "apps/pay/app.yaml", &placed("bj2, gz1", 3)));
+    let told = plan.apps[0].placement.iter();
+    let told: Vec<_> =
+        told.map(|it| (it.cluster.as_str(), it.kind, it.before, it.after, it.why.as_str())).collect();
     assert_eq!(
         told,
         [
@@ -330,7 +327,7 @@ fn placement_changes_have_a_reason() {
             ("gz1", Placed::Comes, None, Some(3), "placement, apps/pay/app.yaml:10"),
         ]
     );
-    let plan = compared_from(base, |head| {
+    let plan = compared_from(&base, |head| {
         let tainted = CLUSTER
             .replace("NAME", "bj1")
             .replace("spec: {", "spec: {taints: [{key: down, effect: NoExecute}], ");
@@ -355,7 +352,7 @@ fn errors_of_the_base_are_told_apart() {
         "apps/bad/app.yaml",
         &component("bad", "1").replace("developLanguage: java", "developLanguage: nobody"),
     );
-    let plan = compared_from(base.clone(), |head| put(head, "apps/pay/app.yaml", &component("pay", "1.1.0")));
+    let plan = compared_from(&base, |head| put(head, "apps/pay/app.yaml", &component("pay", "1.1.0")));
     assert_eq!((plan.errors.len(), plan.known_errors.len()), (0, 1));
     assert_eq!(plan.apps.len(), 1);
     // One more line above it, and it is still the same.
@@ -363,10 +360,10 @@ fn errors_of_the_base_are_told_apart() {
         let text = texts["apps/bad/app.yaml"].clone();
         put(texts, "apps/bad/app.yaml", &format!("# a line\n{text}"));
     };
-    let plan = compared_from(base.clone(), moved);
+    let plan = compared_from(&base, moved);
     assert_eq!((plan.errors.len(), plan.known_errors.len()), (0, 1), "{:?}", plan.errors);
     // Mended: what it is on the clusters is not known here.
-    let plan = compared_from(base, |head| put(head, "apps/bad/app.yaml", &component("bad", "1")));
+    let plan = compared_from(&base, |head| put(head, "apps/bad/app.yaml", &component("bad", "1")));
     assert_eq!((plan.errors.len(), plan.known_errors.len()), (0, 0));
     assert_eq!((told(&plan).len(), plan.apps[0].mended.len(), plan.apps[0].state), (0, 3, AppState::Changed));
 }
@@ -395,7 +392,7 @@ fn values_of_secrets_are_digests() {
     };
     let mut base = repository();
     objects(&mut base, "web", &secret("canary-one"));
-    let plan = compared_from(base, |head| {
+    let plan = compared_from(&base, |head| {
         objects(head, "web", &secret("canary-two"));
         objects(head, "new", &secret("canary-three").replace("name: db", "name: other"));
     });
@@ -416,7 +413,7 @@ fn order_of_rings_is_told_for_what_changes() {
                  - {name: test, clusters: {matchLabels: {zone: bj1}}, soak: 15m, confirm: true}\n    \
                  - {name: prod, clusters: {matchExpressions: [{key: zone, operator: NotIn, values: [bj1]}]}, soak: 1h}\n";
     put(&mut base, "rings.yaml", rings);
-    let plan = compared_from(base, |head| put(head, "apps/pay/app.yaml", &component("pay", "1.1.0")));
+    let plan = compared_from(&base, |head| put(head, "apps/pay/app.yaml", &component("pay", "1.1.0")));
     let waves = serde_json::to_value(&plan.apps[0].waves).expect("JSON");
     assert_eq!(
         waves,
