@@ -30,12 +30,13 @@ pub struct Status {
 }
 
 pub fn status_router(status: Status) -> Router {
+    let api = v1::router(&status);
     Router::new()
         .route("/live", get(|| async { "live\n" }))
         .route("/ready", get(ready))
         .route("/metrics", get(metrics))
-        .with_state(status.clone())
-        .merge(v1::router(&status))
+        .with_state(status)
+        .merge(api)
 }
 
 async fn ready(State(status): State<Status>, RawQuery(query): RawQuery) -> Response {

@@ -96,7 +96,7 @@ impl Variables<'_> {
         let sha = self.first(SHA);
         let url = self.first(COMMIT_LINK).or_else(|| self.page(&["commit", sha.as_deref()?]));
         let parts = [
-            ("sha", sha.clone()),
+            ("sha", sha),
             ("repo", self.first(REPOSITORY)),
             ("author", self.first(AUTHOR)),
             ("message", self.first(MESSAGE)),
