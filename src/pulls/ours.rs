@@ -48,6 +48,8 @@ pub struct Ours {
     is_due: bool,
     until: Option<Timestamp>,
     told: BTreeMap<String, String>,
+    /// Every gate that has passed stands at the forge.
+    is_told: bool,
 }
 
 #[derive(Debug)]
@@ -82,7 +84,7 @@ impl Ours {
     /// When to look again.
     pub fn next(&self, now: Instant) -> Instant {
         let Some(looked_at) = self.looked_at else { return now };
-        if self.is_due {
+        if self.is_due || !self.is_told {
             return (looked_at + APART).max(now);
         }
         let soak = self.until.map(|until| {
@@ -102,7 +104,7 @@ impl Ours {
     ) -> Result<bool, Unpublished> {
         let (head, now) = (publisher.head, Instant::now());
         let is_of_head = overview.revision.as_ref() == Some(&head.snapshot.revision) && overview.is_known();
-        (self.is_due, self.looked_at) = (!is_of_head, Some(now));
+        (self.is_due, self.looked_at, self.is_told) = (!is_of_head, Some(now), true);
         let is_needed =
             !overview.rollouts.is_empty() || head.fleet.apps.values().any(|app| !app.pins.is_empty());
         if !is_of_head || !is_needed {
@@ -349,6 +351,13 @@ impl Ours {
                 self.gates.insert(pull.number, (head.clone(), gates));
             }
             let branch = &pull.head.reference;
+            // What branch protection asks for has to be there before.
+            let gate = format!("{}/gate", publisher.prefix);
+            if may.is_ok() && facts_of(&self.facts, pull.number, &gate) != Some(GateState::Success) {
+                self.facts.remove(&pull.number);
+                self.is_told = false;
+                continue;
+            }
             if may.is_err() || self.not_before.get(branch).is_some_and(|at| *at > now) {
                 continue;
             }
@@ -378,6 +387,10 @@ fn proposed(input: &Input<'_>, pull: &Pull, wanted: &[Wanted]) -> Option<Change>
         return Some(change);
     }
     promotion::proposed(input, &parse_body(&pull.body)?)
+}
+
+fn facts_of(facts: &BTreeMap<u64, Facts>, number: u64, context: &str) -> Option<GateState> {
+    facts.get(&number)?.said.statuses.get(context).copied()
 }
 
 fn mode_of(input: &Input<'_>, change: &Change) -> PromotionMode {

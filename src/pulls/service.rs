@@ -23,7 +23,7 @@ use crate::controller::{ConfigHead, Grants};
 use crate::forge::{CommitStatus, Error, Hint, HintKind, Pull, PullState, State, shortened};
 use crate::metrics::Metrics;
 use crate::model::{Forge, Instance, Revision};
-use crate::promotion::summary;
+use crate::promotion::{BRANCHES, summary};
 use crate::report::outbox::Order;
 use crate::report::{Names, Overview, plan_comment, plan_failure, plan_statuses};
 use crate::source::Repository;
@@ -46,7 +46,8 @@ const MOST_TRIES: u32 = 6;
 
 const VALIDATE: &str = "validate";
 /// Of the head of each pull request.
-const CONTEXTS: [&str; 3] = [VALIDATE, "plan", GATE];
+const CONTEXTS: [&str; 3] = [VALIDATE, PLAN, GATE];
+const PLAN: &str = "plan";
 const GATE: &str = "gate";
 /// Changes of triggers that may wait; what is more is told of again by whoever sends it.
 const MOST_TASKS: usize = 1_000;
@@ -95,6 +96,13 @@ pub async fn run(settings: Settings, mut inputs: Inputs) {
     }
 }
 
+/// What is said of the head of a pull request, by context.
+#[derive(Debug)]
+struct Report {
+    head: Revision,
+    contexts: BTreeMap<String, Said>,
+}
+
 struct Service {
     settings: Settings,
     checker: Checker,
@@ -105,11 +113,11 @@ struct Service {
     open: BTreeMap<u64, Open>,
     comments: BTreeMap<u64, Sticky>,
     /// What is said of the head of each.
-    said: BTreeMap<u64, (Revision, [Said; 3])>,
+    said: BTreeMap<u64, Report>,
     /// What is said of the tip of the deployed branch.
     of_base: Option<(Revision, Said)>,
     /// What was under way and comes to no result: the commit, the context, and why.
-    ended: VecDeque<(Revision, &'static str, Said)>,
+    ended: VecDeque<(Revision, String, Said)>,
     /// What was there when this process began: what the forge says of it already is read before anything is said.
     to_recall: BTreeSet<Revision>,
     ours: Ours,
@@ -217,8 +225,9 @@ impl Service {
         if let Some(head) = head {
             let revision = &head.snapshot.revision;
             if self.base.as_ref().is_none_or(|base| base.revision != *revision) {
-                if let Some((of, said)) = self.of_base.take() {
-                    self.end(&of, [(VALIDATE, said)], &words::superseded(revision));
+                if let Some((head, said)) = self.of_base.take() {
+                    let contexts = BTreeMap::from([(VALIDATE.to_owned(), said)]);
+                    self.end(Report { head, contexts }, &words::superseded(revision));
                 }
                 if self.base.is_none() {
                     self.to_recall.insert(revision.clone());
@@ -343,9 +352,30 @@ impl Service {
         let publisher = self.publisher(instance, &connection, &head);
         let did = ours.step(&publisher, &self.overview, &conflicts).await;
         self.ours = ours;
+        for (number, (of, gates)) in self.ours.gates.clone() {
+            let named = gates.iter().map(|gate| (format!("{GATE}/{}", gate.name), words::gate(gate)));
+            let all = (GATE.to_owned(), words::gate(&summary(&gates)));
+            self.say(number, &of, named.chain([all]));
+        }
         did?;
         self.tell(&instance.status_prefix, instance.page_url.as_deref());
         Ok(None)
+    }
+
+    /// Beside what is said of this head already.
+    fn say<N: Into<String>>(
+        &mut self,
+        number: u64,
+        head: &Revision,
+        contexts: impl IntoIterator<Item = (N, Said)>,
+    ) {
+        let report = self
+            .said
+            .entry(number)
+            .or_insert_with(|| Report { head: head.clone(), contexts: BTreeMap::new() });
+        if report.head == *head {
+            report.contexts.extend(contexts.into_iter().map(|(name, said)| (name.into(), said)));
+        }
     }
 
     fn publisher<'a>(
@@ -396,15 +426,15 @@ impl Service {
         let Some(pull) = pull.filter(is_ours) else {
             self.open.remove(&number);
             self.comments.remove(&number);
-            if let Some((head, said)) = self.said.remove(&number) {
-                self.end(&head, CONTEXTS.into_iter().zip(said), &words::closed());
+            if let Some(report) = self.said.remove(&number) {
+                self.end(report, &words::closed());
             }
             return;
         };
-        if self.said.get(&number).is_some_and(|(head, _)| *head != pull.head.revision)
-            && let Some((head, said)) = self.said.remove(&number)
+        if self.said.get(&number).is_some_and(|report| report.head != pull.head.revision)
+            && let Some(report) = self.said.remove(&number)
         {
-            self.end(&head, CONTEXTS.into_iter().zip(said), &words::superseded(&pull.head.revision));
+            self.end(report, &words::superseded(&pull.head.revision));
         }
         match self.open.get_mut(&number) {
             Some(open) => open.take(pull),
@@ -415,9 +445,9 @@ impl Service {
     }
 
     /// Nothing more is said of a commit: what is pending ends so.
-    fn end(&mut self, revision: &Revision, said: impl IntoIterator<Item = (&'static str, Said)>, why: &Said) {
-        let pending = said.into_iter().filter(|(_, (state, _))| *state == State::Pending);
-        self.ended.extend(pending.map(|(context, _)| (revision.clone(), context, why.clone())));
+    fn end(&mut self, report: Report, why: &Said) {
+        let pending = report.contexts.into_iter().filter(|(_, (state, _))| *state == State::Pending);
+        self.ended.extend(pending.map(|(context, _)| (report.head.clone(), context, why.clone())));
         while self.ended.len() > MOST_ENDED {
             self.ended.pop_front();
         }
@@ -434,17 +464,25 @@ impl Service {
         let (head, branch) = (&pull.head.revision, connection.branch.as_str());
         let base = config.snapshot.revision.clone();
         let checked = Checked { head: head.clone(), base: base.clone(), may_render: may_render_of(&pull) };
-        let say = |service: &mut Self, said: [Said; 3]| {
-            service.said.insert(number, (head.clone(), said));
+        let is_promotion = pull.author.eq_ignore_ascii_case(&connection.me)
+            && !pull.head.is_fork
+            && pull.head.reference.starts_with(BRANCHES[0]);
+        let gate = if is_promotion { words::gates_are_read() } else { words::no_promotion() };
+        let say = |service: &mut Self, validate: Said, plan: Said| {
+            service.say(number, head, [(VALIDATE, validate), (PLAN, plan)]);
+            if let Some(report) = service.said.get_mut(&number) {
+                // Whoever looks at the gates knows better.
+                report.contexts.entry(GATE.to_owned()).or_insert_with(|| gate.clone());
+            }
             service.tell(&instance.status_prefix, instance.page_url.as_deref());
         };
         if !checked.may_render {
-            say(self, [words::fork(), words::fork(), words::no_promotion()]);
+            say(self, words::fork(), words::fork());
             self.done(number, checked);
             return Ok(());
         }
         if !self.said.contains_key(&number) {
-            say(self, [words::comparing(branch), words::comparing(branch), words::no_promotion()]);
+            say(self, words::comparing(branch), words::comparing(branch));
         }
         let verdict = match self.checker.check(&config, &pull.head_reference(), head).await {
             Ok(verdict) => verdict,
@@ -465,9 +503,9 @@ impl Service {
         }
         let failed = |validate: Said| {
             let why = plan_failure(&names, head, &validate.1, None);
-            ([validate, words::not_compared(), words::no_promotion()], why)
+            (validate, words::not_compared(), why)
         };
-        let (said, comment) = match verdict {
+        let (validate, plan, comment) = match verdict {
             Verdict::Conflicts(paths, more) => failed(words::conflicts(branch, &paths, more)),
             Verdict::Unreadable(why) => failed(words::unreadable(&why)),
             Verdict::Compared(comparison) if comparison.awaited > 0 && self.later(number) < MOST_TRIES => {
@@ -476,10 +514,10 @@ impl Service {
             Verdict::Compared(comparison) => {
                 let (validate, plan) = plan_statuses(&comparison);
                 let text = plan_comment(&comparison, &names);
-                ([validate, plan, words::no_promotion()], text)
+                (validate, plan, text)
             }
         };
-        say(self, said);
+        say(self, validate, plan);
         self.comment(number, connection, &names, &comment).await?;
         self.done(number, checked);
         Ok(())
@@ -518,7 +556,7 @@ impl Service {
         if let [Some(validate), Some(plan), Some(gate)] = CONTEXTS.map(said) {
             let is_of = |open: &&Open| open.pull.head.revision == *revision;
             if let Some(number) = self.open.values().find(is_of).map(|open| open.pull.number) {
-                self.said.insert(number, (revision.clone(), [validate, plan, gate]));
+                self.say(number, revision, [(VALIDATE, validate), (PLAN, plan), (GATE, gate)]);
             }
         }
         connection.outbox.send(Order::Known { revision: revision.clone(), statuses });
@@ -560,17 +598,10 @@ impl Service {
         if let Some((revision, said)) = self.of_base.as_ref().filter(|(revision, _)| is_known(revision)) {
             say(revision, VALIDATE, said, page);
         }
-        for (number, (head, said)) in self.said.iter().filter(|(_, (head, _))| is_known(head)) {
+        for (number, report) in self.said.iter().filter(|(_, report)| is_known(&report.head)) {
             let url = self.open.get(number).map(|open| open.pull.url.as_str());
-            let gates = self.ours.gates.get(number).filter(|(of, _)| of == head).map(|(_, gates)| gates);
-            for (name, said) in CONTEXTS.iter().zip(said) {
-                match gates.filter(|_| *name == GATE) {
-                    Some(gates) => say(head, name, &words::gate(&summary(gates)), url),
-                    None => say(head, name, said, url),
-                }
-            }
-            for gate in gates.into_iter().flatten() {
-                say(head, &format!("{GATE}/{}", gate.name), &words::gate(gate), url);
+            for (name, said) in &report.contexts {
+                say(&report.head, name, said, url);
             }
         }
         let told = statuses.keys().map(|(revision, _)| revision.clone()).collect::<BTreeSet<_>>();

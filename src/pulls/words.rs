@@ -41,7 +41,11 @@ pub fn superseded(by: &Revision) -> Said {
 }
 
 pub fn closed() -> Said {
-    (State::Skipped, "closed before it was compared".to_owned())
+    (State::Skipped, "the pull request was closed".to_owned())
+}
+
+pub fn gates_are_read() -> Said {
+    (State::Pending, "its gates are being read".to_owned())
 }
 
 /// Of the tip of the deployed branch: what its files and renders are worth.
