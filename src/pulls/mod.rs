@@ -20,5 +20,7 @@ mod triggers;
 mod undo;
 mod words;
 
+pub use connection::Access;
+pub use publish::{Proposal, Publisher, Unpublished};
 pub use queue::RENDER_LABEL;
 pub use service::{Inputs, Settings, run};

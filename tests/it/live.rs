@@ -28,8 +28,8 @@ mod outage;
 mod ownership;
 mod plan;
 mod projects;
-mod promotions;
 mod prometheus;
+mod promotions;
 mod prune;
 mod pulls;
 mod push;
@@ -48,4 +48,5 @@ mod shapes;
 #[allow(dead_code, reason = "the benchmark uses more of it")]
 mod support;
 mod sync_waves;
+mod triggers;
 mod waves;
