@@ -22,5 +22,4 @@ mod words;
 
 pub use connection::Access;
 pub use publish::{Proposal, Publisher, Unpublished};
-pub use queue::RENDER_LABEL;
 pub use service::{Inputs, Settings, run};

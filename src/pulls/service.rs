@@ -324,7 +324,7 @@ impl Service {
             return Ok(None);
         }
         let Some(base) = &self.base else { return Ok(Some(self.list_at)) };
-        let at = match next(&self.open, base, now) {
+        let at = match next(&self.open, base, &instance.status_prefix, now) {
             Next::Check(number) => {
                 self.check(number, instance, &connection).await?;
                 return Ok(None);
@@ -434,13 +434,15 @@ impl Service {
         let pull = open.pull.clone();
         let (head, branch) = (&pull.head.revision, connection.access.branch.as_str());
         let base = config.snapshot.revision.clone();
-        let checked = Checked { head: head.clone(), base: base.clone(), may_render: may_render_of(&pull) };
+        let may_render = may_render_of(&pull, &instance.status_prefix);
+        let checked = Checked { head: head.clone(), base: base.clone(), may_render };
         let say = |service: &mut Self, said: [Said; 3]| {
             service.said.insert(number, (head.clone(), said));
             service.tell(&instance.status_prefix, instance.page_url.as_deref());
         };
         if !checked.may_render {
-            say(self, [words::fork(), words::fork(), words::no_promotion()]);
+            let fork = words::fork(&instance.status_prefix);
+            say(self, [fork.clone(), fork, words::no_promotion()]);
             self.done(number, checked);
             return Ok(());
         }
