@@ -6,6 +6,7 @@
 
 mod api_client;
 mod approve;
+mod at_forge;
 mod changes;
 mod chosen;
 mod ci;

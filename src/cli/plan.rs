@@ -53,11 +53,11 @@ pub struct PlanArgs {
 
 pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    if let Some(head) = &args.revisions.head {
-        return revisions::run(&process, &args.revisions, head, args.output, args.exit_code).await;
+    if let Some(asked) = args.revisions.asked() {
+        return revisions::run(&process, asked, args.output, args.exit_code).await;
     }
     let Some(output) = args.output.plain() else {
-        bail!("-o markdown is for two revisions: give --head REVISION");
+        bail!("-o markdown is for two revisions: give --head REVISION or --pr NUMBER");
     };
     let until = Until::Planned { timeout: args.timeout };
     let (ending, overview) = session::look(&process, until, args.worktree).await?;

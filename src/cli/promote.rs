@@ -1,20 +1,24 @@
 //! `tutti promote`: brings a version to a ring, by one scalar in one file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 
 use super::approve::{FileArgs, checkout, commit};
+use super::at_forge::AtForge;
 use super::exit::{self, Exit};
 use super::output::{say, tell};
 use super::process::Process;
-use super::{diagnostics, files, repository, session};
-use crate::controller::{Ending, Until};
+use super::{diagnostics, doctor, files, repository, session};
+use crate::cluster::WritePermit;
+use crate::controller::{ConfigHead, Ending, Until};
 use crate::fleet::Fleet;
 use crate::manifest::read::nearest;
 use crate::model::{AppId, Revision};
 use crate::promotion::{self, Change, Input, PinChange, Refused};
+use crate::pulls::{Access, Proposal, Publisher, Unpublished};
 use crate::report::{Overview, ring_states, rollout_states};
 use crate::source::Repository;
 
@@ -38,14 +42,30 @@ pub struct PromoteArgs {
     file: FileArgs,
 }
 
+/// Where the change is written.
+enum Place {
+    Folder(PathBuf),
+    Forge(Box<AtForge>),
+}
+
 pub async fn run(args: PromoteArgs) -> anyhow::Result<Exit> {
-    if args.open {
-        bail!("--open cannot be used yet: leave it out, and push the change as a branch of your own");
-    }
     let process = args.file.process.resolve(Some(".")).await?;
-    let root = checkout(&process)?;
+    let place = match args.open {
+        true => Place::Forge(Box::new(AtForge::open(&process).await?)),
+        false => Place::Folder(checkout(&process)?),
+    };
+    let process = match &place {
+        Place::Forge(site) => site.process.clone(),
+        Place::Folder(_) => process,
+    };
     let (overview, fleet) = match args.version {
-        Some(_) => (Overview::default(), repository::fleet(&repository::snapshot(&root, None).await?)),
+        Some(_) => {
+            let snapshot = match &place {
+                Place::Forge(_) => doctor::load(&process, false).await?,
+                Place::Folder(root) => repository::snapshot(root, None).await?,
+            };
+            (Overview::default(), repository::fleet(&snapshot))
+        }
         None => {
             let until = Until::Explained { timeout: args.file.timeout };
             let (ending, overview) = session::look(&process, until, false).await?;
@@ -72,7 +92,48 @@ pub async fn run(args: PromoteArgs) -> anyhow::Result<Exit> {
             return Err(why.into());
         }
     };
-    write(&root, &change, overview.revision.as_ref(), args.file.commit)
+    match &place {
+        Place::Forge(site) => open(site, &change, fleet).await,
+        Place::Folder(root) => write(root, &change, overview.revision.as_ref(), args.file.commit),
+    }
+}
+
+/// Opens the pull request of a promotion, or brings the one that is open to it. It is tutti's own: a running tutti goes on with it.
+async fn open(site: &AtForge, change: &Change, fleet: Fleet) -> anyhow::Result<Exit> {
+    let Change::Promote { ring, pins, .. } = change else { bail!("this is no promotion") };
+    let AtForge { client, process, instance, .. } = site;
+    if instance.forge.as_ref().is_none_or(|forge| forge.token.is_none()) {
+        bail!("no token: name one in tutti.yaml (spec.forge.credentials)");
+    }
+    let access = Access::of(client.clone(), process.source.branch.as_deref()).await?;
+    let repository = Repository::open(process.source.clone()).await.map_err(session::Source)?;
+    let tip = repository.fetch_reference(&format!("refs/heads/{}", access.branch)).await;
+    let snapshot = repository.files(&tip.map_err(session::Source)?).await.map_err(session::Source)?;
+    let read = |path: &str| snapshot.text(path).map(ToOwned::to_owned);
+    let files = change.files(&snapshot.revision, &read).map_err(anyhow::Error::msg)?;
+    if files.iter().all(|(path, text)| read(path).as_ref() == Some(text)) {
+        for PinChange { app, file, to, .. } in pins {
+            say!("{file}: {app} has {to} on {ring} already");
+        }
+        return Ok(Exit::Ok);
+    }
+    let files = files.into_iter().map(|(path, text)| (path, Some(text))).collect();
+    let head = ConfigHead { fleet: Arc::new(fleet), snapshot: Arc::new(snapshot) };
+    let publisher = Publisher {
+        access: &access,
+        permit: &WritePermit::default(),
+        repository: &repository,
+        head: &head,
+        prefix: &instance.status_prefix,
+    };
+    let pull = publisher.propose(&Proposal::of(change, &[], files)).await.map_err(|error| match error {
+        Unpublished::Forge(error) => anyhow::Error::from(error),
+        Unpublished::Git(error) => session::Source(error).into(),
+        other => other.into(),
+    })?;
+    say!("#{}: {}", pull.number, change.title());
+    say!("{}", pull.url);
+    Ok(Exit::Ok)
 }
 
 /// Writes the files of a promotion, where one of them is another then.

@@ -1,8 +1,10 @@
-//! `tutti plan --base A --head B`: what a commit would change in another one, Git against Git. No cluster and no forge is asked.
+//! `tutti plan --base A --head B`: what a commit would change in another one, Git against Git. No cluster is asked, and the forge only
+//! with `--pr N`: which two commits these are.
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
+use super::at_forge::AtForge;
 use super::exit::Exit;
 use super::output::{self, Format, say, tell};
 use super::process::Process;
@@ -12,8 +14,9 @@ use crate::compare::{
     self, Action, AppChange, AppState, Comparison, Fate, FieldChange, ObjectChange, Placed, Side,
 };
 use crate::fleet::charts::remote_sources;
+use crate::forge::PullState;
 use crate::manifest;
-use crate::model::{ClusterName, Revision};
+use crate::model::{ClusterName, Instance, Keys, Revision};
 use crate::render::Discovered;
 use crate::report::words::count;
 use crate::report::{Names, merged, plan_comment};
@@ -32,7 +35,37 @@ pub struct Revisions {
     base: Option<String>,
     /// Compare this commit, branch or tag, merged into the base, with the base: Git against Git, no cluster is asked
     #[arg(long, value_name = "REVISION", conflicts_with_all = ["worktree", "all", "explain", "app"])]
-    pub head: Option<String>,
+    head: Option<String>,
+    /// Compare this pull request, merged into its base, with its base; the forge that tutti.yaml names says what they are
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["base", "head", "worktree", "all", "explain", "app"])]
+    pr: Option<u64>,
+}
+
+/// What is compared, as it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Asked<'a> {
+    Commits { base: Option<&'a str>, head: &'a str },
+    Pull(u64),
+}
+
+impl Revisions {
+    pub fn asked(&self) -> Option<Asked<'_>> {
+        match (self.pr, &self.head) {
+            (Some(number), _) => Some(Asked::Pull(number)),
+            (None, Some(head)) => Some(Asked::Commits { base: self.base.as_deref(), head }),
+            (None, None) => None,
+        }
+    }
+}
+
+/// Two commits that are here, and what people call them.
+struct Sides {
+    repository: Repository,
+    base: Revision,
+    head: Revision,
+    names: Names,
+    /// What opens encrypted files.
+    keys: Keys,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -41,7 +74,7 @@ pub enum PlanFormat {
     Table,
     Json,
     Yaml,
-    /// With --head: the comment of a pull request
+    /// With --head or --pr: the comment of a pull request
     Markdown,
 }
 
@@ -59,28 +92,18 @@ impl PlanFormat {
 
 pub async fn run(
     process: &Process,
-    revisions: &Revisions,
-    head: &str,
+    asked: Asked<'_>,
     format: PlanFormat,
     exit_code: bool,
 ) -> anyhow::Result<Exit> {
-    let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
-    let base = match &revisions.base {
-        Some(name) => named(&repository, process, name).await?,
-        None => repository.fetch().await.map_err(Source)?,
+    let sides = match asked {
+        Asked::Commits { base, head } => of_commits(process, base, head).await?,
+        Asked::Pull(number) => of_pull(process, number).await?,
     };
-    let head_revision = named(&repository, process, head).await?;
-    let (plan, texts) = plan(&repository, process, &base, &head_revision).await?;
-    let deployed = || process.source.branch.clone().unwrap_or_else(|| base.short().to_owned());
-    let names = Names {
-        prefix: PREFIX.to_owned(),
-        base: revisions.base.clone().unwrap_or_else(deployed),
-        head: head.to_owned(),
-        url: None,
-    };
+    let (plan, texts) = plan(&sides, process).await?;
     match format.plain() {
-        None => output::write_text(format_args!("{}", plan_comment(&plan, &names))),
-        Some(Format::Table) => write(&plan, &names),
+        None => output::write_text(format_args!("{}", plan_comment(&plan, &sides.names))),
+        Some(Format::Table) => write(&plan, &sides.names),
         Some(format) => output::write_value(format, &plan)?,
     }
     let mistakes: Vec<_> = plan.errors.iter().chain(&plan.warnings).cloned().collect();
@@ -95,6 +118,50 @@ pub async fn run(
         () if exit_code && plan.has_changes() => Exit::Differences,
         () => Exit::Ok,
     })
+}
+
+async fn of_commits(process: &Process, base: Option<&str>, head: &str) -> anyhow::Result<Sides> {
+    let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
+    let base_revision = match base {
+        Some(name) => named(&repository, process, name).await?,
+        None => repository.fetch().await.map_err(Source)?,
+    };
+    let head_revision = named(&repository, process, head).await?;
+    let deployed = || process.source.branch.clone().unwrap_or_else(|| base_revision.short().to_owned());
+    let names = Names {
+        prefix: PREFIX.to_owned(),
+        base: base.map_or_else(deployed, ToOwned::to_owned),
+        head: head.to_owned(),
+        url: None,
+    };
+    Ok(Sides { repository, base: base_revision, head: head_revision, names, keys: process.keys.clone() })
+}
+
+/// Whoever asks for it wants to see it, so that one of a fork is compared too; but what is encrypted stays shut to it.
+async fn of_pull(process: &Process, number: u64) -> anyhow::Result<Sides> {
+    let site = AtForge::open(process).await?;
+    let pull = site.pull(number).await?;
+    let repository = Repository::open(site.process.source.clone()).await.map_err(Source)?;
+    let branch = format!("refs/heads/{}", pull.base.reference);
+    let base = repository.fetch_reference(&branch).await.map_err(Source)?;
+    let head = repository.fetch_reference(&pull.head_reference()).await.map_err(Source)?;
+    match pull.state {
+        PullState::Open => {}
+        PullState::Merged => {
+            tell!("note: #{number} is merged: what it changed is in {}", pull.base.reference)
+        }
+        PullState::Closed => tell!("note: #{number} is closed"),
+    }
+    let keys = if pull.head.is_fork {
+        tell!("note: #{number} is of a fork: encrypted files are not opened");
+        Keys::default()
+    } else {
+        process.keys.clone()
+    };
+    let Instance { status_prefix, page_url, .. } = site.instance;
+    let names =
+        Names { prefix: status_prefix, base: pull.base.reference, head: pull.head.reference, url: page_url };
+    Ok(Sides { repository, base, head, names, keys })
 }
 
 /// A commit, a branch or a tag. Of a remote, what is not here is fetched.
@@ -117,16 +184,12 @@ async fn named(repository: &Repository, process: &Process, name: &str) -> anyhow
     Ok(repository.resolve(name).await.map_err(Source)?)
 }
 
-async fn plan(
-    repository: &Repository,
-    process: &Process,
-    base: &Revision,
-    head: &Revision,
-) -> anyhow::Result<(Comparison, Merged)> {
+async fn plan(sides: &Sides, process: &Process) -> anyhow::Result<(Comparison, Merged)> {
+    let Sides { repository, base, head, keys, .. } = sides;
     let mut before = repository.snapshot(base).await.map_err(Source)?;
     let mut merged = repository.merged(base, head).await.map_err(Source)?;
-    before.keys = process.keys.clone();
-    merged.snapshot.keys = process.keys.clone();
+    before.keys = keys.clone();
+    merged.snapshot.keys = keys.clone();
     let charts = repository::renderers(process.sites.clone());
     let mut reading = manifest::Memory::default();
     let fleets = {

@@ -11,16 +11,34 @@ use crate::report::outbox::{Order, Outbox, Rule};
 
 use super::Settings;
 
-/// An open connection: a client, who it is there, and what posts statuses by it.
+/// The repository at the forge, and who we are there.
 #[derive(Clone, Debug)]
-pub struct Connection {
-    /// What it was made from.
-    pub forge: Forge,
+pub struct Access {
     pub client: Client,
     /// The login of our token.
     pub me: String,
     /// The deployed branch.
     pub branch: String,
+}
+
+impl Access {
+    /// `branch`: `None` stands for the default one of the forge.
+    pub async fn of(client: Client, branch: Option<&str>) -> Result<Self, Error> {
+        let me = client.who_am_i().await?.login;
+        let branch = match branch {
+            Some(branch) => branch.to_owned(),
+            None => client.repository_facts().await?.default_branch,
+        };
+        Ok(Self { client, me, branch })
+    }
+}
+
+/// An open connection, and what posts statuses by it.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// What it was made from.
+    pub forge: Forge,
+    pub access: Access,
     pub outbox: Outbox,
 }
 
@@ -38,14 +56,10 @@ pub enum Unopened {
 impl Connection {
     pub async fn open(settings: &Settings, forge: &Forge) -> Result<Self, Unopened> {
         let client = client(forge, &settings.grants, &settings.home, &settings.metrics).await?;
-        let me = client.who_am_i().await?.login;
-        let branch = match &settings.branch {
-            Some(branch) => branch.clone(),
-            None => client.repository_facts().await?.default_branch,
-        };
-        let outbox = Outbox::start(client.clone(), settings.permit.clone(), Rule::Check);
+        let access = Access::of(client, settings.branch.as_deref()).await?;
+        let outbox = Outbox::start(access.client.clone(), settings.permit.clone(), Rule::Check);
         outbox.send(Order::Open);
-        Ok(Self { forge: forge.clone(), client, me, branch, outbox })
+        Ok(Self { forge: forge.clone(), access, outbox })
     }
 }
 

@@ -20,5 +20,6 @@ mod triggers;
 mod undo;
 mod words;
 
-pub use queue::RENDER_LABEL;
+pub use connection::Access;
+pub use publish::{Proposal, Publisher, Unpublished};
 pub use service::{Inputs, Settings, run};

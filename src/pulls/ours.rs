@@ -140,17 +140,17 @@ impl Ours {
 
     async fn list(&mut self, publisher: &Publisher<'_>, now: Instant) -> Result<(), Unpublished> {
         if self.listed_at.is_none_or(|at| at + LIST_LASTS <= now) {
-            let connection = publisher.connection;
+            let access = publisher.access;
             let filter = PullFilter {
                 with_closed: true,
-                author: Some(connection.me.clone()),
-                base: Some(connection.branch.clone()),
+                author: Some(access.me.clone()),
+                base: Some(access.branch.clone()),
                 most: MOST_READ,
             };
-            let mut pulls = connection.client.pulls(&filter).await?;
+            let mut pulls = access.client.pulls(&filter).await?;
             let is_ours = |pull: &Pull| {
                 !pull.head.is_fork
-                    && pull.author.eq_ignore_ascii_case(&connection.me)
+                    && pull.author.eq_ignore_ascii_case(&access.me)
                     && BRANCHES.iter().any(|it| pull.head.reference.starts_with(it))
             };
             pulls.retain(is_ours);
@@ -282,20 +282,7 @@ impl Ours {
                 files.into_iter().map(|(path, text)| (path, Some(text))).collect()
             }
         };
-        let label = match change {
-            Change::Promote { .. } => "promotion",
-            Change::Approve { .. } => "confirm",
-            Change::Revert { .. } => "revert",
-        };
-        let title = change.title();
-        Ok(Proposal {
-            branch: change.branch(),
-            message: format!("{title}\n"),
-            body: promotion::body(change, gates, &[]),
-            title,
-            label,
-            files,
-        })
+        Ok(Proposal::of(change, gates, files))
     }
 
     /// The gates of every open promotion, and the merge of one whose gates have all passed.
@@ -306,7 +293,7 @@ impl Ours {
         wanted: &[Wanted],
         now: Instant,
     ) -> Result<bool, Unpublished> {
-        let client = &publisher.connection.client;
+        let client = &publisher.access.client;
         let open: Vec<Pull> = self.open().cloned().collect();
         for pull in open {
             let Some(request) = input.requests.iter().find(|it| it.number == pull.number) else { continue };
@@ -315,7 +302,7 @@ impl Ours {
             if self.facts.get(&pull.number).is_none_or(|facts| facts.read_at + FACTS_LAST <= now) {
                 let statuses = client.statuses(&head).await?;
                 let reviews = client.reviews(pull.number).await?;
-                let me = &publisher.connection.me;
+                let me = &publisher.access.me;
                 let approvals = forge::approvals(&reviews, &head, me, me);
                 let said = HeadFacts {
                     statuses: statuses.into_iter().map(|it| (it.context, state_of(it.state))).collect(),

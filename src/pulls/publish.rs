@@ -4,9 +4,10 @@ use crate::cluster::WritePermit;
 use crate::controller::ConfigHead;
 use crate::forge::{Error, FileChange, FileCommit, NewPull, Pull, PullEdit, PullState, own_labels};
 use crate::model::{Revision, Snapshot};
+use crate::promotion::{self, Change, Gate};
 use crate::source::{self, Repository};
 
-use super::connection::Connection;
+use super::connection::Access;
 
 /// A file from the folder of the manifests, with its new text; `None`: it goes.
 pub type NewFile = (String, Option<String>);
@@ -22,6 +23,25 @@ pub struct Proposal {
     /// Without the prefix of ours.
     pub label: &'static str,
     pub files: Vec<NewFile>,
+}
+
+impl Proposal {
+    /// Of a change of ours, with the files that it consists of.
+    pub fn of(change: &Change, gates: &[Gate], files: Vec<NewFile>) -> Self {
+        let title = change.title();
+        Self {
+            branch: change.branch(),
+            message: format!("{title}\n"),
+            body: promotion::body(change, gates, &[]),
+            title,
+            label: match change {
+                Change::Promote { .. } => "promotion",
+                Change::Approve { .. } => "confirm",
+                Change::Revert { .. } => "revert",
+            },
+            files,
+        }
+    }
 }
 
 /// Why nothing was published, or not all of it.
@@ -54,7 +74,7 @@ impl Unpublished {
 /// Who publishes, where, and what is there.
 #[derive(Clone, Copy, Debug)]
 pub struct Publisher<'a> {
-    pub connection: &'a Connection,
+    pub access: &'a Access,
     pub permit: &'a WritePermit,
     pub repository: &'a Repository,
     pub head: &'a ConfigHead,
@@ -65,7 +85,7 @@ pub struct Publisher<'a> {
 impl Publisher<'_> {
     /// Opens the pull request of a branch, or brings the one that is open to this. A crash in between is mended by the next attempt.
     pub async fn propose(&self, proposal: &Proposal) -> Result<Pull, Unpublished> {
-        let client = &self.connection.client;
+        let client = &self.access.client;
         let is_open = |pull: &Pull| pull.state == PullState::Open;
         let open = client.pulls_of_branch(&proposal.branch).await?.into_iter().find(is_open);
         match (client.branch(&proposal.branch).await?, &open) {
@@ -86,7 +106,7 @@ impl Publisher<'_> {
             self.write(client.ensure_labels(&labels)).await?;
             let new = NewPull {
                 head: proposal.branch.clone(),
-                base: self.connection.branch.clone(),
+                base: self.access.branch.clone(),
                 title: proposal.title.clone(),
                 body: proposal.body.clone(),
                 labels: labels.into_iter().map(|it| it.name).filter(|name| *name == label).collect(),
@@ -101,16 +121,16 @@ impl Publisher<'_> {
     pub async fn commit(&self, files: &[NewFile], message: &str) -> Result<Revision, Unpublished> {
         let files = changes(files, &self.head.snapshot);
         if files.is_empty() {
-            return Err(Unpublished::Unchanged(self.connection.branch.clone()));
+            return Err(Unpublished::Unchanged(self.access.branch.clone()));
         }
-        let (branch, message) = (self.connection.branch.clone(), message.to_owned());
+        let (branch, message) = (self.access.branch.clone(), message.to_owned());
         let commit = FileCommit { branch, new_branch_from: None, message, files };
-        self.write(self.connection.client.commit_files(&commit)).await
+        self.write(self.access.client.commit_files(&commit)).await
     }
 
     /// Closes it, and takes the branch away: nobody else wrote to it.
     pub async fn close(&self, pull: &Pull, body: &str) -> Result<(), Unpublished> {
-        let client = &self.connection.client;
+        let client = &self.access.client;
         self.describe(pull, &pull.title, body).await?;
         self.write(client.close_pull(pull.number)).await?;
         if !self.is_foreign(&pull.head.reference).await? {
@@ -124,13 +144,13 @@ impl Publisher<'_> {
             return Ok(());
         }
         let edit = PullEdit { title: Some(title.to_owned()), body: Some(body.to_owned()) };
-        self.write(self.connection.client.edit_pull(pull.number, &edit)).await
+        self.write(self.access.client.edit_pull(pull.number, &edit)).await
     }
 
     /// Whether a branch of ours holds a commit that is not ours.
     pub async fn is_foreign(&self, branch: &str) -> Result<bool, Unpublished> {
-        let commits = self.connection.client.branch_commits(&self.connection.branch, branch).await?;
-        Ok(!commits.iter().all(|commit| commit.is_by(&self.connection.me)))
+        let commits = self.access.client.branch_commits(&self.access.branch, branch).await?;
+        Ok(!commits.iter().all(|commit| commit.is_by(&self.access.me)))
     }
 
     pub async fn write<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Result<T, Unpublished> {
@@ -144,15 +164,15 @@ impl Publisher<'_> {
     async fn begin(&self, proposal: &Proposal) -> Result<(), Unpublished> {
         let files = changes(&proposal.files, &self.head.snapshot);
         if files.is_empty() {
-            return Err(Unpublished::Unchanged(self.connection.branch.clone()));
+            return Err(Unpublished::Unchanged(self.access.branch.clone()));
         }
         let commit = FileCommit {
             branch: proposal.branch.clone(),
-            new_branch_from: Some(self.connection.branch.clone()),
+            new_branch_from: Some(self.access.branch.clone()),
             message: proposal.message.clone(),
             files,
         };
-        self.write(self.connection.client.commit_files(&commit)).await.map(drop)
+        self.write(self.access.client.commit_files(&commit)).await.map(drop)
     }
 
     /// Another commit on the branch, where its files are others.
@@ -164,7 +184,7 @@ impl Publisher<'_> {
         }
         let (branch, message) = (proposal.branch.clone(), proposal.message.clone());
         let commit = FileCommit { branch, new_branch_from: None, message, files };
-        self.write(self.connection.client.commit_files(&commit)).await.map(drop)
+        self.write(self.access.client.commit_files(&commit)).await.map(drop)
     }
 }
 

@@ -304,14 +304,14 @@ impl Service {
             return self.carry_out(task, instance, &connection).await.map(|()| None);
         }
         if let Some(number) = self.hinted.first().copied() {
-            let pull = connection.client.pull(number).await?;
+            let pull = connection.access.client.pull(number).await?;
             self.hinted.remove(&number);
             self.take_pull(number, pull, &connection);
             return Ok(None);
         }
         let now = Instant::now();
         if self.list_at <= now {
-            let pulls = connection.client.pulls_open().await?;
+            let pulls = connection.access.client.pulls_open().await?;
             let listed: BTreeSet<u64> = pulls.iter().map(|pull| pull.number).collect();
             if self.is_first_list {
                 self.to_recall.extend(pulls.iter().map(|pull| pull.head.revision.clone()));
@@ -333,7 +333,7 @@ impl Service {
             return Ok(None);
         }
         let Some(base) = &self.base else { return Ok(Some(self.list_at)) };
-        let at = match next(&self.open, base, now) {
+        let at = match next(&self.open, base, &instance.status_prefix, now) {
             Next::Check(number) => {
                 self.check(number, instance, &connection).await?;
                 return Ok(None);
@@ -385,7 +385,7 @@ impl Service {
         head: &'a ConfigHead,
     ) -> Publisher<'a> {
         Publisher {
-            connection,
+            access: &connection.access,
             permit: &self.settings.permit,
             repository: &self.settings.repository,
             head,
@@ -422,7 +422,8 @@ impl Service {
 
     /// One pull request as the forge has it now. `None`: it is not open any more.
     fn take_pull(&mut self, number: u64, pull: Option<Pull>, connection: &Connection) {
-        let is_ours = |pull: &Pull| pull.state == PullState::Open && pull.base.reference == connection.branch;
+        let is_ours =
+            |pull: &Pull| pull.state == PullState::Open && pull.base.reference == connection.access.branch;
         let Some(pull) = pull.filter(is_ours) else {
             self.open.remove(&number);
             self.comments.remove(&number);
@@ -461,8 +462,9 @@ impl Service {
     ) -> Result<(), Trouble> {
         let (Some(config), Some(open)) = (self.head.clone(), self.open.get(&number)) else { return Ok(()) };
         let pull = open.pull.clone();
-        let (head, branch) = (&pull.head.revision, connection.branch.as_str());
+        let (head, branch) = (&pull.head.revision, connection.access.branch.as_str());
         let base = config.snapshot.revision.clone();
+<<<<<<< HEAD
         let checked = Checked { head: head.clone(), base: base.clone(), may_render: may_render_of(&pull) };
         let is_promotion = pull.author.eq_ignore_ascii_case(&connection.me)
             && !pull.head.is_fork
@@ -478,6 +480,17 @@ impl Service {
         };
         if !checked.may_render {
             say(self, words::fork(), words::fork());
+=======
+        let may_render = may_render_of(&pull, &instance.status_prefix);
+        let checked = Checked { head: head.clone(), base: base.clone(), may_render };
+        let say = |service: &mut Self, said: [Said; 3]| {
+            service.said.insert(number, (head.clone(), said));
+            service.tell(&instance.status_prefix, instance.page_url.as_deref());
+        };
+        if !checked.may_render {
+            let fork = words::fork(&instance.status_prefix);
+            say(self, [fork.clone(), fork, words::no_promotion()]);
+>>>>>>> t2
             self.done(number, checked);
             return Ok(());
         }
@@ -547,7 +560,7 @@ impl Service {
     ) -> Result<(), Error> {
         let prefix = &instance.status_prefix;
         let context_of = |name: &str| format!("{prefix}/{name}");
-        let mut statuses = connection.client.statuses(revision).await?;
+        let mut statuses = connection.access.client.statuses(revision).await?;
         statuses.retain(|status| CONTEXTS.iter().any(|name| status.context == context_of(name)));
         let said = |name: &str| {
             let status = statuses.iter().find(|status| status.context == context_of(name))?;
@@ -572,8 +585,8 @@ impl Service {
         body: &str,
     ) -> Result<(), Trouble> {
         let sticky = self.comments.entry(number).or_default();
-        let place = Place { pull: number, me: &connection.me, marker: &names.marker() };
-        sticky.write(&connection.client, &self.settings.permit, place, body).await?;
+        let place = Place { pull: number, me: &connection.access.me, marker: &names.marker() };
+        sticky.write(&connection.access.client, &self.settings.permit, place, body).await?;
         Ok(())
     }
 

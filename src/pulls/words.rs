@@ -8,7 +8,7 @@ use crate::promotion::{Gate, GateState};
 use crate::report::words::count;
 use crate::report::{self, Overview};
 
-use super::queue::RENDER_LABEL;
+use super::queue::render_label;
 
 /// A status without its context.
 pub type Said = (State, String);
@@ -17,8 +17,9 @@ pub fn comparing(base: &str) -> Said {
     (State::Pending, format!("comparing with {base}"))
 }
 
-pub fn fork() -> Said {
-    (State::Pending, format!("of a fork: rendered when somebody who may write sets the label {RENDER_LABEL}"))
+pub fn fork(prefix: &str) -> Said {
+    let label = render_label(prefix);
+    (State::Pending, format!("of a fork: rendered when somebody who may write sets the label {label}"))
 }
 
 pub fn conflicts(base: &str, paths: &[String], more: usize) -> Said {

@@ -48,4 +48,5 @@ mod shapes;
 #[allow(dead_code, reason = "the benchmark uses more of it")]
 mod support;
 mod sync_waves;
+mod triggers;
 mod waves;

@@ -37,6 +37,7 @@ mod explained;
 mod faults;
 mod foreign_edits;
 mod forge_client;
+mod forge_commands;
 mod forge_settings;
 mod forge_setup;
 mod health;

@@ -11,10 +11,10 @@ use reqwest::Url;
 use secrecy::SecretString;
 use serde::Serialize;
 
+use super::at_forge::instance;
 use super::exit::Exit;
 use super::output::{self, Format, say, tell};
 use super::process::{Process, ProcessArgs};
-use super::{diagnostics, doctor, repository};
 use crate::controller::resolve_secret;
 use crate::forge::{Client, NewHook, Permission, own_labels};
 use crate::model::{Forge, Instance, Receiver, SecretRef};
@@ -181,14 +181,7 @@ impl Site {
     async fn open(args: &CommonArgs, hooks_url: Option<&str>) -> anyhow::Result<Self> {
         let hooks_url = hooks_url.map(checked_url).transpose()?;
         let process = args.process.resolve(Some(".")).await?;
-        let mut snapshot = doctor::load(&process, args.worktree).await?;
-        snapshot.keys = process.keys.clone();
-        let fleet = repository::fleet(&snapshot);
-        if !fleet.is_usable() {
-            diagnostics::print(&fleet.diagnostics);
-            bail!("the instance cannot be read");
-        }
-        let instance = fleet.instance.clone();
+        let instance = instance(&process, args.worktree).await?;
         let forge = instance.forge.clone().context("tutti.yaml names no forge: add spec.forge")?;
         let receiver = receiver(&instance.receivers, args.receiver.as_deref())?.clone();
         let grants = &process.grants;

@@ -91,7 +91,7 @@ async fn pull_requests_become_hints_with_their_number() {
         scene
             .eventually(&words.join(" "), async || {
                 let found = log().lines().filter(is_it).count();
-                if found == count { Ok(()) } else { Err(format!("{found} of {count}")) }
+                if found >= count { Ok(()) } else { Err(format!("{found} of {count}")) }
             })
             .await;
     };
@@ -109,12 +109,11 @@ async fn pull_requests_become_hints_with_their_number() {
     seen(1, &["accepted", "kind=Label", "pull=1"]).await;
     ask("POST", "/issues/1/comments", json!({"body": "/tutti plan"})).await;
     seen(1, &["accepted", "kind=Comment", "pull=1"]).await;
-    ask("POST", "/issues/1/comments", json!({"body": "<!-- tutti:plan v1 -->"})).await;
+    // What tutti itself wrote of the pull request.
     seen(1, &["ignored", "our own"]).await;
+    seen(3, &["ignored", "`status`"]).await;
     ask("POST", "/pulls/1/reviews", json!({"event": "COMMENT", "body": "well"})).await;
     seen(1, &["accepted", "kind=Review", "pull=1"]).await;
-    ask("POST", &format!("/statuses/{first}"), json!({"state": "success", "context": "other"})).await;
-    seen(1, &["ignored", "`status`"]).await;
     ask("PATCH", "/pulls/1", json!({"state": "closed"})).await;
     seen(4, &["accepted", "kind=Pull", "pull=1"]).await;
     assert_eq!(reads(), before, "no branch that is read has moved");

@@ -12,6 +12,6 @@ pub use kubectl::{as_kubectl, bare};
 pub use manifests::{configmap, definition, deployment, objects_app, open_schema, service};
 pub use people::{People, component};
 pub use repository::Worktree;
-pub use scene::{SECRET, Scene};
+pub use scene::{RELEASE_TOKEN, SECRET, Scene};
 pub use tier::{eventually, say, tier};
 pub use tutti::{BINARY, Tutti, digests};

@@ -15,6 +15,9 @@ use super::{Worktree, eventually, tier};
 /// The secret of the webhook.
 pub const SECRET: &str = "known to both sides";
 
+/// Of a trigger, which pipelines show.
+pub const RELEASE_TOKEN: &str = "a-token-of-one-trigger";
+
 /// On any free ports.
 const DOORS: [&str; 5] = ["--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0", "-vv"];
 
@@ -192,7 +195,11 @@ spec:
 
     fn variables(&self) -> Vec<(String, String)> {
         let token = ("TUTTI_SECRET_GITEA".to_owned(), self.gitea().token().to_owned());
-        let mut variables = vec![token, ("TUTTI_SECRET_HOOK".to_owned(), SECRET.to_owned())];
+        let mut variables = vec![
+            token,
+            ("TUTTI_SECRET_HOOK".to_owned(), SECRET.to_owned()),
+            ("TUTTI_SECRET_RELEASE".to_owned(), RELEASE_TOKEN.to_owned()),
+        ];
         if let Ok(Ok(helm)) = live::Helm::from_env() {
             variables.push((::tutti::chart::VARIABLE.to_owned(), helm.render.display().to_string()));
         }
@@ -230,6 +237,12 @@ spec:
         tutti::run(arguments, &self.variables(), self.folder.path()).await
     }
 
+    /// Runs a step of a pipeline, which knows nothing but its own variables.
+    pub async fn run_step(&self, arguments: &[&str], variables: &[(String, String)]) -> Ended {
+        let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
+        tutti::run(&arguments, variables, self.folder.path()).await
+    }
+
     /// Asks the running process.
     pub fn running<Answer>(&self, ask: impl FnOnce(&mut Tutti) -> Answer) -> Answer {
         ask(self.tutti.lock().as_mut().expect("tutti runs"))
@@ -246,7 +259,17 @@ spec:
 
     /// Where the forge posts its hooks to.
     pub fn hook_url(&self) -> String {
-        format!("http://{}/hooks/v1/gitea", self.running(|tutti| tutti.address("hooks")).expect("an address"))
+        self.hook_url_of("gitea")
+    }
+
+    pub fn hook_url_of(&self, receiver: &str) -> String {
+        let address = self.running(|tutti| tutti.address("hooks")).expect("an address");
+        format!("http://{address}/hooks/v1/{receiver}")
+    }
+
+    /// Where the API is.
+    pub fn api_url(&self) -> String {
+        format!("http://{}", self.running(|tutti| tutti.address("status")).expect("an address"))
     }
 
     // ---- looking ----

@@ -1,0 +1,59 @@
+//! The config repository at its forge, for commands that read or write pull requests.
+
+use anyhow::{Context as _, bail};
+
+use super::process::Process;
+use super::{diagnostics, doctor, repository};
+use crate::forge::{Client, Pull};
+use crate::model::Instance;
+use crate::source::{Credentials, Options, is_local};
+
+/// What `tutti.yaml` names, and who speaks with it.
+pub struct AtForge {
+    pub instance: Instance,
+    pub client: Client,
+    /// `owner/name`.
+    pub name: String,
+    /// With the repository that the forge serves: of a checkout, its pull requests are only there.
+    pub process: Process,
+}
+
+impl AtForge {
+    /// With the token that tutti itself has, where `tutti.yaml` names one.
+    pub async fn open(process: &Process) -> anyhow::Result<Self> {
+        let instance = instance(process, false).await?;
+        let forge = instance.forge.clone().context("tutti.yaml names no forge: add spec.forge")?;
+        let token = match &forge.token {
+            Some(reference) => Some(process.grants.resolve(reference, &process.ways.home).await?),
+            None => None,
+        };
+        // It also says whether the token may go to this host.
+        let client = Client::gitea(&forge.url, &forge.repository, token.clone(), &process.grants.forge)?;
+        let mut process = process.clone();
+        if is_local(&process.source.url) {
+            process.source = Options {
+                url: format!("{}/{}.git", forge.url.trim_end_matches('/'), forge.repository),
+                credentials: token.map_or(Credentials::None, Credentials::Token),
+                ..process.source
+            };
+        }
+        Ok(Self { instance, client, name: forge.repository, process })
+    }
+
+    pub async fn pull(&self, number: u64) -> anyhow::Result<Pull> {
+        let found = self.client.pull(number).await?;
+        found.with_context(|| format!("{} has no pull request #{number}", self.name))
+    }
+}
+
+/// What `tutti.yaml` says, of the last commit or of the folder as it stands on disk.
+pub async fn instance(process: &Process, worktree: bool) -> anyhow::Result<Instance> {
+    let mut snapshot = doctor::load(process, worktree).await?;
+    snapshot.keys = process.keys.clone();
+    let fleet = repository::fleet(&snapshot);
+    if !fleet.is_usable() {
+        diagnostics::print(&fleet.diagnostics);
+        bail!("the instance cannot be read");
+    }
+    Ok(fleet.instance.clone())
+}

@@ -1,0 +1,202 @@
+//! From a build to what runs, on the real Gitea and real clusters. A stand-in of Drone's server signs what that server sends, and a
+//! step of its pipeline has the variables that it gives.
+
+use serde_json::{Value, json};
+
+use super::hooks::client;
+use super::support::{People, RELEASE_TOKEN, SECRET, Scene, component};
+use crate::support::ci::Build;
+
+const RINGS: &str = "apiVersion: tutti.dev/v1alpha1
+kind: Rings
+metadata: {name: rings}
+spec:
+  rings:
+    - {name: test, clusters: {matchLabels: {environment: test}}}
+    - {name: prod, clusters: {matchLabels: {environment: prod}}}
+";
+const TRIGGERS: &str = r#"apiVersion: tutti.dev/v1alpha1
+kind: Trigger
+metadata: {name: of-drone}
+spec:
+  receiver: drone
+  match: {event: build, action: updated, build.status: success, build.event: tag, repo.slug: shop/*}
+  set: {app: "{{ repo.name }}", version: "{{ build.ref | strip_ref }}", ring: test}
+---
+apiVersion: tutti.dev/v1alpha1
+kind: Trigger
+metadata: {name: release}
+spec:
+  token: {secretRef: {env: TUTTI_SECRET_RELEASE}}
+  set: {app: "{{ app }}", version: "{{ version }}", ring: "{{ ring }}"}
+"#;
+const PIN: &str = "apps/web/pins/test.yaml";
+const PINNED: &str = "# What test runs.\nversion: '1.0' # by the pipeline\n";
+const OF_DRONE: &str = "tutti/trigger/of-drone/triggers.web.test";
+const OF_RELEASE: &str = "tutti/trigger/release/triggers.web.test";
+
+async fn started() -> Option<Scene> {
+    let scene = Scene::new("triggers", 4).await?;
+    scene.write_instance("poll: 1s");
+    let instance = scene.worktree.folder().join("tutti.yaml");
+    let instance = std::fs::read_to_string(instance).expect("a file");
+    let drone = "receivers: [{name: drone, type: drone, secrets: [{env: TUTTI_SECRET_HOOK}]}, ";
+    scene.worktree.write("tutti.yaml", &instance.replace("receivers: [", drone));
+    scene.worktree.write("rings.yaml", RINGS);
+    scene.worktree.write("triggers/ci.yaml", TRIGGERS);
+    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
+    scene.worktree.write(PIN, PINNED);
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    Some(scene)
+}
+
+type Delivery = (Vec<(&'static str, String)>, String);
+
+/// Status and body of the answer.
+async fn deliver(scene: &Scene, (headers, body): &Delivery) -> (u16, Value) {
+    let mut request = client().post(scene.hook_url_of("drone")).body(body.clone());
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    let answer = request.send().await.expect("an answer");
+    let status = answer.status().as_u16();
+    (status, serde_json::from_slice(&answer.bytes().await.expect("a body")).unwrap_or_default())
+}
+
+/// The same delivery with another header.
+fn with(delivery: &Delivery, name: &str, value: &str) -> Delivery {
+    let (headers, body) = delivery.clone();
+    let one = |(key, old)| if key == name { (key, value.to_owned()) } else { (key, old) };
+    (headers.into_iter().map(one).collect(), body)
+}
+
+#[tokio::test]
+async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
+    let Some(scene) = started().await else { return };
+    let people = People::of(&scene);
+
+    // Drone says that a tag was built: one line changes, and whatever stands beside it stays.
+    let tag = Build::of_tag("shop/web", 12, "1.1");
+    let delivery = tag.drone("updated", SECRET);
+    let (status, answer) = deliver(&scene, &delivery).await;
+    assert_eq!((status, &answer["accepted"]), (202, &json!(true)), "{answer}");
+    let (number, head) = people.opened(OF_DRONE).await;
+    let files = people.ask("GET", &format!("/pulls/{number}/files"), None).await;
+    assert_eq!(files.as_array().map(Vec::len), Some(1), "{files}");
+    assert_eq!((&files[0]["additions"], &files[0]["deletions"]), (&json!(1), &json!(1)));
+    let content = people.ask("GET", &format!("/raw/{PIN}?ref={head}"), None).await;
+    assert_eq!(content.as_str(), Some(&*PINNED.replace("1.0", "1.1")));
+    people.plan_with(number, &["shop/web:1.1"]).await;
+
+    // What comes again, late, or with another content than was signed, is as the page says.
+    let (status, answer) = deliver(&scene, &delivery).await;
+    println!("the same delivery again: {status} {answer}");
+    assert_eq!((status, answer["result"].as_str()), (200, Some("duplicate")), "{answer}");
+    let next = Build::of_tag("shop/web", 13, "6.6").drone("updated", SECRET);
+    let forged = Build::of_tag("shop/web", 13, "6.6").drone("updated", "another secret");
+    let swapped = (next.0.clone(), tag.drone_body("updated").to_string());
+    let large = (next.0.clone(), "x".repeat(6 << 20));
+    for (what, delivery, expected) in [
+        ("a stale date", with(&next, "date", "Tue, 07 Jun 2022 20:51:35 GMT"), 401),
+        ("another digest than that of the body", swapped, 401),
+        ("a digest that was not signed", with(&next, "digest", "SHA-256=AAAA"), 401),
+        ("a signature with another secret", forged, 401),
+        ("a body of 6 MiB", large, 413),
+    ] {
+        let (status, answer) = deliver(&scene, &delivery).await;
+        println!("{what}: {status} {answer}");
+        assert_eq!(status, expected, "{what}: {answer}");
+    }
+    people.merge(number, &head).await;
+    let merged = people.merged(number).await;
+    scene.told(&merged, "deploy/test", "success", &[]).await;
+    let pulls = people.ask("GET", "/pulls?state=all", None).await;
+    assert_eq!(pulls.as_array().map(Vec::len), Some(1), "{pulls}");
+    for (cluster, image) in
+        [(0, "shop/web:1.1"), (1, "shop/web:1.1"), (2, "shop/web:1.0"), (3, "shop/web:1.0")]
+    {
+        scene.ready(scene.cluster(cluster), "web", image, 2).await;
+    }
+
+    // A person asks for the next ring, from a checkout: tutti's own pull request, which the running process leaves as it is.
+    let promote = scene.local_arguments(&["promote", "web", "--to", "prod", "--open"], &[]);
+    let ended = scene.run(&promote).await;
+    println!("tutti promote --open: exit code {:?}\n{}{}", ended.code, ended.stdout, ended.stderr);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.starts_with("#2: promote(web): 1.1 on prod\nhttp://"), "{}", ended.stdout);
+    let (asked, head) = people.opened("tutti/promote/triggers.web/prod").await;
+    let comment = people.plan_with(asked, &["shop/web:1.1"]).await;
+    scene.told(&head, "gate/ring", "success", &[]).await;
+    let body = people.ask("GET", &format!("/pulls/{asked}"), None).await["body"].to_string();
+    assert!(body.contains("Somebody asked for this with `tutti promote`"), "{body}");
+    // The same text as the comment has, by hand.
+    let plan = ["plan", "--pr", &asked.to_string(), "-o", "markdown"];
+    let ended = scene.run(&scene.local_arguments(&plan, &[])).await;
+    assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), comment.trim_end()), "{}", ended.stderr);
+    people.ask("PATCH", &format!("/pulls/{asked}"), Some(&json!({"state": "closed"}))).await;
+
+    // The step of a tag's pipeline calls the trigger; another one waits for the commit of the merge.
+    let merged = released(&scene, &people, 14, "1.2").await;
+    let ended = waits(&scene, &merged, "90s").await;
+    assert_eq!(ended.0, Some(0), "{}", ended.1);
+
+    // An image that cannot be had.
+    let merged = released(&scene, &people, 15, "broken-1").await;
+    let ended = waits(&scene, &merged, "90s").await;
+    assert_eq!(ended.0, Some(3), "{}", ended.1);
+
+    // A step that waits itself, and nobody merges.
+    let (code, said) = step(&scene, 16, "1.3", &[("PLUGIN_WAIT", "healthy"), ("PLUGIN_TIMEOUT", "3s")]).await;
+    assert_eq!(code, Some(4), "{said}");
+    let (code, said) = step(&scene, 17, "no version", &[]).await;
+    assert_eq!(code, Some(2), "{said}");
+    let (code, said) = step(&scene, 18, "1.4", &[("PLUGIN_TOKEN", "another-token-of-nobody")]).await;
+    assert_eq!(code, Some(5), "{said}");
+    let nowhere = [("PLUGIN_SERVER", "http://127.0.0.1:9"), ("PLUGIN_TIMEOUT", "1s")];
+    let (code, said) = step(&scene, 19, "1.4", &nowhere).await;
+    assert_eq!(code, Some(6), "{said}");
+}
+
+/// `tutti ci` as Drone runs it for a build of a tag: how it ends, and what it says.
+async fn step(scene: &Scene, number: u64, tag: &str, settings: &[(&str, &str)]) -> (Option<i32>, String) {
+    let mut variables = Build::of_tag("shop/web", number, tag).drone_step();
+    let server = scene.api_url();
+    let usual = [
+        ("PLUGIN_SERVER", server.as_str()),
+        ("PLUGIN_TOKEN", RELEASE_TOKEN),
+        ("PLUGIN_TRIGGER", "release"),
+        ("PLUGIN_APP", "triggers/web"),
+        ("PLUGIN_RING", "test"),
+    ];
+    let own = usual.iter().chain(settings).map(|(name, value)| (*name, (*value).to_owned()));
+    variables.extend(own);
+    let variables: Vec<(String, String)> =
+        variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let ended = scene.run_step(&["ci"], &variables).await;
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    println!("tutti ci, tag {tag}, {settings:?}: exit code {:?}\n{said}", ended.code);
+    (ended.code, said)
+}
+
+/// A pipeline calls the trigger, and somebody merges; the commit of the merge.
+async fn released(scene: &Scene, people: &People<'_>, number: u64, tag: &str) -> String {
+    let (code, said) = step(scene, number, tag, &[]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let (pull, head) = people.opened(OF_RELEASE).await;
+    people.merge(pull, &head).await;
+    people.merged(pull).await
+}
+
+/// `tutti wait --commit` in the pipeline of the config repository.
+async fn waits(scene: &Scene, commit: &str, timeout: &str) -> (Option<i32>, String) {
+    let variables = [
+        ("TUTTI_SERVER".to_owned(), scene.api_url()),
+        ("TUTTI_API_TOKEN".to_owned(), RELEASE_TOKEN.to_owned()),
+    ];
+    let ended = scene.run_step(&["wait", "--commit", commit, "--timeout", timeout], &variables).await;
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    println!("tutti wait --commit {}: exit code {:?}\n{said}", &commit[..8], ended.code);
+    (ended.code, said)
+}
