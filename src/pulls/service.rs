@@ -464,9 +464,9 @@ impl Service {
         let pull = open.pull.clone();
         let (head, branch) = (&pull.head.revision, connection.access.branch.as_str());
         let base = config.snapshot.revision.clone();
-<<<<<<< HEAD
-        let checked = Checked { head: head.clone(), base: base.clone(), may_render: may_render_of(&pull) };
-        let is_promotion = pull.author.eq_ignore_ascii_case(&connection.me)
+        let may_render = may_render_of(&pull, &instance.status_prefix);
+        let checked = Checked { head: head.clone(), base: base.clone(), may_render };
+        let is_promotion = pull.author.eq_ignore_ascii_case(&connection.access.me)
             && !pull.head.is_fork
             && pull.head.reference.starts_with(BRANCHES[0]);
         let gate = if is_promotion { words::gates_are_read() } else { words::no_promotion() };
@@ -479,18 +479,8 @@ impl Service {
             service.tell(&instance.status_prefix, instance.page_url.as_deref());
         };
         if !checked.may_render {
-            say(self, words::fork(), words::fork());
-=======
-        let may_render = may_render_of(&pull, &instance.status_prefix);
-        let checked = Checked { head: head.clone(), base: base.clone(), may_render };
-        let say = |service: &mut Self, said: [Said; 3]| {
-            service.said.insert(number, (head.clone(), said));
-            service.tell(&instance.status_prefix, instance.page_url.as_deref());
-        };
-        if !checked.may_render {
             let fork = words::fork(&instance.status_prefix);
-            say(self, [fork.clone(), fork, words::no_promotion()]);
->>>>>>> t2
+            say(self, fork.clone(), fork);
             self.done(number, checked);
             return Ok(());
         }
