@@ -20,5 +20,4 @@ mod triggers;
 mod undo;
 mod words;
 
-pub use queue::RENDER_LABEL;
 pub use service::{Inputs, Settings, run};

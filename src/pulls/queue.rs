@@ -62,13 +62,13 @@ pub enum Next {
 
 /// A new head comes before a base that moved; of equals the lowest number. Bounded by the open pull requests, which a forge lists
 /// page by page.
-pub fn next(open: &BTreeMap<u64, Open>, base: &Base, now: Instant) -> Next {
+pub fn next(open: &BTreeMap<u64, Open>, base: &Base, prefix: &str, now: Instant) -> Next {
     let due = |number: &u64, it: &Open| {
         let Checked { head, base: compared, may_render } = match &it.checked {
             None => return Some((it.not_before.unwrap_or(now).max(now), 0, *number)),
             Some(checked) => checked,
         };
-        let is_new = *head != it.pull.head.revision || *may_render != may_render_of(&it.pull);
+        let is_new = *head != it.pull.head.revision || *may_render != may_render_of(&it.pull, prefix);
         let at = match is_new {
             true => now,
             false if *compared != base.revision => base.since + SETTLES,
@@ -84,11 +84,13 @@ pub fn next(open: &BTreeMap<u64, Open>, base: &Base, now: Instant) -> Next {
 }
 
 /// The label by which somebody who may write has a fork rendered.
-pub const RENDER_LABEL: &str = "tutti/ok-to-plan";
+pub fn render_label(prefix: &str) -> String {
+    format!("{prefix}/ok-to-plan")
+}
 
 /// What anybody may send is rendered only when somebody who may write wants it. (Labels take the right to write.)
-pub fn may_render_of(pull: &Pull) -> bool {
-    !pull.head.is_fork || pull.labels.iter().any(|label| label == RENDER_LABEL)
+pub fn may_render_of(pull: &Pull, prefix: &str) -> bool {
+    !pull.head.is_fork || pull.labels.contains(&render_label(prefix))
 }
 
 #[cfg(test)]
@@ -134,7 +136,7 @@ mod tests {
                 (pull.number, Open { checked, not_before: not_before.map(at), ..Open::new(pull) })
             };
             let open = pulls.iter().map(one).collect();
-            assert_eq!(next(&open, &base, at(seconds)), expected, "{pulls:?}");
+            assert_eq!(next(&open, &base, "tutti", at(seconds)), expected, "{pulls:?}");
         };
         check(&[], 100, Next::Nothing);
         check(&[(pull(1, "h1", false, &[]), known("h1", "b2", true), None)], 100, Next::Nothing);
@@ -147,7 +149,8 @@ mod tests {
         check(&[moved, (pull(2, "h2", false, &[]), known("h1", "b2", true), None)], 101, Next::Check(2));
         // A fork waits for its label.
         check(&[(pull(3, "h1", true, &[]), known("h1", "b2", false), None)], 101, Next::Nothing);
-        let labelled = pull(3, "h1", true, &["bug", RENDER_LABEL]);
+        let labelled = pull(3, "h1", true, &["bug", "tutti/ok-to-plan"]);
+        assert!(!may_render_of(&labelled, "staging"));
         check(&[(labelled.clone(), known("h1", "b2", false), None)], 101, Next::Check(3));
         check(&[(labelled, known("h1", "b2", true), None)], 101, Next::Nothing);
     }

@@ -8,7 +8,7 @@ use crate::promotion::{Gate, GateState};
 use crate::report::words::count;
 use crate::report::{self, Overview};
 
-use super::queue::RENDER_LABEL;
+use super::queue::render_label;
 
 /// A status without its context.
 pub type Said = (State, String);
@@ -17,8 +17,9 @@ pub fn comparing(base: &str) -> Said {
     (State::Pending, format!("comparing with {base}"))
 }
 
-pub fn fork() -> Said {
-    (State::Pending, format!("of a fork: rendered when somebody who may write sets the label {RENDER_LABEL}"))
+pub fn fork(prefix: &str) -> Said {
+    let label = render_label(prefix);
+    (State::Pending, format!("of a fork: rendered when somebody who may write sets the label {label}"))
 }
 
 pub fn conflicts(base: &str, paths: &[String], more: usize) -> Said {
@@ -41,7 +42,12 @@ pub fn superseded(by: &Revision) -> Said {
 }
 
 pub fn closed() -> Said {
-    (State::Skipped, "closed before it was compared".to_owned())
+    (State::Skipped, "closed before there was a result".to_owned())
+}
+
+/// What did not come in time is no longer waited for.
+pub fn ended((state, text): Said) -> Said {
+    (if state == State::Pending { State::Error } else { state }, text)
 }
 
 /// Of the tip of the deployed branch: what its files and renders are worth.
@@ -66,6 +72,11 @@ pub fn gate(gate: &Gate) -> Said {
         GateState::Failure => State::Failure,
     };
     (state, gate.text.clone())
+}
+
+/// Of a pull request of ours, before anybody has looked.
+pub fn gates_unknown() -> Said {
+    (State::Pending, "its gates are not known yet".to_owned())
 }
 
 pub fn no_promotion() -> Said {

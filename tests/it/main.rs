@@ -73,6 +73,7 @@ mod plug_ins;
 mod projects;
 mod proxy;
 mod prune;
+mod pulls;
 mod reading_cost;
 mod registered;
 mod removed;
