@@ -1,6 +1,7 @@
 //! From a build to what runs, on the real Gitea and real clusters. A stand-in of Drone's server signs what that server sends, and a
 //! step of its pipeline has the variables that it gives.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::hooks::client;
@@ -47,8 +48,9 @@ async fn started() -> Option<Scene> {
     scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
     scene.worktree.write(PIN, PINNED);
     let first = scene.worktree.publish("first");
-    scene.start(&[]).await;
+    scene.start(&["--api-token-env", "TUTTI_SECRET_API"]).await;
     scene.succeeded(&first).await;
+    People::of(&scene).hook().await;
     Some(scene)
 }
 
@@ -96,10 +98,13 @@ async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
     assert_eq!((status, answer["result"].as_str()), (200, Some("duplicate")), "{answer}");
     let next = Build::of_tag("shop/web", 13, "6.6").drone("updated", SECRET);
     let forged = Build::of_tag("shop/web", 13, "6.6").drone("updated", "another secret");
+    let six_minutes_ago = Timestamp::now() - SignedDuration::from_mins(6);
+    let stale = Build::of_tag("shop/web", 13, "6.6").drone_at("updated", SECRET, six_minutes_ago);
     let swapped = (next.0.clone(), tag.drone_body("updated").to_string());
     let large = (next.0.clone(), "x".repeat(6 << 20));
     for (what, delivery, expected) in [
-        ("a stale date", with(&next, "date", "Tue, 07 Jun 2022 20:51:35 GMT"), 401),
+        ("a date of six minutes ago", stale, 401),
+        ("another date than the signed one", with(&next, "date", "Tue, 07 Jun 2022 20:51:35 GMT"), 401),
         ("another digest than that of the body", swapped, 401),
         ("a digest that was not signed", with(&next, "digest", "SHA-256=AAAA"), 401),
         ("a signature with another secret", forged, 401),
@@ -121,7 +126,9 @@ async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
     }
 
     // A person asks for the next ring, from a checkout: tutti's own pull request, which the running process leaves as it is.
-    let promote = scene.local_arguments(&["promote", "web", "--to", "prod", "--open"], &[]);
+    let forge = scene.gitea().url().trim_start_matches("http://").to_owned();
+    let of_forge = ["--forge-host", forge.as_str()];
+    let promote = scene.local_arguments(&["promote", "web", "--to", "prod", "--open"], &of_forge);
     let ended = scene.run(&promote).await;
     println!("tutti promote --open: exit code {:?}\n{}{}", ended.code, ended.stdout, ended.stderr);
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
@@ -133,19 +140,23 @@ async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
     assert!(body.contains("Somebody asked for this with `tutti promote`"), "{body}");
     // The same text as the comment has, by hand.
     let plan = ["plan", "--pr", &asked.to_string(), "-o", "markdown"];
-    let ended = scene.run(&scene.local_arguments(&plan, &[])).await;
+    let ended = scene.run(&scene.local_arguments(&plan, &of_forge)).await;
     assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), comment.trim_end()), "{}", ended.stderr);
     people.ask("PATCH", &format!("/pulls/{asked}"), Some(&json!({"state": "closed"}))).await;
 
     // The step of a tag's pipeline calls the trigger; another one waits for the commit of the merge.
     let merged = released(&scene, &people, 14, "1.2").await;
-    let ended = waits(&scene, &merged, "90s").await;
+    let ended = waits(&scene, &["--commit", &merged, "--timeout", "90s"]).await;
     assert_eq!(ended.0, Some(0), "{}", ended.1);
 
     // An image that cannot be had.
     let merged = released(&scene, &people, 15, "broken-1").await;
-    let ended = waits(&scene, &merged, "90s").await;
+    let ended = waits(&scene, &["--commit", &merged, "--timeout", "90s"]).await;
     assert_eq!(ended.0, Some(3), "{}", ended.1);
+
+    // A version that nobody has released.
+    let ended = waits(&scene, &["--app", "triggers/web", "--version", "9.9", "--timeout", "1s"]).await;
+    assert_eq!(ended.0, Some(4), "{}", ended.1);
 
     // A step that waits itself, and nobody merges.
     let (code, said) = step(&scene, 16, "1.3", &[("PLUGIN_WAIT", "healthy"), ("PLUGIN_TIMEOUT", "3s")]).await;
@@ -189,14 +200,14 @@ async fn released(scene: &Scene, people: &People<'_>, number: u64, tag: &str) ->
     people.merged(pull).await
 }
 
-/// `tutti wait --commit` in the pipeline of the config repository.
-async fn waits(scene: &Scene, commit: &str, timeout: &str) -> (Option<i32>, String) {
+/// `tutti wait` in the pipeline of the config repository.
+async fn waits(scene: &Scene, question: &[&str]) -> (Option<i32>, String) {
     let variables = [
         ("TUTTI_SERVER".to_owned(), scene.api_url()),
         ("TUTTI_API_TOKEN".to_owned(), RELEASE_TOKEN.to_owned()),
     ];
-    let ended = scene.run_step(&["wait", "--commit", commit, "--timeout", timeout], &variables).await;
+    let ended = scene.run_step(&[&["wait"], question].concat(), &variables).await;
     let said = format!("{}{}", ended.stdout, ended.stderr);
-    println!("tutti wait --commit {}: exit code {:?}\n{said}", &commit[..8], ended.code);
+    println!("tutti wait {}: exit code {:?}\n{said}", question.join(" "), ended.code);
     (ended.code, said)
 }

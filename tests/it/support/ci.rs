@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tutti::model::ReceiverKind;
 
@@ -82,6 +83,17 @@ impl Build {
     pub fn drone(&self, action: &str, secret: &str) -> (Vec<(&'static str, String)>, String) {
         let body = self.drone_body(action).to_string();
         (senders::headers(ReceiverKind::Drone, "build", body.as_bytes(), secret, self.number), body)
+    }
+
+    /// The same, as it was sent at another time.
+    pub fn drone_at(
+        &self,
+        action: &str,
+        secret: &str,
+        at: Timestamp,
+    ) -> (Vec<(&'static str, String)>, String) {
+        let body = self.drone_body(action).to_string();
+        (senders::of_drone(body.as_bytes(), secret, at).into(), body)
     }
 
     /// The variables that Drone gives to a step.

@@ -63,23 +63,19 @@ pub fn headers(
                 ("webhook-signature", signature),
             ]);
         }
-        ReceiverKind::Drone => {
-            let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&Timestamp::now()).expect("a date");
-            let digest = format!("SHA-256={}", STANDARD.encode(Sha256::digest(body)));
-            let signature =
-                STANDARD.encode(code(format!("date: {date}\ndigest: {digest}").as_bytes(), secret));
-            let parameters = format!(
-                r#"keyId="hmac-key",algorithm="hmac-sha256",signature="{signature}",headers="date digest""#
-            );
-            headers.extend([
-                ("x-drone-event", "build".to_owned()),
-                ("date", date),
-                ("digest", digest),
-                ("signature", parameters),
-            ]);
-        }
+        ReceiverKind::Drone => headers.extend(of_drone(body, secret, Timestamp::now())),
     }
     headers
+}
+
+/// What Drone adds to a delivery that it sends at this time.
+pub fn of_drone(body: &[u8], secret: &str, at: Timestamp) -> [(&'static str, String); 4] {
+    let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&at).expect("a date");
+    let digest = format!("SHA-256={}", STANDARD.encode(Sha256::digest(body)));
+    let signature = STANDARD.encode(code(format!("date: {date}\ndigest: {digest}").as_bytes(), secret));
+    let parameters =
+        format!(r#"keyId="hmac-key",algorithm="hmac-sha256",signature="{signature}",headers="date digest""#);
+    [("x-drone-event", "build".to_owned()), ("date", date), ("digest", digest), ("signature", parameters)]
 }
 
 fn code(text: &[u8], secret: &str) -> Vec<u8> {

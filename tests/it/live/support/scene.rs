@@ -199,6 +199,7 @@ spec:
             token,
             ("TUTTI_SECRET_HOOK".to_owned(), SECRET.to_owned()),
             ("TUTTI_SECRET_RELEASE".to_owned(), RELEASE_TOKEN.to_owned()),
+            ("TUTTI_SECRET_API".to_owned(), "a-token-of-the-whole-api".to_owned()),
         ];
         if let Ok(Ok(helm)) = live::Helm::from_env() {
             variables.push((::tutti::chart::VARIABLE.to_owned(), helm.render.display().to_string()));
