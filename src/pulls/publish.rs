@@ -2,7 +2,9 @@
 
 use crate::cluster::WritePermit;
 use crate::controller::ConfigHead;
-use crate::forge::{Error, FileChange, FileCommit, NewPull, Pull, PullEdit, PullState, own_labels};
+use crate::forge::{
+    Error, ErrorKind, FileChange, FileCommit, NewPull, Pull, PullEdit, PullState, own_labels,
+};
 use crate::model::{Revision, Snapshot};
 use crate::promotion::{self, Change, Gate};
 use crate::source::{self, Repository};
@@ -63,7 +65,8 @@ impl Unpublished {
     /// The same may succeed later.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Forge(error) => error.is_transient(),
+            // A file is another one by now: the head that is read next has it.
+            Self::Forge(error) => error.is_transient() || error.kind() == ErrorKind::Conflict,
             Self::Git(error) => error.kind() != source::ErrorKind::Configuration,
             Self::NoPermit => true,
             Self::Foreign(_) | Self::Unchanged(_) => false,
@@ -86,8 +89,13 @@ impl Publisher<'_> {
     /// Opens the pull request of a branch, or brings the one that is open to this. A crash in between is mended by the next attempt.
     pub async fn propose(&self, proposal: &Proposal) -> Result<Pull, Unpublished> {
         let client = &self.access.client;
-        let is_open = |pull: &Pull| pull.state == PullState::Open;
+        let is_open =
+            |pull: &Pull| pull.state == PullState::Open && pull.base.reference == self.access.branch;
         let open = client.pulls_of_branch(&proposal.branch).await?.into_iter().find(is_open);
+        // A person may open one from a branch of ours: it is theirs.
+        if open.as_ref().is_some_and(|pull| !pull.author.eq_ignore_ascii_case(&self.access.me)) {
+            return Err(Unpublished::Foreign(proposal.branch.clone()));
+        }
         match (client.branch(&proposal.branch).await?, &open) {
             (None, _) => self.begin(proposal).await?,
             (Some(_), _) if self.is_foreign(&proposal.branch).await? => {
