@@ -56,7 +56,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use apps::approvals_of_other_versions;
+pub use apps::{Clock, approvals_of_other_versions};
 pub use event::LoadError;
 pub use grants::Grants;
 pub use load::Origin;

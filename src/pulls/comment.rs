@@ -59,8 +59,13 @@ impl Sticky {
         }
         match permit.write(Box::pin(forge.create_comment(place.pull, body))).await {
             None => Ok(None),
-            Some(created) => {
-                self.known = Some((created?.id, body.to_owned()));
+            // It may have been written all the same.
+            Some(Err(error)) => {
+                self.is_searched = false;
+                Err(error)
+            }
+            Some(Ok(created)) => {
+                self.known = Some((created.id, body.to_owned()));
                 self.written_at = Some(Instant::now());
                 Ok(Some(()))
             }

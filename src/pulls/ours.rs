@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::controller::ConfigHead;
+use crate::controller::{Clock, ConfigHead};
 use crate::forge::{self, MergeHow, Pull, PullFilter, PullState, State};
 use crate::model::{AppId, PromotionMode, Revision};
 use crate::promotion::{
@@ -49,6 +49,9 @@ pub struct Ours {
     is_due: bool,
     until: Option<Timestamp>,
     told: BTreeMap<String, String>,
+    clock: Clock,
+    /// Every gate that has passed stands at the forge.
+    is_told: bool,
 }
 
 #[derive(Debug)]
@@ -83,29 +86,29 @@ impl Ours {
     /// When to look again.
     pub fn next(&self, now: Instant) -> Instant {
         let Some(looked_at) = self.looked_at else { return now };
-        if self.is_due {
+        if self.is_due || !self.is_told {
             return (looked_at + APART).max(now);
         }
-        let soak = self.until.map(|until| {
-            let left = Duration::try_from(until - Timestamp::now()).unwrap_or_default();
-            now + left.min(LIST_LASTS)
-        });
+        let soak = self.until.map(|until| self.clock.instant_of(until).min(looked_at + LIST_LASTS));
         let open = (!self.gates.is_empty()).then_some(looked_at + FACTS_LAST);
         [soak, open, Some(looked_at + LIST_LASTS)].into_iter().flatten().min().unwrap_or(now).max(now)
     }
 
-    /// Does the next thing that is wanted; whether there may be more. `conflicts`: the pull requests that cannot be merged.
+    /// Does the next thing that is wanted; whether there may be more. `has_open`: one of ours is open. `conflicts`: the pull requests
+    /// that cannot be merged.
     pub async fn step(
         &mut self,
         publisher: &Publisher<'_>,
         overview: &Overview,
+        has_open: bool,
         conflicts: &BTreeSet<u64>,
     ) -> Result<bool, Unpublished> {
         let (head, now) = (publisher.head, Instant::now());
         let is_of_head = overview.revision.as_ref() == Some(&head.snapshot.revision) && overview.is_known();
-        (self.is_due, self.looked_at) = (!is_of_head, Some(now));
-        let is_needed =
-            !overview.rollouts.is_empty() || head.fleet.apps.values().any(|app| !app.pins.is_empty());
+        (self.is_due, self.looked_at, self.is_told) = (!is_of_head, Some(now), true);
+        let is_needed = has_open
+            || !overview.rollouts.is_empty()
+            || head.fleet.apps.values().any(|app| !app.pins.is_empty());
         if !is_of_head || !is_needed {
             return Ok(false);
         }
@@ -123,7 +126,7 @@ impl Ours {
             undo: &undo,
             requests: &requests,
             limit: MOST_OPEN,
-            now: Timestamp::now(),
+            now: self.clock.time_of(now),
         };
         let Decision { wanted, until } = promotion::decide(&input);
         self.until = until;
@@ -146,19 +149,13 @@ impl Ours {
                 most: MOST_READ,
             };
             let mut pulls = access.client.pulls(&filter).await?;
-            let is_ours = |pull: &Pull| {
-                !pull.head.is_fork
-                    && pull.author.eq_ignore_ascii_case(&access.me)
-                    && BRANCHES.iter().any(|it| pull.head.reference.starts_with(it))
-            };
-            pulls.retain(is_ours);
+            pulls.retain(|pull| is_ours(pull, &access.me));
             self.pulls = pulls;
             self.listed_at = Some(now);
             let open: BTreeMap<u64, Revision> =
                 self.open().map(|pull| (pull.number, pull.head.revision.clone())).collect();
             self.foreign.retain(|number, (head, _)| open.get(number) == Some(head));
             self.facts.retain(|number, facts| open.get(number) == Some(&facts.head));
-            self.gates.retain(|number, (head, _)| open.get(number) == Some(head));
         }
         let unknown: Vec<Pull> =
             self.open().filter(|pull| !self.foreign.contains_key(&pull.number)).cloned().collect();
@@ -196,8 +193,8 @@ impl Ours {
         self.undo.retain(|(of, _), _| *of == head);
         let refused = running.rollouts.iter().filter(|rollout| rollout.is_refused);
         for commit in refused.filter_map(|rollout| rollout.commit.as_ref()) {
-            if let Entry::Vacant(place) = self.undo.entry((head.clone(), commit.clone())) {
-                place.insert(undo(publisher.repository, publisher.head, commit).await?);
+            if let Entry::Vacant(unread) = self.undo.entry((head.clone(), commit.clone())) {
+                unread.insert(undo(publisher.repository, publisher.head, commit).await?);
             }
         }
         Ok(())
@@ -228,12 +225,22 @@ impl Ours {
             return Ok(false);
         }
         let pull = number.and_then(|number| self.pulls.iter().find(|pull| pull.number == number));
+        let in_conflict = input.requests.iter().any(|it| Some(it.number) == *number && it.has_conflicts);
         let done = match (action, change, pull) {
+            // Its branch begins at a commit that went another way: another one takes its place.
+            (Action::Update, Some(_), Some(pull)) if in_conflict => {
+                let why = format!("it is in conflict with {}", publisher.access.branch);
+                publisher.close(pull, &withdrawn_body(&pull.body, &why)).await
+            }
             (Action::Open | Action::Update, Some(change), _) => {
                 let gates = gates(input, change, &HeadFacts::default());
                 let proposal = self.proposal(publisher.head, change, &gates);
                 match proposal {
-                    Ok(proposal) => publisher.propose(&proposal).await.map(drop),
+                    // What changes again at once is looked at again a little later.
+                    Ok(proposal) => {
+                        self.not_before.insert(branch.clone(), now + FACTS_LAST);
+                        publisher.propose(&proposal).await.map(drop)
+                    }
                     Err(why) => {
                         tracing::warn!(branch, why, "no pull request");
                         self.not_before.insert(branch.clone(), now + LIST_LASTS);
@@ -295,8 +302,11 @@ impl Ours {
         let open: Vec<Pull> = self.open().cloned().collect();
         for pull in open {
             let Some(request) = input.requests.iter().find(|it| it.number == pull.number) else { continue };
-            let Some(change) = proposed(input, &pull, wanted) else { continue };
             let head = pull.head.revision.clone();
+            let Some(change) = proposed(input, &pull, wanted) else {
+                self.gates.insert(pull.number, (head, Vec::new()));
+                continue;
+            };
             if self.facts.get(&pull.number).is_none_or(|facts| facts.read_at + FACTS_LAST <= now) {
                 let statuses = client.statuses(&head).await?;
                 let reviews = client.reviews(pull.number).await?;
@@ -332,9 +342,22 @@ impl Ours {
                 if !request.has_foreign_commits {
                     publisher.describe(&pull, &change.title(), &body).await?;
                 }
-                self.gates.insert(pull.number, (head.clone(), gates));
             }
+            self.gates.insert(pull.number, (head.clone(), gates));
             let branch = &pull.head.reference;
+            // What branch protection asks for has to be there before; and what does not render is not merged.
+            let stands = |name: &str| {
+                let context = format!("{}/{name}", publisher.prefix);
+                self.facts.get(&pull.number).and_then(|facts| facts.said.statuses.get(&context)).copied()
+            };
+            if may.is_ok()
+                && (stands("gate"), stands("validate"))
+                    != (Some(GateState::Success), Some(GateState::Success))
+            {
+                self.facts.remove(&pull.number);
+                self.is_told = false;
+                continue;
+            }
             if may.is_err() || self.not_before.get(branch).is_some_and(|at| *at > now) {
                 continue;
             }
@@ -355,6 +378,13 @@ impl Ours {
         }
         Ok(false)
     }
+}
+
+/// Of one of our branches, opened by us.
+pub fn is_ours(pull: &Pull, me: &str) -> bool {
+    !pull.head.is_fork
+        && pull.author.eq_ignore_ascii_case(me)
+        && BRANCHES.iter().any(|it| pull.head.reference.starts_with(it))
 }
 
 /// What an open pull request of ours proposes: what is wanted of it, or what its description says.

@@ -83,7 +83,7 @@ pub fn next(open: &BTreeMap<u64, Open>, base: &Base, prefix: &str, now: Instant)
     }
 }
 
-/// The label by which somebody who may write has a fork rendered: one of [`own_labels`](crate::forge::own_labels).
+/// The label by which somebody who may write has a fork rendered.
 pub fn render_label(prefix: &str) -> String {
     format!("{prefix}/ok-to-plan")
 }
@@ -96,7 +96,7 @@ pub fn may_render_of(pull: &Pull, prefix: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forge::{Branch, PullState, own_labels};
+    use crate::forge::{Branch, PullState};
 
     fn pull(number: u64, head: &str, is_fork: bool, labels: &[&str]) -> Pull {
         let branch = |revision: &str, is_fork| Branch {
@@ -136,7 +136,7 @@ mod tests {
                 (pull.number, Open { checked, not_before: not_before.map(at), ..Open::new(pull) })
             };
             let open = pulls.iter().map(one).collect();
-            assert_eq!(next(&open, &base, "deployer", at(seconds)), expected, "{pulls:?}");
+            assert_eq!(next(&open, &base, "tutti", at(seconds)), expected, "{pulls:?}");
         };
         check(&[], 100, Next::Nothing);
         check(&[(pull(1, "h1", false, &[]), known("h1", "b2", true), None)], 100, Next::Nothing);
@@ -149,10 +149,8 @@ mod tests {
         check(&[moved, (pull(2, "h2", false, &[]), known("h1", "b2", true), None)], 101, Next::Check(2));
         // A fork waits for its label.
         check(&[(pull(3, "h1", true, &[]), known("h1", "b2", false), None)], 101, Next::Nothing);
-        let foreign = pull(3, "h1", true, &["tutti/ok-to-plan"]);
-        check(&[(foreign, known("h1", "b2", false), None)], 101, Next::Nothing);
-        let label = own_labels("deployer").pop().expect("a label").name;
-        let labelled = pull(3, "h1", true, &["bug", &label]);
+        let labelled = pull(3, "h1", true, &["bug", "tutti/ok-to-plan"]);
+        assert!(!may_render_of(&labelled, "staging"));
         check(&[(labelled.clone(), known("h1", "b2", false), None)], 101, Next::Check(3));
         check(&[(labelled, known("h1", "b2", true), None)], 101, Next::Nothing);
     }

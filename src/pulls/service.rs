@@ -1,4 +1,6 @@
-//! The loop: what is open, what is looked at next, and what is said of it.
+//! The loop: what is open, what is looked at next, and what is said of it ([`said`]).
+
+mod said;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::check::{Checker, Verdict};
 use super::comment::{Place, Sticky};
 use super::connection::{Connection, Unopened};
-use super::ours::Ours;
+use super::ours::{Ours, is_ours};
 use super::publish::{Publisher, Unpublished};
 use super::queue::{Base, Checked, Next, Open, may_render_of, next};
 use super::triggers::{Task, Unwritten};
@@ -20,13 +22,11 @@ use crate::api::Call;
 use crate::chart;
 use crate::cluster::{Home, WritePermit};
 use crate::controller::{ConfigHead, Grants};
-use crate::forge::{CommitStatus, Error, Hint, HintKind, Pull, PullState, State, shortened};
+use crate::forge::{Error, ErrorKind, Hint, HintKind, Pull, PullState, State};
 use crate::metrics::Metrics;
 use crate::model::{Forge, Instance, Revision};
-use crate::promotion::summary;
-use crate::report::outbox::Order;
 use crate::report::{Names, Overview, plan_comment, plan_failure, plan_statuses};
-use crate::source::Repository;
+use crate::source::{self, Repository};
 
 /// Between two lists of what is open, while no webhook tells; and while they do.
 const POLL: Duration = Duration::from_secs(60);
@@ -43,6 +43,8 @@ const MOST_ENDED: usize = 600;
 /// A pull request that could not be read, or not be rendered whole, is looked at again after this; as often as this it is awaited.
 const AGAIN: Duration = Duration::from_secs(10);
 const MOST_TRIES: u32 = 6;
+/// Then its statuses say so, and it is looked at less often.
+const SELDOM: Duration = Duration::from_secs(300);
 
 const VALIDATE: &str = "validate";
 /// Of the head of each pull request.
@@ -104,21 +106,23 @@ struct Service {
     base: Option<Base>,
     open: BTreeMap<u64, Open>,
     comments: BTreeMap<u64, Sticky>,
-    /// What is said of the head of each.
-    said: BTreeMap<u64, (Revision, [Said; 3])>,
+    /// What is said of the head of each, by the name after the prefix.
+    said: BTreeMap<u64, (Revision, BTreeMap<String, Said>)>,
     /// What is said of the tip of the deployed branch.
     of_base: Option<(Revision, Said)>,
     /// What was under way and comes to no result: the commit, the context, and why.
-    ended: VecDeque<(Revision, &'static str, Said)>,
-    /// What was there when this process began: what the forge says of it already is read before anything is said.
-    to_recall: BTreeSet<Revision>,
+    ended: VecDeque<(Revision, String, Said)>,
+    /// What the forge says of it already is read before anything is said. With a word, nothing else is said any more: what is pending
+    /// ends so.
+    to_recall: BTreeMap<Revision, Option<Said>>,
+    /// What an earlier process may have left pending was looked for.
+    has_looked_back: bool,
     ours: Ours,
     /// What triggers change.
     tasks: VecDeque<Task>,
     /// Numbers that a webhook told of.
     hinted: BTreeSet<u64>,
     list_at: Instant,
-    is_first_list: bool,
     hooked_at: Option<Instant>,
     /// After a failure: nothing is asked before, and the pause that led to it.
     pause: Option<(Instant, Duration)>,
@@ -133,6 +137,8 @@ enum Trouble {
     Connection(#[from] Unopened),
     #[error(transparent)]
     Forge(#[from] Error),
+    #[error(transparent)]
+    Git(#[from] source::Error),
     #[error(transparent)]
     Publish(#[from] Unpublished),
 }
@@ -152,12 +158,12 @@ impl Service {
             said: BTreeMap::new(),
             of_base: None,
             ended: VecDeque::new(),
-            to_recall: BTreeSet::new(),
+            to_recall: BTreeMap::new(),
+            has_looked_back: false,
             ours: Ours::default(),
             tasks: VecDeque::new(),
             hinted: BTreeSet::new(),
             list_at: Instant::now(),
-            is_first_list: true,
             hooked_at: None,
             pause: None,
             trouble: None,
@@ -218,10 +224,10 @@ impl Service {
             let revision = &head.snapshot.revision;
             if self.base.as_ref().is_none_or(|base| base.revision != *revision) {
                 if let Some((of, said)) = self.of_base.take() {
-                    self.end(&of, [(VALIDATE, said)], &words::superseded(revision));
+                    self.end(&of, [(VALIDATE.to_owned(), said)], &words::superseded(revision));
                 }
                 if self.base.is_none() {
-                    self.to_recall.insert(revision.clone());
+                    self.to_recall.insert(revision.clone(), None);
                 }
                 self.base = Some(Base { revision: revision.clone(), since: Instant::now() });
             }
@@ -239,7 +245,10 @@ impl Service {
             && overview.revision.as_ref() == Some(&base.revision)
         {
             let now = (base.revision.clone(), words::of_branch(&overview));
-            if self.of_base.as_ref() != Some(&now) {
+            let is_known = |(of, (state, _)): &(Revision, Said)| *of == now.0 && *state != State::Pending;
+            // What has a result is not begun anew in the eyes of those who look.
+            let stays = now.1.0 == State::Pending && self.of_base.as_ref().is_some_and(is_known);
+            if !stays && self.of_base.as_ref() != Some(&now) {
                 self.of_base = Some(now);
                 self.tell(&overview.status_prefix, overview.page_url.as_deref());
             }
@@ -255,6 +264,10 @@ impl Service {
             return;
         }
         self.hooked_at = Some(Instant::now());
+        // Nothing is read from comments.
+        if hint.kind == HintKind::Comment {
+            return;
+        }
         self.ours.touch(hint.pull);
         match hint.pull {
             Some(number) => drop(self.hinted.insert(number)),
@@ -288,7 +301,11 @@ impl Service {
         if self.connection.as_ref().is_none_or(|connection| connection.forge != *forge) {
             self.connection = Some(Connection::open(&self.settings, forge).await?);
             self.list_at = Instant::now();
-            self.tell(&instance.status_prefix, instance.page_url.as_deref());
+            // Of another outbox, which does not know what was posted.
+            let heads = self.said.values().map(|(head, _)| head);
+            let known: Vec<Revision> =
+                heads.chain(self.base.iter().map(|base| &base.revision)).cloned().collect();
+            self.to_recall.extend(known.into_iter().map(|revision| (revision, None)));
         }
         let Some(connection) = self.connection.clone() else { return Ok(None) };
         if let Some(task) = self.tasks.pop_front() {
@@ -304,23 +321,19 @@ impl Service {
         if self.list_at <= now {
             let pulls = connection.access.client.pulls_open().await?;
             let listed: BTreeSet<u64> = pulls.iter().map(|pull| pull.number).collect();
-            if self.is_first_list {
-                self.to_recall.extend(pulls.iter().map(|pull| pull.head.revision.clone()));
-                self.is_first_list = false;
-            }
             let gone: Vec<u64> =
                 self.open.keys().copied().filter(|number| !listed.contains(number)).collect();
             gone.into_iter().for_each(|number| self.take_pull(number, None, &connection));
             pulls.into_iter().for_each(|pull| self.take_pull(pull.number, Some(pull), &connection));
+            self.ours.gates.retain(|number, _| self.open.contains_key(number));
+            self.tell(&instance.status_prefix, instance.page_url.as_deref());
             let hooks_arrive = self.hooked_at.is_some_and(|at| now < at + HOOKS_ARRIVE);
             self.list_at = now + if hooks_arrive { POLL_WITH_HOOKS } else { POLL };
             return Ok(None);
         }
-        if let Some(revision) = self.to_recall.pop_first() {
-            if let Err(error) = self.recall(&revision, instance, &connection).await {
-                self.to_recall.insert(revision);
-                return Err(error.into());
-            }
+        let present = self.to_recall.iter().find(|(_, why)| why.is_none());
+        if let Some(revision) = present.map(|(revision, _)| revision.clone()) {
+            self.recall(&revision, None, instance, &connection).await?;
             return Ok(None);
         }
         let Some(base) = &self.base else { return Ok(Some(self.list_at)) };
@@ -332,18 +345,32 @@ impl Service {
             Next::At(at) => at.min(self.list_at),
             Next::Nothing => self.list_at,
         };
+        if !self.has_looked_back {
+            self.look_back(&connection).await?;
+            self.has_looked_back = true;
+            return Ok(None);
+        }
+        if let Some((revision, why)) =
+            self.to_recall.first_key_value().map(|(it, why)| (it.clone(), why.clone()))
+        {
+            self.recall(&revision, why, instance, &connection).await?;
+            return Ok(None);
+        }
         if self.ours.next(now) > now {
             return Ok(Some(at.min(self.ours.next(now))));
         }
         let Some(head) = self.head.clone() else { return Ok(Some(at)) };
         let in_conflict = self.open.iter().filter(|(_, open)| open.conflicts);
         let conflicts: BTreeSet<u64> = in_conflict.map(|(number, _)| *number).collect();
+        let has_open = self.open.values().any(|open| is_ours(&open.pull, &connection.access.me));
         // It is lent out as long as it is looked at.
         let mut ours = std::mem::take(&mut self.ours);
         let publisher = self.publisher(instance, &connection, &head);
-        let did = ours.step(&publisher, &self.overview, &conflicts).await;
+        let did = ours.step(&publisher, &self.overview, has_open, &conflicts).await;
         self.ours = ours;
-        did?;
+        if did? {
+            self.list_at = now;
+        }
         self.tell(&instance.status_prefix, instance.page_url.as_deref());
         Ok(None)
     }
@@ -397,30 +424,21 @@ impl Service {
         let Some(pull) = pull.filter(is_ours) else {
             self.open.remove(&number);
             self.comments.remove(&number);
-            if let Some((head, said)) = self.said.remove(&number) {
-                self.end(&head, CONTEXTS.into_iter().zip(said), &words::closed());
-            }
+            self.forget(number, &words::closed());
             return;
         };
-        if self.said.get(&number).is_some_and(|(head, _)| *head != pull.head.revision)
-            && let Some((head, said)) = self.said.remove(&number)
-        {
-            self.end(&head, CONTEXTS.into_iter().zip(said), &words::superseded(&pull.head.revision));
+        if self.said.get(&number).is_some_and(|(head, _)| *head != pull.head.revision) {
+            self.forget(number, &words::superseded(&pull.head.revision));
         }
         match self.open.get_mut(&number) {
             Some(open) => open.take(pull),
             None => {
+                // Another one may have the same head.
+                if !self.said.values().any(|(head, _)| *head == pull.head.revision) {
+                    self.to_recall.insert(pull.head.revision.clone(), None);
+                }
                 self.open.insert(number, Open::new(pull));
             }
-        }
-    }
-
-    /// Nothing more is said of a commit: what is pending ends so.
-    fn end(&mut self, revision: &Revision, said: impl IntoIterator<Item = (&'static str, Said)>, why: &Said) {
-        let pending = said.into_iter().filter(|(_, (state, _))| *state == State::Pending);
-        self.ended.extend(pending.map(|(context, _)| (revision.clone(), context, why.clone())));
-        while self.ended.len() > MOST_ENDED {
-            self.ended.pop_front();
         }
     }
 
@@ -434,26 +452,32 @@ impl Service {
         let pull = open.pull.clone();
         let (head, branch) = (&pull.head.revision, connection.access.branch.as_str());
         let base = config.snapshot.revision.clone();
-        let may_render = may_render_of(&pull, &instance.status_prefix);
-        let checked = Checked { head: head.clone(), base: base.clone(), may_render };
-        let say = |service: &mut Self, said: [Said; 3]| {
-            service.said.insert(number, (head.clone(), said));
+        let checked = Checked {
+            head: head.clone(),
+            base: base.clone(),
+            may_render: may_render_of(&pull, &instance.status_prefix),
+        };
+        let say = |service: &mut Self, said: [Said; 2]| {
+            service.say(&pull, said, &connection.access.me);
             service.tell(&instance.status_prefix, instance.page_url.as_deref());
         };
         if !checked.may_render {
-            let fork = words::fork(&instance.status_prefix);
-            say(self, [fork.clone(), fork, words::no_promotion()]);
+            let waits = words::fork(&instance.status_prefix);
+            say(self, [waits.clone(), waits]);
             self.done(number, checked);
             return Ok(());
         }
         if !self.said.contains_key(&number) {
-            say(self, [words::comparing(branch), words::comparing(branch), words::no_promotion()]);
+            say(self, [words::comparing(branch), words::comparing(branch)]);
         }
         let verdict = match self.checker.check(&config, &pull.head_reference(), head).await {
             Ok(verdict) => verdict,
             Err(error) => {
                 tracing::warn!(%error, pull = number, "a pull request cannot be read; it is tried again");
-                self.later(number);
+                if self.later(number) >= MOST_TRIES {
+                    let why = (State::Error, format!("not read yet: {error}"));
+                    say(self, [why, (State::Error, words::not_compared().1)]);
+                }
                 return Ok(());
             }
         };
@@ -468,23 +492,35 @@ impl Service {
         }
         let failed = |validate: Said| {
             let why = plan_failure(&names, head, &validate.1, None);
-            ([validate, words::not_compared(), words::no_promotion()], why)
+            ([validate, words::not_compared()], why)
         };
+        let mut is_whole = true;
         let (said, comment) = match verdict {
             Verdict::Conflicts(paths, more) => failed(words::conflicts(branch, &paths, more)),
             Verdict::Unreadable(why) => failed(words::unreadable(&why)),
-            Verdict::Compared(comparison) if comparison.awaited > 0 && self.later(number) < MOST_TRIES => {
-                return Ok(());
-            }
             Verdict::Compared(comparison) => {
+                is_whole = comparison.awaited == 0;
+                if !is_whole && self.later(number) < MOST_TRIES {
+                    return Ok(());
+                }
                 let (validate, plan) = plan_statuses(&comparison);
                 let text = plan_comment(&comparison, &names);
-                ([validate, plan, words::no_promotion()], text)
+                ([validate, plan].map(words::ended), text)
             }
         };
         say(self, said);
-        self.comment(number, connection, &names, &comment).await?;
-        self.done(number, checked);
+        let is_written = match self.comment(number, connection, &names, &comment).await {
+            Ok(written) => written.is_some(),
+            Err(error) if is_for_later(&error) => return Err(error.into()),
+            // Of one that is locked, for example: the others are not held up.
+            Err(error) => {
+                tracing::warn!(%error, pull = number, "a pull request has no comment of its plan");
+                true
+            }
+        };
+        if is_whole && is_written {
+            self.done(number, checked);
+        }
         Ok(())
     }
 
@@ -499,34 +535,8 @@ impl Service {
     fn later(&mut self, number: u64) -> u32 {
         let Some(open) = self.open.get_mut(&number) else { return MOST_TRIES };
         open.tries += 1;
-        open.not_before = Some(Instant::now() + AGAIN);
+        open.not_before = Some(Instant::now() + if open.tries < MOST_TRIES { AGAIN } else { SELDOM });
         open.tries
-    }
-
-    /// What the forge says of a commit already. What has a result is not begun anew in the eyes of those who look.
-    async fn recall(
-        &mut self,
-        revision: &Revision,
-        instance: &Instance,
-        connection: &Connection,
-    ) -> Result<(), Error> {
-        let prefix = &instance.status_prefix;
-        let context_of = |name: &str| format!("{prefix}/{name}");
-        let mut statuses = connection.access.client.statuses(revision).await?;
-        statuses.retain(|status| CONTEXTS.iter().any(|name| status.context == context_of(name)));
-        let said = |name: &str| {
-            let status = statuses.iter().find(|status| status.context == context_of(name))?;
-            (status.state != State::Pending).then(|| (status.state, status.description.clone()))
-        };
-        if let [Some(validate), Some(plan), Some(gate)] = CONTEXTS.map(said) {
-            let is_of = |open: &&Open| open.pull.head.revision == *revision;
-            if let Some(number) = self.open.values().find(is_of).map(|open| open.pull.number) {
-                self.said.insert(number, (revision.clone(), [validate, plan, gate]));
-            }
-        }
-        connection.outbox.send(Order::Known { revision: revision.clone(), statuses });
-        self.tell(prefix, instance.page_url.as_deref());
-        Ok(())
     }
 
     async fn comment(
@@ -535,50 +545,14 @@ impl Service {
         connection: &Connection,
         names: &Names,
         body: &str,
-    ) -> Result<(), Trouble> {
+    ) -> Result<Option<()>, Error> {
         let sticky = self.comments.entry(number).or_default();
         let place = Place { pull: number, me: &connection.access.me, marker: &names.marker() };
-        sticky.write(&connection.access.client, &self.settings.permit, place, body).await?;
-        Ok(())
+        sticky.write(&connection.access.client, &self.settings.permit, place, body).await
     }
+}
 
-    /// Everything that is said now, to the outbox.
-    fn tell(&mut self, prefix: &str, page: Option<&str>) {
-        let (Some(connection), Some(base)) = (&self.connection, &self.base) else { return };
-        let mut statuses = BTreeMap::new();
-        let mut say = |revision: &Revision, name: &str, (state, text): &Said, url: Option<&str>| {
-            let context = format!("{prefix}/{name}");
-            let status = CommitStatus {
-                context: context.clone(),
-                state: *state,
-                description: shortened(text).into_owned(),
-                target_url: url.map(ToOwned::to_owned),
-            };
-            statuses.insert((revision.clone(), context), status);
-        };
-        for (revision, context, said) in &self.ended {
-            say(revision, context, said, None);
-        }
-        let is_known = |revision: &Revision| !self.to_recall.contains(revision);
-        if let Some((revision, said)) = self.of_base.as_ref().filter(|(revision, _)| is_known(revision)) {
-            say(revision, VALIDATE, said, page);
-        }
-        for (number, (head, said)) in self.said.iter().filter(|(_, (head, _))| is_known(head)) {
-            let url = self.open.get(number).map(|open| open.pull.url.as_str());
-            let gates = self.ours.gates.get(number).filter(|(of, _)| of == head).map(|(_, gates)| gates);
-            for (name, said) in CONTEXTS.iter().zip(said) {
-                match gates.filter(|_| *name == GATE) {
-                    Some(gates) => say(head, name, &words::gate(&summary(gates)), url),
-                    None => say(head, name, said, url),
-                }
-            }
-            for gate in gates.into_iter().flatten() {
-                say(head, &format!("{GATE}/{}", gate.name), &words::gate(gate), url);
-            }
-        }
-        let told = statuses.keys().map(|(revision, _)| revision.clone()).collect::<BTreeSet<_>>();
-        let order =
-            Order::Desired { head: base.revision.clone(), told: told.into_iter().collect(), statuses };
-        connection.outbox.send(order);
-    }
+/// The same request may succeed later, or with another token.
+fn is_for_later(error: &Error) -> bool {
+    error.is_transient() || error.kind() == ErrorKind::Authentication
 }

@@ -42,7 +42,12 @@ pub fn superseded(by: &Revision) -> Said {
 }
 
 pub fn closed() -> Said {
-    (State::Skipped, "closed before it was compared".to_owned())
+    (State::Skipped, "closed before there was a result".to_owned())
+}
+
+/// What did not come in time is no longer waited for.
+pub fn ended((state, text): Said) -> Said {
+    (if state == State::Pending { State::Error } else { state }, text)
 }
 
 /// Of the tip of the deployed branch: what its files and renders are worth.
@@ -67,6 +72,11 @@ pub fn gate(gate: &Gate) -> Said {
         GateState::Failure => State::Failure,
     };
     (state, gate.text.clone())
+}
+
+/// Of a pull request of ours, before anybody has looked.
+pub fn gates_unknown() -> Said {
+    (State::Pending, "its gates are not known yet".to_owned())
 }
 
 pub fn no_promotion() -> Said {

@@ -187,15 +187,13 @@ impl Worker {
     fn take(&mut self, order: Order, flush: &mut Option<(Instant, oneshot::Sender<Result<(), String>>)>) {
         match order {
             Order::Known { revision, statuses } => {
+                // When it was posted is not known: it may have been a moment ago.
+                let posted_at = (self.rule == Rule::Check).then(Instant::now);
                 for status in statuses {
                     let key = (revision.clone(), status.context.clone());
-                    match self.contexts.get_mut(&key) {
-                        Some(context) => context.posted = Some(status),
-                        None => {
-                            let context = Context::new(status.clone(), Some(status));
-                            self.contexts.insert(key, context);
-                        }
-                    }
+                    let context = self.contexts.entry(key);
+                    let context = context.or_insert_with(|| Context::new(status.clone(), None));
+                    (context.posted, context.posted_at) = (Some(status), posted_at.or(context.posted_at));
                 }
             }
             Order::First(statuses) => {

@@ -74,6 +74,7 @@ mod plug_ins;
 mod projects;
 mod proxy;
 mod prune;
+mod pulls;
 mod reading_cost;
 mod registered;
 mod removed;

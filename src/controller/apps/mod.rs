@@ -53,6 +53,12 @@ pub struct Clock {
     at: Timestamp,
 }
 
+impl Default for Clock {
+    fn default() -> Self {
+        Self::starting_now()
+    }
+}
+
 impl Clock {
     pub fn starting_now() -> Self {
         Self { began: Instant::now(), at: Timestamp::now() }

@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tutti::chart;
 use tutti::cluster::{Home, Link, WritePermit};
-use tutti::controller::{self, Ending, Grants, Inputs, Origin, Outputs, Settings, Until};
+use tutti::controller::{self, ConfigHead, Ending, Grants, Inputs, Origin, Outputs, Settings, Until};
 use tutti::forge::HostRules;
 use tutti::metrics::Metrics;
-use tutti::model::{Connection, Hosts, Keys, Mode, Revision};
+use tutti::model::{Connection, Hosts, Instance, Keys, Mode, Revision};
 use tutti::report::{Overview, TargetReport};
 
 use super::manifests;
@@ -24,7 +24,7 @@ use super::wires::Wires;
 pub const PATIENCE: Duration = Duration::from_secs(900);
 
 /// The forge of a test is on this machine, and its token is in a file of a folder of the test.
-fn grants() -> Grants {
+pub fn grants() -> Grants {
     let forge = HostRules::new(".", Hosts::new(["127.0.0.1"]), Hosts::default());
     Grants { forge, folder: Some(std::env::temp_dir()), ..Grants::default() }
 }
@@ -108,16 +108,13 @@ impl Fleet {
         let (wake, wakes) = mpsc::channel(8);
         let (hint, hints) = mpsc::channel(8);
         let (overview, seen) = watch::channel(Arc::default());
-        let (instance, _) = watch::channel(None);
+        let (instance, instances) = watch::channel(None);
+        let (head, heads) = watch::channel(None);
         let stop = CancellationToken::new();
         let elected = CancellationToken::new();
         let inputs = Inputs { wakes, hints, elected: elected.clone(), stop: stop.clone() };
-        let task = tokio::spawn(controller::run(
-            settings,
-            inputs,
-            Outputs { overview, instance, head: watch::channel(None).0 },
-        ));
-        Running { overview: seen, wake, hint, elected, stop, task }
+        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, head }));
+        Running { overview: seen, instance: instances, head: heads, wake, hint, elected, stop, task }
     }
 
     /// Commits, and says so to the controller.
@@ -174,6 +171,8 @@ pub fn is_list(counted: &str) -> bool {
 /// A controller that runs.
 pub struct Running {
     pub overview: watch::Receiver<Arc<Overview>>,
+    pub instance: watch::Receiver<Option<Arc<Instance>>>,
+    pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub wake: mpsc::Sender<()>,
     pub hint: mpsc::Sender<tutti::forge::Hint>,
     /// Ends its standing by.

@@ -10,6 +10,7 @@ mod faults;
 mod git;
 mod hooks;
 mod issues;
+mod looks;
 mod people;
 mod pulls;
 mod settings;
@@ -39,6 +40,7 @@ use tutti::model::{Hosts, Revision};
 
 pub use faults::Fault;
 pub use hooks::{Delivered, signature};
+pub use looks::{PullRow, Word};
 pub use people::Right;
 pub use state::Quirks;
 

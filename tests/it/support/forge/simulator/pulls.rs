@@ -131,7 +131,7 @@ impl State {
         self.pulls[index].number
     }
 
-    fn add_pull(
+    pub fn add_pull(
         &mut self,
         author: &str,
         title: &str,

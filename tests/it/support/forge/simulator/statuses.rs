@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::answers::{Answer, Request};
 use super::state::State;
@@ -10,10 +11,11 @@ use super::state::State;
 #[derive(Clone, Debug)]
 pub struct Status {
     id: i64,
-    commit: String,
+    pub at: Instant,
+    pub commit: String,
     pub context: String,
     pub state: String,
-    description: String,
+    pub description: String,
     target_url: String,
 }
 
@@ -25,6 +27,7 @@ impl State {
         let text = |field: &str| request.text(field).to_owned();
         let status = Status {
             id: self.next_id(),
+            at: Instant::now(),
             commit: commit.to_owned(),
             context: text("context"),
             state: text("state"),

@@ -1,0 +1,125 @@
+//! What it costs the forge.
+
+use std::collections::BTreeMap;
+
+use super::scene::{CONTEXTS, PAY, Scene, pay};
+use crate::support::manifests::component;
+
+/// By method and place, numbers and ids left out.
+fn counted(requests: &[String]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for line in requests {
+        let line = line.split('?').next().unwrap_or_default();
+        let is_id = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit()) || part.len() == 40;
+        let parts: Vec<&str> = line.split('/').map(|part| if is_id(&part) { "*" } else { part }).collect();
+        *counts.entry(parts.join("/")).or_default() += 1;
+    }
+    counts
+}
+
+/// The requests of one push to an open pull request: read it, three statuses that begin and two that end, one comment.
+const OF_A_PUSH: [(&str, usize); 3] =
+    [("GET /pulls/*", 1), ("PATCH /issues/comments/*", 1), ("POST /statuses/*", 5)];
+
+fn others(changes: usize) -> String {
+    component("other", &format!("registry.example.com/other:v{changes}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_push_to_a_pull_request_costs_seven_requests() {
+    let scene = Scene::small().await;
+    let first = scene.push("bump", &[(PAY, Some(&pay("v2")))]);
+    let number = scene.open("bump").await;
+    scene.settled(&first).await;
+    scene.until("a comment", |now| now.comments(number).len() == 1).await;
+    scene.quiet(30).await;
+    for version in ["v3", "v4"] {
+        let before = scene.simulator.requests().len();
+        let head = scene.push("bump", &[(PAY, Some(&pay(version)))]);
+        scene.settled(&head).await;
+        scene.quiet(30).await;
+        let expected = OF_A_PUSH.map(|(line, count)| (line.to_owned(), count)).into();
+        assert_eq!(counted(&scene.simulator.requests()[before..]), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_push_beside_fifty_pull_requests_asks_for_none_of_them_at_first() {
+    let scene = Scene::small().await;
+    let mut last = None;
+    for number in 0..50 {
+        let branch = format!("bump-{number}");
+        let head = scene.push(&branch, &[(PAY, Some(&pay(&format!("w{number}"))))]);
+        scene.open_quietly(&branch);
+        last = Some((number + 1, head));
+    }
+    let (number, head) = last.expect("one");
+    scene.settled(&head).await;
+    scene.until("all comments", |now| (1..=number).all(|number| now.comments(number).len() == 1)).await;
+    scene.quiet(40).await;
+    let before = scene.simulator.requests().len();
+    let base = scene.push("main", &[("apps/other/app.yaml", Some(&others(1)))]);
+    scene.quiet(9).await;
+    let of_pulls = |line: &&String| !line.contains(base.as_str());
+    let asked: Vec<String> = scene.simulator.requests()[before..].iter().filter(of_pulls).cloned().collect();
+    assert_eq!(asked, Vec::<String>::new());
+    scene
+        .until("edits", |now| (1..=number).all(|number| now.comments(number)[0].1.contains(base.short())))
+        .await;
+    scene.quiet(30).await;
+    // One edit each, and the one status whose text counts one app more.
+    let asked: Vec<String> = scene.simulator.requests()[before..].iter().filter(of_pulls).cloned().collect();
+    let expected = [("PATCH /issues/comments/*".to_owned(), 50), ("POST /statuses/*".to_owned(), 50)];
+    assert_eq!(counted(&asked), expected.into());
+}
+
+// Statuses come back as pushes, comments as comments: nothing follows from them.
+#[tokio::test(start_paused = true)]
+async fn what_tutti_writes_wakes_nothing() {
+    let scene = Scene::small().await;
+    scene.simulator.set_quirks(|quirks| quirks.statuses_loop_back = true);
+    let head = scene.push("bump", &[(PAY, Some(&pay("v2")))]);
+    let number = scene.open("bump").await;
+    scene.settled(&head).await;
+    scene.until("a comment", |now| now.comments(number).len() == 1).await;
+    scene.quiet(15).await;
+    let before = scene.simulator.requests().len();
+    let returned = |kind: &str| {
+        let deliveries = scene.simulator.deliveries();
+        let answered = |code: Option<u16>| code.is_some_and(|code| (200..300).contains(&code));
+        deliveries.iter().filter(|it| it.kind == kind && answered(it.code)).count()
+    };
+    assert!(returned("status") >= 5 && returned("pull_request_comment") >= 1, "they came back");
+    scene.quiet(60).await;
+    assert_eq!(counted(&scene.simulator.requests()[before..]), BTreeMap::new());
+    // A person who comments costs nothing either.
+    scene.simulator.client("li").create_comment(number, "Fine.").await.expect("a comment");
+    scene.quiet(20).await;
+    assert_eq!(
+        counted(&scene.simulator.requests()[before..]),
+        [("POST /issues/*/comments".to_owned(), 1)].into()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn contexts_of_a_commit_do_not_grow_with_the_fleet() {
+    let mut all = Vec::new();
+    for clusters in [2, 40] {
+        let names: Vec<String> = (0..clusters).map(|number| format!("c{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let scene = Scene::begin(&names, &[(PAY, &pay("v1"))]).await;
+        let head = scene.push("bump", &[(PAY, Some(&pay("v2")))]);
+        scene.open("bump").await;
+        scene.settled(&head).await;
+        let base = scene.simulator.tip("main").expect("a tip");
+        scene.until("the base", |now| now.last(&base, CONTEXTS[0]).starts_with("success ")).await;
+        scene.quiet(20).await;
+        let contexts = |commit| {
+            let of_commit = scene.simulator.words().into_iter().filter(move |word| word.commit == commit);
+            of_commit.map(|word| word.context).collect::<std::collections::BTreeSet<String>>()
+        };
+        all.push((contexts(head), contexts(base)));
+    }
+    assert_eq!(all[0].0, CONTEXTS.map(str::to_owned).into());
+    assert_eq!(all[0], all[1]);
+}

@@ -1,0 +1,95 @@
+//! Pull requests of forks: anybody may send them.
+
+use tutti::model::Keys;
+use tutti::sops::identities;
+
+use super::scene::{CONTEXTS, PAY, Scene, is_pending, pay};
+use crate::support::manifests::{namespace, objects};
+
+const LABEL: &str = "tutti/ok-to-plan";
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_is_rendered_when_a_writer_has_labelled_it() {
+    let scene = Scene::small().await;
+    let number = scene.simulator.pull_from_fork("eve", "Bump", &[(PAY, Some(&pay("v2")))]);
+    let head = scene.simulator.pulls()[0].head.clone();
+    scene.until("a word", |now| !now.last(&head, CONTEXTS[1]).is_empty()).await;
+    scene.quiet(120).await;
+    for context in &CONTEXTS[..2] {
+        let said = scene.simulator.said(&head, context);
+        assert!(
+            said.len() == 1 && said[0].starts_with("pending of a fork") && said[0].contains(LABEL),
+            "{said:?}"
+        );
+    }
+    assert_eq!(scene.simulator.comments(number), []);
+
+    scene.label(number, LABEL).await;
+    scene.settled(&head).await;
+    scene.until("a comment", |now| now.comments(number).len() == 1).await;
+    assert!(scene.simulator.last(&head, CONTEXTS[0]).starts_with("success "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_fork_ends_and_begins_again_with_its_reopening() {
+    let scene = Scene::small().await;
+    let number = scene.simulator.pull_from_fork("eve", "Bump", &[(PAY, Some(&pay("v2")))]);
+    let head = scene.simulator.pulls()[0].head.clone();
+    let is_fork = |text: &str| text.starts_with("pending of a fork");
+    scene.until("a word", |now| is_fork(&now.last(&head, CONTEXTS[0]))).await;
+    scene.simulator.set_open("li", number, false);
+    let ended = "skipped closed before there was a result";
+    scene.until("an end", |now| CONTEXTS[..2].iter().all(|context| now.last(&head, context) == ended)).await;
+    scene.simulator.set_open("li", number, true);
+    scene.until("a beginning", |now| is_fork(&now.last(&head, CONTEXTS[0]))).await;
+    scene.label(number, LABEL).await;
+    scene.settled(&head).await;
+    // What ended it before is not said again.
+    scene.simulator.set_open("li", number, false);
+    scene.quiet(60).await;
+    assert!(scene.simulator.last(&head, CONTEXTS[0]).starts_with("success "), "{}", scene.described());
+}
+
+#[cfg(feature = "sops")]
+#[tokio::test(start_paused = true)]
+async fn nothing_that_is_secret_is_told() {
+    use crate::secrets::{KEY, SECRET, tells_nothing};
+    const PLAIN: &str = "plain-canary-77c1";
+    let secret = |value: &str| {
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: token, namespace: shop}}\nstringData: {{token: {value}}}\n"
+        )
+    };
+    let files = [
+        ("apps/shop/app.yaml", &*objects("shop", "shop")),
+        ("apps/shop/objects/namespace.yaml", &*namespace("shop")),
+        ("apps/shop/objects/secret.yaml", SECRET),
+        ("apps/shop/objects/token.yaml", &*secret(PLAIN)),
+    ];
+    let mut scene = Scene::prepared(".", &["c1"], &files).await;
+    scene.keys = Keys::new(identities::read(KEY).expect("an identity"));
+    let scene = scene.started().await;
+    // The encrypted file goes to another place, where it would be shown; the other one changes; an app takes both over.
+    let stolen = SECRET.replace("kind: Secret", "kind: ConfigMap");
+    let changes = [
+        ("apps/shop/objects/copy.yaml", Some(stolen.as_str())),
+        ("apps/shop/objects/secret.yaml", None),
+        ("apps/shop/objects/token.yaml", Some(&*secret("plain-canary-77c2"))),
+    ];
+    let number = scene.simulator.pull_from_fork("eve", "Bump", &changes);
+    scene.label(number, LABEL).await;
+    let own = scene.push("own", &changes);
+    let of_own = scene.open("own").await;
+    let head = scene.simulator.pulls()[0].head.clone();
+    for (number, head) in [(number, &head), (of_own, &own)] {
+        scene.settled(head).await;
+        scene.until("a comment", |now| now.comments(number).len() == 1).await;
+        let comment = scene.simulator.comments(number)[0].1.clone();
+        assert!(comment.contains("token"), "{comment}");
+        let words = CONTEXTS.map(|context| scene.simulator.said(head, context).join("\n")).join("\n");
+        let all = format!("{comment}\n{words}");
+        tells_nothing("a pull request", &all);
+        assert!(!all.contains("plain-canary"), "{all}");
+        assert!(!CONTEXTS.iter().any(|context| is_pending(&scene.simulator.last(head, context))));
+    }
+}

@@ -1,0 +1,276 @@
+//! Pull requests that tutti opens, updates, closes and merges itself: a version on its way from ring to ring.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tutti::forge::{CommitStatus, State};
+use tutti::model::Revision;
+
+use super::scene::{PAY, PIN, Scene, pay};
+use crate::support::forge::simulator::{BOT, PullRow, Simulator};
+use crate::support::manifests::component;
+
+const BRANCH: &str = "tutti/promote/default.pay/prod";
+const PINNED: &str = "# The version of prod.\nversion: v1  # by tutti\n";
+const CART: &str = "apps/cart/app.yaml";
+const CART_PIN: &str = "apps/cart/pins/prod.yaml";
+
+/// `test` on c1 with a soak, `prod` on c2.
+fn rings(promotion: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {{name: rings}}\nspec:\n  rings:\n    - {{name: test, clusters: {{names: [c1]}}, soak: 10m}}\n    \
+         - {{name: prod, clusters: {{names: [c2]}}, promotion: {promotion}}}\n"
+    )
+}
+
+const ASKS: &str = "{mode: auto, statuses: [drone/e2e]}";
+
+async fn pinned(promotion: &str) -> Scene {
+    let files = [("rings.yaml", &*rings(promotion)), (PAY, &*pay("v1")), (PIN, PINNED)];
+    Scene::begin(&["c1", "c2"], &files).await
+}
+
+/// CI says how it went.
+async fn tested(scene: &Scene, head: &Revision, state: State) {
+    let status =
+        CommitStatus { context: "drone/e2e".to_owned(), state, description: String::new(), target_url: None };
+    scene.simulator.client("ci").post_status(head, &status).await.expect("a status");
+}
+
+/// The open promotion, which brings this version.
+async fn promotion(scene: &Scene, version: &str) -> PullRow {
+    let brings = |now: &Simulator| {
+        let text = now.text(BRANCH, PIN).unwrap_or_default();
+        let title = format!("→ {version} on prod");
+        text.contains(&format!("version: {version} "))
+            && now.pulls().iter().any(|it| it.is_open && it.title.ends_with(&title))
+    };
+    scene.until(&format!("a promotion of {version}"), brings).await;
+    scene.open_of(BRANCH).expect("it is open")
+}
+
+fn merges(scene: &Scene) -> usize {
+    scene.simulator.requests().iter().filter(|line| line.ends_with("/merge")).count()
+}
+
+async fn until_merged(scene: &Scene, number: u64) -> Revision {
+    let merged =
+        |now: &Simulator| now.pulls().into_iter().find(|it| it.number == number).and_then(|it| it.merged);
+    scene.until(&format!("the merge of #{number}"), |now| merged(now).is_some()).await;
+    merged(&scene.simulator).expect("merged")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_goes_to_prod_after_its_soak_and_its_test() {
+    let scene = pinned(ASKS).await;
+    let pushed = scene.push("main", &[(PAY, Some(&pay("v2")))]);
+    scene.running().until("v2 on test", |now| now.revision.as_ref() == Some(&pushed)).await;
+    scene.quiet(500).await;
+    assert_eq!((scene.version("c1").await.as_str(), scene.simulator.pulls()), ("v2", vec![]));
+    let pull = promotion(&scene, "v2").await;
+    assert_eq!(scene.simulator.text(BRANCH, PIN).as_deref(), Some(&*PINNED.replace("v1", "v2")));
+    let said = |context: &str| scene.simulator.said(&pull.head, context);
+    scene.settled_but_gate(&pull.head).await;
+    scene.until("gates", |now| now.last(&pull.head, "tutti/gate/drone/e2e").starts_with("pending ")).await;
+    scene.quiet(60).await;
+    assert!(
+        said("tutti/gate/ring").last().is_some_and(|word| word.starts_with("success 1/1 done on test")),
+        "{}",
+        scene.described()
+    );
+    assert!(said("tutti/gate/soak").last().is_some_and(|word| word.starts_with("success ")));
+    // It never looks as if nothing had to be waited for.
+    assert!(said("tutti/gate").iter().all(|word| word.starts_with("pending ")), "{:?}", said("tutti/gate"));
+    assert_eq!((merges(&scene), scene.simulator.comments(pull.number).len()), (0, 1));
+
+    tested(&scene, &pull.head, State::Failure).await;
+    scene.until("a failed gate", |now| now.last(&pull.head, "tutti/gate").starts_with("failure ")).await;
+    assert_eq!(merges(&scene), 0);
+    let base = scene.simulator.tip("main").expect("a tip");
+    tested(&scene, &pull.head, State::Success).await;
+    let merged = until_merged(&scene, pull.number).await;
+    assert_eq!(scene.simulator.parents(&merged), [base.as_str(), pull.head.as_str()]);
+    scene.running().converged(&merged).await;
+    assert_eq!(scene.version("c2").await, "v2");
+    scene.until("the last gate", |now| now.last(&pull.head, "tutti/gate") == "success 3/3 gates").await;
+    scene.quiet(120).await;
+    assert_eq!(scene.simulator.pulls().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_merge_that_is_refused_is_tried_again() {
+    let scene = pinned("{mode: auto}").await;
+    scene.simulator.set_quirks(|quirks| quirks.checks_late = 3);
+    scene.push("main", &[(PAY, Some(&pay("v2")))]);
+    let pull = promotion(&scene, "v2").await;
+    until_merged(&scene, pull.number).await;
+    assert_eq!(merges(&scene), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promotions_that_are_merged_side_by_side_all_arrive() {
+    let cart = |version: &str| component("cart", &format!("registry.example.com/cart:{version}"));
+    let files = [
+        ("rings.yaml", &*rings("{mode: auto}")),
+        (PAY, &*pay("v1")),
+        (PIN, PINNED),
+        (CART, &*cart("v1")),
+        (CART_PIN, "version: v1\n"),
+    ];
+    let scene = Scene::begin(&["c1", "c2"], &files).await;
+    scene.simulator.set_quirks(|quirks| quirks.checks_late = 2);
+    scene.push("main", &[(PAY, Some(&pay("v2"))), (CART, Some(&cart("v2")))]);
+    scene
+        .until("both merges", |now| now.pulls().iter().filter(|pull| pull.merged.is_some()).count() == 2)
+        .await;
+    let tip = scene.simulator.tip("main").expect("a tip");
+    scene.running().converged(&tip).await;
+    assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*PINNED.replace("v1", "v2")));
+    assert_eq!(scene.simulator.text("main", CART_PIN).as_deref(), Some("version: v2\n"));
+    scene.quiet(700).await;
+    assert_eq!(scene.simulator.pulls().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newer_head_is_not_merged_for_the_gates_of_the_one_before() {
+    let scene = pinned(ASKS).await;
+    scene.push("main", &[(PAY, Some(&pay("v2")))]);
+    let first = promotion(&scene, "v2").await;
+    scene.settled_but_gate(&first.head).await;
+    scene.push("main", &[(PAY, Some(&pay("v3")))]);
+    let second = promotion(&scene, "v3").await;
+    assert_eq!(first.number, second.number, "it is updated");
+    assert_ne!(first.head, second.head);
+    tested(&scene, &first.head, State::Success).await;
+    scene.quiet(300).await;
+    assert_eq!(merges(&scene), 0);
+    assert!(scene.simulator.last(&second.head, "tutti/gate").starts_with("pending "));
+    assert!(
+        scene.simulator.last(&first.head, "tutti/gate").starts_with("skipped superseded by "),
+        "{}",
+        scene.described()
+    );
+    tested(&scene, &second.head, State::Success).await;
+    until_merged(&scene, second.number).await;
+    assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*PINNED.replace("v1", "v3")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hands_are_off_what_a_person_has_pushed_to() {
+    let scene = pinned(ASKS).await;
+    scene.push("main", &[(PAY, Some(&pay("v2")))]);
+    let pull = promotion(&scene, "v2").await;
+    scene.settled_but_gate(&pull.head).await;
+    let theirs = scene.push(BRANCH, &[("apps/pay/notes.txt", Some("mine"))]);
+    tested(&scene, &theirs, State::Success).await;
+    scene.push("main", &[(PAY, Some(&pay("v3")))]);
+    scene.quiet(1500).await;
+    let now = scene.open_of(BRANCH).expect("it is open");
+    assert_eq!((&now.head, &now.title, &now.body), (&theirs, &pull.title, &now.body));
+    assert_eq!((merges(&scene), scene.simulator.pulls().len()), (0, 1));
+    // Somebody may merge it: nothing is proposed beside it until then.
+    assert!(scene.simulator.last(&theirs, "tutti/validate").starts_with("success "));
+    assert_eq!(scene.version("c2").await, "v1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_has_closed_is_held_until_the_next_version() {
+    let scene = pinned(ASKS).await;
+    scene.push("main", &[(PAY, Some(&pay("v2")))]);
+    let pull = promotion(&scene, "v2").await;
+    scene.simulator.set_open("li", pull.number, false);
+    scene.quiet(900).await;
+    assert_eq!((scene.open_of(BRANCH), scene.simulator.pulls().len()), (None, 1));
+    scene.push("main", &[(PAY, Some(&pay("v3")))]);
+    let next = promotion(&scene, "v3").await;
+    assert_ne!(next.number, pull.number);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_base_in_conflict_with_a_promotion_gets_another_one() {
+    let scene = pinned(ASKS).await;
+    scene.push("main", &[(PAY, Some(&pay("v2")))]);
+    let pull = promotion(&scene, "v2").await;
+    scene.settled_but_gate(&pull.head).await;
+    let words = "# The version of prod.\nversion: v1  # by hand\n";
+    scene.push("main", &[(PIN, Some(words))]);
+    scene.until("another one", |now| now.pulls().len() == 2).await;
+    let next = promotion(&scene, "v2").await;
+    assert_eq!(scene.simulator.text(BRANCH, PIN).as_deref(), Some(&*words.replace("v1", "v2")));
+    tested(&scene, &next.head, State::Success).await;
+    until_merged(&scene, next.number).await;
+    assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*words.replace("v1", "v2")));
+    // Nothing stays in the air.
+    scene
+        .until("ends", |now| {
+            let mut last = std::collections::BTreeMap::new();
+            let words = now.words();
+            words
+                .iter()
+                .filter(|it| it.context != "drone/e2e")
+                .for_each(|it| drop(last.insert((&it.commit, &it.context), it.state())));
+            last.values().all(|state| *state != "pending")
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_base_that_moves_elsewhere_keeps_a_promotion() {
+    let scene = pinned(ASKS).await;
+    scene.push("main", &[(PAY, Some(&pay("v2")))]);
+    let pull = promotion(&scene, "v2").await;
+    scene.settled_but_gate(&pull.head).await;
+    scene.push("main", &[("README.md", Some("x"))]);
+    scene.quiet(120).await;
+    assert_eq!(scene.open_of(BRANCH).map(|it| it.head), Some(pull.head.clone()));
+    tested(&scene, &pull.head, State::Success).await;
+    until_merged(&scene, pull.number).await;
+}
+
+// After each request on the way from a version that is done to its merge.
+#[tokio::test(start_paused = true)]
+async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
+    for requests in 0.. {
+        let mut scene = pinned("{mode: auto}").await;
+        scene.push("main", &[(PAY, Some(&pay("v2")))]);
+        scene.running().until("v2 on test", |now| now.targets.iter().any(|it| it.version == "v2")).await;
+        scene.quiet(500).await;
+        scene.simulator.still_after(requests);
+        scene
+            .until("the end of the process, or of its work", |now| {
+                now.is_still() || now.pulls().iter().any(|pull| pull.merged.is_some())
+            })
+            .await;
+        let was_still = scene.simulator.is_still();
+        scene.kill().await;
+        scene.simulator.heal();
+        scene.start().await;
+        scene.until("a merge", |now| now.pulls().iter().any(|pull| pull.merged.is_some())).await;
+        let tip = scene.simulator.tip("main").expect("a tip");
+        scene.running().converged(&tip).await;
+        scene.quiet(120).await;
+        let pulls = scene.simulator.pulls();
+        assert_eq!(pulls.len(), 1, "after {requests}: {pulls:#?}");
+        assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*PINNED.replace("v1", "v2")));
+        assert!(scene.simulator.comments(1).len() <= 1, "after {requests}");
+        let authors: BTreeSet<String> =
+            scene.simulator.comments(1).into_iter().map(|(author, _)| author).collect();
+        assert!(authors.iter().all(|author| author == BOT));
+        if !was_still {
+            assert!(requests > 15, "only {requests} requests");
+            return;
+        }
+    }
+}
+
+impl Scene {
+    /// What a promotion says of its content.
+    async fn settled_but_gate(&self, head: &Revision) {
+        let ended = |text: String| text.starts_with("success ");
+        self.until(&format!("an end of {}", head.short()), |now| {
+            ended(now.last(head, "tutti/validate")) && ended(now.last(head, "tutti/plan"))
+        })
+        .await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}

@@ -1,0 +1,105 @@
+//! A process that knows nothing any more takes up what the one before left.
+
+use super::scene::{CONTEXTS, PAY, Scene, is_pending, pay};
+
+#[tokio::test(start_paused = true)]
+async fn a_new_process_says_nothing_again() {
+    let mut scene = Scene::small().await;
+    let head = scene.push("bump", &[(PAY, Some(&pay("v2")))]);
+    let number = scene.open("bump").await;
+    scene.settled(&head).await;
+    scene.until("a comment", |now| now.comments(number).len() == 1).await;
+    let base = scene.simulator.tip("main").expect("a tip");
+    scene.until("the base", |now| now.last(&base, CONTEXTS[0]).starts_with("success ")).await;
+    scene.quiet(20).await;
+    for _ in 0..2 {
+        let before = scene.simulator.requests().len();
+        scene.restart().await;
+        scene.quiet(150).await;
+        assert_eq!(scene.writes_since(before), Vec::<String>::new());
+        assert!(scene.simulator.requests().len() > before + 3, "it asked");
+    }
+}
+
+// After each request that the road of a pull request makes.
+#[tokio::test(start_paused = true)]
+async fn whenever_a_process_dies_the_next_one_ends_what_it_began() {
+    for requests in 0.. {
+        let mut scene = Scene::small().await;
+        scene.quiet(5).await;
+        scene.simulator.still_after(requests);
+        let head = scene.simulator.push("li", "bump", "Change", &[(PAY, Some(&pay("v2")))]);
+        let number = scene.open_quietly("bump");
+        scene
+            .until("the end of the process, or of its work", |now| {
+                now.is_still() || now.comments(number).len() == 1
+            })
+            .await;
+        let was_still = scene.simulator.is_still();
+        scene.kill().await;
+        scene.simulator.heal();
+        scene.start().await;
+        scene.settled(&head).await;
+        scene.until("a comment", |now| now.comments(number).len() == 1).await;
+        scene.quiet(60).await;
+        assert_eq!(scene.simulator.comments(number).len(), 1, "after {requests}");
+        for context in CONTEXTS {
+            let said = scene.simulator.said(&head, context);
+            let results = said.iter().filter(|word| word.starts_with("success ")).count();
+            let is_last = said.last().is_some_and(|word| word.starts_with("success "));
+            // What was answered to a dead process is said once more at most.
+            assert!(is_last && results == 1 && said.len() <= 3, "after {requests}: {said:?}");
+        }
+        if !was_still {
+            assert!(requests >= 7, "only {requests} requests");
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_over_when_a_process_comes_back_ends() {
+    let mut scene = Scene::small().await;
+    // Of a fork: pending until somebody labels it.
+    let number = scene.simulator.pull_from_fork("eve", "Bump", &[(PAY, Some(&pay("v2")))]);
+    let head = scene.simulator.pulls()[0].head.clone();
+    scene.until("pending", |now| now.last(&head, CONTEXTS[1]).starts_with("pending ")).await;
+    scene.kill().await;
+    scene.simulator.set_open("li", number, false);
+    scene.start().await;
+    let closed = "skipped closed before there was a result";
+    scene
+        .until("an end", |now| {
+            now.last(&head, CONTEXTS[0]) == closed && now.last(&head, CONTEXTS[1]) == closed
+        })
+        .await;
+
+    // The same of a head that is none any more.
+    let base = scene.simulator.tip("main").expect("a tip");
+    scene.until("the base", |now| now.last(&base, CONTEXTS[0]).starts_with("success ")).await;
+    scene.quiet(30).await;
+    let first = scene.push("bump", &[(PAY, Some(&pay("v3")))]);
+    let number = scene.open_quietly("bump");
+    let words = |now: &crate::support::forge::simulator::Simulator| {
+        now.words().iter().filter(|it| it.commit == first).count()
+    };
+    // One after the other, so that no result is posted.
+    for _ in 0..1000 {
+        if words(&scene.simulator) > 0 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    scene.kill().await;
+    let second = scene.push("bump", &[(PAY, Some(&pay("v4")))]);
+    scene.start().await;
+    scene.settled(&second).await;
+    scene
+        .until("an end", |now| {
+            CONTEXTS.iter().all(|context| {
+                now.said(&first, context).is_empty() || !is_pending(&now.last(&first, context))
+            })
+        })
+        .await;
+    scene.until("a comment", |now| now.comments(number).len() == 1).await;
+}

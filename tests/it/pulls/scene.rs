@@ -1,0 +1,315 @@
+//! The service of pull requests beside a controller, on embedded clusters, with a simulated forge whose webhooks reach both.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use secrecy::SecretString;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tutti::api::{Call, HooksState, Receiver, Written, hooks_router, serve};
+use tutti::controller::Origin;
+use tutti::forge::{Hint, NewHook, NewPull, own_labels};
+use tutti::metrics::Metrics;
+use tutti::model::{Keys, ReceiverKind, Revision};
+use tutti::pulls;
+use tutti::source::{Credentials, Options, Repository};
+use tutti::trigger;
+
+use crate::support::fleet::{Fleet, Running, described, grants};
+use crate::support::forge::simulator::{BOT, PullRow, REPOSITORY, Right, Simulator};
+use crate::support::repository::Change;
+use crate::support::wires::Wires;
+use crate::support::{live, manifests};
+
+pub const PAY: &str = "apps/pay/app.yaml";
+pub const PIN: &str = "apps/pay/pins/prod.yaml";
+pub const CONTEXTS: [&str; 3] = ["tutti/validate", "tutti/plan", "tutti/gate"];
+const SECRET: &str = "GMEuUHQfmrMRsseWxi9YlIeBtn9lm6im";
+
+/// The Component `pay` at a version.
+pub fn pay(version: &str) -> String {
+    manifests::component("pay", &format!("registry.example.com/pay:{version}"))
+}
+
+pub fn is_pending(text: &str) -> bool {
+    text.is_empty() || text.starts_with("pending ")
+}
+
+type ToController = Arc<Mutex<Option<mpsc::Sender<Hint>>>>;
+
+pub struct Scene {
+    pub simulator: Simulator,
+    pub fleet: Fleet,
+    pub keys: Keys,
+    hints: broadcast::Sender<Hint>,
+    to_controller: ToController,
+    process: Option<Process>,
+    /// Of the manifests in the repository.
+    path: String,
+    folder: TempDir,
+    tasks: [JoinHandle<()>; 2],
+}
+
+struct Process {
+    running: Running,
+    permit: tutti::cluster::WritePermit,
+    wires: Wires,
+    calls: mpsc::Sender<Call>,
+    service: JoinHandle<()>,
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Scene {
+    /// Two clusters, and `pay` at v1 on both.
+    pub async fn small() -> Self {
+        Self::begin(&["c1", "c2"], &[(PAY, &pay("v1"))]).await
+    }
+
+    pub async fn begin(clusters: &[&str], files: &[(&str, &str)]) -> Self {
+        let scene = Self::prepared(".", clusters, files).await;
+        scene.started().await
+    }
+
+    /// With everything in place and no process.
+    pub async fn prepared(path: &str, clusters: &[&str], files: &[(&str, &str)]) -> Self {
+        let simulator = Simulator::start(&[]).await;
+        for (login, right) in [("li", Right::Write), ("ci", Right::Write), ("root", Right::Admin)] {
+            simulator.add_user(login, right);
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let token = folder.path().join("token");
+        std::fs::write(&token, BOT).expect("written");
+        let instance = format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec:\n  forge: {{type: gitea, url: \"{}\", \
+             repository: {REPOSITORY}, credentials: {{token: {{file: {token:?}}}}}}}\n",
+            simulator.url(),
+        );
+        let mut all: BTreeMap<String, String> = clusters
+            .iter()
+            .map(|name| (format!("clusters/{name}.yaml"), manifests::cluster(name)))
+            .chain([("tutti.yaml".to_owned(), instance)])
+            .collect();
+        all.extend(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())));
+        let below = |name: &str| if path == "." { name.to_owned() } else { format!("{path}/{name}") };
+        let all: Vec<(String, String)> = all.into_iter().map(|(name, text)| (below(&name), text)).collect();
+        let changes: Vec<Change<'_>> =
+            all.iter().map(|(name, text)| (name.as_str(), Some(text.as_str()))).collect();
+        simulator.push("li", "main", "Begin", &changes);
+
+        let (offered, mut received) = mpsc::channel::<Hint>(1000);
+        let doors = HooksState::new(offered, Metrics::default());
+        let secrets = vec![SecretString::from(SECRET)];
+        doors.set_receivers([Receiver { name: "gitea".to_owned(), kind: ReceiverKind::Gitea, secrets }]);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/hooks/v1/gitea", listener.local_addr().expect("address"));
+        let served = tokio::spawn(serve(listener, hooks_router(doors), std::future::pending()));
+        let events = ["push", "create", "delete", "pull_request"].map(str::to_owned).to_vec();
+        let hook = NewHook { url, secret: SecretString::from(SECRET), events };
+        simulator.client("root").create_hook(&hook).await.expect("a hook");
+        let (hints, _) = broadcast::channel(1000);
+        let (to_controller, share) = (ToController::default(), hints.clone());
+        let controller = Arc::clone(&to_controller);
+        let passed = tokio::spawn(async move {
+            while let Some(hint) = received.recv().await {
+                let of_main = hint.reference.as_deref() == Some("refs/heads/main");
+                if let Some(sender) =
+                    controller.lock().as_ref().filter(|_| hint.kind.is_of_branch() && of_main)
+                {
+                    // A poll has it anyway.
+                    let _ = sender.try_send(hint.clone());
+                }
+                let _ = share.send(hint);
+            }
+        });
+        Self {
+            simulator,
+            fleet: Fleet::new(clusters, &[]),
+            keys: Keys::default(),
+            hints,
+            to_controller,
+            process: None,
+            path: path.to_owned(),
+            folder,
+            tasks: [served, passed],
+        }
+    }
+
+    pub async fn started(mut self) -> Self {
+        self.start().await;
+        let tip = self.simulator.tip("main").expect("a tip");
+        self.running().converged(&tip).await;
+        self
+    }
+
+    /// A new process, which knows nothing.
+    pub async fn start(&mut self) {
+        let options = Options {
+            url: self.simulator.path().display().to_string(),
+            branch: None,
+            path: self.path.clone(),
+            listed: tutti::manifest::listed_beside,
+            credentials: Credentials::None,
+            state: self.folder.path().join("state"),
+        };
+        let repository = Repository::open(options).await.expect("open");
+        let (wires, permit) = (Wires::lasting(), tutti::cluster::WritePermit::default());
+        let (of_controller, keys) = (permit.clone(), self.keys.clone());
+        let origin = Origin::Repository(repository.clone());
+        let running = self.fleet.start_from(origin, &wires, |settings| {
+            (settings.permit, settings.keys) = (of_controller, keys);
+        });
+        *self.to_controller.lock() = Some(running.hint.clone());
+        let (calls, received) = mpsc::channel(16);
+        let elected = CancellationToken::new();
+        elected.cancel();
+        let settings = pulls::Settings {
+            repository,
+            branch: None,
+            charts: Arc::clone(&self.fleet.charts),
+            home: tutti::cluster::Home::default(),
+            grants: Arc::new(grants()),
+            permit: permit.clone(),
+            metrics: Metrics::default(),
+        };
+        let inputs = pulls::Inputs {
+            instance: running.instance.clone(),
+            head: running.head.clone(),
+            overview: running.overview.clone(),
+            hints: self.hints.subscribe(),
+            calls: received,
+            elected,
+            stop: running.stop.clone(),
+        };
+        let service = tokio::spawn(pulls::run(settings, inputs));
+        self.process = Some(Process { running, permit, wires, calls, service });
+    }
+
+    /// Ends the process as the kernel does.
+    pub async fn kill(&mut self) {
+        let Process { running, permit, wires, service, .. } = self.process.take().expect("a process");
+        permit.revoke();
+        wires.die_after(0);
+        *self.to_controller.lock() = None;
+        service.abort();
+        let ended = service.await;
+        assert!(ended.is_err_and(|error| error.is_cancelled()), "the service ended by itself");
+        running.kill().await;
+    }
+
+    pub async fn restart(&mut self) {
+        self.kill().await;
+        self.start().await;
+    }
+
+    pub fn running(&self) -> &Running {
+        &self.process.as_ref().expect("a process").running
+    }
+
+    /// A person pushes.
+    pub fn push(&self, branch: &str, changes: &[Change<'_>]) -> Revision {
+        self.simulator.push("li", branch, "Change", changes)
+    }
+
+    /// A person opens the pull request of a branch; its number.
+    pub async fn open(&self, branch: &str) -> u64 {
+        let new = NewPull {
+            head: branch.to_owned(),
+            base: "main".to_owned(),
+            title: branch.to_owned(),
+            body: String::new(),
+            labels: Vec::new(),
+        };
+        self.simulator.client("li").create_pull(&new).await.expect("a pull request").number
+    }
+
+    /// The same where the forge answers nobody.
+    pub fn open_quietly(&self, branch: &str) -> u64 {
+        self.simulator.open_pull("li", branch)
+    }
+
+    /// Somebody sets a label of ours.
+    pub async fn label(&self, number: u64, name: &str) {
+        let client = self.simulator.client("li");
+        client.ensure_labels(&own_labels("tutti")).await.expect("labels");
+        client.add_labels(number, &[name.to_owned()]).await.expect("a label");
+    }
+
+    /// Waits until it is so.
+    pub async fn until(&self, what: &str, mut done: impl FnMut(&Simulator) -> bool) {
+        for _ in 0..9_000 {
+            if done(&self.simulator) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("it never came to {what}:\n{}", self.described());
+    }
+
+    /// Waits until every context of a head has ended.
+    pub async fn settled(&self, head: &Revision) {
+        let what = format!("an end of {}", head.short());
+        self.until(&what, |now| CONTEXTS.iter().all(|context| !is_pending(&now.last(head, context)))).await;
+    }
+
+    /// Nothing is asked for this long.
+    pub async fn quiet(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+
+    /// Requests to the forge from here on that are no reads, or all; in the words of [`Simulator::requests`].
+    pub fn writes_since(&self, before: usize) -> Vec<String> {
+        let requests = self.simulator.requests();
+        requests[before..].iter().filter(|line| !line.starts_with("GET ")).cloned().collect()
+    }
+
+    /// The open pull requests of a branch; never more than one.
+    pub fn open_of(&self, branch: &str) -> Option<PullRow> {
+        let mut open: Vec<PullRow> =
+            self.simulator.pulls().into_iter().filter(|pull| pull.is_open && pull.branch == branch).collect();
+        assert!(open.len() <= 1, "{open:#?}");
+        open.pop()
+    }
+
+    /// The version of the image on a cluster.
+    pub async fn version(&self, cluster: &str) -> String {
+        let found = live::get(self.fleet.cluster(cluster), "Deployment", "default", "pay").await;
+        let image =
+            found.map(|it| live::text(&it, "/spec/template/spec/containers/0/image")).unwrap_or_default();
+        image.rsplit(':').next().unwrap_or_default().to_owned()
+    }
+
+    /// Calls a trigger as the API does.
+    pub async fn call(&self, name: &str, payload: &serde_json::Value) -> Result<Written, String> {
+        let head = self.running().head.borrow().clone().expect("a head");
+        let trigger = &head.fleet.triggers[name];
+        let outcome = trigger::evaluate(trigger, payload, &head.fleet, &head.snapshot);
+        let outcome = outcome.expect("a value").expect("it is meant");
+        let (reply, answer) = oneshot::channel();
+        let calls = &self.process.as_ref().expect("a process").calls;
+        calls.send(Call { outcome, reply }).await.expect("it listens");
+        tokio::time::timeout(Duration::from_secs(600), answer).await.expect("in time").expect("an answer")
+    }
+
+    pub fn described(&self) -> String {
+        let words = self.simulator.words();
+        let words = words.iter().map(|it| format!("{} {} {}", it.commit.short(), it.context, it.text));
+        let pulls = self.simulator.pulls().into_iter().map(|it| format!("{it:?}"));
+        let overview = self.process.as_ref().map(|it| {
+            let overview = it.running.overview.borrow();
+            format!("{} {:?}", described(&overview), overview.rollouts)
+        });
+        let requests = self.simulator.requests();
+        let last = requests[requests.len().saturating_sub(40)..].to_vec();
+        words.chain(pulls).chain(overview).chain(last).collect::<Vec<_>>().join("\n")
+    }
+}

@@ -1,0 +1,111 @@
+//! What a test sees and does that no API offers so shortly.
+
+use tokio::time::Instant;
+use tutti::model::Revision;
+
+use super::Simulator;
+
+/// One write of a commit status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    pub at: Instant,
+    pub commit: Revision,
+    pub context: String,
+    /// `success 1/1 healthy`.
+    pub text: String,
+}
+
+impl Word {
+    pub fn state(&self) -> &str {
+        self.text.split(' ').next().unwrap_or_default()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PullRow {
+    pub number: u64,
+    pub title: String,
+    pub body: String,
+    pub branch: String,
+    pub head: Revision,
+    pub is_open: bool,
+    pub merged: Option<Revision>,
+}
+
+impl Simulator {
+    /// Every write of a status so far.
+    pub fn words(&self) -> Vec<Word> {
+        let state = self.state.lock();
+        let word = |status: &super::statuses::Status| Word {
+            at: status.at,
+            commit: Revision::from(status.commit.as_str()),
+            context: status.context.clone(),
+            text: format!("{} {}", status.state, status.description),
+        };
+        state.statuses.iter().map(word).collect()
+    }
+
+    /// What was said of a commit in one context, in order.
+    pub fn said(&self, commit: &Revision, context: &str) -> Vec<String> {
+        let words = self.words().into_iter().filter(|word| word.commit == *commit && word.context == context);
+        words.map(|word| word.text).collect()
+    }
+
+    /// The last word; empty where there is none.
+    pub fn last(&self, commit: &Revision, context: &str) -> String {
+        self.said(commit, context).pop().unwrap_or_default()
+    }
+
+    /// Author and text, the oldest first.
+    pub fn comments(&self, number: u64) -> Vec<(String, String)> {
+        let state = self.state.lock();
+        let of_pull = state.comments.iter().filter(|comment| comment.number == number);
+        of_pull.map(|comment| (comment.author.clone(), comment.body.clone())).collect()
+    }
+
+    pub fn pulls(&self) -> Vec<PullRow> {
+        let state = self.state.lock();
+        let revision = |id: git2::Oid| Revision::from(id.to_string().as_str());
+        let row = |pull: &super::pulls::Pull| PullRow {
+            number: pull.number,
+            title: pull.title.clone(),
+            body: pull.body.clone(),
+            branch: pull.head.clone(),
+            head: revision(pull.head_id),
+            is_open: pull.is_open,
+            merged: pull.merged.as_ref().map(|(id, _)| revision(*id)),
+        };
+        state.pulls.iter().map(row).collect()
+    }
+
+    /// Somebody closes a pull request, or opens it again.
+    pub fn set_open(&self, login: &str, number: u64, is_open: bool) {
+        let mut state = self.state.lock();
+        let index = state.pulls.iter().position(|pull| pull.number == number).expect("a pull request");
+        state.pulls[index].is_open = is_open;
+        state.announce_pull(login, index, "pull_request", if is_open { "reopened" } else { "closed" });
+    }
+
+    /// The pull request of a branch into `main`, opened on its page.
+    pub fn open_pull(&self, login: &str, branch: &str) -> u64 {
+        let mut state = self.state.lock();
+        let head = state.git.tip(branch).expect("a branch");
+        let index = state.add_pull(login, branch, "", (branch, head, false), "main");
+        state.pulls[index].number
+    }
+
+    /// So many requests more are answered, then none.
+    pub fn still_after(&self, requests: usize) {
+        self.state.lock().faults.still_after(requests);
+    }
+
+    /// A request waits for an answer that does not come.
+    pub fn is_still(&self) -> bool {
+        self.state.lock().faults.is_still
+    }
+
+    /// From now on everything goes well.
+    pub fn heal(&self) {
+        self.state.lock().faults.clear();
+    }
+}
