@@ -55,5 +55,5 @@ pub async fn instance(process: &Process, worktree: bool) -> anyhow::Result<Insta
         diagnostics::print(&fleet.diagnostics);
         bail!("the instance cannot be read");
     }
-    Ok(fleet.instance.clone())
+    Ok(fleet.instance)
 }
