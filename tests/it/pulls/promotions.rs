@@ -104,7 +104,7 @@ async fn a_merge_that_is_refused_is_tried_again() {
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let pull = promotion(&scene, "v2").await;
     until_merged(&scene, pull.number).await;
-    assert_eq!(merges(&scene), 4);
+    assert!(merges(&scene) > 1, "{}", merges(&scene));
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,7 +208,7 @@ async fn a_base_in_conflict_with_a_promotion_gets_another_one() {
             words
                 .iter()
                 .filter(|it| it.context != "drone/e2e")
-                .for_each(|it| drop(last.insert((&it.commit, &it.context), it.state())));
+                .for_each(|it| _ = last.insert((&it.commit, &it.context), it.state()));
             last.values().all(|state| *state != "pending")
         })
         .await;
@@ -250,7 +250,7 @@ async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
         scene.running().converged(&tip).await;
         scene.quiet(120).await;
         let pulls = scene.simulator.pulls();
-        assert_eq!(pulls.len(), 1, "after {requests}: {pulls:#?}");
+        assert_eq!(pulls.len(), 1, "after {requests}: {}", scene.described());
         assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*PINNED.replace("v1", "v2")));
         assert!(scene.simulator.comments(1).len() <= 1, "after {requests}");
         let authors: BTreeSet<String> =
