@@ -101,7 +101,9 @@ impl Publisher<'_> {
             (Some(_), _) if self.is_foreign(&proposal.branch).await? => {
                 return Err(Unpublished::Foreign(proposal.branch.clone()));
             }
-            // Left over from an attempt before, or from a pull request that was closed.
+            // The request to open it was lost, or may still be on its way.
+            (Some(_), None) if self.says_just(proposal).await? => {}
+            // Left over from a pull request that was closed.
             (Some(_), None) => {
                 self.write(client.delete_branch(&proposal.branch)).await?;
                 self.begin(proposal).await?;
@@ -119,7 +121,14 @@ impl Publisher<'_> {
                 body: proposal.body.clone(),
                 labels: labels.into_iter().map(|it| it.name).filter(|name| *name == label).collect(),
             };
-            return self.write(client.create_pull(&new)).await;
+            match self.write(client.create_pull(&new)).await {
+                // The one before was carried out, although nobody heard of it.
+                Err(Unpublished::Forge(error)) if error.kind() == ErrorKind::Conflict => {
+                    let open = client.pulls_of_branch(&proposal.branch).await?.into_iter().find(is_open);
+                    return open.ok_or(Unpublished::Forge(error));
+                }
+                created => return created,
+            }
         };
         self.describe(&open, &proposal.title, &proposal.body).await?;
         Ok(open)
@@ -181,6 +190,23 @@ impl Publisher<'_> {
             files,
         };
         self.write(self.access.client.commit_files(&commit)).await.map(drop)
+    }
+
+    /// Whether a branch changes these files to this, and nothing else.
+    async fn says_just(&self, proposal: &Proposal) -> Result<bool, Unpublished> {
+        let read = async {
+            let reference = format!("refs/heads/{}", proposal.branch);
+            let tip = self.repository.fetch_reference(&reference).await?;
+            self.repository.merged(&self.head.snapshot.revision, &tip).await
+        };
+        let merged = match read.await {
+            Ok(merged) => merged,
+            Err(error) if error.kind() == source::ErrorKind::Configuration => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let is_meant = |path: &String| proposal.files.iter().any(|(file, _)| file == path);
+        let changes = changes(&proposal.files, &merged.snapshot);
+        Ok(!merged.changed.is_empty() && merged.changed.iter().all(is_meant) && changes.is_empty())
     }
 
     /// Another commit on the branch, where its files are others.

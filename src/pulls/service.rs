@@ -546,11 +546,14 @@ impl Service {
         say(self, said);
         let is_written = match self.comment(number, connection, &names, &comment).await {
             Ok(written) => written.is_some(),
-            Err(error) if is_for_later(&error) => return Err(error.into()),
             // Of one that is locked, for example: the others are not held up.
             Err(error) => {
-                tracing::warn!(%error, pull = number, "a pull request has no comment of its plan");
-                true
+                self.later(number);
+                if error.is_transient() {
+                    return Err(error.into());
+                }
+                tracing::warn!(%error, pull = number, "a pull request has no comment of its plan; it is tried again");
+                false
             }
         };
         if is_whole && is_written {
