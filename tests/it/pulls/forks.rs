@@ -66,7 +66,8 @@ async fn nothing_that_is_secret_is_told() {
         ("apps/shop/app.yaml", &*objects("shop", "shop")),
         ("apps/shop/objects/namespace.yaml", &*namespace("shop")),
         ("apps/shop/objects/secret.yaml", SECRET),
-        ("apps/shop/objects/token.yaml", &*secret(PLAIN)),
+        ("apps/plain/app.yaml", &*objects("shop", "plain")),
+        ("apps/plain/objects/token.yaml", &*secret(PLAIN)),
     ];
     let mut scene = Scene::prepared(".", &["c1"], &files).await;
     scene.keys = Keys::new(identities::read(KEY).expect("an identity"));
@@ -76,7 +77,7 @@ async fn nothing_that_is_secret_is_told() {
     let changes = [
         ("apps/shop/objects/copy.yaml", Some(stolen.as_str())),
         ("apps/shop/objects/secret.yaml", None),
-        ("apps/shop/objects/token.yaml", Some(&*secret("plain-canary-77c2"))),
+        ("apps/plain/objects/token.yaml", Some(&*secret("plain-canary-77c2"))),
     ];
     let number = scene.simulator.pull_from_fork("eve", "Bump", &changes);
     scene.label(number, LABEL).await;
@@ -87,7 +88,9 @@ async fn nothing_that_is_secret_is_told() {
         scene.settled(head).await;
         scene.until("a comment", |now| now.comments(number).len() == 1).await;
         let comment = scene.simulator.comments(number)[0].1.clone();
-        assert!(comment.contains("token"), "{comment}");
+        assert!(comment.contains("shop/plain") && comment.contains("token"), "{comment}");
+        // Nobody opened it.
+        assert!(comment.contains("no age identity was given"), "{comment}");
         let words = CONTEXTS.map(|context| scene.simulator.said(head, context).join("\n")).join("\n");
         let all = format!("{comment}\n{words}");
         tells_nothing("a pull request", &all);
