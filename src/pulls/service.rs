@@ -207,9 +207,9 @@ impl Service {
             Ok(()) = inputs.head.changed() => {}
             Ok(()) = inputs.overview.changed() => self.ours.look(),
             Ok(()) = inputs.instance.changed() => {}
-            hint = inputs.hints.recv() => match hint {
-                Ok(hint) => self.hint(&hint),
-                Err(_) => self.list_at = Instant::now(),
+            Some(hint) = heard(&mut inputs.hints) => match hint {
+                Some(hint) => self.hint(&hint),
+                None => self.list_at = Instant::now(),
             },
             Some(call) = inputs.calls.recv(), if self.tasks.len() < MOST_TASKS => {
                 self.tasks.push_back(Task::of_call(call));
@@ -587,6 +587,15 @@ impl Service {
         let sticky = self.comments.entry(number).or_default();
         let place = Place { pull: number, me: &connection.access.me, marker: &names.marker() };
         sticky.write(&connection.access.client, &self.settings.permit, place, body).await
+    }
+}
+
+/// The next hint; within it `None` where more came than there is room for. `None`: nobody sends any more.
+async fn heard(hints: &mut broadcast::Receiver<Hint>) -> Option<Option<Hint>> {
+    match hints.recv().await {
+        Ok(hint) => Some(Some(hint)),
+        Err(broadcast::error::RecvError::Lagged(_)) => Some(None),
+        Err(broadcast::error::RecvError::Closed) => None,
     }
 }
 
