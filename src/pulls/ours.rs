@@ -3,6 +3,7 @@
 //! Which there should be is decided by [`promotion::decide`] from Git, the clusters and the forge, so that a process that lost its
 //! disk decides the same. Here the inputs are read, and one thing is done about it at a time.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -191,9 +192,8 @@ impl Ours {
         let refused = running.rollouts.iter().filter(|rollout| rollout.is_refused);
         for commit in refused.filter_map(|rollout| rollout.commit.as_ref()) {
             let key = (head.clone(), commit.clone());
-            if !self.undo.contains_key(&key) {
-                let undone = undo(publisher.repository, publisher.head, commit).await?;
-                self.undo.insert(key, undone);
+            if let Entry::Vacant(unread) = self.undo.entry(key) {
+                unread.insert(undo(publisher.repository, publisher.head, commit).await?);
             }
         }
         Ok(())
