@@ -1,10 +1,6 @@
 //! Pull requests of forks: anybody may send them.
 
-use tutti::model::Keys;
-use tutti::sops::identities;
-
-use super::scene::{CONTEXTS, PAY, Scene, is_pending, pay};
-use crate::support::manifests::{namespace, objects};
+use super::scene::{CONTEXTS, PAY, Scene, pay};
 
 const LABEL: &str = "tutti/ok-to-plan";
 
@@ -53,7 +49,13 @@ async fn a_closed_fork_ends_and_begins_again_with_its_reopening() {
 #[cfg(feature = "sops")]
 #[tokio::test(start_paused = true)]
 async fn nothing_that_is_secret_is_told() {
+    use tutti::model::Keys;
+    use tutti::sops::identities;
+
+    use super::scene::is_pending;
     use crate::secrets::{KEY, SECRET, tells_nothing};
+    use crate::support::manifests::{namespace, objects};
+
     const PLAIN: &str = "plain-canary-77c1";
     let secret = |value: &str| {
         format!(
