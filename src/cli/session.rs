@@ -38,7 +38,7 @@ use crate::report::Overview;
 use crate::source::{self, ErrorKind, Repository, Waker};
 
 /// Hints that may wait; when more come at once they say the same.
-const HINTS: usize = 64;
+const HINTS: usize = 1024;
 /// Changes by calls of triggers that may wait to be written.
 const CALLS: usize = 64;
 /// When a webhook secret that could not be read is asked for again.

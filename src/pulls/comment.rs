@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use crate::cluster::WritePermit;
-use crate::forge::{Client, Comment, Error, ErrorKind};
+use crate::forge::{Client, Comment, Error};
 
 /// What is known of the comment of a pull request.
 #[derive(Clone, Debug, Default)]
@@ -52,8 +52,10 @@ impl Sticky {
                     self.written_at = Some(Instant::now());
                     return Ok(Some(()));
                 }
-                // It was deleted; whether the forge is the right one is seen by the next request.
-                Some(Err(error)) if error.kind() == ErrorKind::RepositoryNotFound => self.known = None,
+                // It was deleted.
+                Some(Err(Error::Refused { status: 404, .. } | Error::RepositoryNotFound { .. })) => {
+                    self.known = None;
+                }
                 Some(Err(error)) => return Err(error),
             }
         }

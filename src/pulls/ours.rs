@@ -19,8 +19,10 @@ use crate::promotion::{
 };
 use crate::report::{Overview, ring_states, rollout_states};
 
-use super::publish::{Proposal, Publisher, Unpublished};
+use super::publish::{NewFile, Proposal, Publisher, Unpublished};
+use super::service::is_for_later;
 use super::undo::{Undone, undo};
+use crate::source;
 
 /// Of ours, the newest of which are read: closed ones say what is held.
 const MOST_READ: usize = 200;
@@ -194,7 +196,14 @@ impl Ours {
         let refused = running.rollouts.iter().filter(|rollout| rollout.is_refused);
         for commit in refused.filter_map(|rollout| rollout.commit.as_ref()) {
             if let Entry::Vacant(unread) = self.undo.entry((head.clone(), commit.clone())) {
-                unread.insert(undo(publisher.repository, publisher.head, commit).await?);
+                let undone = match undo(publisher.repository, publisher.head, commit).await {
+                    // As of a history that was rewritten: the others are not held up.
+                    Err(error) if error.kind() == source::ErrorKind::Configuration => {
+                        Undone { how: promotion::Undo::Conflicts(error.to_string()), files: Vec::new() }
+                    }
+                    read => read?,
+                };
+                unread.insert(undone);
             }
         }
         Ok(())
@@ -231,6 +240,10 @@ impl Ours {
             (Action::Update, Some(_), Some(pull)) if in_conflict => {
                 let why = format!("it is in conflict with {}", publisher.access.branch);
                 publisher.close(pull, &withdrawn_body(&pull.body, &why)).await
+            }
+            // Its branch holds files that are not wanted any more.
+            (Action::Update, Some(change), Some(pull)) if loses_any(pull, change) => {
+                publisher.close(pull, &withdrawn_body(&pull.body, "its apps are others by now")).await
             }
             (Action::Open | Action::Update, Some(change), _) => {
                 let gates = gates(input, change, &HeadFacts::default());
@@ -290,6 +303,24 @@ impl Ours {
         Ok(Proposal::of(change, gates, files))
     }
 
+    /// Whether a pull request, merged, changes the files of a change and nothing else.
+    async fn is_exactly(
+        &self,
+        publisher: &Publisher<'_>,
+        pull: &Pull,
+        change: &Change,
+    ) -> Result<bool, Unpublished> {
+        let (repository, base) = (publisher.repository, &publisher.head.snapshot.revision);
+        let Ok(proposal) = self.proposal(publisher.head, change, &[]) else { return Ok(false) };
+        if !repository.contains(&pull.head.revision).await? {
+            repository.fetch_reference(&pull.head_reference()).await?;
+        }
+        let merged = repository.merged(base, &pull.head.revision).await?;
+        let is_wanted = |path: &String| proposal.files.iter().any(|(file, _)| file == path);
+        let is_there = |(path, text): &NewFile| merged.snapshot.text(path) == text.as_deref();
+        Ok(merged.changed.iter().all(is_wanted) && proposal.files.iter().all(is_there))
+    }
+
     /// The gates of every open promotion, and the merge of one whose gates have all passed.
     async fn look_at_gates(
         &mut self,
@@ -308,8 +339,16 @@ impl Ours {
                 continue;
             };
             if self.facts.get(&pull.number).is_none_or(|facts| facts.read_at + FACTS_LAST <= now) {
-                let statuses = client.statuses(&head).await?;
-                let reviews = client.reviews(pull.number).await?;
+                let read = async { Ok((client.statuses(&head).await?, client.reviews(pull.number).await?)) };
+                let (statuses, reviews) = match read.await {
+                    Ok(read) => read,
+                    // More than anybody reads, for example: the others are not held up.
+                    Err::<_, forge::Error>(error) if !is_for_later(&error) => {
+                        tracing::warn!(pull = pull.number, %error, "its gates are not known");
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
                 let me = &publisher.access.me;
                 let approvals = forge::approvals(&reviews, &head, me, me);
                 let said = HeadFacts {
@@ -341,6 +380,9 @@ impl Ours {
                 let body = promotion::body(&change, &gates, &[]);
                 if !request.has_foreign_commits {
                     publisher.describe(&pull, &change.title(), &body).await?;
+                    if let Some(known) = self.pulls.iter_mut().find(|known| known.number == pull.number) {
+                        (known.title, known.body) = (change.title(), body);
+                    }
                 }
             }
             self.gates.insert(pull.number, (head.clone(), gates));
@@ -361,6 +403,12 @@ impl Ours {
             if may.is_err() || self.not_before.get(branch).is_some_and(|at| *at > now) {
                 continue;
             }
+            // Anybody who may push could have written to the branch in our name.
+            if !self.is_exactly(publisher, &pull, &change).await? {
+                tracing::warn!(pull = pull.number, "not merged: it changes other files than it says");
+                self.not_before.insert(branch.clone(), now + LIST_LASTS);
+                continue;
+            }
             match publisher.write(client.merge_pull(pull.number, MergeHow::Merge, &head)).await {
                 Ok(()) => {
                     tracing::info!(pull = pull.number, head = head.short(), "merged");
@@ -378,6 +426,13 @@ impl Ours {
         }
         Ok(false)
     }
+}
+
+/// It proposes an app that is not part of a change any more.
+fn loses_any(pull: &Pull, change: &Change) -> bool {
+    let wanted = change.block();
+    let has = |app: &AppId| wanted.items.iter().any(|item| item.app == *app);
+    parse_body(&pull.body).is_some_and(|block| !block.items.iter().all(|item| has(&item.app)))
 }
 
 /// Of one of our branches, opened by us.

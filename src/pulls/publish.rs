@@ -2,7 +2,9 @@
 
 use crate::cluster::WritePermit;
 use crate::controller::ConfigHead;
-use crate::forge::{Error, FileChange, FileCommit, NewPull, Pull, PullEdit, PullState, own_labels};
+use crate::forge::{
+    Error, ErrorKind, FileChange, FileCommit, NewPull, Pull, PullEdit, PullState, own_labels,
+};
 use crate::model::{Revision, Snapshot};
 use crate::promotion::{self, Change, Gate};
 use crate::source::{self, Repository};
@@ -63,7 +65,8 @@ impl Unpublished {
     /// The same may succeed later.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Forge(error) => error.is_transient(),
+            // A file is another one by now: the head that is read next has it.
+            Self::Forge(error) => error.is_transient() || error.kind() == ErrorKind::Conflict,
             Self::Git(error) => error.kind() != source::ErrorKind::Configuration,
             Self::NoPermit => true,
             Self::Foreign(_) | Self::Unchanged(_) => false,
@@ -86,14 +89,21 @@ impl Publisher<'_> {
     /// Opens the pull request of a branch, or brings the one that is open to this. A crash in between is mended by the next attempt.
     pub async fn propose(&self, proposal: &Proposal) -> Result<Pull, Unpublished> {
         let client = &self.access.client;
-        let is_open = |pull: &Pull| pull.state == PullState::Open;
+        let is_open =
+            |pull: &Pull| pull.state == PullState::Open && pull.base.reference == self.access.branch;
         let open = client.pulls_of_branch(&proposal.branch).await?.into_iter().find(is_open);
+        // A person may open one from a branch of ours: it is theirs.
+        if open.as_ref().is_some_and(|pull| !pull.author.eq_ignore_ascii_case(&self.access.me)) {
+            return Err(Unpublished::Foreign(proposal.branch.clone()));
+        }
         match (client.branch(&proposal.branch).await?, &open) {
             (None, _) => self.begin(proposal).await?,
             (Some(_), _) if self.is_foreign(&proposal.branch).await? => {
                 return Err(Unpublished::Foreign(proposal.branch.clone()));
             }
-            // Left over from an attempt before, or from a pull request that was closed.
+            // The request to open it was lost, or may still be on its way.
+            (Some(_), None) if self.says_just(proposal).await? => {}
+            // Left over from a pull request that was closed.
             (Some(_), None) => {
                 self.write(client.delete_branch(&proposal.branch)).await?;
                 self.begin(proposal).await?;
@@ -111,7 +121,14 @@ impl Publisher<'_> {
                 body: proposal.body.clone(),
                 labels: labels.into_iter().map(|it| it.name).filter(|name| *name == label).collect(),
             };
-            return self.write(client.create_pull(&new)).await;
+            match self.write(client.create_pull(&new)).await {
+                // The one before was carried out, although nobody heard of it.
+                Err(Unpublished::Forge(error)) if error.kind() == ErrorKind::Conflict => {
+                    let open = client.pulls_of_branch(&proposal.branch).await?.into_iter().find(is_open);
+                    return open.ok_or(Unpublished::Forge(error));
+                }
+                created => return created,
+            }
         };
         self.describe(&open, &proposal.title, &proposal.body).await?;
         Ok(open)
@@ -173,6 +190,23 @@ impl Publisher<'_> {
             files,
         };
         self.write(self.access.client.commit_files(&commit)).await.map(drop)
+    }
+
+    /// Whether a branch changes these files to this, and nothing else.
+    async fn says_just(&self, proposal: &Proposal) -> Result<bool, Unpublished> {
+        let read = async {
+            let reference = format!("refs/heads/{}", proposal.branch);
+            let tip = self.repository.fetch_reference(&reference).await?;
+            self.repository.merged(&self.head.snapshot.revision, &tip).await
+        };
+        let merged = match read.await {
+            Ok(merged) => merged,
+            Err(error) if error.kind() == source::ErrorKind::Configuration => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let is_meant = |path: &String| proposal.files.iter().any(|(file, _)| file == path);
+        let changes = changes(&proposal.files, &merged.snapshot);
+        Ok(!merged.changed.is_empty() && merged.changed.iter().all(is_meant) && changes.is_empty())
     }
 
     /// Another commit on the branch, where its files are others.

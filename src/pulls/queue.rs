@@ -56,6 +56,8 @@ pub struct Base {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Check(u64),
+    /// Of one that was checked, with another base.
+    Recheck(u64),
     At(Instant),
     Nothing,
 }
@@ -78,7 +80,8 @@ pub fn next(open: &BTreeMap<u64, Open>, base: &Base, prefix: &str, now: Instant)
     };
     match open.iter().filter_map(|(number, it)| due(number, it)).min() {
         None => Next::Nothing,
-        Some((at, _, number)) if at <= now => Next::Check(number),
+        Some((at, 0, number)) if at <= now => Next::Check(number),
+        Some((at, _, number)) if at <= now => Next::Recheck(number),
         Some((at, ..)) => Next::At(at),
     }
 }
@@ -144,7 +147,7 @@ mod tests {
         check(&[(pull(1, "h1", false, &[]), None, Some(130))], 100, Next::At(at(130)));
         let moved = (pull(1, "h1", false, &[]), known("h1", "b1", true), None);
         check(std::slice::from_ref(&moved), 101, Next::At(at(110)));
-        check(std::slice::from_ref(&moved), 110, Next::Check(1));
+        check(std::slice::from_ref(&moved), 110, Next::Recheck(1));
         check(&[moved.clone(), (pull(2, "h2", false, &[]), None, None)], 110, Next::Check(2));
         check(&[moved, (pull(2, "h2", false, &[]), known("h1", "b2", true), None)], 101, Next::Check(2));
         // A fork waits for its label.

@@ -185,6 +185,8 @@ impl Service {
             let forge = instance.as_ref().and_then(|instance| instance.forge.clone());
             let (Some(instance), Some(forge)) = (instance, forge) else {
                 self.connection = None;
+                let why = "tutti.yaml names no forge to write to".to_owned();
+                self.tasks.drain(..).for_each(|task| task.answer(Err(why.clone())));
                 return now + LONGEST_PAUSE;
             };
             match self.step(&instance, &forge).await {
@@ -203,22 +205,19 @@ impl Service {
         tokio::select! {
             () = tokio::time::sleep_until(wake) => {}
             Ok(()) = inputs.head.changed() => {}
-            Ok(()) = inputs.overview.changed() => {}
+            Ok(()) = inputs.overview.changed() => self.ours.look(),
             Ok(()) = inputs.instance.changed() => {}
-            Ok(hint) = inputs.hints.recv() => self.hint(&hint),
-            Some(call) = inputs.calls.recv() => self.tasks.push_back(Task::of_call(call)),
+            hint = inputs.hints.recv() => match hint {
+                Ok(hint) => self.hint(&hint),
+                Err(_) => self.list_at = Instant::now(),
+            },
+            Some(call) = inputs.calls.recv(), if self.tasks.len() < MOST_TASKS => {
+                self.tasks.push_back(Task::of_call(call));
+            }
         }
     }
 
     fn take_in(&mut self, inputs: &mut Inputs) {
-        loop {
-            match inputs.hints.try_recv() {
-                Ok(hint) => self.hint(&hint),
-                // More came than there is room for: all are listed.
-                Err(broadcast::error::TryRecvError::Lagged(_)) => self.list_at = Instant::now(),
-                Err(_) => break,
-            }
-        }
         let head = inputs.head.borrow_and_update().clone();
         if let Some(head) = head {
             let revision = &head.snapshot.revision;
@@ -233,7 +232,17 @@ impl Service {
             }
             self.head = Some(head);
         }
-        while let Ok(call) = inputs.calls.try_recv() {
+        loop {
+            match inputs.hints.try_recv() {
+                Ok(hint) => self.hint(&hint),
+                // More came than there is room for: all are listed.
+                Err(broadcast::error::TryRecvError::Lagged(_)) => self.list_at = Instant::now(),
+                Err(_) => break,
+            }
+        }
+        while self.tasks.len() < MOST_TASKS
+            && let Ok(call) = inputs.calls.try_recv()
+        {
             self.tasks.push_back(Task::of_call(call));
         }
         if inputs.overview.has_changed().unwrap_or_default() {
@@ -299,6 +308,17 @@ impl Service {
     /// The next thing that is due: `None` when it was done, else when to look again.
     async fn step(&mut self, instance: &Instance, forge: &Forge) -> Result<Option<Instant>, Trouble> {
         if self.connection.as_ref().is_none_or(|connection| connection.forge != *forge) {
+            let is_same = |known: &Connection| {
+                (&known.forge.url, &known.forge.repository) == (&forge.url, &forge.repository)
+            };
+            if !self.connection.as_ref().is_none_or(is_same) {
+                // Numbers and comments there are others.
+                self.open.clear();
+                self.comments.clear();
+                self.said.clear();
+                self.ended.clear();
+                self.ours = Ours::default();
+            }
             self.connection = Some(Connection::open(&self.settings, forge).await?);
             self.list_at = Instant::now();
             // Of another outbox, which does not know what was posted.
@@ -312,7 +332,16 @@ impl Service {
             return self.carry_out(task, instance, &connection).await.map(|()| None);
         }
         if let Some(number) = self.hinted.first().copied() {
-            let pull = connection.access.client.pull(number).await?;
+            let pull = match connection.access.client.pull(number).await {
+                Err(error) if is_for_later(&error) => return Err(error.into()),
+                // More than anybody reads, for example: the others are not held up.
+                Err(error) => {
+                    tracing::warn!(pull = number, %error, "a pull request cannot be read");
+                    self.hinted.remove(&number);
+                    return Ok(None);
+                }
+                Ok(pull) => pull,
+            };
             self.hinted.remove(&number);
             self.take_pull(number, pull, &connection);
             return Ok(None);
@@ -342,6 +371,12 @@ impl Service {
                 self.check(number, instance, &connection).await?;
                 return Ok(None);
             }
+            // What is merged or opened does not wait for fifty comparisons with a base that moved.
+            Next::Recheck(number) if self.ours.next(now) > now || !self.has_looked_back => {
+                self.check(number, instance, &connection).await?;
+                return Ok(None);
+            }
+            Next::Recheck(_) => now,
             Next::At(at) => at.min(self.list_at),
             Next::Nothing => self.list_at,
         };
@@ -511,11 +546,14 @@ impl Service {
         say(self, said);
         let is_written = match self.comment(number, connection, &names, &comment).await {
             Ok(written) => written.is_some(),
-            Err(error) if is_for_later(&error) => return Err(error.into()),
             // Of one that is locked, for example: the others are not held up.
             Err(error) => {
-                tracing::warn!(%error, pull = number, "a pull request has no comment of its plan");
-                true
+                self.later(number);
+                if error.is_transient() {
+                    return Err(error.into());
+                }
+                tracing::warn!(%error, pull = number, "a pull request has no comment of its plan; it is tried again");
+                false
             }
         };
         if is_whole && is_written {
@@ -553,6 +591,8 @@ impl Service {
 }
 
 /// The same request may succeed later, or with another token.
-fn is_for_later(error: &Error) -> bool {
-    error.is_transient() || error.kind() == ErrorKind::Authentication
+pub(super) fn is_for_later(error: &Error) -> bool {
+    // An answer that is too large is that of one pull request.
+    let is_of_one = matches!(error, Error::Answer { .. });
+    !is_of_one && (error.is_transient() || error.kind() == ErrorKind::Authentication)
 }

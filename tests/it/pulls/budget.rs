@@ -32,7 +32,8 @@ async fn a_push_to_a_pull_request_costs_seven_requests() {
     let number = scene.open("bump").await;
     scene.settled(&first).await;
     scene.until("a comment", |now| now.comments(number).len() == 1).await;
-    scene.quiet(30).await;
+    // From then on webhooks are relied on: the list of what is open is read every five minutes.
+    scene.quiet(70).await;
     for version in ["v3", "v4"] {
         let before = scene.simulator.requests().len();
         let head = scene.push("bump", &[(PAY, Some(&pay(version)))]);
@@ -56,7 +57,7 @@ async fn a_push_beside_fifty_pull_requests_asks_for_none_of_them_at_first() {
     let (number, head) = last.expect("one");
     scene.settled(&head).await;
     scene.until("all comments", |now| (1..=number).all(|number| now.comments(number).len() == 1)).await;
-    scene.quiet(40).await;
+    scene.quiet(70).await;
     let before = scene.simulator.requests().len();
     let base = scene.push("main", &[("apps/other/app.yaml", Some(&others(1)))]);
     scene.quiet(9).await;
@@ -82,7 +83,7 @@ async fn what_tutti_writes_wakes_nothing() {
     let number = scene.open("bump").await;
     scene.settled(&head).await;
     scene.until("a comment", |now| now.comments(number).len() == 1).await;
-    scene.quiet(15).await;
+    scene.quiet(70).await;
     let before = scene.simulator.requests().len();
     let returned = |kind: &str| {
         let deliveries = scene.simulator.deliveries();

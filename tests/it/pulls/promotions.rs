@@ -18,7 +18,7 @@ const CART_PIN: &str = "apps/cart/pins/prod.yaml";
 /// `test` on c1 with a soak, `prod` on c2.
 fn rings(promotion: &str) -> String {
     format!(
-        "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {{name: rings}}\nspec:\n  rings:\n    - {{name: test, clusters: {{names: [c1]}}, soak: 10m}}\n    \
+        "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {{name: rings}}\nspec:\n  rings:\n    - {{name: test, clusters: {{names: [c1]}}, soak: 1m}}\n    \
          - {{name: prod, clusters: {{names: [c2]}}, promotion: {promotion}}}\n"
     )
 }
@@ -65,7 +65,7 @@ async fn a_version_goes_to_prod_after_its_soak_and_its_test() {
     let scene = pinned(ASKS).await;
     let pushed = scene.push("main", &[(PAY, Some(&pay("v2")))]);
     scene.running().until("v2 on test", |now| now.revision.as_ref() == Some(&pushed)).await;
-    scene.quiet(500).await;
+    scene.quiet(40).await;
     assert_eq!((scene.version("c1").await.as_str(), scene.simulator.pulls()), ("v2", vec![]));
     let pull = promotion(&scene, "v2").await;
     assert_eq!(scene.simulator.text(BRANCH, PIN).as_deref(), Some(&*PINNED.replace("v1", "v2")));
@@ -104,7 +104,7 @@ async fn a_merge_that_is_refused_is_tried_again() {
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let pull = promotion(&scene, "v2").await;
     until_merged(&scene, pull.number).await;
-    assert_eq!(merges(&scene), 4);
+    assert!(merges(&scene) > 1, "{}", merges(&scene));
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +127,7 @@ async fn promotions_that_are_merged_side_by_side_all_arrive() {
     scene.running().converged(&tip).await;
     assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*PINNED.replace("v1", "v2")));
     assert_eq!(scene.simulator.text("main", CART_PIN).as_deref(), Some("version: v2\n"));
-    scene.quiet(700).await;
+    scene.quiet(180).await;
     assert_eq!(scene.simulator.pulls().len(), 2);
 }
 
@@ -164,7 +164,7 @@ async fn hands_are_off_what_a_person_has_pushed_to() {
     let theirs = scene.push(BRANCH, &[("apps/pay/notes.txt", Some("mine"))]);
     tested(&scene, &theirs, State::Success).await;
     scene.push("main", &[(PAY, Some(&pay("v3")))]);
-    scene.quiet(1500).await;
+    scene.quiet(240).await;
     let now = scene.open_of(BRANCH).expect("it is open");
     assert_eq!((&now.head, &now.title, &now.body), (&theirs, &pull.title, &now.body));
     assert_eq!((merges(&scene), scene.simulator.pulls().len()), (0, 1));
@@ -179,7 +179,7 @@ async fn what_a_person_has_closed_is_held_until_the_next_version() {
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let pull = promotion(&scene, "v2").await;
     scene.simulator.set_open("li", pull.number, false);
-    scene.quiet(900).await;
+    scene.quiet(180).await;
     assert_eq!((scene.open_of(BRANCH), scene.simulator.pulls().len()), (None, 1));
     scene.push("main", &[(PAY, Some(&pay("v3")))]);
     let next = promotion(&scene, "v3").await;
@@ -208,7 +208,7 @@ async fn a_base_in_conflict_with_a_promotion_gets_another_one() {
             words
                 .iter()
                 .filter(|it| it.context != "drone/e2e")
-                .for_each(|it| drop(last.insert((&it.commit, &it.context), it.state())));
+                .for_each(|it| _ = last.insert((&it.commit, &it.context), it.state()));
             last.values().all(|state| *state != "pending")
         })
         .await;
@@ -227,6 +227,20 @@ async fn a_base_that_moves_elsewhere_keeps_a_promotion() {
     until_merged(&scene, pull.number).await;
 }
 
+// A process died before its pull request was opened, or nobody heard that it was.
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_says_it_already_is_used_and_another_one_is_made_anew() {
+    for (text, is_used) in [(PINNED.replace("v1", "v2"), true), (PINNED.replace("v1", "v0"), false)] {
+        let scene = pinned(ASKS).await;
+        let left = scene.simulator.push(BOT, BRANCH, "An attempt", &[(PIN, Some(&text))]);
+        scene.push("main", &[(PAY, Some(&pay("v2")))]);
+        let pull = promotion(&scene, "v2").await;
+        assert_eq!(pull.head == left, is_used, "{}", scene.described());
+        let deletes = scene.simulator.requests().iter().filter(|line| line.starts_with("DELETE ")).count();
+        assert_eq!(deletes, usize::from(!is_used));
+    }
+}
+
 // After each request on the way from a version that is done to its merge.
 #[tokio::test(start_paused = true)]
 async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
@@ -234,7 +248,7 @@ async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
         let mut scene = pinned("{mode: auto}").await;
         scene.push("main", &[(PAY, Some(&pay("v2")))]);
         scene.running().until("v2 on test", |now| now.targets.iter().any(|it| it.version == "v2")).await;
-        scene.quiet(500).await;
+        scene.quiet(40).await;
         scene.simulator.still_after(requests);
         scene
             .until("the end of the process, or of its work", |now| {
@@ -250,7 +264,7 @@ async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
         scene.running().converged(&tip).await;
         scene.quiet(120).await;
         let pulls = scene.simulator.pulls();
-        assert_eq!(pulls.len(), 1, "after {requests}: {pulls:#?}");
+        assert_eq!(pulls.len(), 1, "after {requests}: {}", scene.described());
         assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*PINNED.replace("v1", "v2")));
         assert!(scene.simulator.comments(1).len() <= 1, "after {requests}");
         let authors: BTreeSet<String> =

@@ -39,13 +39,13 @@ async fn a_head_is_pending_then_valid_and_has_one_comment() {
     let third = scene.push("bump", &[(PAY, Some(&broken))]);
     scene.settled(&third).await;
     let [validate, plan, _] = CONTEXTS.map(|context| scene.simulator.last(&third, context));
-    assert!(validate.starts_with("failure ") && validate.contains("(apps/pay/app.yaml:10)"), "{validate}");
+    assert!(validate.starts_with("failure ") && validate.contains("(apps/pay/app.yaml:9)"), "{validate}");
     assert!(plan.starts_with("failure "), "{plan}");
     scene.quiet(20).await;
     let comments = scene.simulator.comments(number);
     assert_eq!(comments.len(), 1, "{comments:#?}");
     assert_eq!(comments[0].0, BOT);
-    assert!(comments[0].1.contains("apps/pay/app.yaml:10"), "{}", comments[0].1);
+    assert!(comments[0].1.contains("apps/pay/app.yaml:9"), "{}", comments[0].1);
     let created = scene.simulator.requests().iter().filter(|line| line.starts_with("POST /issues/")).count();
     assert_eq!((created, edits(&scene.simulator.requests())), (1, 2));
     // What was said of the first heads stands.

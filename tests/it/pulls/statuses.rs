@@ -83,7 +83,7 @@ async fn story(seed: u64) {
     let words = scene.simulator.words();
     assert_apart(&words, seed);
     let mut last: BTreeMap<(&Revision, &str), &Word> = BTreeMap::new();
-    words.iter().for_each(|word| drop(last.insert((&word.commit, &word.context), word)));
+    words.iter().for_each(|word| _ = last.insert((&word.commit, &word.context), word));
     for ((commit, context), word) in last {
         assert!(
             !is_pending(&word.text),
