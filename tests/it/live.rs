@@ -13,6 +13,7 @@ mod definitions;
 mod diff;
 mod drift;
 mod forge;
+mod forks;
 mod home;
 mod hooks;
 mod immutable;

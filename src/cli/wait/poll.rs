@@ -176,9 +176,9 @@ impl Last {
     fn timed_out(self, subject: &Subject) -> Ended {
         let exit = if self.has_answered { Exit::TimedOut } else { Exit::Unreachable };
         let text = match &self.report {
-            Some(report) => format!("the time of --timeout is over; {}", line(subject, report)),
-            None if self.has_answered => format!("the time of --timeout is over; {}", self.line),
-            None => format!("the time of --timeout is over; {}", self.trouble),
+            Some(report) => format!("the time is over; {}", line(subject, report)),
+            None if self.has_answered => format!("the time is over; {}", self.line),
+            None => format!("the time is over; {}", self.trouble),
         };
         Ended { exit, report: self.report, text }
     }

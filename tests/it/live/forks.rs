@@ -1,0 +1,58 @@
+//! A pull request of a fork on the real Gitea: anybody may send one, and somebody who may write decides what is rendered.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
+use super::support::{People, Scene, component};
+
+const APP: &str = "apps/web/app.yaml";
+
+#[tokio::test]
+async fn fork_is_rendered_once_it_has_its_label() {
+    let Some(scene) = Scene::new("forks", 2).await else { return };
+    let people = People::of(&scene);
+    scene.write_instance("poll: 1s");
+    scene.worktree.write(APP, &component(scene.name(), "shop/web:1.0", ""));
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    people.hook().await;
+
+    // Somebody without any right forks it, and asks for a change.
+    let gitea = scene.gitea();
+    let eve = json!({"username": "forks-eve", "email": "forks-eve@example.com", "password": "only-on-loopback",
+        "must_change_password": false});
+    gitea.request("POST", "/api/v1/admin/users", Some(&eve)).await.expect("a user");
+    people.ask("PATCH", "", Some(&json!({"private": false}))).await;
+    people.ask("POST", "/forks?sudo=forks-eve", Some(&json!({}))).await;
+    let known = people.ask("GET", &format!("/contents/{APP}"), None).await["sha"].clone();
+    let content = STANDARD.encode(component(scene.name(), "shop/web:6.6", ""));
+    let change =
+        json!({"content": content, "sha": known, "branch": "main", "new_branch": "mine", "message": "mine"});
+    let path = format!("/api/v1/repos/forks-eve/forks/contents/{APP}?sudo=forks-eve");
+    gitea.request("PUT", &path, Some(&change)).await.expect("a commit");
+    let pull = json!({"head": "forks-eve:mine", "base": "main", "title": "mine", "body": ""});
+    let pull = people.ask("POST", "/pulls?sudo=forks-eve", Some(&pull)).await;
+    let number = pull["number"].as_u64().expect("a number");
+    let head = pull["head"]["sha"].as_str().expect("a commit").to_owned();
+    for context in ["validate", "plan"] {
+        scene.told(&head, context, "pending", &["of a fork", "tutti/ok-to-plan"]).await;
+    }
+    assert_eq!(people.plans(number).await, [""; 0]);
+
+    // A person who wants to see it asks for it.
+    let plan = scene.arguments(&["plan"], &["--pr", &number.to_string()]);
+    let ended = scene.run(&plan).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("shop/web:6.6"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("of a fork: encrypted files are not opened"), "{}", ended.stderr);
+    assert_eq!(people.plans(number).await, [""; 0], "a look writes nothing");
+
+    let label = json!({"name": "tutti/ok-to-plan", "color": "#0e8a16"});
+    let label = people.ask("POST", "/labels", Some(&label)).await["id"].clone();
+    people.ask("POST", &format!("/issues/{number}/labels"), Some(&json!({"labels": [label]}))).await;
+    people.plan_with(number, &["shop/web:6.6"]).await;
+    scene.told(&head, "validate", "success", &[]).await;
+    scene.told(&head, "plan", "success", &["1 app, 2 clusters"]).await;
+}
