@@ -163,7 +163,7 @@ async fn server_that_is_started_again_is_asked_again() {
 async fn time_that_is_over_ends_it() {
     let (ended, _) = Server::new(&[(200, "pending")]).await.wait(Goal::Healthy, 1).await;
     assert_eq!(ended.exit, Exit::TimedOut);
-    assert!(ended.text.contains("--timeout is over; commit abcdef0: pending") && ended.report.is_some());
+    assert!(ended.text.contains("the time is over; commit abcdef0: pending") && ended.report.is_some());
     let (ended, _) = Server::new(&[(404, "not read")]).await.wait(Goal::Healthy, 1).await;
     assert_eq!((ended.exit, ended.report), (Exit::TimedOut, None));
     let (ended, _) = Server::new(&[(502, "")]).await.wait(Goal::Healthy, 1).await;
