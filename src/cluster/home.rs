@@ -247,10 +247,10 @@ impl Home {
 
     /// The next request goes over another connection: over this one nothing was answered, as where it is dead and nobody said so.
     pub(super) fn reconnect(&self) {
-        if let Some(way) = &self.way {
-            if let Ok(mut known) = way.known.try_lock() {
-                known.client = None;
-            }
+        if let Some(way) = &self.way
+            && let Ok(mut known) = way.known.try_lock()
+        {
+            known.client = None;
         }
     }
 
