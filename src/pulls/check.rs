@@ -63,9 +63,7 @@ impl Checker {
         reference: &str,
         head: &Revision,
     ) -> Result<Snapshot, source::Error> {
-        if !self.repository.contains(head).await? {
-            self.repository.fetch_reference(reference).await?;
-        }
+        self.repository.fetch_missing(reference, head).await?;
         let merged = self.repository.merged(&base.snapshot.revision, head).await?;
         let registered = base.snapshot.registered.clone();
         Ok(Snapshot { registered, keys: Keys::default(), ..merged.snapshot })

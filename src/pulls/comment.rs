@@ -1,7 +1,5 @@
 //! The one comment of a pull request: found again by its marker and its author, and edited in place.
 
-use tokio::time::Instant;
-
 use crate::cluster::WritePermit;
 use crate::forge::{Client, Comment, Error};
 
@@ -12,7 +10,6 @@ pub struct Sticky {
     known: Option<(i64, String)>,
     /// It was looked for.
     is_searched: bool,
-    pub written_at: Option<Instant>,
 }
 
 /// Whose comment, and how it is told from others of the same author.
@@ -49,7 +46,6 @@ impl Sticky {
                 None => return Ok(None),
                 Some(Ok(_)) => {
                     self.known = Some((id, body.to_owned()));
-                    self.written_at = Some(Instant::now());
                     return Ok(Some(()));
                 }
                 // It was deleted.
@@ -68,7 +64,6 @@ impl Sticky {
             }
             Some(Ok(created)) => {
                 self.known = Some((created.id, body.to_owned()));
-                self.written_at = Some(Instant::now());
                 Ok(Some(()))
             }
         }

@@ -247,12 +247,11 @@ impl Ours {
             }
             (Action::Open | Action::Update, Some(change), _) => {
                 let gates = gates(input, change, &HeadFacts::default());
-                let proposal = self.proposal(publisher.head, change, &gates);
-                match proposal {
+                match self.files(publisher.head, change) {
                     // What changes again at once is looked at again a little later.
-                    Ok(proposal) => {
+                    Ok(files) => {
                         self.not_before.insert(branch.clone(), now + FACTS_LAST);
-                        publisher.propose(&proposal).await.map(drop)
+                        publisher.propose(&Proposal::of(change, &gates, files)).await.map(drop)
                     }
                     Err(why) => {
                         tracing::warn!(branch, why, "no pull request");
@@ -275,9 +274,7 @@ impl Ours {
                 self.touch(*number);
                 Ok(false)
             }
-            Err(Unpublished::Forge(error))
-                if !error.is_transient() && error.kind() != forge::ErrorKind::Authentication =>
-            {
+            Err(Unpublished::Forge(error)) if !is_for_later(&error) => {
                 tracing::warn!(branch, %error, "no pull request");
                 self.not_before.insert(branch.clone(), now + LIST_LASTS);
                 self.touch(*number);
@@ -287,10 +284,10 @@ impl Ours {
         }
     }
 
-    fn proposal(&self, head: &ConfigHead, change: &Change, gates: &[Gate]) -> Result<Proposal, String> {
+    fn files(&self, head: &ConfigHead, change: &Change) -> Result<Vec<NewFile>, String> {
         let read = |path: &str| head.snapshot.text(path).map(ToOwned::to_owned);
         let revision = &head.snapshot.revision;
-        let files = match change {
+        Ok(match change {
             Change::Revert { commit, pins, .. } if pins.is_empty() => {
                 let undone = self.undo.get(&(revision.clone(), commit.clone()));
                 undone.map(|undone| undone.files.clone()).unwrap_or_default()
@@ -299,8 +296,7 @@ impl Ours {
                 let files = change.files(revision, &read)?;
                 files.into_iter().map(|(path, text)| (path, Some(text))).collect()
             }
-        };
-        Ok(Proposal::of(change, gates, files))
+        })
     }
 
     /// Whether a pull request, merged, changes the files of a change and nothing else.
@@ -310,15 +306,8 @@ impl Ours {
         pull: &Pull,
         change: &Change,
     ) -> Result<bool, Unpublished> {
-        let (repository, base) = (publisher.repository, &publisher.head.snapshot.revision);
-        let Ok(proposal) = self.proposal(publisher.head, change, &[]) else { return Ok(false) };
-        if !repository.contains(&pull.head.revision).await? {
-            repository.fetch_reference(&pull.head_reference()).await?;
-        }
-        let merged = repository.merged(base, &pull.head.revision).await?;
-        let is_wanted = |path: &String| proposal.files.iter().any(|(file, _)| file == path);
-        let is_there = |(path, text): &NewFile| merged.snapshot.text(path) == text.as_deref();
-        Ok(merged.changed.iter().all(is_wanted) && proposal.files.iter().all(is_there))
+        let Ok(files) = self.files(publisher.head, change) else { return Ok(false) };
+        publisher.changes_just(&pull.head_reference(), Some(&pull.head.revision), &files).await
     }
 
     /// The gates of every open promotion, and the merge of one whose gates have all passed.

@@ -2,9 +2,7 @@
 
 use crate::cluster::WritePermit;
 use crate::controller::ConfigHead;
-use crate::forge::{
-    Error, ErrorKind, FileChange, FileCommit, NewPull, Pull, PullEdit, PullState, own_labels,
-};
+use crate::forge::{Error, ErrorKind, FileChange, FileCommit, NewPull, Pull, PullEdit, own_labels};
 use crate::model::{Revision, Snapshot};
 use crate::promotion::{self, Change, Gate};
 use crate::source::{self, Repository};
@@ -89,26 +87,30 @@ impl Publisher<'_> {
     /// Opens the pull request of a branch, or brings the one that is open to this. A crash in between is mended by the next attempt.
     pub async fn propose(&self, proposal: &Proposal) -> Result<Pull, Unpublished> {
         let client = &self.access.client;
-        let is_open =
-            |pull: &Pull| pull.state == PullState::Open && pull.base.reference == self.access.branch;
-        let open = client.pulls_of_branch(&proposal.branch).await?.into_iter().find(is_open);
+        let is_open = |pull: &Pull| {
+            !pull.head.is_fork
+                && pull.head.reference == proposal.branch
+                && pull.base.reference == self.access.branch
+        };
+        let open = client.pulls_open().await?.into_iter().find(is_open);
         // A person may open one from a branch of ours: it is theirs.
         if open.as_ref().is_some_and(|pull| !pull.author.eq_ignore_ascii_case(&self.access.me)) {
             return Err(Unpublished::Foreign(proposal.branch.clone()));
         }
+        let reference = format!("refs/heads/{}", proposal.branch);
         match (client.branch(&proposal.branch).await?, &open) {
             (None, _) => self.begin(proposal).await?,
             (Some(_), _) if self.is_foreign(&proposal.branch).await? => {
                 return Err(Unpublished::Foreign(proposal.branch.clone()));
             }
             // The request to open it was lost, or may still be on its way.
-            (Some(_), None) if self.says_just(proposal).await? => {}
+            (Some(_), None) if self.changes_just(&reference, None, &proposal.files).await? => {}
             // Left over from a pull request that was closed.
             (Some(_), None) => {
                 self.write(client.delete_branch(&proposal.branch)).await?;
                 self.begin(proposal).await?;
             }
-            (Some(_), Some(_)) => self.go_on(proposal).await?,
+            (Some(_), Some(_)) => self.go_on(&reference, proposal).await?,
         }
         let Some(open) = open else {
             let labels = own_labels(self.prefix);
@@ -124,7 +126,7 @@ impl Publisher<'_> {
             match self.write(client.create_pull(&new)).await {
                 // The one before was carried out, although nobody heard of it.
                 Err(Unpublished::Forge(error)) if error.kind() == ErrorKind::Conflict => {
-                    let open = client.pulls_of_branch(&proposal.branch).await?.into_iter().find(is_open);
+                    let open = client.pulls_open().await?.into_iter().find(is_open);
                     return open.ok_or(Unpublished::Forge(error));
                 }
                 created => return created,
@@ -136,12 +138,22 @@ impl Publisher<'_> {
 
     /// Writes to the deployed branch at once.
     pub async fn commit(&self, files: &[NewFile], message: &str) -> Result<Revision, Unpublished> {
-        let files = changes(files, &self.head.snapshot);
+        let branch = &self.access.branch;
+        self.commit_files(branch, None, message, changes(files, &self.head.snapshot)).await
+    }
+
+    async fn commit_files(
+        &self,
+        branch: &str,
+        new_branch_from: Option<String>,
+        message: &str,
+        files: Vec<FileChange>,
+    ) -> Result<Revision, Unpublished> {
         if files.is_empty() {
             return Err(Unpublished::Unchanged(self.access.branch.clone()));
         }
-        let (branch, message) = (self.access.branch.clone(), message.to_owned());
-        let commit = FileCommit { branch, new_branch_from: None, message, files };
+        let (branch, message) = (branch.to_owned(), message.to_owned());
+        let commit = FileCommit { branch, new_branch_from, message, files };
         self.write(self.access.client.commit_files(&commit)).await
     }
 
@@ -180,45 +192,44 @@ impl Publisher<'_> {
     /// The branch is made, from the tip of the deployed one.
     async fn begin(&self, proposal: &Proposal) -> Result<(), Unpublished> {
         let files = changes(&proposal.files, &self.head.snapshot);
-        if files.is_empty() {
-            return Err(Unpublished::Unchanged(self.access.branch.clone()));
-        }
-        let commit = FileCommit {
-            branch: proposal.branch.clone(),
-            new_branch_from: Some(self.access.branch.clone()),
-            message: proposal.message.clone(),
-            files,
-        };
-        self.write(self.access.client.commit_files(&commit)).await.map(drop)
+        let base = Some(self.access.branch.clone());
+        self.commit_files(&proposal.branch, base, &proposal.message, files).await.map(drop)
     }
 
-    /// Whether a branch changes these files to this, and nothing else.
-    async fn says_just(&self, proposal: &Proposal) -> Result<bool, Unpublished> {
+    /// Whether a reference, merged, changes these files to this, and nothing else. `revision`: the commit that it is known to be at.
+    pub async fn changes_just(
+        &self,
+        reference: &str,
+        revision: Option<&Revision>,
+        files: &[NewFile],
+    ) -> Result<bool, Unpublished> {
         let read = async {
-            let reference = format!("refs/heads/{}", proposal.branch);
-            let tip = self.repository.fetch_reference(&reference).await?;
-            self.repository.merged(&self.head.snapshot.revision, &tip).await
+            let tip = match revision {
+                Some(revision) => {
+                    self.repository.fetch_missing(reference, revision).await.map(|()| revision.clone())
+                }
+                None => self.repository.fetch_reference(reference).await,
+            };
+            self.repository.merged(&self.head.snapshot.revision, &tip?).await
         };
         let merged = match read.await {
             Ok(merged) => merged,
             Err(error) if error.kind() == source::ErrorKind::Configuration => return Ok(false),
             Err(error) => return Err(error.into()),
         };
-        let is_meant = |path: &String| proposal.files.iter().any(|(file, _)| file == path);
-        let changes = changes(&proposal.files, &merged.snapshot);
+        let is_meant = |path: &String| files.iter().any(|(file, _)| file == path);
+        let changes = changes(files, &merged.snapshot);
         Ok(!merged.changed.is_empty() && merged.changed.iter().all(is_meant) && changes.is_empty())
     }
 
     /// Another commit on the branch, where its files are others.
-    async fn go_on(&self, proposal: &Proposal) -> Result<(), Unpublished> {
-        let tip = self.repository.fetch_reference(&format!("refs/heads/{}", proposal.branch)).await?;
+    async fn go_on(&self, reference: &str, proposal: &Proposal) -> Result<(), Unpublished> {
+        let tip = self.repository.fetch_reference(reference).await?;
         let files = changes(&proposal.files, &self.repository.files(&tip).await?);
-        if files.is_empty() {
-            return Ok(());
+        match self.commit_files(&proposal.branch, None, &proposal.message, files).await {
+            Ok(_) | Err(Unpublished::Unchanged(_)) => Ok(()),
+            Err(error) => Err(error),
         }
-        let (branch, message) = (proposal.branch.clone(), proposal.message.clone());
-        let commit = FileCommit { branch, new_branch_from: None, message, files };
-        self.write(self.access.client.commit_files(&commit)).await.map(drop)
     }
 }
 

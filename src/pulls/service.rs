@@ -143,6 +143,18 @@ enum Trouble {
     Publish(#[from] Unpublished),
 }
 
+impl Trouble {
+    /// What the forge answered, whatever was asked.
+    fn of_forge(&self) -> Option<&Error> {
+        match self {
+            Self::Forge(error)
+            | Self::Connection(Unopened::Forge(error))
+            | Self::Publish(Unpublished::Forge(error)) => Some(error),
+            Self::Connection(_) | Self::Git(_) | Self::Publish(_) => None,
+        }
+    }
+}
+
 impl Service {
     fn new(settings: Settings) -> Self {
         let checker = Checker::new(settings.repository.clone(), Arc::clone(&settings.charts));
@@ -205,7 +217,7 @@ impl Service {
         tokio::select! {
             () = tokio::time::sleep_until(wake) => {}
             Ok(()) = inputs.head.changed() => {}
-            Ok(()) = inputs.overview.changed() => self.ours.look(),
+            Ok(()) = inputs.overview.changed() => {}
             Ok(()) = inputs.instance.changed() => {}
             Some(hint) = heard(&mut inputs.hints) => match hint {
                 Some(hint) => self.hint(&hint),
@@ -218,7 +230,7 @@ impl Service {
     }
 
     fn take_in(&mut self, inputs: &mut Inputs) {
-        let head = inputs.head.borrow_and_update().clone();
+        let (before, head) = (self.base.clone(), inputs.head.borrow_and_update().clone());
         if let Some(head) = head {
             let revision = &head.snapshot.revision;
             if self.base.as_ref().is_none_or(|base| base.revision != *revision) {
@@ -245,12 +257,16 @@ impl Service {
         {
             self.tasks.push_back(Task::of_call(call));
         }
-        if inputs.overview.has_changed().unwrap_or_default() {
-            self.ours.look();
-        }
         let overview = inputs.overview.borrow_and_update().clone();
-        self.overview = Arc::clone(&overview);
+        let is_new = !Arc::ptr_eq(&self.overview, &overview);
+        if is_new {
+            self.ours.look();
+            self.overview = Arc::clone(&overview);
+        }
+        // Of a large fleet the words take their time: they are of this overview and this base until there is another.
+        let is_other = |base: &Base| before.as_ref().is_none_or(|before| before.revision != base.revision);
         if let Some(base) = &self.base
+            && (is_new || is_other(base))
             && overview.revision.as_ref() == Some(&base.revision)
         {
             let now = (base.revision.clone(), words::of_branch(&overview));
@@ -285,12 +301,10 @@ impl Service {
     }
 
     fn failed(&mut self, trouble: &Trouble) {
-        let asked = match trouble {
-            Trouble::Forge(Error::RateLimited { retry_after, .. })
-            | Trouble::Publish(Unpublished::Forge(Error::RateLimited { retry_after, .. })) => *retry_after,
+        let asked = match trouble.of_forge() {
+            Some(Error::RateLimited { retry_after, .. }) => *retry_after,
             // Another token may have been put in its place.
-            Trouble::Forge(Error::Authentication { .. })
-            | Trouble::Publish(Unpublished::Forge(Error::Authentication { .. })) => {
+            Some(Error::Authentication { .. }) => {
                 self.connection = None;
                 Some(LONGEST_PAUSE)
             }
@@ -366,13 +380,14 @@ impl Service {
             return Ok(None);
         }
         let Some(base) = &self.base else { return Ok(Some(self.list_at)) };
+        let ours_at = self.ours.next(now);
         let at = match next(&self.open, base, &instance.status_prefix, now) {
             Next::Check(number) => {
                 self.check(number, instance, &connection).await?;
                 return Ok(None);
             }
             // What is merged or opened does not wait for fifty comparisons with a base that moved.
-            Next::Recheck(number) if self.ours.next(now) > now || !self.has_looked_back => {
+            Next::Recheck(number) if ours_at > now || !self.has_looked_back => {
                 self.check(number, instance, &connection).await?;
                 return Ok(None);
             }
@@ -391,8 +406,8 @@ impl Service {
             self.recall(&revision, why, instance, &connection).await?;
             return Ok(None);
         }
-        if self.ours.next(now) > now {
-            return Ok(Some(at.min(self.ours.next(now))));
+        if ours_at > now {
+            return Ok(Some(at.min(ours_at)));
         }
         let Some(head) = self.head.clone() else { return Ok(Some(at)) };
         let in_conflict = self.open.iter().filter(|(_, open)| open.conflicts);

@@ -1,6 +1,6 @@
 //! What the statuses `validate` and `plan` say of a pull request: numbers first, cause last.
 
-use super::words::{count, with_room};
+use super::words::{count, valid, with_room};
 use crate::compare::Comparison;
 use crate::forge::{State, shortened};
 use crate::model::{Diagnostic, short_line};
@@ -22,12 +22,7 @@ fn validate(plan: &Comparison) -> PlanStatus {
         return (State::Pending, format!("{} not rendered yet", count(plan.awaited, "target")));
     }
     let totals = plan.totals;
-    let mut text = format!(
-        "{} × {} valid, {}",
-        count(totals.apps, "app"),
-        count(totals.clusters, "cluster"),
-        count(totals.warnings, "warning")
-    );
+    let mut text = valid(totals.apps, totals.clusters, totals.warnings);
     if !plan.known_errors.is_empty() {
         text.push_str(&format!("; {} of the base", count(plan.known_errors.len(), "error")));
     }

@@ -187,6 +187,14 @@ impl Repository {
         self.blocking(move |inner| inner.reader.lock().contains(&revision)).await
     }
 
+    /// Afterwards the commit that a reference of the remote points to is here; where it is already, nobody is asked.
+    pub async fn fetch_missing(&self, reference: &str, revision: &Revision) -> Result<(), Error> {
+        if !self.contains(revision).await? {
+            self.fetch_reference(reference).await?;
+        }
+        Ok(())
+    }
+
     /// The commit that a person named: an id or its beginning, a branch, a tag, `HEAD~2`.
     pub async fn resolve(&self, name: &str) -> Result<Revision, Error> {
         let name = name.to_owned();
