@@ -1,21 +1,15 @@
 //! The secrets of the doors for webhooks.
-//!
-//! A home cluster that does not answer, or does not take our login, shuts no door: what was read under a reference is good for as long
-//! as `tutti.yaml` names that reference. A secret that is not there any more, or that we may not read any more, is no secret, and no
-//! reference is given what another one brought.
-
-use std::collections::{BTreeMap, BTreeSet};
 
 use secrecy::SecretString;
 
+use super::kept_secrets::KeptSecrets;
 use crate::api::Receiver;
 use crate::cluster::Home;
 use crate::controller::Grants;
 use crate::model::{self, Instance, SecretRef};
 
-/// Those that the home cluster keeps, as they were read last: nobody else is silent.
 #[derive(Debug, Default)]
-pub struct HookSecrets(BTreeMap<SecretRef, SecretString>);
+pub struct HookSecrets(KeptSecrets);
 
 impl HookSecrets {
     /// The doors with their secrets, and whether none of them is to be asked for again. A door without any is shut, and that is said.
@@ -26,39 +20,25 @@ impl HookSecrets {
         grants: &Grants,
     ) -> (Vec<Receiver>, bool) {
         // Once for all doors, which then open to the same.
-        let wanted: BTreeSet<&SecretRef> = instance.receivers.iter().flat_map(|it| &it.secrets).collect();
-        let mut found = BTreeMap::new();
-        for reference in wanted {
-            found.insert(reference, grants.resolve(reference, home).await);
-        }
-        let are_settled = found.values().all(|it| it.as_ref().err().is_none_or(|error| !error.may_come()));
-        let mut before = std::mem::take(&mut self.0);
-        for (reference, result) in &found {
-            let kept = match result {
-                Ok(secret) => Some(secret.clone()),
-                Err(error) if error.is_silence() => before.remove(*reference),
-                Err(_) => None,
-            };
-            if let (SecretRef::Secret(_), Some(secret)) = (*reference, kept) {
-                self.0.insert((*reference).clone(), secret);
-            }
-        }
+        let wanted = instance.receivers.iter().flat_map(|it| &it.secrets);
+        let (found, are_settled) = self.0.read(wanted, home, grants).await;
         let secrets_of = |receiver: &model::Receiver| {
             let name = &receiver.name;
-            let secret = |reference| match found.get(reference)? {
-                Ok(secret) => Some(secret.clone()),
-                Err(error) => {
-                    let kept = self.0.get(reference).cloned();
-                    if kept.is_some() {
+            let secret = |reference: &SecretRef| -> Option<SecretString> {
+                match found.get(reference)? {
+                    Ok(secret) => Some(secret.clone()),
+                    Err((error, Some(kept))) => {
                         tracing::warn!(
                             receiver = name, %error,
                             "a webhook secret cannot be read again; the one from before is used"
                         );
-                    } else {
+                        Some(kept.clone())
+                    }
+                    Err((error, None)) => {
                         let at = &receiver.written;
                         tracing::error!(receiver = name, %error, %at, "a webhook secret is missing");
+                        None
                     }
-                    kept
                 }
             };
             let secrets = receiver.secrets.iter().filter_map(secret).collect();

@@ -14,11 +14,12 @@ use crate::chart::{Recorder, Remark};
 use crate::controller::approvals_of_other_versions;
 use crate::fleet::misplaced;
 use crate::manifest::codes::NOT_A_MANIFEST;
-use crate::model::{Diagnostic, Location, Scope, Severity};
+use crate::model::{Diagnostic, Location, Scope};
 use crate::render::codes;
 use crate::render::{Memory, Renderer, charts_of_no_app, objects_in_two_apps, shared_by_waves};
 use crate::report::merged;
 use crate::report::words::count;
+use crate::sops::unopened;
 
 #[derive(Args, Debug)]
 pub struct LintArgs {
@@ -96,13 +97,6 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
 fn hides(known: &Diagnostic, mistake: &Diagnostic) -> bool {
     let start = |of: &Diagnostic| of.location.as_ref().map(|at| (at.file.clone(), at.start));
     known.is_error() && known.code == NOT_A_MANIFEST && start(known) == start(mistake)
-}
-
-/// Who checks a change need not be able to open what is encrypted in it.
-fn unopened(mistake: &mut Diagnostic) {
-    if mistake.code == crate::sops::codes::NO_IDENTITY {
-        mistake.severity = Severity::Warning;
-    }
 }
 
 fn warning(remark: &Remark) -> Diagnostic {

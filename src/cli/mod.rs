@@ -26,6 +26,7 @@ mod health;
 mod hook;
 mod hook_secrets;
 pub mod import;
+mod kept_secrets;
 mod keys;
 mod leading;
 mod lint;

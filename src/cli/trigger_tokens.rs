@@ -1,20 +1,15 @@
 //! The tokens of triggers, which the API takes calls by.
-//!
-//! As with the secrets of webhooks: a home cluster that is silent takes away no token that was read before.
-
-use std::collections::BTreeMap;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::kept_secrets::KeptSecrets;
 use crate::api::SHORTEST_TOKEN;
 use crate::cluster::Home;
 use crate::controller::Grants;
 use crate::fleet::Fleet;
-use crate::model::SecretRef;
 
-/// As they were read last.
 #[derive(Debug, Default)]
-pub struct TriggerTokens(BTreeMap<SecretRef, SecretString>);
+pub struct TriggerTokens(KeptSecrets);
 
 impl TriggerTokens {
     /// By trigger, and whether none of them is to be asked for again.
@@ -24,31 +19,30 @@ impl TriggerTokens {
         home: &Home,
         grants: &Grants,
     ) -> (Vec<(String, SecretString)>, bool) {
-        let mut before = std::mem::take(&mut self.0);
-        let (mut tokens, mut are_settled) = (Vec::new(), true);
+        let wanted = fleet.triggers.values().filter_map(|trigger| trigger.token.as_ref());
+        let (found, are_settled) = self.0.read(wanted, home, grants).await;
+        let mut tokens = Vec::new();
         for trigger in fleet.triggers.values() {
-            let (Some(reference), name, at) = (&trigger.token, &trigger.name, &trigger.location) else {
+            let (name, at) = (&trigger.name, &trigger.location);
+            let Some(found) = trigger.token.as_ref().and_then(|reference| found.get(reference)) else {
                 continue;
             };
-            let token = match grants.resolve(reference, home).await {
+            let token = match found {
                 Ok(token) => token,
-                Err(error) => {
-                    are_settled &= !error.may_come();
-                    let kept = before.remove(reference).or_else(|| self.0.get(reference).cloned());
-                    let Some(kept) = kept.filter(|_| error.is_silence()) else {
-                        tracing::error!(trigger = name, %error, %at, "the token of a trigger is missing");
-                        continue;
-                    };
+                Err((error, Some(kept))) => {
                     tracing::warn!(trigger = name, %error, "the token of a trigger cannot be read again; the one from before is used");
                     kept
+                }
+                Err((error, None)) => {
+                    tracing::error!(trigger = name, %error, %at, "the token of a trigger is missing");
+                    continue;
                 }
             };
             if token.expose_secret().len() < SHORTEST_TOKEN {
                 tracing::error!(trigger = name, %at, "the token of a trigger has less than {SHORTEST_TOKEN} bytes and is not used");
                 continue;
             }
-            self.0.insert(reference.clone(), token.clone());
-            tokens.push((name.clone(), token));
+            tokens.push((name.clone(), token.clone()));
         }
         (tokens, are_settled)
     }

@@ -12,6 +12,7 @@ use crate::model::{self, Charts, ClusterName, Digest, Location, ObjectId, Revisi
 use crate::render::{
     Defined, Differing, Discovered, Memory, Pacing, Renderer, Renders, differing, is_awaited,
 };
+use crate::sops::unopened;
 
 /// One revision, as it is rendered.
 #[derive(Clone, Debug)]
@@ -66,7 +67,10 @@ pub fn compare(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option
     origins::trace(&mut apps, &head_renderer, base.snapshot, &goes_on);
     removal::over_cap(&mut apps, head.fleet.instance.caps);
     let (of_base, of_head) = (mistakes::of_side(base.fleet, &before), mistakes::of_side(head.fleet, &after));
-    let (new, known) = mistakes::parted(&of_base, &of_head);
+    let (mut new, mut known) = mistakes::parted(&of_base, &of_head);
+    if head.snapshot.keys.is_empty() {
+        new.iter_mut().chain(&mut known).for_each(unopened);
+    }
     let warnings = new.iter().chain(&known).filter(|it| !it.is_error()).count();
     let (errors, new_warnings): (Vec<_>, Vec<_>) = new.into_iter().partition(|it| it.is_error());
     Comparison {

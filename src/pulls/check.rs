@@ -8,9 +8,8 @@ use tokio::time::Instant;
 
 use crate::compare::{self, Comparison, Kept, Side};
 use crate::controller::ConfigHead;
-use crate::model::{Diagnostic, Keys, Revision, Severity, Snapshot};
+use crate::model::{Keys, Revision, Snapshot};
 use crate::render::{Discovered, Pacing};
-use crate::sops::codes::NO_IDENTITY;
 use crate::source::{self, ErrorKind, Repository};
 use crate::{chart, fleet, manifest};
 
@@ -90,7 +89,7 @@ impl Checker {
             let goes_on = || clock() < LONGEST;
             let pacing = Pacing { goes_on: &goes_on, clock: &clock };
             let (before, after) = (side(&base.fleet, &before), side(&after, &head));
-            unopened(compare::compare(&before, &after, &mut kept.lock().0, Some(pacing)))
+            compare::compare(&before, &after, &mut kept.lock().0, Some(pacing))
         });
         work.await.map_err(|_| self.stopped())
     }
@@ -98,16 +97,4 @@ impl Checker {
     fn stopped(&self) -> source::Error {
         source::Error::Stopped { url: self.repository.url().to_owned() }
     }
-}
-
-/// What is encrypted is no mistake of whoever proposes it: it is only not looked into here.
-fn unopened(mut comparison: Comparison) -> Comparison {
-    let is_closed = |mistake: &Diagnostic| mistake.code == NO_IDENTITY;
-    let (closed, errors): (Vec<_>, Vec<_>) = comparison.errors.into_iter().partition(is_closed);
-    comparison.errors = errors;
-    comparison.known_errors.retain(|mistake| !is_closed(mistake));
-    let warnings = closed.into_iter().map(|mistake| Diagnostic { severity: Severity::Warning, ..mistake });
-    comparison.totals.warnings += warnings.len();
-    comparison.warnings.extend(warnings);
-    comparison
 }

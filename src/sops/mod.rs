@@ -30,7 +30,14 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::manifest::yaml::Document;
-use crate::model::{Diagnostic, Keys, Scope, Sealed};
+use crate::model::{Diagnostic, Keys, Scope, Sealed, Severity};
+
+/// Who checks a change without any key need not be able to open what is encrypted in it.
+pub fn unopened(mistake: &mut Diagnostic) {
+    if mistake.code == codes::NO_IDENTITY {
+        mistake.severity = Severity::Warning;
+    }
+}
 
 /// A document as it was before it was encrypted.
 pub struct Opened {
