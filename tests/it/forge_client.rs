@@ -7,7 +7,7 @@ use tutti::forge::{
 };
 use tutti::model::Revision;
 
-use crate::support::forge::simulator::{BOT, Fault, Right, Simulator};
+use crate::support::forge::simulator::{BOT, Fault, Right, Simulator, success};
 
 const BRANCH: &str = "tutti/promote/pay-prod";
 const PIN: &str = "apps/pay/pins/prod.yaml";
@@ -50,15 +50,6 @@ async fn opened(simulator: &Simulator, branch: &str, version: u8) -> (u64, Revis
     let pull = bot.create_pull(&new_pull(branch, &[])).await.expect("a pull request");
     assert_eq!((&pull.head.revision, pull.state), (&head, PullState::Open));
     (pull.number, head)
-}
-
-fn success(context: &str) -> CommitStatus {
-    CommitStatus {
-        context: context.to_owned(),
-        state: State::Success,
-        description: String::new(),
-        target_url: None,
-    }
 }
 
 #[tokio::test]

@@ -1,23 +1,14 @@
 //! The client of the forge against the simulator: rights, branch rules and webhooks.
 
-use tutti::forge::{CommitStatus, ErrorKind, NewHook, Permission, State};
+use tutti::forge::{ErrorKind, NewHook, Permission};
 
-use crate::support::forge::simulator::{BOT, Right, Simulator, signature};
+use crate::support::forge::simulator::{BOT, Right, Simulator, signature, success};
 
 async fn started() -> Simulator {
     let simulator = Simulator::start(&[("other.yaml", Some("a: 1\n"))]).await;
     simulator.add_user("li", Right::Write);
     simulator.add_user("root", Right::Admin);
     simulator
-}
-
-fn success(context: &str) -> CommitStatus {
-    CommitStatus {
-        context: context.to_owned(),
-        state: State::Success,
-        description: String::new(),
-        target_url: None,
-    }
 }
 
 #[tokio::test]

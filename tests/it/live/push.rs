@@ -1,30 +1,13 @@
 //! A pushed commit reaches four clusters, and its status comes back: good, bad, and good again.
 
-use super::support::Scene;
-
-/// As a developer writes it.
-fn component(namespace: &str, image: &str) -> String {
-    format!(
-        "apiVersion: tutti.dev/v1alpha1
-kind: Component
-metadata: {{name: web, namespace: {namespace}}}
-spec:
-  workloadType: Deployment
-  developLanguage: python
-  runType: server
-  image: {image}
-  port: 8080
-  replicas: 2
-"
-    )
-}
+use super::support::{Scene, component};
 
 #[tokio::test]
 async fn a_push_reaches_every_cluster_by_its_hook() {
     let Some(scene) = Scene::new("push-hook", 4).await else { return };
     // The poll cannot be what finds the push.
     scene.write_instance("poll: 2h");
-    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0"));
+    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
     scene.succeeded(&first).await;
@@ -36,7 +19,7 @@ async fn a_push_reaches_every_cluster_by_its_hook() {
 #[tokio::test]
 async fn a_push_reaches_every_cluster_by_polling() {
     let Some(scene) = Scene::new("push-poll", 4).await else { return };
-    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0"));
+    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
     scene.succeeded(&first).await;
@@ -45,11 +28,11 @@ async fn a_push_reaches_every_cluster_by_polling() {
 }
 
 async fn push_good_bad_good(scene: &Scene) {
-    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.1"));
+    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.1", ""));
     let good = scene.worktree.publish("web 1.1");
     is_everywhere(scene, &good, "shop/web:1.1").await;
 
-    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:broken-1"));
+    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:broken-1", ""));
     let bad = scene.worktree.publish("an image that nobody has");
     for context in scene.contexts() {
         let text = scene.told(&bad, context, "failure", &["ImagePullBackOff", "web-"]).await;

@@ -8,14 +8,6 @@ use super::hooks::client;
 use super::support::{People, RELEASE_TOKEN, SECRET, Scene, component};
 use crate::support::ci::Build;
 
-const RINGS: &str = "apiVersion: tutti.dev/v1alpha1
-kind: Rings
-metadata: {name: rings}
-spec:
-  rings:
-    - {name: test, clusters: {matchLabels: {environment: test}}}
-    - {name: prod, clusters: {matchLabels: {environment: prod}}}
-";
 const TRIGGERS: &str = r#"apiVersion: tutti.dev/v1alpha1
 kind: Trigger
 metadata: {name: of-drone}
@@ -43,7 +35,6 @@ async fn started() -> Option<Scene> {
     let instance = std::fs::read_to_string(instance).expect("a file");
     let drone = "receivers: [{name: drone, type: drone, secrets: [{env: TUTTI_SECRET_HOOK}]}, ";
     scene.worktree.write("tutti.yaml", &instance.replace("receivers: [", drone));
-    scene.worktree.write("rings.yaml", RINGS);
     scene.worktree.write("triggers/ci.yaml", TRIGGERS);
     scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
     scene.worktree.write(PIN, PINNED);

@@ -193,10 +193,11 @@ impl ConfigRepository {
 }
 
 /// Modes of Git.
-const REGULAR: u32 = 0o100_644;
+pub const REGULAR: u32 = 0o100_644;
 const LINK: u32 = 0o120_000;
 
-fn entry(path: &str, id: Oid, mode: u32) -> IndexEntry {
+/// One file of an index.
+pub fn entry(path: &str, id: Oid, mode: u32) -> IndexEntry {
     IndexEntry {
         ctime: IndexTime::new(0, 0),
         mtime: IndexTime::new(0, 0),

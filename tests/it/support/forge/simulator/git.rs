@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use git2::{
-    Index, IndexEntry, IndexTime, Oid, Repository, RepositoryInitOptions, Signature, Sort, Time, Tree,
-};
+use git2::{Index, Oid, Repository, RepositoryInitOptions, Signature, Sort, Time, Tree};
+
+use crate::support::repository::{REGULAR, entry};
 
 /// A path with its new content, or without one when it goes.
 pub type FileChange = (String, Option<Vec<u8>>);
@@ -83,7 +83,7 @@ impl Git {
             match content {
                 Some(content) => {
                     let id = self.0.blob(content).expect("blob");
-                    index.add(&entry(path, id)).expect("add");
+                    index.add(&entry(path, id, REGULAR)).expect("add");
                 }
                 None => index.remove(Path::new(path), 0).expect("remove"),
             }
@@ -167,22 +167,5 @@ impl Git {
         let who = Signature::new(login, &format!("{login}@example.com"), &when).expect("signature");
         let tree = self.0.find_tree(tree).expect("a tree");
         self.0.commit(None, &who, &who, message, &tree, &parents.iter().collect::<Vec<_>>()).expect("commit")
-    }
-}
-
-fn entry(path: &str, id: Oid) -> IndexEntry {
-    IndexEntry {
-        ctime: IndexTime::new(0, 0),
-        mtime: IndexTime::new(0, 0),
-        dev: 0,
-        ino: 0,
-        mode: 0o100_644,
-        uid: 0,
-        gid: 0,
-        file_size: 0,
-        id,
-        flags: 0,
-        flags_extended: 0,
-        path: path.as_bytes().to_vec(),
     }
 }
