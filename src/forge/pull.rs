@@ -139,6 +139,7 @@ pub fn own_labels(prefix: &str) -> Vec<Label> {
     vec![
         label("promotion", "1d76db", "Carries a version to its next ring"),
         label("confirm", "fbca04", "Opens the next wave of a rollout"),
+        label("revert", "b60205", "Takes back a version that failed"),
         label("ok-to-plan", "0e8a16", "Plan this pull request of a fork"),
     ]
 }

@@ -252,7 +252,7 @@ mod tests {
     fn only_missing_labels_are_created() {
         let names = |found: &[Label]| labels(found, &wanted()).text;
         let all = own_labels("tutti");
-        assert_eq!(names(&[]), "tutti/promotion, tutti/confirm, tutti/ok-to-plan");
+        assert_eq!(names(&[]), "tutti/promotion, tutti/confirm, tutti/revert, tutti/ok-to-plan");
         assert_eq!(names(&all[1..]), "tutti/promotion");
         assert_eq!(labels(&all, &wanted()).compared(), "ok");
         assert_eq!(labels(&all[1..], &wanted()).compared(), "missing");
