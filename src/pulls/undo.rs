@@ -1,7 +1,7 @@
 //! What takes a commit back.
 
 use crate::controller::ConfigHead;
-use crate::model::{Revision, Snapshot};
+use crate::model::{Changed, File, Revision};
 use crate::promotion::{self, ChangedFile, Undo};
 use crate::source::{self, Repository};
 
@@ -25,10 +25,9 @@ pub async fn undo(
     let Some(parent) = recent.get(1).map(|it| it.revision.clone()) else {
         return by_hand(format!("{} is the first commit", commit.short()));
     };
-    let (before, after) = (repository.files(&parent).await?, repository.files(commit).await?);
     let mut changed = Vec::new();
-    for path in repository.changed_paths(&parent, commit).await? {
-        let sides = [&before, &after, &head.snapshot].map(|side| text(side, &path));
+    for Changed { path, before, after } in repository.changed(&parent, commit).await? {
+        let sides = [before.as_ref(), after.as_ref(), head.snapshot.files.get(&path)].map(text);
         let [Some(before), Some(after), Some(now)] = sides else {
             return by_hand(format!("{path} is no text"));
         };
@@ -37,15 +36,15 @@ pub async fn undo(
             changed.push(ChangedFile { path, before, after, now });
         }
     }
+    if changed.is_empty() {
+        return by_hand("its files are as they were before it".to_owned());
+    }
     let how = promotion::undo(&head.fleet, &changed);
     let files = changed.into_iter().map(|file| (file.path, file.before)).collect();
     Ok(Undone { how, files })
 }
 
 /// `None`: it is no text. `Some(None)`: it is not there.
-fn text(side: &Snapshot, path: &str) -> Option<Option<String>> {
-    match side.files.contains_key(path) {
-        true => side.text(path).map(|text| Some(text.to_owned())),
-        false => Some(None),
-    }
+fn text(file: Option<&File>) -> Option<Option<String>> {
+    file.map(|file| std::str::from_utf8(&file.content).map(ToOwned::to_owned)).transpose().ok()
 }

@@ -244,16 +244,39 @@ impl Reader {
         }
     }
 
-    /// Paths that differ between two revisions, relative to the configured folder.
-    pub(super) fn changed_paths(&self, from: &Revision, to: &Revision) -> Result<Vec<String>, Error> {
+    /// The files that differ between two revisions, relative to the configured folder, as they are in both.
+    pub(super) fn changed(&self, from: &Revision, to: &Revision) -> Result<Vec<Changed>, Error> {
         let folder = &self.place.folder;
-        let paths = |from: &git2::Commit<'_>, to: &git2::Commit<'_>| {
+        let changed = |from: &git2::Commit<'_>, to: &git2::Commit<'_>| -> Result<_, Unread> {
             let old = history::tree_of(&self.repository, folder, from)?;
             let new = history::tree_of(&self.repository, folder, to)?;
-            self.bounded_difference(old.as_ref(), new.as_ref())
+            let (mut changed, mut kept) = (Vec::new(), Kept::default());
+            for path in self.bounded_difference(old.as_ref(), new.as_ref())? {
+                let before = self.file_at(old.as_ref(), &path, &mut kept)?;
+                let after = self.file_at(new.as_ref(), &path, &mut kept)?;
+                changed.push(Changed { path, before, after });
+            }
+            Ok(changed)
         };
-        let paths = paths(&self.commit(from)?, &self.commit(to)?);
-        paths.map_err(|unread| self.failure(to, unread))
+        let changed = changed(&self.commit(from)?, &self.commit(to)?);
+        changed.map_err(|unread| self.failure(to, unread))
+    }
+
+    /// What a tree has at a place. What is too large, or there and no file, is no text.
+    fn file_at(&self, tree: Option<&Tree<'_>>, path: &str, kept: &mut Kept) -> Result<Option<File>, Unread> {
+        let entry = match tree.map(|tree| tree.get_path(path.as_ref())).transpose() {
+            Err(error) if error.code() == ErrorCode::NotFound => return Ok(None),
+            entry => entry?,
+        };
+        let Some(entry) = entry else { return Ok(None) };
+        if !is_file(entry.filemode()) {
+            return Ok(Some(File::link("")));
+        }
+        let id = entry.id();
+        let file = file_of(&self.repository, path, id)?;
+        let file = file.unwrap_or_else(|size| File::too_large(&id.to_string(), size, largest(path)));
+        kept.take(path, &file)?;
+        Ok(Some(file))
     }
 
     fn bounded_difference(

@@ -137,10 +137,11 @@ impl Repository {
         self.blocking(move |inner| inner.reader.lock().files(&revision)).await
     }
 
-    /// Paths that differ between two revisions, relative to the configured folder, sorted.
-    pub async fn changed_paths(&self, from: &Revision, to: &Revision) -> Result<Vec<String>, Error> {
+    /// The files that differ between two revisions, by their path in the configured folder, as they are in both. What is too large, or
+    /// there and no file, is no text.
+    pub async fn changed(&self, from: &Revision, to: &Revision) -> Result<Vec<Changed>, Error> {
         let (from, to) = (from.clone(), to.clone());
-        self.blocking(move |inner| inner.reader.lock().changed_paths(&from, &to)).await
+        self.blocking(move |inner| inner.reader.lock().changed(&from, &to)).await
     }
 
     /// Shows what earlier commits changed, the newest first. That may be many: what else is asked meanwhile does not wait for it.

@@ -117,7 +117,7 @@ async fn files_without_number_end_the_read() {
     let attack = commit(&fixture, "bomb", Some((bomb(&fixture, innermost, 9), FOLDER)));
     check(repository.snapshot(&attack).await, "more than 200000 files", "bomb/");
     check(opened(&fixture).await.snapshot(&attack).await, "more than 200000 files", "bomb/");
-    let changed = repository.changed_paths(&one, &attack).await.expect_err("too many");
+    let changed = repository.changed(&one, &attack).await.expect_err("too many");
     assert!(matches!(changed, Error::TooMuch { .. }), "{changed}");
     commit(&fixture, "bomb", None);
     let two = fixture.commit("two", &[("apps/other.yaml", Some("a: 1\n"))]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fixture::{Fixture, open, options};
-use crate::model::{Revision, Snapshot};
+use crate::model::{File, Revision, Snapshot};
 use crate::source::Repository;
 
 /// The subject of the commit that changed each path last.
@@ -106,13 +106,17 @@ async fn a_folder_of_the_repository_has_its_own_paths() {
     let repository = Repository::open(options).await.expect("open");
     check(&repository, &[("/", "one"), ("prod/", "one"), ("prod/a.yaml", "one")]).await;
     let commits = repository.recent(&repository.fetch().await.expect("fetch"), 10).await.expect("recent");
-    let changed =
-        repository.changed_paths(&commits[1].revision, &commits[0].revision).await.expect("changed");
-    assert_eq!(changed, Vec::<String>::new());
+    let changed = repository.changed(&commits[1].revision, &commits[0].revision).await.expect("changed");
+    assert_eq!(changed, []);
     fixture.commit("three", &[("deploy/prod/a.yaml", None), ("deploy/b.yaml", Some("1"))]);
     let tip = repository.fetch().await.expect("fetch");
-    let changed = repository.changed_paths(&commits[0].revision, &tip).await.expect("changed");
-    assert_eq!(changed, ["b.yaml", "prod/a.yaml"]);
+    let changed = repository.changed(&commits[0].revision, &tip).await.expect("changed");
+    let text =
+        |file: &Option<File>| file.as_ref().map(|it| String::from_utf8_lossy(&it.content).into_owned());
+    let changed: Vec<_> =
+        changed.iter().map(|it| (it.path.as_str(), text(&it.before), text(&it.after))).collect();
+    let one = || Some("1".to_owned());
+    assert_eq!(changed, [("b.yaml", None, one()), ("prod/a.yaml", one(), None)]);
 }
 
 /// A long random line of commits, with forced pushes: what is remembered never changes the answer.
