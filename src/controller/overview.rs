@@ -22,7 +22,7 @@ use crate::report::{
     ClusterReport, DeletionReport, OtherApproval, Overview, PodSetReport, RolloutReport, TargetReport,
     UnitReport, merged,
 };
-use crate::rollout::{Condition, UnitFacts, UnitId};
+use crate::rollout::{Condition, Refusal, UnitFacts, UnitId};
 
 impl World {
     pub fn overview(&self) -> Overview {
@@ -90,11 +90,28 @@ impl World {
         }
     }
 
-    /// The newest commit that changed an app anywhere, where it is one that Git knows.
+    /// The newest commit that changed an app anywhere, where it is one that Git knows. Of a version that is taken back the one that
+    /// brought it.
     fn newest_commit(&self, id: &AppId, entry: &AppEntry) -> Option<Revision> {
-        let commits = self.targets.of_app(id).map(|(_, target)| &target.revision);
-        let known = commits.filter_map(|commit| Some((entry.positions.get(commit)?, commit)));
-        known.min().map(|(_, commit)| commit.clone())
+        let refusal = entry.decision.as_ref().and_then(|decision| decision.refusal.as_ref());
+        let ring = refusal.and_then(|refusal| refusal.ring);
+        let is_of_it = |cluster: &ClusterName| {
+            ring.is_none_or(|ring| {
+                entry.facts.iter().any(|(unit, facts)| facts.wave == ring && unit.cluster == *cluster)
+            })
+        };
+        let mut pins = entry.app.pins.iter().filter(|(cluster, _)| ring.is_some() && is_of_it(cluster));
+        let newest = match pins.next() {
+            Some((_, pin)) => self.snapshot.as_ref()?.last_change([pin.location.file.as_str()]),
+            None => {
+                let targets = self.targets.of_app(id).filter(|(target, _)| is_of_it(&target.cluster));
+                let known = targets.map(|(_, target)| &target.revision).filter(|it| entry.is_known(it));
+                known.min_by_key(|commit| entry.position(commit))?
+            }
+        };
+        // What came after it had failed did not bring it.
+        let is_it = |refusal: &Refusal| entry.position(&refusal.head) <= entry.position(newest);
+        refusal.is_none_or(is_it).then(|| newest.clone())
     }
 
     fn target_report(&self, id: &Target, entry: &TargetEntry) -> TargetReport {

@@ -68,10 +68,15 @@ impl RolloutReport {
                 Some((ring, version)) => format!("{app}: ring {ring} has not run {version}; to skip it"),
                 None => format!("wave {through} of {app} waits for confirmation"),
             },
-            None if self.is_refused() => {
-                format!("version {digest} of {app} failed and was reverted; to end that, one of")
-            }
-            None => format!("version {digest} of {app} failed; mend it, or"),
+            None => match self.refused() {
+                Some(refused) => {
+                    format!(
+                        "version {} of {app} failed and was reverted; to end that, one of",
+                        refused.short()
+                    )
+                }
+                None => format!("version {digest} of {app} failed; mend it, or"),
+            },
         };
         Some(NextStep { because, commands })
     }
@@ -96,12 +101,20 @@ impl RolloutReport {
     /// The digest that an Approval has to name.
     fn asked_for(&self) -> Option<Digest> {
         let of_wave = self.confirmation.as_ref().map(|asked| asked.digest);
-        of_wave.or_else(|| self.is_refused().then_some(self.digest))
+        of_wave.or_else(|| self.refused())
     }
 
     /// The version was reverted: it starts again only when a person says so.
     pub fn is_refused(&self) -> bool {
-        self.holds().any(|hold| matches!(hold, Hold::Reverted { .. }))
+        self.refused().is_some()
+    }
+
+    /// The digest that was reverted: of the app, or of a ring whose pin brought it.
+    pub fn refused(&self) -> Option<Digest> {
+        self.holds().find_map(|hold| match hold {
+            Hold::Reverted { digest } => Some(*digest),
+            _ => None,
+        })
     }
 
     /// The first unit that fails, and why.

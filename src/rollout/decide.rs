@@ -178,8 +178,9 @@ impl Context<'_> {
         if let Some(because) = &facts.mistake {
             return self.stay(unit, Some(Hold::NotRendered { because: Arc::clone(because) }));
         }
-        let taken_back =
-            self.refusal.filter(|refusal| refusal::is_taken_back(refusal, self.input, unit, self.history));
+        let is_taken_back =
+            |refusal: &&Refusal| refusal::is_taken_back(refusal, self.input, (wave, unit), self.history);
+        let taken_back = self.refusal.filter(is_taken_back);
         if taken_back.is_none() && (facts.has_begun() || !facts.is_behind) {
             return of(Choice::Head, None);
         }

@@ -47,6 +47,9 @@ pub struct Refusal {
     pub head: Revision,
     /// What the unit that failed ran before: what has changed since goes back.
     pub ran: Revision,
+    /// The wave that got it alone, by its pin or as the ring of the manifest of an app with pins: it goes back alone. The digest is of
+    /// that ring then.
+    pub ring: Option<usize>,
 }
 
 /// An Approval of this app.

@@ -7,18 +7,19 @@ use jiff::Timestamp;
 use super::history::History;
 use super::survey::{Survey, Unit};
 use super::{Commit, Condition, Input, Refusal, UnitFacts};
-use crate::model::{OnFailure, Revision};
+use crate::model::{Digest, OnFailure, Revision};
 
 /// What is taken back: by this process before, by an earlier one, or from now on.
 pub(super) fn find(input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>) -> Option<Refusal> {
-    let digest = input.digest;
-    let is_in_force =
-        |refusal: &Refusal| refusal.digest == digest && !is_retried(input, &refusal.head, history);
-    let mut marked = input.units.values().filter_map(|unit| {
-        let refused = unit.mark.refused.as_ref().filter(|refused| refused.digest == digest)?;
+    let is_in_force = |refusal: &Refusal| {
+        version(input, refusal.ring) == Some(refusal.digest) && !is_retried(input, refusal, history)
+    };
+    let mut marked = survey.units().filter_map(|(wave, unit)| {
+        let refused = unit.facts.mark.refused.as_ref()?;
         // What it goes back to, which its objects need not all say yet.
-        let ran = unit.ran_before().or(unit.revision.as_ref())?;
-        Some(Refusal { digest, head: refused.head.clone(), ran: ran.clone() })
+        let ran = unit.facts.ran_before().or(unit.facts.revision.as_ref())?;
+        let ring = ring_of(wave, unit, ran, history)?;
+        Some(Refusal { digest: refused.digest, head: refused.head.clone(), ran: ran.clone(), ring })
     });
     let known = input.refusal.filter(|refusal| is_in_force(refusal)).cloned();
     let marked = marked.find(is_in_force);
@@ -32,16 +33,36 @@ pub(super) fn find(input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>
     }
     let failed =
         survey.waves.iter().enumerate().filter(|(number, wave)| survey.exceeds(*number, wave.failed.len()));
-    let mut failed = failed.flat_map(|(_, wave)| wave.failed.iter().map(|number| &wave.units[*number]));
-    let ran = failed.find_map(|unit| unit.facts.ran_before())?;
-    Some(Refusal { digest, head: input.head_revision.clone(), ran: ran.clone() })
+    let mut failed =
+        failed.flat_map(|(number, wave)| wave.failed.iter().map(move |unit| (number, &wave.units[*unit])));
+    failed.find_map(|(wave, unit)| {
+        let ran = unit.facts.ran_before()?;
+        let ring = ring_of(wave, unit, ran, history)?;
+        let (digest, head) = (version(input, ring)?, input.head_revision.clone());
+        Some(Refusal { digest, head, ran: ran.clone(), ring })
+    })
+}
+
+/// The digest of the head: of the app, or of one ring.
+fn version(input: &Input<'_>, ring: Option<usize>) -> Option<Digest> {
+    ring.map_or(Some(input.digest), |ring| input.head.waves.get(ring).copied())
+}
+
+/// The ring of a unit that has another pin than what it ran before; `Some(None)` where no pin moved, `None` where that is being read.
+fn ring_of(wave: usize, unit: &Unit<'_>, ran: &Revision, history: &History<'_>) -> Option<Option<usize>> {
+    let Some(pin) = &unit.facts.pin else { return Some(None) };
+    match history.commit(ran) {
+        Commit::Loading => None,
+        Commit::Known(commit) if commit.pins.get(&unit.id.cluster) == Some(pin) => Some(None),
+        Commit::Known(_) | Commit::Unknown => Some(Some(wave)),
+    }
 }
 
 /// What this process decided is on no object yet. It holds while a unit has still to go back, or fails: where neither is so, another
 /// process would find nothing of it.
 fn is_under_way(refusal: &Refusal, input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>) -> bool {
-    survey.units().any(|(_, unit)| {
-        let has_it = unit.facts.has_begun() && is_taken_back(refusal, input, unit, history);
+    survey.units().any(|(wave, unit)| {
+        let has_it = unit.facts.has_begun() && is_taken_back(refusal, input, (wave, unit), history);
         has_it
             && (unit.failure.is_some()
                 || !matches!(revert_target(unit, history), RevertTarget::NotAvailable(_)))
@@ -49,11 +70,11 @@ fn is_under_way(refusal: &Refusal, input: &Input<'_>, survey: &Survey<'_>, histo
 }
 
 /// Whether a person lets a refused version start again.
-fn is_retried(input: &Input<'_>, head: &Revision, history: &History<'_>) -> bool {
-    let refused_at = history.position(head);
+fn is_retried(input: &Input<'_>, refusal: &Refusal, history: &History<'_>) -> bool {
+    let refused_at = history.position(&refusal.head);
     input.approvals.iter().any(|approved| {
         let is_newer = approved.at.is_some_and(|at| refused_at.is_none_or(|refused_at| at < refused_at));
-        approved.through.is_none() && approved.digest == input.digest && is_newer
+        approved.through.is_none() && approved.digest == refusal.digest && is_newer
     })
 }
 
@@ -61,11 +82,13 @@ fn is_retried(input: &Input<'_>, head: &Revision, history: &History<'_>) -> bool
 pub(super) fn is_taken_back(
     refusal: &Refusal,
     input: &Input<'_>,
-    unit: &Unit<'_>,
+    (wave, unit): (usize, &Unit<'_>),
     history: &History<'_>,
 ) -> bool {
     let facts = unit.facts;
     match history.commit(&refusal.ran) {
+        // The rings before got this version by other commits.
+        _ if refusal.ring.is_some_and(|ring| ring != wave) => false,
         // Units ran different commits before: each keeps that it went back.
         _ if facts.mark.refused.as_ref().is_some_and(|refused| refused.digest == refusal.digest) => true,
         Commit::Known(commit) => commit.units.get(unit.id) != input.head.units.get(unit.id),

@@ -70,7 +70,8 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
 /// Whether this is the beginning of a digest that its Approvals name.
 pub fn has_digest(rollout: &RolloutReport, beginning: &str) -> bool {
     let asked = rollout.confirmation.as_ref().map(|asked| asked.digest);
-    asked.into_iter().chain([rollout.digest]).any(|digest| digest.to_string().starts_with(beginning))
+    let mut known = asked.into_iter().chain(rollout.refused()).chain([rollout.digest]);
+    known.any(|digest| digest.to_string().starts_with(beginning))
 }
 
 /// What to type for a rollout.
@@ -83,10 +84,10 @@ pub fn instead(rollout: &RolloutReport) -> String {
 }
 
 fn retry(rollout: &RolloutReport) -> anyhow::Result<RolloutApproval> {
-    if !rollout.is_refused() {
+    let Some(digest) = rollout.refused() else {
         bail!("no version of {} was reverted: there is nothing to try again", rollout.app);
-    }
-    Ok(approval(rollout, RolloutAction::Retry))
+    };
+    Ok(promotion::approval(&rollout.app, digest, RolloutAction::Retry))
 }
 
 fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<RolloutApproval> {
@@ -100,8 +101,8 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
         let near = nearest(wanted, &known).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         bail!("{app} has no wave {wanted}, but {}{near}", known.join(", "));
     }
-    if let (None, true) = (asked, rollout.is_refused()) {
-        let digest = rollout.digest.short();
+    if let (None, Some(digest)) = (asked, rollout.refused()) {
+        let digest = digest.short();
         bail!(
             "version {digest} of {app} was reverted, no confirmation opens a wave: --retry starts it again"
         );
@@ -168,7 +169,8 @@ mod tests {
         let of = |namespace: &str, name: &str| {
             let rollout = rollout(AppId::new(namespace, name), limit());
             let open = RolloutAction::Open { through: "retry".to_owned() };
-            [approval(&rollout, open).name, approval(&rollout, RolloutAction::Retry).name]
+            let retry = promotion::approval(&rollout.app, rollout.digest, RolloutAction::Retry);
+            [approval(&rollout, open).name, retry.name]
         };
         let mut names = [of("shop", "a-b"), of("shop-a", "b"), of("shop", "a.b")].concat();
         assert_eq!(names[0], "shop.a-b.retry");

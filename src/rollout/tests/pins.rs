@@ -1,6 +1,9 @@
 //! Rings that get a version by their pin.
 
 use super::fleet::rings;
+use super::simulator::Simulator;
+use crate::model::OnFailure;
+use crate::rollout::Hold;
 
 #[test]
 fn version_that_no_earlier_ring_ran_waits_for_word() {
@@ -50,4 +53,28 @@ fn pin_waits_while_ring_before_takes_it() {
     fleet.has("c1=v2 c2=v1 c3=v1").waits("c2", "wave test is done, wave prod waits for confirmation of ");
     let asked = fleet.decision().confirmation.clone().expect("a confirmation");
     fleet.approve_digest(asked.digest, Some(1)).has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn version_that_fails_by_its_pin_goes_back_in_its_ring_alone() {
+    let mut fleet = rings();
+    fleet.waves[0].limits.confirm = false;
+    fleet.policy.on_failure = OnFailure::Revert;
+    fleet.pin(&["c1", "c2", "c3"], "v1").settle();
+    fleet.pin(&["c1"], "v2").has("c1=v2 c2=v1 c3=v1");
+    fleet.crashing("v2").pin(&["c2", "c3"], "v2").has("c1=v2 c2=v1 c3=v1");
+    let refused = |fleet: &Simulator| match fleet.hold("c3") {
+        Some(Hold::Reverted { digest }) => *digest,
+        hold => panic!("{hold:?}"),
+    };
+    let digest = refused(&fleet);
+    assert_eq!((fleet.hold("c1"), digest), (None, fleet.facts_at(fleet.head()).waves[1]));
+    // Nor does it begin again with a newer version in the ring before, or in another process.
+    fleet.pin(&["c1"], "v3").has("c1=v3 c2=v1 c3=v1").kill();
+    fleet.has("c1=v3 c2=v1 c3=v1");
+    assert_eq!(refused(&fleet), digest);
+    fleet.bad.clear();
+    fleet.approve_digest(digest, None).has("c1=v3 c2=v2 c3=v2");
+    fleet.pin(&["c2", "c3"], "v1").has("c1=v3 c2=v1 c3=v1");
+    assert_eq!(fleet.hold("c2"), None);
 }
