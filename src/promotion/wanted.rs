@@ -152,9 +152,16 @@ fn left_over(input: &Input<'_>, desired: &[Desired], requests: &Requests<'_>) ->
     let known: BTreeSet<&str> = desired.iter().map(|it| it.branch.as_str()).collect();
     let branches =
         requests.branches.iter().filter(|(branch, all)| !known.contains(*branch) && open(all).is_some());
-    let of_branch = |(branch, _): (&&str, &Vec<(&PullRequest, Option<Block>)>)| {
+    // Once another commit touched its app, nobody knows any more which one brought the version that was taken back.
+    let is_still_refused =
+        |app: &AppId| input.rollouts.iter().any(|it| it.is_refused && it.commit.is_none() && it.app == *app);
+    let of_branch = |(branch, all): (&&str, &Vec<(&PullRequest, Option<Block>)>)| {
+        let block = open(all).and_then(|(_, block)| block.as_ref()).filter(|block| block.kind == "revert");
         // A file that cannot be read may be what it is for.
         let state = match input.fleet.is_valid() {
+            true if block.is_some_and(|block| block.items.iter().any(|it| is_still_refused(&it.app))) => {
+                Desire::Waits("its version is still taken back".to_owned())
+            }
             true => Desire::Nothing("what it is for is no longer there".to_owned()),
             false => Desire::Waits("the repository has mistakes".to_owned()),
         };

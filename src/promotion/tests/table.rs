@@ -299,6 +299,13 @@ fn version_that_was_taken_back_is_reverted_in_git() {
         |path: &str| (path == "apps/pay/pins/prod.yaml").then(|| "# by us\nversion: 'v2'\n".to_owned());
     let files = change.files(&commit, &text).expect("files");
     assert_eq!(files, [("apps/pay/pins/prod.yaml".to_owned(), "# by us\nversion: 'v1'\n".to_owned())]);
+    // It stays as long as the version is taken back, whichever commit brought that.
+    case.request(4, branch, RequestState::Open, &body(&change, &[], &[]));
+    assert_eq!(shown(&case)[0], format!("{branch} #4 keep"));
+    case.rollouts[0].commit = None;
+    assert!(shown(&case).contains(&format!("{branch} #4 keep")));
+    case.rollouts[0].is_refused = false;
+    assert!(shown(&case).contains(&format!("{branch} #4 close: what it is for is no longer there")));
 }
 
 #[test]
