@@ -4,6 +4,7 @@ mod budget;
 mod forks;
 mod promotions;
 mod restarts;
+mod reverts;
 mod road;
 mod scene;
 mod statuses;

@@ -10,13 +10,13 @@ use super::scene::{PAY, PIN, Scene, pay};
 use crate::support::forge::simulator::{BOT, PullRow, Simulator};
 use crate::support::manifests::component;
 
-const BRANCH: &str = "tutti/promote/default.pay/prod";
-const PINNED: &str = "# The version of prod.\nversion: v1  # by tutti\n";
+pub const BRANCH: &str = "tutti/promote/default.pay/prod";
+pub const PINNED: &str = "# The version of prod.\nversion: v1  # by tutti\n";
 const CART: &str = "apps/cart/app.yaml";
 const CART_PIN: &str = "apps/cart/pins/prod.yaml";
 
 /// `test` on c1 with a soak, `prod` on c2.
-fn rings(promotion: &str) -> String {
+pub fn rings(promotion: &str) -> String {
     format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {{name: rings}}\nspec:\n  rings:\n    - {{name: test, clusters: {{names: [c1]}}, soak: 1m}}\n    \
          - {{name: prod, clusters: {{names: [c2]}}, promotion: {promotion}}}\n"
@@ -38,7 +38,7 @@ async fn tested(scene: &Scene, head: &Revision, state: State) {
 }
 
 /// The open promotion, which brings this version.
-async fn promotion(scene: &Scene, version: &str) -> PullRow {
+pub async fn promotion(scene: &Scene, version: &str) -> PullRow {
     let brings = |now: &Simulator| {
         let text = now.text(BRANCH, PIN).unwrap_or_default();
         let title = format!("→ {version} on prod");
@@ -53,7 +53,7 @@ fn merges(scene: &Scene) -> usize {
     scene.simulator.requests().iter().filter(|line| line.ends_with("/merge")).count()
 }
 
-async fn until_merged(scene: &Scene, number: u64) -> Revision {
+pub async fn until_merged(scene: &Scene, number: u64) -> Revision {
     let merged =
         |now: &Simulator| now.pulls().into_iter().find(|it| it.number == number).and_then(|it| it.merged);
     scene.until(&format!("the merge of #{number}"), |now| merged(now).is_some()).await;
@@ -241,15 +241,15 @@ async fn a_branch_that_says_it_already_is_used_and_another_one_is_made_anew() {
     }
 }
 
-// After each request on the way from a version that is done to its merge.
+// After each write on the way from a version that is done to its merge.
 #[tokio::test(start_paused = true)]
 async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
-    for requests in 0.. {
+    for writes in 0.. {
         let mut scene = pinned("{mode: auto}").await;
         scene.push("main", &[(PAY, Some(&pay("v2")))]);
         scene.running().until("v2 on test", |now| now.targets.iter().any(|it| it.version == "v2")).await;
         scene.quiet(40).await;
-        scene.simulator.still_after(requests);
+        scene.simulator.still_after(writes);
         scene
             .until("the end of the process, or of its work", |now| {
                 now.is_still() || now.pulls().iter().any(|pull| pull.merged.is_some())
@@ -264,14 +264,14 @@ async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
         scene.running().converged(&tip).await;
         scene.quiet(120).await;
         let pulls = scene.simulator.pulls();
-        assert_eq!(pulls.len(), 1, "after {requests}: {}", scene.described());
+        assert_eq!(pulls.len(), 1, "after {writes}: {}", scene.described());
         assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*PINNED.replace("v1", "v2")));
-        assert!(scene.simulator.comments(1).len() <= 1, "after {requests}");
+        assert!(scene.simulator.comments(1).len() <= 1, "after {writes}");
         let authors: BTreeSet<String> =
             scene.simulator.comments(1).into_iter().map(|(author, _)| author).collect();
         assert!(authors.iter().all(|author| author == BOT));
         if !was_still {
-            assert!(requests > 15, "only {requests} requests");
+            assert!(writes > 12, "only {writes} writes");
             return;
         }
     }

@@ -21,13 +21,13 @@ async fn a_new_process_says_nothing_again() {
     }
 }
 
-// After each request that the road of a pull request makes.
+// After each write that the road of a pull request makes.
 #[tokio::test(start_paused = true)]
 async fn whenever_a_process_dies_the_next_one_ends_what_it_began() {
-    for requests in 0.. {
+    for writes in 0.. {
         let mut scene = Scene::small().await;
         scene.quiet(5).await;
-        scene.simulator.still_after(requests);
+        scene.simulator.still_after(writes);
         let head = scene.simulator.push("li", "bump", "Change", &[(PAY, Some(&pay("v2")))]);
         let number = scene.open_quietly("bump");
         scene
@@ -42,16 +42,16 @@ async fn whenever_a_process_dies_the_next_one_ends_what_it_began() {
         scene.settled(&head).await;
         scene.until("a comment", |now| now.comments(number).len() == 1).await;
         scene.quiet(60).await;
-        assert_eq!(scene.simulator.comments(number).len(), 1, "after {requests}");
+        assert_eq!(scene.simulator.comments(number).len(), 1, "after {writes}");
         for context in CONTEXTS {
             let said = scene.simulator.said(&head, context);
             let results = said.iter().filter(|word| word.starts_with("success ")).count();
             let is_last = said.last().is_some_and(|word| word.starts_with("success "));
             // What was answered to a dead process is said once more at most.
-            assert!(is_last && results == 1 && said.len() <= 3, "after {requests}: {said:?}");
+            assert!(is_last && results == 1 && said.len() <= 3, "after {writes}: {said:?}");
         }
         if !was_still {
-            assert!(requests >= 7, "only {requests} requests");
+            assert!(writes >= 6, "only {writes} writes");
             return;
         }
     }

@@ -66,6 +66,11 @@ struct Process {
 impl Drop for Scene {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
+        // Nor does it go on beside the next scene of a test.
+        if let Some(process) = &self.process {
+            process.running.stop.cancel();
+            process.service.abort();
+        }
     }
 }
 

@@ -31,7 +31,7 @@ impl State {
             "DELETE" if name == "main" => Answer::error(403, "can not delete default branch"),
             "DELETE" => {
                 self.git.delete_branch(name);
-                self.head_deleted(doer, name);
+                self.branch_deleted(doer, name);
                 self.branch_moved(doer, name, Some(tip), None);
                 Answer::empty(204)
             }

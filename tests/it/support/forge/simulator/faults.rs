@@ -15,7 +15,7 @@ pub enum Fault {
 #[derive(Default)]
 pub struct Faults {
     faults: Vec<(String, usize, Fault)>,
-    /// Requests that are still answered; `None`: all.
+    /// Writes that are still carried out; `None`: all.
     left: Option<usize>,
     pub is_still: bool,
 }
@@ -29,17 +29,17 @@ impl Faults {
         *self = Self::default();
     }
 
-    pub fn still_after(&mut self, requests: usize) {
-        (self.left, self.is_still) = (Some(requests), false);
+    pub fn still_after(&mut self, writes: usize) {
+        (self.left, self.is_still) = (Some(writes), false);
     }
 
     pub fn take(&mut self, line: &str) -> Option<Fault> {
-        if let Some(left) = &mut self.left {
-            let Some(less) = left.checked_sub(1) else {
-                self.is_still = true;
-                return Some(Fault::Silence);
-            };
-            *left = less;
+        if let Some(left) = self.left.as_mut().filter(|_| !line.starts_with("GET ")) {
+            self.is_still |= *left == 0;
+            *left = left.saturating_sub(1);
+        }
+        if self.is_still {
+            return Some(Fault::Silence);
         }
         let found =
             self.faults.iter_mut().find(|(text, times, _)| *times > 0 && line.contains(text.as_str()))?;

@@ -1,15 +1,17 @@
 //! The bare repository.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use git2::{Index, Oid, Repository, RepositoryInitOptions, Signature, Sort, Time, Tree};
+use tempfile::TempDir;
 
 use crate::support::repository::{REGULAR, entry};
 
 /// A path with its new content, or without one when it goes.
 pub type FileChange = (String, Option<Vec<u8>>);
 
-pub struct Git(Repository);
+/// The folder is there as long as a connection asks for it.
+pub struct Git(Repository, TempDir);
 
 /// How two branches become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +30,16 @@ pub struct CommitRow {
 }
 
 impl Git {
-    pub fn new(path: &Path) -> Self {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("config.git");
         let mut options = RepositoryInitOptions::new();
         options.bare(true).initial_head("main").external_template(false).mkpath(true);
-        Self(Repository::init_opts(path, &options).expect("init"))
+        Self(Repository::init_opts(path, &options).expect("init"), folder)
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.1.path().join("config.git")
     }
 
     pub fn tip(&self, branch: &str) -> Option<Oid> {

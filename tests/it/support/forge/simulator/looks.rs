@@ -30,6 +30,7 @@ pub struct PullRow {
     pub head: Revision,
     pub is_open: bool,
     pub merged: Option<Revision>,
+    pub labels: Vec<String>,
 }
 
 impl Simulator {
@@ -74,6 +75,12 @@ impl Simulator {
             head: revision(pull.head_id),
             is_open: pull.is_open,
             merged: pull.merged.as_ref().map(|(id, _)| revision(*id)),
+            labels: state
+                .labels
+                .iter()
+                .filter(|label| pull.labels.contains(&label.id))
+                .map(|label| label.name.clone())
+                .collect(),
         };
         state.pulls.iter().map(row).collect()
     }
@@ -94,9 +101,10 @@ impl Simulator {
         state.pulls[index].number
     }
 
-    /// So many requests more are answered, then none.
-    pub fn still_after(&self, requests: usize) {
-        self.state.lock().faults.still_after(requests);
+    /// So many writes more are carried out. With the next one nothing is answered any more: between two writes a process may die
+    /// anywhere, it leaves the same.
+    pub fn still_after(&self, writes: usize) {
+        self.state.lock().faults.still_after(writes);
     }
 
     /// A request waits for an answer that does not come.

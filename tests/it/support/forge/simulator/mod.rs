@@ -31,7 +31,6 @@ use axum::response::{IntoResponse as _, Response};
 use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -58,7 +57,6 @@ pub struct Simulator {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
     path: PathBuf,
-    _folder: TempDir,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -71,18 +69,17 @@ impl Drop for Simulator {
 impl Simulator {
     /// With these files on `main`, and the user [`BOT`].
     pub async fn start(files: &[Change<'_>]) -> Self {
-        let folder = tempfile::tempdir().expect("temporary folder");
-        let path = folder.path().join("config.git");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("address");
         let (sender, receiver) = mpsc::unbounded_channel();
-        let state = State::new(&path, &format!("http://{address}"), sender);
+        let state = State::new(&format!("http://{address}"), sender);
+        let path = state.git.path();
         let state = Arc::new(Mutex::new(state));
         let router = Router::new().fallback(serve).with_state(Arc::clone(&state));
         let served = tokio::spawn(async move { axum::serve(listener, router).await.expect("serve") });
         let sent = tokio::spawn(hooks::send(receiver, Arc::clone(&state)));
         let tasks = vec![served, sent, tokio::spawn(real_time_passes_too())];
-        let simulator = Self { address, state, path, _folder: folder, tasks };
+        let simulator = Self { address, state, path, tasks };
         simulator.add_user(BOT, Right::Write);
         simulator.push(BOT, "main", "Begin", files);
         simulator

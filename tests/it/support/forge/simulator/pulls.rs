@@ -185,13 +185,12 @@ impl State {
     fn merge(&mut self, doer: &str, index: usize, request: &Request) -> Answer {
         let pull = &self.pulls[index];
         let busy = || Answer::error(405, "Please try again later");
-        let base = self.git.tip(&pull.base).expect("a base");
         if pull.merged.is_some() {
             return Answer::error(405, "The PR is already merged");
         }
-        if !pull.is_open {
+        let Some(base) = self.git.tip(&pull.base).filter(|_| pull.is_open) else {
             return Answer::not_found();
-        }
+        };
         if pull.title.starts_with("WIP:") {
             return Answer::error(405, "Work in progress PRs cannot be merged");
         }
@@ -251,11 +250,11 @@ impl State {
         }
     }
 
-    /// Pull requests from a branch end with it.
-    pub fn head_deleted(&mut self, login: &str, branch: &str) {
+    /// Pull requests from a branch and into it end with it.
+    pub fn branch_deleted(&mut self, login: &str, branch: &str) {
         for index in 0..self.pulls.len() {
             let pull = &mut self.pulls[index];
-            if pull.is_open && !pull.is_fork && pull.head == branch {
+            if pull.is_open && (!pull.is_fork && pull.head == branch || pull.base == branch) {
                 pull.is_open = false;
                 self.announce_pull(login, index, "pull_request", "closed");
             }
@@ -313,7 +312,8 @@ impl State {
         };
         let is_there = pull.is_fork || self.git.tip(&pull.head).is_some();
         let reference = if is_there { pull.head.clone() } else { format!("refs/pull/{}/head", pull.number) };
-        let base = self.git.tip(&pull.base).expect("a base");
+        // Of one that is over the branch may be gone.
+        let base = self.git.tip(&pull.base);
         let labels = self.labels.iter().filter(|label| pull.labels.contains(&label.id));
         json!({
             "id": pull.number, "number": pull.number, "title": pull.title, "body": pull.body,
@@ -321,12 +321,12 @@ impl State {
             "user": self.user(&pull.author), "merged": pull.merged.is_some(),
             "merged_by": pull.merged.as_ref().map(|(_, login)| self.user(login)),
             "merge_commit_sha": pull.merged.as_ref().map(|(id, _)| id.to_string()),
-            "mergeable": pull.unchecked == 0 && self.git.can_merge(base, pull.head_id),
+            "mergeable": pull.unchecked == 0 && base.is_some_and(|base| self.git.can_merge(base, pull.head_id)),
             "labels": labels.map(super::settings::Label::value).collect::<Vec<_>>(),
             "html_url": format!("{}/{}/pulls/{}", self.url, super::REPOSITORY, pull.number),
             "updated_at": Self::time(pull.updated),
             "head": {"label": pull.head, "ref": reference, "sha": pull.head_id.to_string(), "repo": head_repository},
-            "base": {"label": pull.base, "ref": pull.base, "sha": base.to_string(), "repo": repository},
+            "base": {"label": pull.base, "ref": pull.base, "sha": base.map(|base| base.to_string()).unwrap_or_default(), "repo": repository},
         })
     }
 

@@ -9,7 +9,7 @@ use super::state::State;
 
 pub struct Label {
     pub id: i64,
-    name: String,
+    pub name: String,
     color: String,
     description: String,
 }

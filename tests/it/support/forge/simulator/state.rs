@@ -1,7 +1,5 @@
 //! What the forge holds, and which request goes where.
 
-use std::path::Path;
-
 use git2::Oid;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -74,9 +72,9 @@ pub struct State {
 }
 
 impl State {
-    pub fn new(path: &Path, url: &str, sender: UnboundedSender<Parcel>) -> Self {
+    pub fn new(url: &str, sender: UnboundedSender<Parcel>) -> Self {
         Self {
-            git: Git::new(path),
+            git: Git::new(),
             url: url.to_owned(),
             quirks: Quirks::default(),
             faults: Faults::default(),

@@ -1,0 +1,140 @@
+//! A version that failed and was taken back in the clusters is taken back in Git.
+
+use sandbox::Scenario;
+use tutti::forge::MergeHow;
+use tutti::model::Revision;
+
+use super::promotions::{BRANCH, PINNED, promotion, rings, until_merged};
+use super::scene::{PAY, PIN, Scene, pay};
+use crate::support::forge::simulator::PullRow;
+
+const NOTES: &str = "NOTES.md";
+
+/// With units that go back by themselves.
+fn reverting(version: &str) -> String {
+    format!(
+        "# Of the team pay.\n{}  updateStrategy: {{onFailure: revert, progressDeadline: 60s}}\n",
+        pay(version)
+    )
+}
+
+/// v2 fails on one cluster.
+async fn scene(fails_on: &str) -> Scene {
+    let files = [("rings.yaml", &*rings("{mode: auto}")), (PAY, &*reverting("v1")), (PIN, PINNED)];
+    let scene = Scene::begin(&["c1", "c2"], &files).await;
+    let fails = "rules: [{image: 'registry.example.com/pay:v2', fail: crash-loop}]";
+    scene.fleet.cluster(fails_on).set_scenario(Scenario::parse(fails).expect("a scenario"));
+    scene
+}
+
+/// The pull request that takes a commit back, once it is open.
+async fn revert_of(scene: &Scene, commit: &Revision) -> PullRow {
+    let branch = format!("tutti/revert/{}", commit.short());
+    scene
+        .until(&format!("a revert of {}", commit.short()), |now| {
+            now.pulls().iter().any(|it| it.is_open && it.branch == branch)
+        })
+        .await;
+    scene.open_of(&branch).expect("it is open")
+}
+
+async fn merge(scene: &Scene, pull: &PullRow) -> Revision {
+    let li = scene.simulator.client("li");
+    li.merge_pull(pull.number, MergeHow::Merge, &pull.head).await.expect("merged");
+    until_merged(scene, pull.number).await
+}
+
+async fn versions(scene: &Scene) -> [String; 2] {
+    [scene.version("c1").await, scene.version("c2").await]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pin_that_fails_gets_its_old_version() {
+    let mut scene = scene("c2").await;
+    scene.push("main", &[(PAY, Some(&reverting("v2")))]);
+    let number = promotion(&scene, "v2").await.number;
+    let failing = until_merged(&scene, number).await;
+    let pull = revert_of(&scene, &failing).await;
+    assert_eq!(versions(&scene).await, ["v2", "v1"], "the ring before keeps it");
+    assert_eq!(scene.simulator.text(&pull.branch, PIN).as_deref(), Some(PINNED));
+    assert_eq!(
+        (pull.title.as_str(), pull.labels.as_slice()),
+        ("revert(pay): v2 → v1", &["tutti/revert".to_owned()][..])
+    );
+    assert!(pull.body.contains(failing.short()), "{}", pull.body);
+
+    // Another process goes on with it; nobody but a person merges it.
+    scene.restart().await;
+    scene.settled(&pull.head).await;
+    assert_eq!(scene.simulator.last(&pull.head, "tutti/gate"), "success no promotion");
+    scene.quiet(300).await;
+    assert_eq!(merged_of(&scene), [number]);
+
+    // The next version takes its place, and what failed does not begin again on the way.
+    scene.push("main", &[(PAY, Some(&reverting("v3")))]);
+    scene.quiet(40).await;
+    assert_eq!(versions(&scene).await, ["v3", "v1"]);
+    let next = promotion(&scene, "v3").await;
+    let arrived = until_merged(&scene, next.number).await;
+    scene.running().converged(&arrived).await;
+    assert_eq!(versions(&scene).await, ["v3", "v3"]);
+    scene.quiet(300).await;
+    let pulls = scene.simulator.pulls();
+    assert_eq!((pulls.len(), merged_of(&scene)), (3, vec![number, next.number]), "{}", scene.described());
+    assert!(pulls.iter().all(|it| !it.is_open) && pulls[1].body.contains("no longer there"), "{pulls:#?}");
+}
+
+fn merged_of(scene: &Scene) -> Vec<u64> {
+    let pulls = scene.simulator.pulls();
+    pulls.into_iter().filter(|it| it.merged.is_some()).map(|it| it.number).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_was_taken_back_is_not_proposed_again() {
+    let mut scene = scene("c2").await;
+    scene.push("main", &[(PAY, Some(&reverting("v2")))]);
+    let number = promotion(&scene, "v2").await.number;
+    let failing = until_merged(&scene, number).await;
+    let pull = revert_of(&scene, &failing).await;
+    let merged = merge(&scene, &pull).await;
+    scene.running().converged(&merged).await;
+    scene.restart().await;
+    scene.running().converged(&merged).await;
+    scene.quiet(300).await;
+    assert_eq!(versions(&scene).await, ["v2", "v1"]);
+    assert_eq!((scene.open_of(BRANCH), scene.simulator.pulls().len()), (None, 2), "{}", scene.described());
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_other_change_is_reverted_as_a_commit() {
+    let scene = scene("c1").await;
+    let failing = scene.push("main", &[(PAY, Some(&reverting("v2"))), (NOTES, Some("v2 is fast\n"))]);
+    let pull = revert_of(&scene, &failing).await;
+    assert_eq!(versions(&scene).await, ["v1", "v1"]);
+    assert_eq!(scene.simulator.text(&pull.branch, PAY), Some(reverting("v1")));
+    assert_eq!(scene.simulator.text(&pull.branch, NOTES), None);
+    // Somebody closes it: it is not opened again.
+    scene.simulator.set_open("li", pull.number, false);
+    scene.quiet(300).await;
+    assert_eq!(scene.simulator.pulls().len(), 1, "{}", scene.described());
+    scene.simulator.set_open("li", pull.number, true);
+    let merged = merge(&scene, &pull).await;
+    scene.running().converged(&merged).await;
+    scene.quiet(300).await;
+    assert_eq!((versions(&scene).await, scene.simulator.pulls().len()), (["v1", "v1"].map(str::to_owned), 1));
+}
+
+// What a later commit changed too is for a person, until it is as it was.
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_others_build_on_is_not_reverted() {
+    let scene = scene("c1").await;
+    let failing = scene.push("main", &[(PAY, Some(&reverting("v2"))), (NOTES, Some("v2 is fast\n"))]);
+    scene.push("main", &[(NOTES, Some("v2 is fast, and small\n"))]);
+    let is_refused = |now: &tutti::report::Overview| now.rollouts.iter().any(|it| it.is_refused());
+    scene.running().until("a version that is taken back", is_refused).await;
+    scene.quiet(300).await;
+    assert_eq!(scene.simulator.pulls(), [], "{}", scene.described());
+    scene.push("main", &[(NOTES, Some("v2 is fast\n"))]);
+    let pull = revert_of(&scene, &failing).await;
+    assert_eq!(scene.simulator.text(&pull.branch, NOTES), None);
+}
