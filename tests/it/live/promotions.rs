@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::support::{People, Scene, component};
+use super::waves::{APP, confirm};
 
 const RINGS: &str = "apiVersion: tutti.dev/v1alpha1
 kind: Rings
@@ -26,93 +27,155 @@ async fn ring_runs(scene: &Scene, ring: &str, image: &str) {
     }
 }
 
-async fn restarted_without_its_disk(scene: &Scene) {
+/// The process is killed and its disk is gone; meanwhile people go on. The next one has Git, the forge and the clusters.
+async fn reborn(scene: &Scene, meanwhile: impl AsyncFnOnce()) {
     scene.kill();
+    meanwhile().await;
     scene.forget_state();
     scene.start(&[]).await;
 }
 
+/// This process says that it opens no pull request.
+async fn holds(scene: &Scene, why: &str) {
+    scene
+        .eventually(&format!("it says {why:?}"), async || {
+            let log = scene.running(|tutti| tutti.log());
+            let mut lines = log.lines();
+            let is_it = |line: &str| line.contains("no pull request") && line.contains(why);
+            lines.any(is_it).then_some(()).ok_or("no such line".to_owned())
+        })
+        .await;
+}
+
+fn take_over_merges(scene: &Scene) {
+    scene.worktree.git(&["pull", "-q", "--rebase", &scene.gitea().remote(scene.name()), "main"]);
+}
+
+/// `test` runs it afterwards.
+async fn release(scene: &Scene, version: &str) {
+    take_over_merges(scene);
+    scene.worktree.write(APP, &web(scene, version));
+    scene.worktree.publish(&format!("web {version}"));
+    ring_runs(scene, "test", &format!("shop/web:{version}")).await;
+}
+
+fn web(scene: &Scene, version: &str) -> String {
+    let strategy = "  updateStrategy: {onFailure: revert, progressDeadline: 10s}\n";
+    component(scene.name(), &format!("shop/web:{version}"), strategy)
+}
+
+fn pinned(version: &str) -> String {
+    format!("# What prod runs.\nversion: '{version}' # since spring\n")
+}
+
+/// The process dies with its disk in every state of a promotion, and the one pull request goes on.
 #[tokio::test]
-async fn version_travels_from_test_to_prod() {
+async fn version_travels_from_test_to_prod_whatever_dies() {
     let Some(scene) = Scene::new("promote", 4).await else { return };
     let people = People::of(&scene);
     scene.write_instance_with("poll: 1s", "rings");
     scene.worktree.write("rings.yaml", RINGS);
-    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
-    scene.worktree.write(PIN, "# What prod runs.\nversion: '1.0' # since spring\n");
+    scene.worktree.write(APP, &web(&scene, "1.0"));
+    scene.worktree.write(PIN, &pinned("1.0"));
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
     scene.succeeded(&first).await;
-
-    // test runs it, its soak is over: a pull request changes one scalar.
-    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.1", ""));
-    scene.worktree.publish("web 1.1");
-    ring_runs(&scene, "test", "shop/web:1.1").await;
-    restarted_without_its_disk(&scene).await;
     let branch = format!("tutti/promote/{}.web/prod", scene.name());
+
+    // The soak of test: the pull request of the next process changes one scalar.
+    release(&scene, "1.1").await;
+    reborn(&scene, async || {}).await;
     let (number, head) = people.opened(&branch).await;
     ring_runs(&scene, "prod", "shop/web:1.0").await;
     let files = people.ask("GET", &format!("/pulls/{number}/files"), None).await;
     assert_eq!(files.as_array().map(Vec::len), Some(1), "{files}");
     assert_eq!((&files[0]["additions"], &files[0]["deletions"]), (&json!(1), &json!(1)));
-    let content = people.ask("GET", &format!("/raw/{PIN}?ref={head}"), None).await;
-    assert_eq!(content.as_str(), Some("# What prod runs.\nversion: '1.1' # since spring\n"));
+    assert_eq!(people.text(PIN, &head).await, pinned("1.1"));
     people.plan_with(number, &["shop/web:1.1"]).await;
     scene.told(&head, "gate/ring", "success", &["2/2 done on test with web 1.1"]).await;
     scene.told(&head, "gate/soak", "success", &[]).await;
     scene.told(&head, "gate/ci/smoke", "pending", &["no status ci/smoke"]).await;
     scene.told(&head, "gate", "pending", &["2/3 gates"]).await;
 
-    // Another process without a disk opens no second one, and goes on with the first.
-    restarted_without_its_disk(&scene).await;
-    people.say(&head, "ci/smoke", "success").await;
+    // Open, with a gate that waits; then with gates that have passed, not merged yet.
+    reborn(&scene, async || {}).await;
+    ring_runs(&scene, "prod", "shop/web:1.0").await;
+    reborn(&scene, async || people.say(&head, "ci/smoke", "success").await).await;
     let merged = people.merged(number).await;
     scene.told(&merged, "deploy/prod", "success", &[]).await;
     ring_runs(&scene, "prod", "shop/web:1.1").await;
     scene.told(&head, "gate", "success", &["3/3 gates"]).await;
-    let all = people.ask("GET", "/pulls?state=all", None).await;
-    assert_eq!(all.as_array().map(Vec::len), Some(1), "{all}");
 
-    // The same by hand: a version that test has not finished is held in prod, whatever way it came.
-    scene.worktree.git(&["pull", "-q", "--rebase", &scene.gitea().remote(scene.name()), "main"]);
-    scene.worktree.write(PIN, "# What prod runs.\nversion: '1.2' # since spring\n");
-    let direct = scene.worktree.publish("web 1.2 for prod at once");
-    scene.told(&direct, "deploy/prod", "pending", &["test"]).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    ring_runs(&scene, "prod", "shop/web:1.1").await;
-    let back = scene.worktree.revert();
-    scene.worktree.push();
-    scene.succeeded(&back).await;
+    // Merged, and nobody has seen it.
+    release(&scene, "1.2").await;
+    let (number, head) = people.opened(&branch).await;
+    reborn(&scene, async || people.merge(number, &head).await).await;
+    let merged = people.merged(number).await;
+    scene.told(&merged, "deploy/prod", "success", &[]).await;
+    ring_runs(&scene, "prod", "shop/web:1.2").await;
 
-    // Closed without a merge: that version is held, the next one is proposed.
-    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.3", ""));
-    scene.worktree.publish("web 1.3");
+    // Closed without a merge: that version is held.
+    release(&scene, "1.3").await;
     let (number, _) = people.opened(&branch).await;
-    people.ask("PATCH", &format!("/pulls/{number}"), Some(&json!({"state": "closed"}))).await;
-    restarted_without_its_disk(&scene).await;
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    assert!(people.pull_of(&branch).await.is_none(), "it is held");
-    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.4", ""));
-    scene.worktree.publish("web 1.4");
-    let (next, head) = people.opened(&branch).await;
-    assert_ne!(next, number);
+    let closed = json!({"state": "closed"});
+    let close = async || drop(people.ask("PATCH", &format!("/pulls/{number}"), Some(&closed)).await);
+    reborn(&scene, close).await;
+    holds(&scene, &format!("#{number} was closed without a merge")).await;
 
-    // A commit of somebody else on its branch: hands off.
-    scene.worktree.git(&["fetch", "-q", &scene.gitea().remote(scene.name()), &branch]);
+    // By hand: a version that test has not finished is held in prod, whatever way it came, until a person approves it.
+    take_over_merges(&scene);
+    scene.worktree.write(PIN, &pinned("broken-1"));
+    let direct = scene.worktree.publish("a hotfix");
+    scene.told(&direct, "deploy/prod", "pending", &["test"]).await;
+    reborn(&scene, async || {}).await;
+    holds(&scene, &format!("#{number} was closed without a merge")).await;
+    ring_runs(&scene, "prod", "shop/web:1.2").await;
+    assert_eq!(confirm(&scene, "web").await, "prod");
+
+    // It fails, and its units go back. Git follows by a pull request.
+    let revert = format!("tutti/revert/{}", &direct[..7]);
+    let (number, head) = people.opened(&revert).await;
+    ring_runs(&scene, "prod", "shop/web:1.2").await;
+    ring_runs(&scene, "test", "shop/web:1.3").await;
+    assert_eq!(people.text(PIN, &head).await, pinned("1.2"));
+    scene.told(&head, "gate", "success", &["no promotion"]).await;
+    reborn(&scene, async || {}).await;
+    ring_runs(&scene, "prod", "shop/web:1.2").await;
+    reborn(&scene, async || people.merge(number, &head).await).await;
+    let back = people.merged(number).await;
+    scene.told(&back, "deploy/prod", "success", &[]).await;
+    ring_runs(&scene, "prod", "shop/web:1.2").await;
+
+    // The next version is proposed. A commit of somebody else on its branch: hands off.
+    release(&scene, "1.4").await;
+    let (number, head) = people.opened(&branch).await;
+    let remote = scene.gitea().remote(scene.name());
+    scene.worktree.git(&["fetch", "-q", &remote, &branch]);
     scene.worktree.git(&["checkout", "-q", "-b", "theirs", "FETCH_HEAD"]);
     scene.worktree.write("apps/web/NOTES.txt", "by hand\n");
     let theirs = scene.worktree.commit("a note");
-    scene.worktree.git(&["push", "-q", &scene.gitea().remote(scene.name()), &format!("theirs:{branch}")]);
-    people.say(&head, "ci/smoke", "success").await;
-    people.say(&theirs, "ci/smoke", "success").await;
+    let pushes = async || {
+        scene.worktree.git(&["push", "-q", &remote, &format!("theirs:{branch}")]);
+        people.say(&head, "ci/smoke", "success").await;
+        people.say(&theirs, "ci/smoke", "success").await;
+    };
+    reborn(&scene, pushes).await;
+    holds(&scene, "somebody else pushed to this branch").await;
     scene.worktree.git(&["checkout", "-q", "main"]);
-    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.5", ""));
-    scene.worktree.publish("web 1.5");
-    ring_runs(&scene, "test", "shop/web:1.5").await;
-    tokio::time::sleep(Duration::from_secs(12)).await;
-    let pull = people.ask("GET", &format!("/pulls/{next}"), None).await;
+    release(&scene, "1.5").await;
+    scene.told(&theirs, "validate", "success", &[]).await;
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let pull = people.ask("GET", &format!("/pulls/{number}"), None).await;
     assert_eq!((&pull["state"], &pull["head"]["sha"]), (&json!("open"), &json!(theirs)), "untouched");
-    ring_runs(&scene, "prod", "shop/web:1.1").await;
+    ring_runs(&scene, "prod", "shop/web:1.2").await;
+    let all = [
+        "merged promote(web): 1.0 → 1.1 on prod",
+        "merged promote(web): 1.1 → 1.2 on prod",
+        "closed promote(web): 1.2 → 1.3 on prod",
+        "merged revert(web): broken-1 → 1.2",
+        "open promote(web): 1.2 → 1.4 on prod",
+    ];
+    assert_eq!(people.pulls().await, all);
 }
 
 #[tokio::test]
@@ -121,13 +184,13 @@ async fn review_and_merge_confirm_a_wave() {
     let people = People::of(&scene);
     scene.write_instance_with("poll: 1s", "rings");
     scene.worktree.write("rings.yaml", &RINGS.replace("soak: 4s", "confirm: true"));
-    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
+    scene.worktree.write(APP, &component(scene.name(), "shop/web:1.0", ""));
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
     scene.succeeded(&first).await;
     people.reviewer("confirm-li").await;
 
-    scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.1", ""));
+    scene.worktree.write(APP, &component(scene.name(), "shop/web:1.1", ""));
     let commit = scene.worktree.publish("web 1.1");
     ring_runs(&scene, "test", "shop/web:1.1").await;
     let (number, head) = people.opened(&format!("tutti/approve/{}/prod", &commit[..7])).await;

@@ -74,10 +74,26 @@ impl<'s> People<'s> {
     }
 
     /// The open pull request of a branch.
-    pub async fn pull_of(&self, branch: &str) -> Option<Value> {
+    async fn pull_of(&self, branch: &str) -> Option<Value> {
         let pulls = self.ask("GET", "/pulls?state=open&limit=50", None).await;
         let pulls = pulls.as_array().cloned().unwrap_or_default();
         pulls.into_iter().find(|pull| pull["head"]["ref"] == branch)
+    }
+
+    /// What became of each, and its title; the oldest first.
+    pub async fn pulls(&self) -> Vec<String> {
+        let pulls = self.ask("GET", "/pulls?state=all&sort=oldest&limit=50", None).await;
+        let one = |pull: &Value| {
+            let state = if pull["merged"] == true { &json!("merged") } else { &pull["state"] };
+            format!("{} {}", state.as_str().unwrap_or_default(), pull["title"].as_str().unwrap_or_default())
+        };
+        pulls.as_array().into_iter().flatten().map(one).collect()
+    }
+
+    /// A file at a commit.
+    pub async fn text(&self, path: &str, commit: &str) -> String {
+        let text = self.ask("GET", &format!("/raw/{path}?ref={commit}"), None).await;
+        text.as_str().unwrap_or_else(|| panic!("{path}: {text}")).to_owned()
     }
 
     /// The same, once it is there; its number and its head.

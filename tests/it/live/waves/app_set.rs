@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::support::Scene;
+use super::super::support::{People, Scene};
 use super::{APP, confirm, runs};
 
 /// Name, version, replicas.
@@ -109,6 +109,42 @@ async fn groups_go_one_after_another_and_a_revert_at_once() {
     scene.worktree.push();
     scene.succeeded(&back).await;
     come_to(&scene, "v2 v2 v2 v2 v2 v2").await;
+}
+
+/// Each wave opens by the review and the merge of its pull request, whenever the process dies with its disk.
+#[tokio::test]
+async fn review_and_merge_confirm_a_canary() {
+    let Some(scene) = start("waves-reviewed").await else { return };
+    let people = People::of(&scene);
+    people.reviewer("waves-reviewed-li").await;
+    let all = everywhere("v2");
+    let commit = publish(&scene, "pay v2", &[(0, &all), (1, &all)]);
+    let waves =
+        [("canary", "v2 v1 v1 v1 v1 v1"), ("blue", "v2 v1 v1 v2 v1 v1"), ("green", "v2 v2 v1 v2 v2 v1")];
+    for (wave, before) in waves {
+        come_to(&scene, before).await;
+        let (number, head) = people.opened(&format!("tutti/approve/{}/{wave}", &commit[..7])).await;
+        scene.told(&head, "gate", "success", &["no promotion"]).await;
+        assert_eq!(versions(&scene).await, before);
+        let approval = json!({"event": "APPROVED", "commit_id": head, "body": "good"});
+        let review = format!("/pulls/{number}/reviews?sudo=waves-reviewed-li");
+        people.ask("POST", &review, Some(&approval)).await;
+        // One is merged while no process runs.
+        let runs_on = wave != "blue";
+        scene.kill();
+        if !runs_on {
+            people.merge(number, &head).await;
+        }
+        scene.forget_state();
+        scene.start(&[]).await;
+        if runs_on {
+            people.merge(number, &head).await;
+        }
+    }
+    scene.succeeded(&commit).await;
+    come_to(&scene, "v2 v2 v2 v2 v2 v2").await;
+    let title = |wave: &str| format!("merged approve(pay): wave {wave} of {}", &commit[..7]);
+    assert_eq!(people.pulls().await, waves.map(|(wave, _)| title(wave)));
 }
 
 /// A held podSet keeps its config when its pods start again, and its objects come back as they were, also after a kill.
