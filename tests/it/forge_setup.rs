@@ -126,7 +126,7 @@ async fn settings_of_people_stay() {
     assert!(output.contains("main requires ci, tutti/validate, tutti/gate"), "{output}");
     assert_eq!(states(&output)[2..], ["protection changed", "labels created"], "{output}");
     let labels = root.labels().await.expect("labels");
-    assert!(labels.contains(&label) && labels.len() == 3, "{labels:?}");
+    assert!(labels.contains(&label) && labels.len() == 4, "{labels:?}");
 }
 
 #[tokio::test]

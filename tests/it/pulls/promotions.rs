@@ -262,7 +262,7 @@ async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
         scene.until("a merge", |now| now.pulls().iter().any(|pull| pull.merged.is_some())).await;
         let tip = scene.simulator.tip("main").expect("a tip");
         scene.running().converged(&tip).await;
-        scene.quiet(120).await;
+        scene.quiet(80).await;
         let pulls = scene.simulator.pulls();
         assert_eq!(pulls.len(), 1, "after {writes}: {}", scene.described());
         assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*PINNED.replace("v1", "v2")));
