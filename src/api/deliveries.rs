@@ -211,7 +211,7 @@ async fn replay(State(state): State<HooksState>, number: Number) -> Result<Respo
         let detail = format!("delivery {} was not accepted: there is nothing to replay", record.number);
         return Err(Problem::new(StatusCode::CONFLICT, detail));
     };
-    match state.offer(hint) {
+    match state.offer(hint).await {
         Offered::Taken => {}
         refused => return Err(refused.problem()),
     }

@@ -113,7 +113,7 @@ async fn take(
                 "webhook accepted"
             );
             record.accept(&hint);
-            let refused = match state.offer(hint) {
+            let refused = match state.offer(hint).await {
                 Offered::Taken => {
                     let accepted = json!({"accepted": true, "delivery": delivery});
                     return Ok((Verdict::Accepted, answer(StatusCode::ACCEPTED, &accepted)));

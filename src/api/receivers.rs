@@ -8,20 +8,25 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::{Semaphore, mpsc};
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 use super::body;
 use super::deliveries::{DeliveryLog, Record};
 use super::known::KnownDeliveries;
 use super::problem::Problem;
+use super::queue::{Delivery, DeliveryQueue, NotQueued};
 use super::sources::Sources;
+use crate::controller::ConfigHead;
 use crate::forge::Hint;
 use crate::leader::{Role, Standing};
 use crate::metrics::{Metrics, Verdict};
 use crate::model::ReceiverKind;
+use crate::trigger;
 
 /// Signed deliveries per second and door, and how many may come at once. A forge with hundreds of
 /// repositories behind one hook stays far below; what is refused is found by polling.
@@ -45,10 +50,26 @@ pub struct HooksState {
     inner: Arc<Inner>,
     /// Of a process that stands for election.
     standing: Option<Standing>,
+    triggers: Option<Triggers>,
+}
+
+/// Where deliveries go that triggers want.
+#[derive(Clone, Debug)]
+struct Triggers {
+    heads: watch::Receiver<Option<Arc<ConfigHead>>>,
+    queue: DeliveryQueue,
+}
+
+impl Triggers {
+    /// As long as the repository was not read, each may be.
+    fn is_wanted(&self, receiver: &str, payload: &Value) -> bool {
+        let head = self.heads.borrow().clone();
+        head.is_none_or(|head| trigger::is_wanted(receiver, payload, &head.fleet))
+    }
 }
 
 /// What became of a hint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Offered {
     Taken,
     /// So many wait that this one has no room, and it is more than a reason to ask Git.
@@ -57,6 +78,7 @@ pub(super) enum Offered {
     Closed,
     /// Another process leads, and a payload cannot be passed on to it.
     StandsBy,
+    NotQueued(NotQueued),
 }
 
 impl Offered {
@@ -70,6 +92,9 @@ impl Offered {
                 "this process stands by; only the leader takes deliveries for triggers",
             )
             .with(RETRY_AFTER, "1"),
+            Self::NotQueued(why) => {
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()).with(RETRY_AFTER, "60")
+            }
         }
     }
 }
@@ -111,7 +136,13 @@ impl HooksState {
             hints,
             metrics,
         };
-        Self { inner: Arc::new(inner), standing: None }
+        Self { inner: Arc::new(inner), standing: None, triggers: None }
+    }
+
+    /// Deliveries that triggers of the repository want go to the queue, and the others with a payload to nobody.
+    #[must_use]
+    pub fn triggers(self, heads: watch::Receiver<Option<Arc<ConfigHead>>>, queue: DeliveryQueue) -> Self {
+        Self { triggers: Some(Triggers { heads, queue }), ..self }
     }
 
     /// Of a process that stands by, only such deliveries are taken that can be passed on to the leader.
@@ -171,12 +202,26 @@ impl HooksState {
         self.inner.known.lock().forget(receiver, delivery);
     }
 
-    /// Never waits. A full channel is fine for what is about a branch: whoever empties it asks Git for the newest
-    /// state anyway.
-    pub(super) fn offer(&self, hint: Hint) -> Offered {
-        let stands_by = |standing: &Standing| matches!(*standing.role.borrow(), Role::StandsBy { .. });
-        if hint.payload.is_some() && self.standing.as_ref().is_some_and(stands_by) {
+    /// Waits for the disk alone, and only with what a trigger wants. A full channel is fine for what is about a branch: whoever empties
+    /// it asks Git for the newest state anyway.
+    pub(super) async fn offer(&self, hint: Hint) -> Offered {
+        let leads = |standing: &Standing| *standing.role.borrow() == Role::Leads;
+        if hint.payload.is_some() && !self.standing.as_ref().is_none_or(leads) {
             return Offered::StandsBy;
+        }
+        if let (Some(payload), Some(triggers)) = (&hint.payload, &self.triggers) {
+            if !triggers.is_wanted(&hint.receiver, payload) {
+                return Offered::Taken;
+            }
+            let (receiver, payload) = (hint.receiver.clone(), Value::clone(payload));
+            let delivery = Delivery { receiver, time: Timestamp::now(), payload };
+            return match triggers.queue.push(delivery).await {
+                Ok(()) => Offered::Taken,
+                Err(why) => {
+                    tracing::error!(receiver = hint.receiver, error = %why, "a delivery for triggers is refused");
+                    Offered::NotQueued(why)
+                }
+            };
         }
         match self.inner.hints.try_send(hint) {
             Ok(()) => Offered::Taken,

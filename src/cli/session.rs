@@ -23,7 +23,7 @@ use super::process::Process;
 use super::trigger_tokens::TriggerTokens;
 use super::ways::Ways;
 use super::{repository, taken_away};
-use crate::api::{self, Api, HooksState, Status};
+use crate::api::{self, Api, DeliveryQueue, HooksState, Status};
 use crate::chart::Sites;
 use crate::cluster::Home;
 use crate::controller::{
@@ -32,7 +32,7 @@ use crate::controller::{
 use crate::forge::{self, Hint};
 use crate::manifest;
 use crate::metrics::Metrics;
-use crate::model::{Instance, Keys, Mode, shown_address};
+use crate::model::{Digest, Instance, Keys, Mode, shown_address};
 use crate::pulls;
 use crate::report::Overview;
 use crate::source::{self, ErrorKind, Repository, Waker};
@@ -171,10 +171,16 @@ impl Session {
             }
         });
         let metrics = Metrics::default();
+        // A success on embedded clusters says nothing of the commit.
+        let report = wish.serve.is_some() && !process.ways.all_are_sandbox();
+        let of_pulls = of_pulls.filter(|_| report).map(|repository| (repository, accepted(process)));
         if let Some(doors) = &wish.serve {
             let (home, grants) = (process.ways.home.clone(), Arc::clone(&process.grants));
             let standing = leading.as_ref().map(Leading::standing);
-            let hooks = HooksState::new(hint, metrics.clone()).standing(standing.clone());
+            let mut hooks = HooksState::new(hint, metrics.clone()).standing(standing.clone());
+            if let Some((_, deliveries)) = &of_pulls {
+                hooks = hooks.triggers(heads.clone(), deliveries.clone());
+            }
             let api = Api::new(doors.api_token.as_ref(), heads.clone(), call);
             if doors.api_token.is_some() {
                 tokio::spawn(keep_tokens(api.clone(), heads.clone(), home.clone(), Arc::clone(&grants)));
@@ -202,15 +208,14 @@ impl Session {
             until: wish.until,
             mode: wish.mode,
             foresee: wish.foresee,
-            // A success on embedded clusters says nothing of the commit.
-            report: wish.serve.is_some() && !process.ways.all_are_sandbox(),
+            report,
             permit,
             stands_by: leading.is_some(),
             metrics,
         };
         let is_alone = leading.is_none();
         let elected = leading.as_ref().map(|leading| leading.elected.clone()).unwrap_or_default();
-        if let Some(repository) = of_pulls.filter(|_| settings.report) {
+        if let Some((repository, deliveries)) = of_pulls {
             let of_pulls = pulls::Settings {
                 repository,
                 branch: process.source.branch.clone(),
@@ -226,6 +231,7 @@ impl Session {
                 overview: seen.clone(),
                 hints: share.subscribe(),
                 calls,
+                deliveries,
                 elected: elected.clone(),
                 stop: stop.clone(),
             };
@@ -351,6 +357,12 @@ async fn open(process: &Process, worktree: bool) -> anyhow::Result<(Origin, Opti
     Ok((Origin::Repository(repository.clone()), Some(repository)))
 }
 
+/// What was sent for triggers of the repository, and is not written yet.
+fn accepted(process: &Process) -> DeliveryQueue {
+    let source::Options { url, state, .. } = &process.source;
+    DeliveryQueue::open(state.join("deliveries").join(Digest::of(shown_address(url).as_bytes()).short()))
+}
+
 /// The repository of the folder on disk, at the branch that it has there, whichever one is deployed.
 pub async fn repository_of_folder(process: &Process) -> Result<Repository, source::Error> {
     Repository::open(source::Options { branch: None, ..process.source.clone() }).await
@@ -367,7 +379,7 @@ pub fn folder(source: &source::Options) -> PathBuf {
 struct Routed {
     /// The branch that is read may have moved.
     is_for_controller: bool,
-    /// Of our repository, or with a payload for triggers: builds and tags are those of other repositories.
+    /// Of our repository.
     is_for_others: bool,
 }
 
@@ -384,7 +396,7 @@ fn routed(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> Rou
     };
     Routed {
         is_for_controller: hint.kind.is_of_branch() && same_repository && same_branch,
-        is_for_others: same_repository || hint.payload.is_some(),
+        is_for_others: same_repository,
     }
 }
 
@@ -593,11 +605,6 @@ mod tests {
         for kind in [HintKind::Pull, HintKind::Review, HintKind::Comment, HintKind::Label] {
             check(&hint(Some("team/config"), None, kind), false, true);
             check(&hint(Some("team/other"), None, kind), false, false);
-        }
-        for kind in [HintKind::Build, HintKind::Tag] {
-            let sent = Some(Arc::new(serde_json::json!({})));
-            let built = Hint { payload: sent, ..hint(Some("team/app"), Some("refs/tags/v1"), kind) };
-            check(&built, false, true);
         }
     }
 

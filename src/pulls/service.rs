@@ -18,7 +18,7 @@ use super::publish::{Publisher, Unpublished};
 use super::queue::{Base, Checked, Next, Open, may_render_of, next};
 use super::triggers::{Task, Unwritten};
 use super::words::{self, Said};
-use crate::api::Call;
+use crate::api::{Call, DeliveryQueue};
 use crate::chart;
 use crate::cluster::{Home, WritePermit};
 use crate::controller::{ConfigHead, Grants};
@@ -50,7 +50,7 @@ const VALIDATE: &str = "validate";
 /// Of the head of each pull request.
 const CONTEXTS: [&str; 3] = [VALIDATE, "plan", GATE];
 const GATE: &str = "gate";
-/// Changes of triggers that may wait; what is more is told of again by whoever sends it.
+/// Changes of triggers that may wait here; what is more waits where it comes from.
 const MOST_TASKS: usize = 1_000;
 
 /// What the process was told.
@@ -75,6 +75,8 @@ pub struct Inputs {
     pub hints: broadcast::Receiver<Hint>,
     /// Changes of triggers that somebody waits for.
     pub calls: mpsc::Receiver<Call>,
+    /// What was sent for triggers.
+    pub deliveries: DeliveryQueue,
     /// Until then another process leads.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
@@ -205,7 +207,8 @@ impl Service {
                 Ok(None) => (self.pause, self.trouble) = (None, None),
                 Ok(Some(at)) => {
                     (self.pause, self.trouble) = (None, None);
-                    return at;
+                    let tasks = self.tasks.iter().filter_map(|task| task.not_before);
+                    return tasks.chain([at]).min().unwrap_or(at);
                 }
                 Err(trouble) => self.failed(&trouble),
             }
@@ -223,10 +226,19 @@ impl Service {
                 Some(hint) => self.hint(&hint),
                 None => self.list_at = Instant::now(),
             },
-            Some(call) = inputs.calls.recv(), if self.tasks.len() < MOST_TASKS => {
-                self.tasks.push_back(Task::of_call(call));
-            }
+            Some(call) = inputs.calls.recv(), if self.tasks.len() < MOST_TASKS => self.add(Task::of_call(call)),
+            () = inputs.deliveries.arrived(), if self.head.is_some() && self.tasks.len() < MOST_TASKS => {}
         }
+    }
+
+    fn add(&mut self, task: Task) {
+        let (superseded, others): (VecDeque<Task>, VecDeque<Task>) =
+            self.tasks.drain(..).partition(|before| before.is_superseded_by(&task));
+        self.tasks = others;
+        for before in superseded {
+            before.answer(Err("a later delivery or call sets the same value".to_owned()));
+        }
+        self.tasks.push_back(task);
     }
 
     fn take_in(&mut self, inputs: &mut Inputs) {
@@ -255,7 +267,13 @@ impl Service {
         while self.tasks.len() < MOST_TASKS
             && let Ok(call) = inputs.calls.try_recv()
         {
-            self.tasks.push_back(Task::of_call(call));
+            self.add(Task::of_call(call));
+        }
+        while self.tasks.len() < MOST_TASKS
+            && let Some(head) = self.head.clone()
+            && let Some((delivery, stored)) = inputs.deliveries.pop()
+        {
+            Task::of_delivery(&delivery, stored, &head).into_iter().for_each(|task| self.add(task));
         }
         let overview = inputs.overview.borrow_and_update().clone();
         let is_new = !Arc::ptr_eq(&self.overview, &overview);
@@ -281,10 +299,6 @@ impl Service {
     }
 
     fn hint(&mut self, hint: &Hint) {
-        if let (Some(_), Some(head)) = (&hint.payload, &self.head) {
-            let room = MOST_TASKS.saturating_sub(self.tasks.len());
-            self.tasks.extend(Task::of_hint(hint, head).into_iter().take(room));
-        }
         if !matches!(hint.kind, HintKind::Pull | HintKind::Review | HintKind::Comment | HintKind::Label) {
             return;
         }
@@ -342,7 +356,8 @@ impl Service {
             self.to_recall.extend(known.into_iter().map(|revision| (revision, None)));
         }
         let Some(connection) = self.connection.clone() else { return Ok(None) };
-        if let Some(task) = self.tasks.pop_front() {
+        let due = self.tasks.iter().position(|task| task.not_before.is_none_or(|at| at <= Instant::now()));
+        if let Some(task) = due.and_then(|due| self.tasks.remove(due)) {
             return self.carry_out(task, instance, &connection).await.map(|()| None);
         }
         if let Some(number) = self.hinted.first().copied() {
@@ -457,6 +472,11 @@ impl Service {
                 task.tries += 1;
                 self.tasks.push_front(task);
                 return Err(error.into());
+            }
+            Err(Unwritten::Publish(error)) if error.may_pass() && task.may_wait() => {
+                tracing::warn!(%error, "a delivery for triggers is not carried out yet; it is tried again");
+                task.not_before = Some(Instant::now() + SELDOM);
+                self.tasks.push_back(task);
             }
             written => {
                 task.answer(written.map_err(|error| error.to_string()));

@@ -1,41 +1,84 @@
 //! What triggers change: the pull request or the commit.
 
-use tokio::sync::oneshot;
+use std::sync::Arc;
 
-use crate::api::{Call, Written};
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::api::{Call, Delivery, Stored, Written};
 use crate::controller::ConfigHead;
-use crate::forge::Hint;
 use crate::model::{Revision, TriggerWrite};
 use crate::trigger::{self, Outcome};
 
 use super::publish::{Proposal, Publisher, Unpublished};
 
-/// A change that is to be written, and who waits for it.
+/// A delivery of longer ago is not carried out any more: what it says may have been overtaken.
+const TOO_OLD: SignedDuration = SignedDuration::from_hours(24);
+
+/// A change that is to be written.
 #[derive(Debug)]
 pub struct Task {
     outcome: Outcome,
-    reply: Option<oneshot::Sender<Result<Written, String>>>,
+    of: Of,
     /// How often it was tried.
     pub tries: u32,
+    /// It failed: not again before.
+    pub not_before: Option<Instant>,
+}
+
+/// Who wants the change.
+#[derive(Debug)]
+enum Of {
+    /// A caller, who waits.
+    Call(oneshot::Sender<Result<Written, String>>),
+    /// A delivery that was accepted at a time. Its file goes with the last of its changes.
+    Delivery(Timestamp, Arc<Stored>),
 }
 
 impl Task {
     pub fn of_call(call: Call) -> Self {
-        Self { outcome: call.outcome, reply: Some(call.reply), tries: 0 }
+        Self { outcome: call.outcome, of: Of::Call(call.reply), tries: 0, not_before: None }
     }
 
     /// What the triggers of a receiver make of what it was sent.
-    pub fn of_hint(hint: &Hint, head: &ConfigHead) -> Vec<Self> {
-        let Some(payload) = &hint.payload else { return Vec::new() };
-        let outcomes = trigger::evaluate_delivery(&hint.receiver, payload, &head.fleet, &head.snapshot);
+    pub fn of_delivery(delivery: &Delivery, stored: Stored, head: &ConfigHead) -> Vec<Self> {
+        let Delivery { receiver, time, payload } = delivery;
+        let stored = Arc::new(stored);
+        let outcomes = match is_too_old(*time) {
+            true => Vec::new(),
+            false => trigger::evaluate_delivery(receiver, payload, &head.fleet, &head.snapshot),
+        };
+        if is_too_old(*time) {
+            tracing::warn!(receiver, accepted = %time, "a delivery is too old to be carried out (help: have it sent again)");
+        }
         let task = |outcome: Result<Outcome, trigger::Error>| match outcome {
-            Ok(outcome) => Some(Self { outcome, reply: None, tries: 0 }),
+            Ok(outcome) => {
+                let of = Of::Delivery(*time, Arc::clone(&stored));
+                Some(Self { outcome, of, tries: 0, not_before: None })
+            }
             Err(error) => {
-                tracing::warn!(receiver = hint.receiver, %error, "a trigger changes nothing");
+                tracing::warn!(receiver, %error, "a trigger changes nothing");
                 None
             }
         };
-        outcomes.into_iter().filter_map(task).collect()
+        let tasks = outcomes.into_iter().filter_map(task).collect();
+        finish(stored);
+        tasks
+    }
+
+    /// Nobody sends it again, and it may still be carried out.
+    pub fn may_wait(&self) -> bool {
+        matches!(self.of, Of::Delivery(time, _) if !is_too_old(time))
+    }
+
+    /// A delivery that changes what a later task changes again.
+    pub fn is_superseded_by(&self, later: &Self) -> bool {
+        let place = |task: &Self| {
+            let Outcome { trigger, file, field, .. } = &task.outcome;
+            (trigger.clone(), file.clone(), field.clone())
+        };
+        matches!(self.of, Of::Delivery(..)) && place(self) == place(later)
     }
 
     /// Writes it, by the file as it is at the head.
@@ -77,10 +120,22 @@ impl Task {
             }
             Err(error) => tracing::warn!(trigger, error, "a trigger was not carried out"),
         }
-        if let Some(reply) = self.reply {
+        match self.of {
             // Nobody may wait any more.
-            let _ = reply.send(result);
+            Of::Call(reply) => drop(reply.send(result)),
+            Of::Delivery(_, stored) => finish(stored),
         }
+    }
+}
+
+fn is_too_old(time: Timestamp) -> bool {
+    Timestamp::now().duration_since(time) > TOO_OLD
+}
+
+/// The last one to do something for a delivery removes its file.
+fn finish(stored: Arc<Stored>) {
+    if let Some(stored) = Arc::into_inner(stored) {
+        stored.finish();
     }
 }
 

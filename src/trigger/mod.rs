@@ -58,7 +58,7 @@ pub fn evaluate(
     fleet: &Fleet,
     snapshot: &Snapshot,
 ) -> Result<Option<Outcome>, Error> {
-    if !trigger.rules.iter().all(|rule| fits(rule, payload)) {
+    if !is_meant(trigger, payload) {
         return Ok(None);
     }
     let run = Run { trigger, payload };
@@ -122,6 +122,16 @@ pub fn evaluate_delivery(
 ) -> Vec<Result<Outcome, Error>> {
     let of_it = fleet.triggers.values().filter(|trigger| trigger.receiver.as_deref() == Some(receiver));
     of_it.filter_map(|trigger| evaluate(trigger, payload, fleet, snapshot).transpose()).collect()
+}
+
+/// Whether a trigger of the receiver is meant by one of its deliveries.
+pub fn is_wanted(receiver: &str, payload: &Value, fleet: &Fleet) -> bool {
+    let mut of_it = fleet.triggers.values().filter(|trigger| trigger.receiver.as_deref() == Some(receiver));
+    of_it.any(|trigger| is_meant(trigger, payload))
+}
+
+fn is_meant(trigger: &Trigger, payload: &Value) -> bool {
+    trigger.rules.iter().all(|rule| fits(rule, payload))
 }
 
 /// The only field of a pin.

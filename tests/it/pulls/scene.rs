@@ -1,9 +1,12 @@
 //! The service of pull requests beside a controller, on embedded clusters, with a simulated forge whose webhooks reach both.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
 use parking_lot::Mutex;
 use secrecy::SecretString;
 use tempfile::TempDir;
@@ -11,7 +14,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tutti::api::{Call, HooksState, Receiver, Written, hooks_router, serve};
+use tower::ServiceExt as _;
+use tutti::api::{Call, DeliveryQueue, HooksState, Receiver, Written, hooks_router, serve};
 use tutti::controller::Origin;
 use tutti::forge::{Hint, NewHook, NewPull, own_labels};
 use tutti::metrics::Metrics;
@@ -20,6 +24,7 @@ use tutti::pulls;
 use tutti::source::{Credentials, Options, Repository};
 use tutti::trigger;
 
+use crate::support::ci::Build;
 use crate::support::fleet::{Fleet, Running, described, grants};
 use crate::support::forge::simulator::{BOT, PullRow, REPOSITORY, Right, Simulator};
 use crate::support::repository::Change;
@@ -60,6 +65,7 @@ struct Process {
     permit: tutti::cluster::WritePermit,
     wires: Wires,
     calls: mpsc::Sender<Call>,
+    deliveries: DeliveryQueue,
     service: JoinHandle<()>,
 }
 
@@ -96,7 +102,8 @@ impl Scene {
         std::fs::write(&token, BOT).expect("written");
         let instance = format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec:\n  forge: {{type: gitea, url: \"{}\", \
-             repository: {REPOSITORY}, credentials: {{token: {{file: {token:?}}}}}}}\n",
+             repository: {REPOSITORY}, credentials: {{token: {{file: {token:?}}}}}}}\n  \
+             receivers: [{{name: drone, type: drone, secrets: [{{env: TUTTI_SECRET_DRONE}}]}}]\n",
             simulator.url(),
         );
         let mut all: BTreeMap<String, String> = clusters
@@ -175,6 +182,7 @@ impl Scene {
         });
         *self.to_controller.lock() = Some(running.hint.clone());
         let (calls, received) = mpsc::channel(16);
+        let deliveries = DeliveryQueue::open(self.deliveries());
         let elected = CancellationToken::new();
         elected.cancel();
         let settings = pulls::Settings {
@@ -192,11 +200,12 @@ impl Scene {
             overview: running.overview.clone(),
             hints: self.hints.subscribe(),
             calls: received,
+            deliveries: deliveries.clone(),
             elected,
             stop: running.stop.clone(),
         };
         let service = tokio::spawn(pulls::run(settings, inputs));
-        self.process = Some(Process { running, permit, wires, calls, service });
+        self.process = Some(Process { running, permit, wires, calls, deliveries, service });
     }
 
     /// Ends the process as the kernel does.
@@ -303,6 +312,27 @@ impl Scene {
         let calls = &self.process.as_ref().expect("a process").calls;
         calls.send(Call { outcome, reply }).await.expect("it listens");
         tokio::time::timeout(Duration::from_secs(600), answer).await.expect("in time").expect("an answer")
+    }
+
+    /// Where accepted deliveries are.
+    pub fn deliveries(&self) -> PathBuf {
+        self.folder.path().join("state/deliveries")
+    }
+
+    /// Drone says that a build went well, and is answered.
+    pub async fn deliver(&self, build: &Build) -> StatusCode {
+        let Process { running, deliveries, .. } = self.process.as_ref().expect("a process");
+        let doors = HooksState::new(mpsc::channel(1).0, Metrics::default())
+            .triggers(running.head.clone(), deliveries.clone());
+        let secrets = vec![SecretString::from(SECRET)];
+        doors.set_receivers([Receiver { name: "drone".to_owned(), kind: ReceiverKind::Drone, secrets }]);
+        let (headers, body) = build.drone("updated", SECRET);
+        let mut request = Request::post("/hooks/v1/drone");
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Body::from(body)).expect("a request");
+        hooks_router(doors).oneshot(request).await.expect("infallible").status()
     }
 
     pub fn described(&self) -> String {

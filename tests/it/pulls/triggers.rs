@@ -1,20 +1,34 @@
 //! Triggers: one value of one file, as a pull request, as a commit, or only told.
 
+use axum::http::StatusCode;
 use serde_json::json;
 use tutti::api::Written;
 
 use super::scene::{PAY, PIN, Scene, pay};
+use crate::support::ci::Build;
 
 const PINNED: &str = "# The version of prod.\nversion: v1  # by tutti\n";
 
+/// Takes what Drone says of a tag, and writes as it is told.
+const OF_DRONE: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Trigger\nmetadata: {name: drone}\nspec:\n  receiver: drone\n  \
+     match: {build.status: success, build.event: tag, repo.slug: shop/pay}\n  \
+     set: {app: \"{{ repo.name }}\", version: \"{{ build.ref | strip_ref }}\", ring: prod}\n  action: {write: WRITE}\n";
+
 async fn scene(write: &str) -> Scene {
+    let of_drone = OF_DRONE.replace("WRITE", write);
     let trigger = format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: Trigger\nmetadata: {{name: ci}}\nspec:\n  token: {{secretRef: {{env: TUTTI_SECRET_CI}}}}\n  \
          set: {{app: \"{{{{ app }}}}\", version: \"{{{{ version }}}}\", ring: prod}}\n  action: {{write: {write}}}\n"
     );
     let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\n\
                  spec: {rings: [{name: prod, clusters: {names: [c1]}}]}\n";
-    let files = [("triggers/ci.yaml", &*trigger), ("rings.yaml", rings), (PAY, &*pay("v1")), (PIN, PINNED)];
+    let files = [
+        ("triggers/ci.yaml", &*trigger),
+        ("triggers/drone.yaml", &*of_drone),
+        ("rings.yaml", rings),
+        (PAY, &*pay("v1")),
+        (PIN, PINNED),
+    ];
     Scene::begin(&["c1"], &files).await
 }
 
@@ -91,4 +105,85 @@ async fn a_call_comes_through_a_forge_that_fails() {
             );
         }
     }
+}
+
+const BRANCH: &str = "tutti/trigger/drone/default.pay.prod";
+
+fn tag(version: &str) -> Build {
+    Build::of_tag("shop/pay", 12, version)
+}
+
+/// Deliveries that are accepted and not done.
+fn waiting(scene: &Scene) -> usize {
+    std::fs::read_dir(scene.deliveries()).map_or(0, Iterator::count)
+}
+
+fn proposed(scene: &Scene) -> Option<String> {
+    scene.open_of(BRANCH)?;
+    scene.simulator.text(BRANCH, PIN)
+}
+
+// After each request that a delivery leads to: the sender was answered with success and does not send it again.
+#[tokio::test(start_paused = true)]
+async fn accepted_delivery_is_written_by_the_next_process() {
+    for requests in 0.. {
+        let mut scene = scene("pull-request").await;
+        scene.quiet(5).await;
+        scene.simulator.still_after(requests);
+        assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
+        let is_done = |scene: &Scene| waiting(scene) == 0 && proposed(scene).is_some();
+        scene.until("the end of the process, or of its work", |now| now.is_still() || is_done(&scene)).await;
+        let (was_still, was_waiting) = (scene.simulator.is_still(), waiting(&scene));
+        assert!(!was_still || was_waiting == 1, "after {requests}: {was_waiting} wait");
+        scene.kill().await;
+        scene.simulator.heal();
+        scene.start().await;
+        scene.until("a pull request", |_| is_done(&scene)).await;
+        assert_eq!(proposed(&scene), Some(PINNED.replace("v1", "v2")), "after {requests}");
+        assert_eq!(scene.simulator.pulls().len(), 1, "after {requests}: {}", scene.described());
+        if !was_still {
+            assert!(requests >= 4, "only {requests} requests");
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_delivery_that_a_trigger_wants_is_kept() {
+    let mut scene = scene("pull-request").await;
+    for other in [
+        Build { status: "failure".to_owned(), ..tag("v2") },
+        Build { repository: "shop/cart".to_owned(), ..tag("v2") },
+    ] {
+        assert_eq!(scene.deliver(&other).await, StatusCode::ACCEPTED);
+    }
+    assert!(!scene.deliveries().exists(), "nothing was written");
+    // The disk is full, for example.
+    std::fs::create_dir_all(scene.deliveries().parent().expect("a parent")).expect("made");
+    std::fs::write(scene.deliveries(), "").expect("written");
+    assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(scene.deliver(&Build::of_tag("shop/cart", 1, "v2")).await, StatusCode::ACCEPTED);
+    std::fs::remove_file(scene.deliveries()).expect("removed");
+    // One that comes before the repository was read may be wanted.
+    scene.restart().await;
+    assert!(scene.running().head.borrow().is_none());
+    assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
+    assert_eq!(scene.deliver(&Build::of_tag("shop/cart", 1, "v2")).await, StatusCode::ACCEPTED);
+    scene.until("a pull request", |_| proposed(&scene).is_some() && waiting(&scene) == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn delivery_waits_for_the_forge_unless_a_later_one_comes() {
+    use crate::support::forge::simulator::Fault;
+    let scene = scene("pull-request").await;
+    scene.simulator.fail_next("POST /api/v1/repos/platform/config/contents", 20, Fault::Status(502));
+    assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
+    scene.quiet(600).await;
+    assert_eq!((proposed(&scene), waiting(&scene)), (None, 1));
+    scene.simulator.heal();
+    assert_eq!(scene.deliver(&tag("v3")).await, StatusCode::ACCEPTED);
+    scene.until("a pull request", |_| proposed(&scene).is_some() && waiting(&scene) == 0).await;
+    scene.quiet(900).await;
+    assert_eq!(proposed(&scene), Some(PINNED.replace("v1", "v3")), "the earlier one does not come later");
+    assert_eq!(scene.simulator.pulls().len(), 1);
 }

@@ -1,0 +1,304 @@
+//! Deliveries that triggers want, from the answer to the sender until their changes are written.
+//!
+//! Senders of builds and tags send once. So such a delivery is a file, written and synced before it is answered with success, and
+//! removed when all of its changes are written or refused for good. A process that is killed in between finds it at its next start.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use crate::forge::receive::LARGEST_PAYLOAD;
+
+/// Deliveries that may wait.
+const MOST: usize = 1000;
+/// Of a file, in bytes. Numbers of a payload may be written longer than they were sent.
+const LARGEST: usize = 8 * LARGEST_PAYLOAD;
+/// One that is written, one that is not written to its end, and one that cannot be read.
+const WRITTEN: &str = "json";
+const BEGUN: &str = "part";
+const UNREADABLE: &str = "unreadable";
+
+/// The deliveries that wait, in a folder; clones are the same.
+#[derive(Clone, Debug)]
+pub struct DeliveryQueue {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    folder: PathBuf,
+    state: Mutex<State>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The highest number that was given.
+    last: u64,
+    /// Numbers of files that nobody has taken yet.
+    waiting: VecDeque<u64>,
+    /// Files, also of those that were taken and are not done.
+    count: usize,
+}
+
+/// What is kept of a delivery.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Delivery {
+    pub receiver: String,
+    pub time: Timestamp,
+    pub payload: Value,
+}
+
+/// The file of a delivery that was taken from the queue. Dropped, it stays for the next process.
+#[derive(Debug)]
+pub struct Stored {
+    queue: DeliveryQueue,
+    number: u64,
+}
+
+/// Why a delivery is not in the queue.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotQueued {
+    #[error("{MOST} deliveries for triggers wait to be written already")]
+    Full,
+    #[error(
+        "the delivery cannot be kept in {0}: {1} (help: the state folder must be writable and have room)"
+    )]
+    Io(PathBuf, io::Error),
+}
+
+impl DeliveryQueue {
+    /// With what an earlier process left in the folder. One that is not there is made with the first delivery.
+    pub fn open(folder: PathBuf) -> Self {
+        let mut numbers = match read_folder(&folder) {
+            Ok(numbers) => numbers,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => {
+                let folder = folder.display();
+                tracing::error!(%folder, %error, "accepted deliveries of an earlier process cannot be listed and are left there");
+                Vec::new()
+            }
+        };
+        numbers.sort_unstable();
+        if !numbers.is_empty() {
+            tracing::info!(
+                count = numbers.len(),
+                "deliveries that an earlier process accepted are carried out"
+            );
+        }
+        let last = numbers.last().copied().unwrap_or_default();
+        let state = Mutex::new(State { last, count: numbers.len(), waiting: numbers.into() });
+        Self { inner: Arc::new(Inner { folder, state, arrived: Notify::new() }) }
+    }
+
+    /// It is on the disk when this returns.
+    pub(super) async fn push(&self, delivery: Delivery) -> Result<(), NotQueued> {
+        let number = {
+            let mut state = self.inner.state.lock();
+            if state.count >= MOST {
+                return Err(NotQueued::Full);
+            }
+            (state.count, state.last) = (state.count + 1, state.last + 1);
+            state.last
+        };
+        // Also when the sender does not wait for the answer: the count and the file stay together.
+        let queue = self.clone();
+        let written = tokio::task::spawn_blocking(move || queue.write(number, &delivery)).await;
+        written.unwrap_or_else(|error| Err(NotQueued::Io(self.inner.folder.clone(), io::Error::other(error))))
+    }
+
+    fn write(&self, number: u64, delivery: &Delivery) -> Result<(), NotQueued> {
+        let folder = &self.inner.folder;
+        let write = || {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            let begun = self.path(number, BEGUN);
+            let mut file =
+                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&begun)?;
+            file.write_all(serde_json::to_string(delivery)?.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&begun, self.path(number, WRITTEN))?;
+            // The name is in the folder.
+            File::open(folder)?.sync_all()
+        };
+        let written = write();
+        let mut state = self.inner.state.lock();
+        match written {
+            Ok(()) => {
+                state.waiting.push_back(number);
+                self.inner.arrived.notify_one();
+                Ok(())
+            }
+            Err(error) => {
+                state.count -= 1;
+                let _ = fs::remove_file(self.path(number, BEGUN));
+                let _ = fs::remove_file(self.path(number, WRITTEN));
+                Err(NotQueued::Io(folder.clone(), error))
+            }
+        }
+    }
+
+    /// The next one. What cannot be read is set aside.
+    pub fn pop(&self) -> Option<(Delivery, Stored)> {
+        loop {
+            let number = self.inner.state.lock().waiting.pop_front()?;
+            let path = self.path(number, WRITTEN);
+            let error = match read(&path) {
+                Ok(delivery) => return Some((delivery, Stored { queue: self.clone(), number })),
+                Err(error) => error,
+            };
+            let aside = self.path(number, UNREADABLE);
+            let moved = fs::rename(&path, &aside);
+            let (file, aside) = (path.display(), aside.display());
+            match moved {
+                Ok(()) => {
+                    tracing::error!(%error, %aside, "an accepted delivery cannot be read and is not carried out (help: look at the file, and have it sent again)")
+                }
+                Err(moved) => {
+                    tracing::error!(%error, %file, %moved, "an accepted delivery cannot be read and is not carried out")
+                }
+            }
+            self.inner.state.lock().count -= 1;
+        }
+    }
+
+    /// Until there is one to take.
+    pub async fn arrived(&self) {
+        while self.inner.state.lock().waiting.is_empty() {
+            self.inner.arrived.notified().await;
+        }
+    }
+
+    fn path(&self, number: u64, extension: &str) -> PathBuf {
+        self.inner.folder.join(format!("{number}.{extension}"))
+    }
+}
+
+impl Stored {
+    /// Nothing is left to do for it.
+    pub fn finish(self) {
+        let path = self.queue.path(self.number, WRITTEN);
+        if let Err(error) = fs::remove_file(&path) {
+            let file = path.display();
+            tracing::error!(%file, %error, "a delivery is done, and is done again at the next start: its file cannot be removed");
+        }
+        self.queue.inner.state.lock().count -= 1;
+    }
+}
+
+/// The numbers of what was written; what was begun was not answered, and goes.
+fn read_folder(folder: &Path) -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let extension = path.extension().and_then(OsStr::to_str);
+        let number = path.file_stem().and_then(OsStr::to_str).and_then(|stem| stem.parse().ok());
+        match (number, extension) {
+            (Some(number), Some(WRITTEN)) => numbers.push(number),
+            (Some(_), Some(BEGUN)) => fs::remove_file(&path)?,
+            _ => {}
+        }
+    }
+    Ok(numbers)
+}
+
+fn read(path: &Path) -> io::Result<Delivery> {
+    let mut text = String::new();
+    File::open(path)?.take(LARGEST as u64).read_to_string(&mut text)?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(version: usize) -> Delivery {
+        let payload = serde_json::json!({"version": version});
+        Delivery { receiver: "drone".to_owned(), time: Timestamp::UNIX_EPOCH, payload }
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[tokio::test]
+    async fn what_is_not_finished_is_there_at_the_next_start() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("deliveries");
+        let queue = DeliveryQueue::open(folder.clone());
+        assert!(queue.pop().is_none());
+        for version in 1..=12 {
+            queue.push(delivery(version)).await.expect("kept");
+        }
+        let (first, stored) = queue.pop().expect("the first");
+        assert_eq!(first, delivery(1));
+        stored.finish();
+        let (second, _dropped) = queue.pop().expect("the second");
+        assert_eq!(second, delivery(2));
+        // One that was not written to its end was not answered.
+        fs::write(folder.join("13.part"), "{").expect("written");
+        let queue = DeliveryQueue::open(folder.clone());
+        let left: Vec<Delivery> = std::iter::from_fn(|| {
+            let (delivery, stored) = queue.pop()?;
+            stored.finish();
+            Some(delivery)
+        })
+        .collect();
+        assert_eq!(left, (2..=12).map(delivery).collect::<Vec<_>>(), "in their order");
+        assert_eq!(names(&folder), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn unreadable_file_is_set_aside() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().to_owned();
+        let long = format!("{{\"receiver\": \"{}\"}}", "x".repeat(LARGEST));
+        let bad: [&[u8]; 5] = [b"", b"{", b"\xff\xfe", b"{\"receiver\": 1}", long.as_bytes()];
+        for (number, bytes) in bad.iter().enumerate() {
+            fs::write(folder.join(format!("{number}.json")), bytes).expect("written");
+        }
+        fs::create_dir(folder.join("7.json")).expect("a folder");
+        fs::write(folder.join("notes.json"), "").expect("written");
+        let queue = DeliveryQueue::open(folder.clone());
+        queue.push(delivery(8)).await.expect("kept");
+        let (found, stored) = queue.pop().expect("the one that can be read");
+        assert_eq!(found, delivery(8));
+        stored.finish();
+        assert!(queue.pop().is_none());
+        assert_eq!(queue.inner.state.lock().count, 0);
+        let aside = ["0", "1", "2", "3", "4", "7"].map(|number| format!("{number}.unreadable"));
+        assert_eq!(names(&folder), [&aside[..], &["notes.json".to_owned()]].concat());
+    }
+
+    #[tokio::test]
+    async fn queue_is_bounded_and_says_why() {
+        let place = tempfile::tempdir().expect("a folder");
+        let queue = DeliveryQueue::open(place.path().join("deliveries"));
+        queue.inner.state.lock().count = MOST - 1;
+        queue.push(delivery(1)).await.expect("the last");
+        let refused = queue.push(delivery(2)).await.expect_err("full").to_string();
+        assert_eq!(refused, "1000 deliveries for triggers wait to be written already");
+        queue.pop().expect("one").1.finish();
+        queue.push(delivery(3)).await.expect("room again");
+        let file = place.path().join("file");
+        fs::write(&file, "").expect("written");
+        let queue = DeliveryQueue::open(file.join("deliveries"));
+        let refused = queue.push(delivery(1)).await.expect_err("no folder").to_string();
+        assert!(refused.contains("cannot be kept in") && refused.contains("help: "), "{refused}");
+        assert_eq!(queue.inner.state.lock().count, 0);
+    }
+}
