@@ -1,6 +1,7 @@
 //! The answers to calls with a key: the same call again gets the same answer, and does nothing.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
@@ -28,8 +29,8 @@ struct Known {
 
 /// What is known of a call before it is made.
 #[derive(Debug)]
-pub(super) enum Begun<'a> {
-    New(Claim<'a>),
+pub(super) enum Begun {
+    New(Claim),
     UnderWay,
     Answered(String),
     /// The key was used for something else.
@@ -38,13 +39,13 @@ pub(super) enum Begun<'a> {
 
 /// A call that is under way. One that ends without an answer may be made again.
 #[derive(Debug)]
-pub(super) struct Claim<'a> {
-    answers: &'a Mutex<Answers>,
+pub(super) struct Claim {
+    answers: Arc<Mutex<Answers>>,
     key: Option<Key>,
 }
 
 impl Answers {
-    pub(super) fn begin<'a>(this: &'a Mutex<Self>, trigger: &str, key: &str, payload: Digest) -> Begun<'a> {
+    pub(super) fn begin(this: &Arc<Mutex<Self>>, trigger: &str, key: &str, payload: Digest) -> Begun {
         let key = (trigger.to_owned(), key.to_owned());
         let mut answers = this.lock();
         match answers.known.get(&key) {
@@ -60,11 +61,11 @@ impl Answers {
         {
             answers.known.remove(&oldest);
         }
-        Begun::New(Claim { answers: this, key: Some(key) })
+        Begun::New(Claim { answers: Arc::clone(this), key: Some(key) })
     }
 }
 
-impl Claim<'_> {
+impl Claim {
     pub(super) fn answer(mut self, body: &str) {
         let Some(key) = self.key.take() else { return };
         if let Some(known) = self.answers.lock().known.get_mut(&key) {
@@ -73,7 +74,7 @@ impl Claim<'_> {
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for Claim {
     fn drop(&mut self) {
         let Some(key) = self.key.take() else { return };
         let mut answers = self.answers.lock();
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_what_failed_may_come_again() {
-        let (answers, payload) = (Mutex::<Answers>::default(), Digest::of(b"a"));
+        let (answers, payload) = (Arc::<Mutex<Answers>>::default(), Digest::of(b"a"));
         let begin = |key: &str| Answers::begin(&answers, "release", key, payload);
         drop(begin("0"));
         let Begun::New(claim) = begin("0") else { panic!("it may come again") };

@@ -25,7 +25,7 @@ use crate::trigger::{self, Outcome};
 const LARGEST: usize = 64 * 1024;
 /// Until the body is there.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Until whoever writes has written: after that the caller hears that it was taken.
+/// Until whoever writes has written: after that the caller asks again.
 const WRITING: Duration = Duration::from_secs(20);
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The answer is that of an earlier call with its key.
@@ -71,13 +71,16 @@ pub(super) async fn call(
         return Err(Problem::new(StatusCode::BAD_REQUEST, "the body is JSON, but no object"));
     }
     let Some(key) = key(&parts.headers, &payload)? else {
-        return run(&status, &name, &payload).await.map(Answer::into_response);
+        return in_time(run(status, name, payload)).await;
     };
     match Answers::begin(&status.api.answers, &name, &key, Digest::of(&body)) {
         Begun::New(claim) => {
-            let answer = run(&status, &name, &payload).await?;
-            claim.answer(&answer.body);
-            Ok(answer.into_response())
+            in_time(async move {
+                let answer = run(status, name, payload).await?;
+                claim.answer(&answer.body);
+                Ok(answer)
+            })
+            .await
         }
         Begun::Answered(body) => {
             let mut response = Answer { status: StatusCode::OK, body }.into_response();
@@ -94,6 +97,25 @@ pub(super) async fn call(
             Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail))
         }
     }
+}
+
+/// What is begun comes to its end, and to the answer under its key, also when the caller does not wait for it.
+async fn in_time(
+    work: impl Future<Output = Result<Answer, Problem>> + Send + 'static,
+) -> Result<Response, Problem> {
+    match tokio::time::timeout(WRITING, tokio::spawn(work)).await {
+        Ok(Ok(answer)) => answer.map(Answer::into_response),
+        Ok(Err(error)) => Err(later(format!("failed to run the trigger: {error}"))),
+        Err(_) => {
+            let detail = "the change is not written yet; that goes on (help: make the same call with the same idempotency key: it is \
+                          answered with the outcome)";
+            Err(later(detail.to_owned()))
+        }
+    }
+}
+
+fn later(detail: String) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(RETRY_AFTER, "1")
 }
 
 struct Answer {
@@ -134,17 +156,16 @@ fn key(headers: &HeaderMap, payload: &Value) -> Result<Option<String>, Problem> 
     if fits { Ok(Some(key.to_owned())) } else { Err(wrong()) }
 }
 
-async fn run(status: &Status, name: &str, payload: &Value) -> Result<Answer, Problem> {
-    let later = |detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(RETRY_AFTER, "1");
-    leading(status)?;
+async fn run(status: Status, name: String, payload: Value) -> Result<Answer, Problem> {
+    leading(&status)?;
     let head = status.api.heads.borrow().clone();
     let Some(head) = head else { return Err(later("the config repository was not read yet".to_owned())) };
-    let Some(trigger) = head.fleet.triggers.get(name) else {
+    let Some(trigger) = head.fleet.triggers.get(&name) else {
         let detail =
             format!("there is no trigger {name} in triggers/, or it has mistakes (help: tutti lint)");
         return Err(Problem::new(StatusCode::NOT_FOUND, detail));
     };
-    let outcome = trigger::evaluate(trigger, payload, &head.fleet, &head.snapshot)
+    let outcome = trigger::evaluate(trigger, &payload, &head.fleet, &head.snapshot)
         .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
     let Some(outcome) = outcome else {
         let ignored =
@@ -162,11 +183,10 @@ async fn run(status: &Status, name: &str, payload: &Value) -> Result<Answer, Pro
         return Err(later("too many changes wait to be written, or nobody writes them here".to_owned()));
     }
     tracing::info!(trigger, %app, file, "a call changes a file");
-    match tokio::time::timeout(WRITING, replied).await {
-        Ok(Ok(Ok(written))) => Ok(answer(StatusCode::ACCEPTED, "accepted", told, &written)),
-        Ok(Ok(Err(error))) => Err(later(error)),
-        Ok(Err(_)) => Err(later("the process ended before the change was written".to_owned())),
-        Err(_) => Ok(answer(StatusCode::ACCEPTED, "accepted", told, &Written::default())),
+    match replied.await {
+        Ok(Ok(written)) => Ok(answer(StatusCode::ACCEPTED, "accepted", told, &written)),
+        Ok(Err(error)) => Err(later(error)),
+        Err(_) => Err(later("the process ended before the change was written".to_owned())),
     }
 }
 

@@ -307,10 +307,31 @@ async fn what_was_not_written_may_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_write_is_taken_without_its_link() {
-    let case = Case::new(Some(TOKEN));
-    let answer = case.call("release", RELEASE, None, &payload("1.8.0")).await;
-    assert_eq!((answer.0, &answer.1["link"]), (StatusCode::ACCEPTED, &Value::Null));
+async fn slow_write_is_answered_with_its_outcome_at_last() {
+    for (outcome, expected) in [
+        (
+            Ok(Written { link: Some("https://git.example.com/pulls/7".to_owned()), commit: None }),
+            StatusCode::OK,
+        ),
+        // What was not written may be tried again.
+        (Err("the forge does not answer".to_owned()), StatusCode::SERVICE_UNAVAILABLE),
+    ] {
+        let mut case = Case::new(Some(TOKEN));
+        let answer = case.call("release", RELEASE, Some("build-7"), &payload("1.8.0")).await;
+        assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.1);
+        assert!(answer.1["detail"].as_str().is_some_and(|it| it.contains("not written yet")), "{}", answer.1);
+        let again = case.call("release", RELEASE, Some("build-7"), &payload("1.8.0")).await;
+        assert_eq!(again.0, StatusCode::CONFLICT, "it is under way: {}", again.1);
+        let Call { reply, .. } = case.calls.try_recv().expect("one call");
+        assert!(case.calls.try_recv().is_err(), "it is written once");
+        let link = outcome.clone().ok().and_then(|written| written.link);
+        reply.send(outcome.clone()).expect("it is waited for");
+        let failing = case.write(1, outcome);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let last = case.call("release", RELEASE, Some("build-7"), &payload("1.8.0")).await;
+        assert_eq!((last.0, last.1["link"].as_str()), (expected, link.as_deref()), "{}", last.1);
+        failing.abort();
+    }
 }
 
 #[tokio::test]
