@@ -236,7 +236,7 @@ async fn each_token_opens_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn guesses_are_held_up() {
+async fn wrong_tokens_are_held_up_and_right_ones_are_not() {
     let case = Case::new(Some(TOKEN));
     let ask = async |token: &str, last: u8| {
         let mut request =
@@ -250,10 +250,13 @@ async fn guesses_are_held_up() {
         assert!(wrong < 100, "no limit");
     }
     assert!(wrong >= 20, "{wrong}");
-    assert_eq!(ask(TOKEN, 1).await, StatusCode::TOO_MANY_REQUESTS, "also of the right one");
-    assert_eq!(ask(TOKEN, 2).await, StatusCode::OK);
-    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(ask("wrong", 1).await, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(ask("wrong", 2).await, StatusCode::UNAUTHORIZED, "of another address");
+    // Behind a proxy all have one address.
     assert_eq!(ask(TOKEN, 1).await, StatusCode::OK);
+    assert_eq!(ask(RELEASE, 1).await, StatusCode::OK);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(ask("wrong", 1).await, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
