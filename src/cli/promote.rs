@@ -126,11 +126,14 @@ async fn open(site: &AtForge, change: &Change, fleet: Fleet) -> anyhow::Result<E
         head: &head,
         prefix: &instance.status_prefix,
     };
-    let pull = publisher.propose(&Proposal::of(change, &[], files)).await.map_err(|error| match error {
-        Unpublished::Forge(error) => anyhow::Error::from(error),
-        Unpublished::Git(error) => session::Source(error).into(),
-        other => other.into(),
-    })?;
+    let pull =
+        publisher.propose(&Proposal::of(change, &[], files, publisher.prefix)).await.map_err(|error| {
+            match error {
+                Unpublished::Forge(error) => anyhow::Error::from(error),
+                Unpublished::Git(error) => session::Source(error).into(),
+                other => other.into(),
+            }
+        })?;
     say!("#{}: {}", pull.number, change.title());
     say!("{}", pull.url);
     Ok(Exit::Ok)

@@ -37,15 +37,30 @@ pub enum Change {
     Revert { commit: Revision, apps: Vec<AppId>, pins: Vec<PinChange> },
 }
 
-/// The beginnings of the branches that this module names.
-pub const BRANCHES: [&str; 3] = ["tutti/promote/", "tutti/approve/", "tutti/revert/"];
+/// What the branches of an instance begin with: the prefix of its statuses, which tells instances at one repository apart. It may have
+/// signs that no branch may have.
+pub fn branch_prefix(prefix: &str) -> String {
+    let plain =
+        |letter: char| if letter.is_ascii_alphanumeric() || "_-".contains(letter) { letter } else { '-' };
+    let parts = prefix.split('/').filter(|part| !part.is_empty());
+    parts.map(|part| part.chars().map(plain).collect::<String>()).collect::<Vec<_>>().join("/")
+}
+
+/// Whether this module names a branch so. `prefix`: of the statuses.
+pub fn is_own_branch(prefix: &str, branch: &str) -> bool {
+    let below = branch.strip_prefix(&branch_prefix(prefix)).and_then(|rest| rest.strip_prefix('/'));
+    let kind = below.and_then(|below| below.split_once('/')).map(|(kind, _)| kind);
+    matches!(kind, Some("promote" | "approve" | "revert"))
+}
 
 impl Change {
-    pub fn branch(&self) -> String {
+    /// `prefix`: of the statuses.
+    pub fn branch(&self, prefix: &str) -> String {
+        let begin = branch_prefix(prefix);
         match self {
-            Self::Promote { group, ring, .. } => promotion_branch(group, ring),
-            Self::Approve { commit, wave, .. } => format!("tutti/approve/{}/{wave}", commit.short()),
-            Self::Revert { commit, .. } => format!("tutti/revert/{}", commit.short()),
+            Self::Promote { group, ring, .. } => promotion_branch(prefix, group, ring),
+            Self::Approve { commit, wave, .. } => format!("{begin}/approve/{}/{wave}", commit.short()),
+            Self::Revert { commit, .. } => format!("{begin}/revert/{}", commit.short()),
         }
     }
 
@@ -120,8 +135,8 @@ impl Change {
 }
 
 /// `tutti/promote/shop.pay/prod`. No namespace has a dot: no two groups share a branch.
-pub fn promotion_branch(group: &AppId, ring: &str) -> String {
-    format!("tutti/promote/{}.{}/{ring}", group.namespace, group.name)
+pub fn promotion_branch(prefix: &str, group: &AppId, ring: &str) -> String {
+    format!("{}/promote/{}.{}/{ring}", branch_prefix(prefix), group.namespace, group.name)
 }
 
 /// `1.7.3 → 1.8.0`.
@@ -159,4 +174,27 @@ pub fn approval(app: &AppId, digest: Digest, action: RolloutAction) -> RolloutAp
 pub fn approval_file(approval: &RolloutApproval, head: &Revision) -> (String, String) {
     let text = manifest::rollout_approval_to_yaml(approval);
     (format!("approvals/{}.yaml", approval.name), format!("# Asked for at commit {}.\n{text}", head.short()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn branches_of_an_instance_begin_with_its_prefix() {
+        let check = |prefix: &str, branch: &str, expected: bool| {
+            assert_eq!(is_own_branch(prefix, branch), expected, "{prefix}: {branch}");
+        };
+        check("tutti", "tutti/promote/shop.pay/prod", true);
+        check("tutti", "tutti/approve/0123456/canary", true);
+        check("tutti", "tutti/revert/0123456", true);
+        check("tutti", "tutti/trigger/ci/shop.pay", false);
+        check("tutti", "tutti/promote", false);
+        check("tutti", "staging/promote/shop.pay/prod", false);
+        check("tutti", "tutti-b/promote/shop.pay/prod", false);
+        check("team/b", "team/b/promote/shop.pay/prod", true);
+        check("team", "team/b/promote/shop.pay/prod", false);
+        check("/ci:a..b//c.lock", "ci-a--b/c-lock/promote/shop.pay/prod", true);
+        assert_eq!(promotion_branch("b", &AppId::new("shop", "pay"), "prod"), "b/promote/shop.pay/prod");
+    }
 }

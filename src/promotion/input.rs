@@ -91,3 +91,10 @@ pub struct Input<'a> {
     pub limit: usize,
     pub now: Timestamp,
 }
+
+impl Input<'_> {
+    /// Of branches: that of the statuses.
+    pub fn prefix(&self) -> &str {
+        &self.fleet.instance.status_prefix
+    }
+}

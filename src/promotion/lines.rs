@@ -77,7 +77,7 @@ pub fn lines(input: &Input<'_>) -> Vec<Line> {
             if let Some(step) =
                 steps.iter().find(|step| step.ring.name == ring.name && step.apps.iter().any(is_it))
             {
-                let branch = promotion_branch(&group_of(app), &ring.name);
+                let branch = promotion_branch(input.prefix(), &group_of(app), &ring.name);
                 (line.state, line.because) = match step.next(input) {
                     Next::Nothing { .. } => (LineState::UpToDate, String::new()),
                     Next::Waits { why, .. } => (LineState::Waiting, why),

@@ -25,7 +25,9 @@ mod wanted;
 
 pub use block::{Block, Item, parse_body, withdrawn_body};
 pub use body::{CommitLine, body};
-pub use change::{BRANCHES, Change, PinChange, approval, approval_file, promotion_branch};
+pub use change::{
+    Change, PinChange, approval, approval_file, branch_prefix, is_own_branch, promotion_branch,
+};
 pub use gates::{Gate, GateState, HeadFacts, Merge, gates, may_merge, summary};
 pub use input::{Input, MOST_OPEN, PullRequest, RequestState, RingState, RolloutState, Undo};
 pub use lines::{Line, LineState, lines};

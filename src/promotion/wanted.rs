@@ -6,7 +6,10 @@ use jiff::Timestamp;
 
 use super::block::parse_body;
 use super::next::{Next, Step, pin_of, steps};
-use super::{BRANCHES, Block, Change, Input, PullRequest, RequestState, RolloutState, Undo, approval};
+use super::{
+    Block, Change, Input, PullRequest, RequestState, RolloutState, Undo, approval, is_own_branch,
+    promotion_branch,
+};
 use crate::model::{AppId, Revision, RolloutAction};
 
 /// What to do with one pull request.
@@ -62,7 +65,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     desired.extend(approvals(input));
     let mut until: Option<Timestamp> = None;
     for step in steps(input) {
-        let branch = super::promotion_branch(&step.group, &step.ring.name);
+        let branch = promotion_branch(input.prefix(), &step.group, &step.ring.name);
         let state = match step.next(input) {
             Next::Nothing { why } => Desire::Nothing(why),
             Next::Waits { why, until: end } => {
@@ -113,7 +116,7 @@ fn reverts(input: &Input<'_>) -> Vec<Desired> {
             )),
             None => Desire::Waits(format!("{} is being read", commit.short())),
         };
-        Desired { branch: change(Vec::new()).branch(), state }
+        Desired { branch: change(Vec::new()).branch(input.prefix()), state }
     };
     commits.into_iter().map(of_commit).collect()
 }
@@ -137,7 +140,7 @@ fn approvals(input: &Input<'_>) -> Vec<Desired> {
             approvals: apps.iter().filter_map(open).collect(),
         };
         let moving = input.rollouts.iter().find(|it| it.commit.as_ref() == Some(commit) && !it.is_settled);
-        let branch = change.branch();
+        let branch = change.branch(input.prefix());
         let state = match moving {
             Some(moving) => Desire::Waits(format!("{} of {} still changes", moving.app, commit.short())),
             None => Desire::Ready(change),
@@ -185,7 +188,7 @@ fn open<'r, 'a>(all: &'r [(&'a PullRequest, Option<Block>)]) -> Option<&'r (&'a 
 impl<'a> Requests<'a> {
     fn of(input: &Input<'a>) -> Self {
         let mut branches: BTreeMap<&str, OfBranch<'a>> = BTreeMap::new();
-        let is_ours = |request: &&PullRequest| BRANCHES.iter().any(|it| request.branch.starts_with(it));
+        let is_ours = |request: &&PullRequest| is_own_branch(input.prefix(), &request.branch);
         for request in input.requests.iter().filter(is_ours) {
             branches.entry(&request.branch).or_default().push((request, parse_body(&request.body)));
         }

@@ -14,8 +14,8 @@ use crate::controller::{Clock, ConfigHead};
 use crate::forge::{self, MergeHow, Pull, PullFilter, PullState, State};
 use crate::model::{AppId, PromotionMode, Revision};
 use crate::promotion::{
-    self, Action, BRANCHES, Change, Decision, Gate, GateState, HeadFacts, Input, MOST_OPEN, Merge,
-    PullRequest, RequestState, RingState, RolloutState, Wanted, gates, may_merge, parse_body, withdrawn_body,
+    self, Action, Change, Decision, Gate, GateState, HeadFacts, Input, MOST_OPEN, Merge, PullRequest,
+    RequestState, RingState, RolloutState, Wanted, gates, may_merge, parse_body, withdrawn_body,
 };
 use crate::report::{Overview, ring_states, rollout_states};
 
@@ -151,7 +151,7 @@ impl Ours {
                 most: MOST_READ,
             };
             let mut pulls = access.client.pulls(&filter).await?;
-            pulls.retain(|pull| is_ours(pull, &access.me));
+            pulls.retain(|pull| is_ours(pull, &access.me, publisher.prefix));
             self.pulls = pulls;
             self.listed_at = Some(now);
             let open: BTreeMap<u64, Revision> =
@@ -251,7 +251,10 @@ impl Ours {
                     // What changes again at once is looked at again a little later.
                     Ok(files) => {
                         self.not_before.insert(branch.clone(), now + FACTS_LAST);
-                        publisher.propose(&Proposal::of(change, &gates, files)).await.map(drop)
+                        publisher
+                            .propose(&Proposal::of(change, &gates, files, publisher.prefix))
+                            .await
+                            .map(drop)
                     }
                     Err(why) => {
                         tracing::warn!(branch, why, "no pull request");
@@ -424,11 +427,11 @@ fn loses_any(pull: &Pull, change: &Change) -> bool {
     parse_body(&pull.body).is_some_and(|block| !block.items.iter().all(|item| has(&item.app)))
 }
 
-/// Of one of our branches, opened by us.
-pub fn is_ours(pull: &Pull, me: &str) -> bool {
+/// Of one of our branches, opened by us. Another instance has another prefix, whoever opens its pull requests.
+pub fn is_ours(pull: &Pull, me: &str, prefix: &str) -> bool {
     !pull.head.is_fork
         && pull.author.eq_ignore_ascii_case(me)
-        && BRANCHES.iter().any(|it| pull.head.reference.starts_with(it))
+        && promotion::is_own_branch(prefix, &pull.head.reference)
 }
 
 /// What an open pull request of ours proposes: what is wanted of it, or what its description says.

@@ -27,10 +27,10 @@ pub struct Proposal {
 
 impl Proposal {
     /// Of a change of ours, with the files that it consists of.
-    pub fn of(change: &Change, gates: &[Gate], files: Vec<NewFile>) -> Self {
+    pub fn of(change: &Change, gates: &[Gate], files: Vec<NewFile>, prefix: &str) -> Self {
         let title = change.title();
         Self {
-            branch: change.branch(),
+            branch: change.branch(prefix),
             message: format!("{title}\n"),
             body: promotion::body(change, gates, &[]),
             title,
@@ -79,7 +79,7 @@ pub struct Publisher<'a> {
     pub permit: &'a WritePermit,
     pub repository: &'a Repository,
     pub head: &'a ConfigHead,
-    /// Of labels.
+    /// Of labels and branches.
     pub prefix: &'a str,
 }
 

@@ -427,7 +427,10 @@ impl Service {
         let Some(head) = self.head.clone() else { return Ok(Some(at)) };
         let in_conflict = self.open.iter().filter(|(_, open)| open.conflicts);
         let conflicts: BTreeSet<u64> = in_conflict.map(|(number, _)| *number).collect();
-        let has_open = self.open.values().any(|open| is_ours(&open.pull, &connection.access.me));
+        let has_open = self
+            .open
+            .values()
+            .any(|open| is_ours(&open.pull, &connection.access.me, &instance.status_prefix));
         // It is lent out as long as it is looked at.
         let mut ours = std::mem::take(&mut self.ours);
         let publisher = self.publisher(instance, &connection, &head);
@@ -528,7 +531,7 @@ impl Service {
             may_render: may_render_of(&pull, &instance.status_prefix),
         };
         let say = |service: &mut Self, said: [Said; 2]| {
-            service.say(&pull, said, &connection.access.me);
+            service.say(&pull, said, is_ours(&pull, &connection.access.me, &instance.status_prefix));
             service.tell(&instance.status_prefix, instance.page_url.as_deref());
         };
         if !checked.may_render {

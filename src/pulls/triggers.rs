@@ -98,7 +98,7 @@ impl Task {
             }
             TriggerWrite::PullRequest => {
                 let proposal = Proposal {
-                    branch: self.outcome.branch(),
+                    branch: self.outcome.branch(publisher.prefix),
                     title: self.outcome.title(),
                     body: self.outcome.body(),
                     message: self.outcome.message(),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{SourceCommit, named};
 use crate::model::{AppId, Trigger, TriggerWrite};
-use crate::promotion::edit;
+use crate::promotion::{branch_prefix, edit};
 
 /// One value of one file of an app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -47,10 +47,12 @@ impl Outcome {
         }
     }
 
-    /// `tutti/trigger/<trigger>/<namespace>.<app>`, of a pin with `.<ring>`: a later version takes the place of an earlier one.
-    pub fn branch(&self) -> String {
+    /// `tutti/trigger/<trigger>/<namespace>.<app>`, of a pin with `.<ring>`: a later version takes the place of an earlier one. `prefix`: of
+    /// the statuses.
+    pub fn branch(&self, prefix: &str) -> String {
         let ring = self.ring.as_ref().map(|ring| format!(".{ring}")).unwrap_or_default();
-        format!("tutti/trigger/{}/{}.{}{ring}", self.trigger, self.app.namespace, self.app.name)
+        let begin = branch_prefix(prefix);
+        format!("{begin}/trigger/{}/{}.{}{ring}", self.trigger, self.app.namespace, self.app.name)
     }
 
     /// `shop/pay in test: 1.7.3 → 1.8.0`.

@@ -91,7 +91,7 @@ fn version_goes_into_the_pin_of_a_ring() {
         ("apps/pay/pins/test.yaml", "version", Some("1.7.3"), "1.8.0")
     );
     assert!(outcome.is_change());
-    assert_eq!(outcome.branch(), "tutti/trigger/release/shop.pay.test");
+    assert_eq!(outcome.branch("tutti"), "tutti/trigger/release/shop.pay.test");
     assert_eq!(outcome.title(), "shop/pay in test: 1.7.3 → 1.8.0");
     assert_eq!(
         outcome.edited(Some("# by CI\nversion: 1.7.3  # of test\n")).unwrap(),
@@ -121,7 +121,7 @@ fn image_goes_into_a_field_and_its_tag_into_a_pin() {
     let outcome =
         run(&format!("{TOKEN}\n  {FIELD}\n  action: {{write: commit}}"), &payload).unwrap().unwrap();
     assert_eq!((outcome.file.as_str(), outcome.version.as_deref()), ("apps/pay/app.yaml", Some("1.8.0")));
-    assert_eq!(outcome.branch(), "tutti/trigger/release/shop.pay");
+    assert_eq!(outcome.branch("tutti"), "tutti/trigger/release/shop.pay");
     let (before, after) =
         (component("pay"), component("pay").replace("pay:1.7.3 # pinned", "pay:1.8.0 # pinned"));
     assert_eq!(outcome.edited(Some(&before)).unwrap(), after);

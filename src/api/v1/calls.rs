@@ -172,7 +172,7 @@ async fn run(status: Status, name: String, payload: Value) -> Result<Answer, Pro
             json!({"result": "ignored", "reason": "the payload is not what `match` of the trigger says"});
         return Ok(Answer { status: StatusCode::OK, body: ignored.to_string() });
     };
-    let told = told(&outcome);
+    let told = told(&outcome, &head.fleet.instance.status_prefix);
     if !outcome.is_change() || outcome.write == TriggerWrite::None {
         let result = if outcome.is_change() { "told" } else { "unchanged" };
         return Ok(answer(StatusCode::OK, result, told, &Written::default()));
@@ -190,11 +190,11 @@ async fn run(status: Status, name: String, payload: Value) -> Result<Answer, Pro
     }
 }
 
-fn told(outcome: &Outcome) -> Value {
+fn told(outcome: &Outcome, prefix: &str) -> Value {
     let Outcome { trigger, app, ring, file, field, from, to, version, write, reason, .. } = outcome;
     json!({
         "trigger": trigger, "app": app, "ring": ring, "file": file, "field": field, "from": from, "to": to,
-        "version": version, "write": write, "branch": outcome.branch(), "reason": reason,
+        "version": version, "write": write, "branch": outcome.branch(prefix), "reason": reason,
     })
 }
 

@@ -210,7 +210,8 @@ impl World {
             assert!(before != "test" || self.case.now.as_second() >= since + SOAK, "soak: {pin:?}");
         }
         let closed = self.case.requests.iter().filter(|it| it.state == RequestState::Closed);
-        let closed = closed.filter(|it| it.branch == change.branch()).filter_map(|it| parse_body(&it.body));
+        let closed =
+            closed.filter(|it| it.branch == change.branch("tutti")).filter_map(|it| parse_body(&it.body));
         let block = change.block();
         let has_all = |held: &Block| {
             block.items.iter().all(|it| held.items.iter().any(|of| (&of.app, &of.to) == (&it.app, &it.to)))

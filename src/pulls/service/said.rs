@@ -63,12 +63,12 @@ impl Service {
     }
 
     /// Of its head, with the gate that it has as long as nobody knows more of it.
-    pub(super) fn say(&mut self, pull: &Pull, [validate, plan]: [Said; 2], me: &str) {
+    pub(super) fn say(&mut self, pull: &Pull, [validate, plan]: [Said; 2], is_ours: bool) {
         let head = &pull.head.revision;
         // It may have been the head before.
         self.ended.retain(|(of, ..)| of != head);
         let (_, said) = self.said.entry(pull.number).or_insert_with(|| (head.clone(), BTreeMap::new()));
-        said.entry(GATE.to_owned()).or_insert_with(|| gate_of(pull, me));
+        said.entry(GATE.to_owned()).or_insert_with(|| gate_of(is_ours));
         let [of_validate, of_plan, _] = CONTEXTS;
         said.extend([(of_validate.to_owned(), validate), (of_plan.to_owned(), plan)]);
     }
@@ -126,14 +126,20 @@ impl Service {
         connection.outbox.send(Order::Known { revision: revision.clone(), statuses });
         match why {
             Some(why) => self.end(revision, before, &why),
-            None => self.take_up(revision, &before, connection),
+            None => self.take_up(revision, &before, connection, &instance.status_prefix),
         }
         self.tell(&instance.status_prefix, instance.page_url.as_deref());
         Ok(())
     }
 
     /// What has a result is not begun anew in the eyes of those who look.
-    fn take_up(&mut self, revision: &Revision, before: &BTreeMap<String, Said>, connection: &Connection) {
+    fn take_up(
+        &mut self,
+        revision: &Revision,
+        before: &BTreeMap<String, Said>,
+        connection: &Connection,
+        prefix: &str,
+    ) {
         let is_result = |said: &&Said| !matches!(said.0, State::Pending | State::Skipped);
         let knows = |(of, (state, _)): &(Revision, Said)| of == revision && *state != State::Pending;
         if self.base.as_ref().is_some_and(|base| base.revision == *revision)
@@ -151,7 +157,7 @@ impl Service {
                 continue;
             }
             let comparing = words::comparing(&connection.access.branch);
-            let first = [comparing.clone(), comparing, gate_of(pull, &connection.access.me)];
+            let first = [comparing.clone(), comparing, gate_of(is_ours(pull, &connection.access.me, prefix))];
             let mut said: BTreeMap<String, Said> =
                 CONTEXTS.iter().map(|name| (*name).to_owned()).zip(first).collect();
             let stays = before.iter().filter(|(_, said)| said.0 != State::Skipped);
@@ -209,6 +215,6 @@ fn is_gate(name: &str) -> bool {
     name.strip_prefix(GATE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn gate_of(pull: &Pull, me: &str) -> Said {
-    if is_ours(pull, me) { words::gates_unknown() } else { words::no_promotion() }
+fn gate_of(is_ours: bool) -> Said {
+    if is_ours { words::gates_unknown() } else { words::no_promotion() }
 }

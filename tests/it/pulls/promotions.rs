@@ -97,6 +97,24 @@ async fn a_version_goes_to_prod_after_its_soak_and_its_test() {
     assert_eq!(scene.simulator.pulls().len(), 1);
 }
 
+// It has another prefix, and may have the same user.
+#[tokio::test(start_paused = true)]
+async fn pull_requests_of_another_instance_are_left_alone() {
+    let scene = pinned(ASKS).await;
+    let open = |branch: &str| {
+        scene.simulator.push(BOT, branch, "Change", &[("notes", Some(branch))]);
+        scene.simulator.open_pull(BOT, branch)
+    };
+    let (theirs, ours) = (open("staging/promote/default.gone/prod"), open("tutti/promote/default.gone/prod"));
+    let is_open = |now: &Simulator, number| now.pulls().iter().any(|it| it.number == number && it.is_open);
+    scene.until("the end of ours", |now| !is_open(now, ours)).await;
+    scene.quiet(180).await;
+    assert!(is_open(&scene.simulator, theirs), "{}", scene.described());
+    assert!(scene.simulator.tip("staging/promote/default.gone/prod").is_some());
+    let head = scene.simulator.pulls().into_iter().find(|it| it.number == theirs).expect("it").head;
+    assert_eq!(scene.simulator.last(&head, "tutti/gate"), "success no promotion");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_merge_that_is_refused_is_tried_again() {
     let scene = pinned("{mode: auto}").await;
