@@ -19,7 +19,7 @@ use crate::manifest::read::nearest;
 use crate::model::{AppId, Revision};
 use crate::promotion::{self, Change, Input, PinChange, Refused};
 use crate::pulls::{Access, Proposal, Publisher, Unpublished};
-use crate::report::{Overview, ring_states, rollout_states};
+use crate::report::{Overview, ring_states, rollout_states, unread};
 use crate::source::Repository;
 
 #[derive(Args, Debug)]
@@ -176,12 +176,14 @@ pub async fn fleet_of(process: &Process, overview: &Overview) -> anyhow::Result<
 pub fn with_input<T>(overview: &Overview, fleet: &Fleet, then: impl FnOnce(&Input<'_>) -> T) -> T {
     let rings = ring_states(overview, fleet, &|_, _, _| None);
     let rollouts = rollout_states(overview);
+    let unread = unread(overview);
     then(&Input {
         fleet,
         rings: &rings,
         rollouts: &rollouts,
         undo: &std::collections::BTreeMap::new(),
         requests: &[],
+        unread: unread.as_deref(),
         limit: promotion::MOST_OPEN,
         now: jiff::Timestamp::now(),
     })

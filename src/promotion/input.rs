@@ -87,6 +87,8 @@ pub struct Input<'a> {
     pub undo: &'a BTreeMap<Revision, Undo>,
     /// All that are open, and the newest that were closed or merged.
     pub requests: &'a [PullRequest],
+    /// Why not all is known of what runs.
+    pub unread: Option<&'a str>,
     /// [`MOST_OPEN`], less what others of ours have open.
     pub limit: usize,
     pub now: Timestamp,

@@ -161,12 +161,12 @@ fn left_over(input: &Input<'_>, desired: &[Desired], requests: &Requests<'_>) ->
     let of_branch = |(branch, all): (&&str, &Vec<(&PullRequest, Option<Block>)>)| {
         let block = open(all).and_then(|(_, block)| block.as_ref()).filter(|block| block.kind == "revert");
         // A file that cannot be read may be what it is for.
-        let state = match input.fleet.is_valid() {
-            true if block.is_some_and(|block| block.items.iter().any(|it| is_still_refused(&it.app))) => {
-                Desire::Waits("its version is still taken back".to_owned())
-            }
-            true => Desire::Nothing("what it is for is no longer there".to_owned()),
-            false => Desire::Waits("the repository has mistakes".to_owned()),
+        let is_refused = block.is_some_and(|block| block.items.iter().any(|it| is_still_refused(&it.app)));
+        let state = match (input.fleet.is_valid(), input.unread) {
+            (false, _) => Desire::Waits("the repository has mistakes".to_owned()),
+            (true, _) if is_refused => Desire::Waits("its version is still taken back".to_owned()),
+            (true, Some(unread)) => Desire::Waits(unread.to_owned()),
+            (true, None) => Desire::Nothing("what it is for is no longer there".to_owned()),
         };
         Desired { branch: (*branch).to_owned(), state }
     };

@@ -17,7 +17,7 @@ use crate::promotion::{
     self, Action, Change, Decision, Gate, GateState, HeadFacts, Input, MOST_OPEN, Merge, PullRequest,
     RequestState, RingState, RolloutState, Wanted, gates, may_merge, parse_body, withdrawn_body,
 };
-use crate::report::{Overview, ring_states, rollout_states};
+use crate::report::{self, Overview, ring_states, rollout_states};
 
 use super::publish::{NewFile, Proposal, Publisher, Unpublished};
 use super::service::is_for_later;
@@ -30,6 +30,10 @@ const MOST_READ: usize = 200;
 const FACTS_LAST: Duration = Duration::from_secs(15);
 /// So long the list of ours is believed, when no webhook tells of one.
 const LIST_LASTS: Duration = Duration::from_secs(60);
+/// So long after a start a cluster may take until it is read.
+const A_START: Duration = Duration::from_secs(120);
+/// Among what was logged, beside the names of branches.
+const UNREAD: &str = "unread";
 /// A change of what runs is answered no sooner than this after the last one.
 const APART: Duration = Duration::from_secs(3);
 
@@ -50,6 +54,8 @@ pub struct Ours {
     /// Something happened since.
     is_due: bool,
     until: Option<Timestamp>,
+    /// Since when a cluster is not read whole.
+    unread_since: Option<Instant>,
     told: BTreeMap<String, String>,
     clock: Clock,
     /// Every gate that has passed stands at the forge.
@@ -106,7 +112,10 @@ impl Ours {
         conflicts: &BTreeSet<u64>,
     ) -> Result<bool, Unpublished> {
         let (head, now) = (publisher.head, Instant::now());
-        let is_of_head = overview.revision.as_ref() == Some(&head.snapshot.revision) && overview.is_known();
+        let unread = self.unread(overview, now);
+        let is_patient = unread.is_none() || self.unread_since.is_some_and(|since| since + A_START <= now);
+        let is_of_head =
+            overview.revision.as_ref() == Some(&head.snapshot.revision) && overview.is_rendered && is_patient;
         (self.is_due, self.looked_at, self.is_told) = (!is_of_head, Some(now), true);
         let is_needed = has_open
             || !overview.rollouts.is_empty()
@@ -127,6 +136,7 @@ impl Ours {
             rollouts: &running.rollouts,
             undo: &undo,
             requests: &requests,
+            unread: unread.as_deref(),
             limit: MOST_OPEN,
             now: self.clock.time_of(now),
         };
@@ -139,6 +149,24 @@ impl Ours {
             }
         }
         self.look_at_gates(publisher, &input, &wanted, now).await
+    }
+
+    /// The cluster that is not read whole. As long as a process starts that says nothing; later what is on it waits, and nothing else.
+    fn unread(&mut self, overview: &Overview, now: Instant) -> Option<String> {
+        let unread = report::unread(overview);
+        match &unread {
+            None => {
+                self.unread_since = None;
+                self.told.remove(UNREAD);
+            }
+            Some(why) => {
+                let since = *self.unread_since.get_or_insert(now);
+                if since + A_START <= now && self.told.insert(UNREAD.to_owned(), why.clone()).is_none() {
+                    tracing::warn!(why, "promotions of the apps on this cluster wait");
+                }
+            }
+        }
+        unread
     }
 
     async fn list(&mut self, publisher: &Publisher<'_>, now: Instant) -> Result<(), Unpublished> {

@@ -28,4 +28,4 @@ pub use overview::{
 };
 pub use plan_comment::{MOST_BYTES, Names, plan_comment, plan_failure};
 pub use plan_statuses::{PlanStatus, plan_statuses};
-pub use promotion::{ring_states, rollout_states};
+pub use promotion::{ring_states, rollout_states, unread};

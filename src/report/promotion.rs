@@ -10,7 +10,22 @@ use crate::model::{AppId, ClusterName, Revision};
 use crate::promotion::{RingState, RolloutState};
 use crate::rollout::Hold;
 
-/// How each app with pins does in each of its rings. `pin_at`: the version that the pin of a ring said at a commit, where it is known.
+/// Why not all is known of what runs: the first cluster that was not read whole.
+pub fn unread(overview: &Overview) -> Option<String> {
+    overview.clusters.iter().find(|cluster| !cluster.observed).map(why_unread)
+}
+
+fn why_unread(cluster: &ClusterReport) -> String {
+    let why = if cluster.detail.is_empty() { "its objects are being listed" } else { &cluster.detail };
+    format!("{} is not read: {why}", cluster.name)
+}
+
+fn unread_clusters(overview: &Overview) -> BTreeMap<&ClusterName, String> {
+    let unread = overview.clusters.iter().filter(|cluster| !cluster.observed);
+    unread.map(|cluster| (&cluster.name, why_unread(cluster))).collect()
+}
+
+/// How each app with pins does in each of its rings. What is on a cluster that was not read is not done. `pin_at`: the version that the pin of a ring said at a commit, where it is known.
 pub fn ring_states(
     overview: &Overview,
     fleet: &Fleet,
@@ -20,6 +35,7 @@ pub fn ring_states(
     let away: BTreeSet<&ClusterName> =
         overview.clusters.iter().filter(is_away).map(|cluster| &cluster.name).collect();
     let has_pins = |app: &AppId| fleet.apps.get(app).is_some_and(|app| !app.pins.is_empty());
+    let unread = unread_clusters(overview);
     let mut rings: BTreeMap<(AppId, String), Vec<&TargetReport>> = BTreeMap::new();
     for target in overview.targets.iter().filter(|target| has_pins(&target.app)) {
         let Some(ring) = &target.ring else { continue };
@@ -30,9 +46,11 @@ pub fn ring_states(
     }
     let state = |((app, ring), targets): ((AppId, String), Vec<&TargetReport>)| {
         let pin_at = |revision: &Revision| pin_at(&app, &ring, revision);
-        let mut state = match overview.rollout_of(&app) {
-            Some(rollout) => of_units(rollout, &targets, &pin_at),
-            None => of_targets(&targets),
+        let why = targets.iter().find_map(|target| unread.get(&target.cluster));
+        let mut state = match (why, overview.rollout_of(&app)) {
+            (Some(why), _) => RingState { units: targets.len(), waits: why.clone(), ..RingState::default() },
+            (None, Some(rollout)) => of_units(rollout, &targets, &pin_at),
+            (None, None) => of_targets(&targets),
         };
         state.version = version::merge(targets.iter().map(|target| target.version.as_str()));
         ((app, ring), state)
@@ -83,9 +101,22 @@ fn of_targets(targets: &[&TargetReport]) -> RingState {
     }
 }
 
-/// How the rollouts do that may need a pull request.
+/// How the rollouts do that may need a pull request. One with a cluster that was not read may still change.
 pub fn rollout_states(overview: &Overview) -> Vec<RolloutState> {
-    overview.rollouts.iter().map(rollout_state).collect()
+    let unread = unread_clusters(overview);
+    let on_unread = overview.targets.iter().filter(|target| unread.contains_key(&target.cluster));
+    let unknown: BTreeSet<&AppId> = on_unread.map(|target| &target.app).collect();
+    let state = |rollout: &RolloutReport| match unknown.contains(&rollout.app) {
+        true => RolloutState {
+            app: rollout.app.clone(),
+            commit: rollout.commit.clone(),
+            is_settled: false,
+            asks: None,
+            is_refused: false,
+        },
+        false => rollout_state(rollout),
+    };
+    overview.rollouts.iter().map(state).collect()
 }
 
 fn rollout_state(rollout: &RolloutReport) -> RolloutState {
@@ -209,6 +240,48 @@ mod tests {
         let test = state(&overview, "test");
         assert_eq!((test.units, test.done, test.waits.as_str()), (2, 1, "c2: Degraded"));
         assert_eq!(state(&overview, "prod").units, 0);
+    }
+
+    #[test]
+    fn cluster_that_is_not_read_holds_up_its_own_apps() {
+        let cluster = |name: &str, observed: bool, detail: &str| ClusterReport {
+            name: ClusterName::from(name),
+            ring: None,
+            state: "Ready",
+            detail: detail.to_owned(),
+            observed,
+            objects: 0,
+            credential_expires: None,
+            dropped_by: None,
+        };
+        let app = |name: &str| AppId::new("default", name);
+        let rollout = |name: &str, cluster: &str| {
+            let units = vec![unit(cluster, false, 0, Some(Hold::Reverted { digest: Digest::of(b"v2") }))];
+            RolloutReport::of_test(app(name), Vec::new(), units)
+        };
+        let of = |name: &str, cluster: &str| TargetReport {
+            app: app(name),
+            ..target(cluster, "test", Phase::Running)
+        };
+        let mut overview = Overview {
+            clusters: vec![
+                cluster("c1", true, ""),
+                cluster("c2", false, "Secrets cannot be watched: forbidden"),
+            ],
+            targets: vec![of("pay", "c1"), of("pay", "c2"), of("web", "c1")],
+            rollouts: vec![rollout("pay", "c1"), rollout("web", "c1")],
+            ..Overview::default()
+        };
+        let why = "c2 is not read: Secrets cannot be watched: forbidden";
+        assert_eq!(unread(&overview).as_deref(), Some(why));
+        let test = state(&overview, "test");
+        assert_eq!((test.units, test.done, test.waits.as_str(), test.done_since), (2, 0, why, None));
+        let refused = |overview: &Overview| -> Vec<(bool, bool)> {
+            rollout_states(overview).into_iter().map(|it| (it.is_settled, it.is_refused)).collect()
+        };
+        assert_eq!(refused(&overview), [(false, false), (true, true)]);
+        overview.clusters[1].observed = true;
+        assert_eq!((unread(&overview), refused(&overview)), (None, vec![(true, true); 2]));
     }
 
     #[test]

@@ -66,6 +66,7 @@ struct Case {
     rollouts: Vec<RolloutState>,
     undo: BTreeMap<Revision, Undo>,
     requests: Vec<PullRequest>,
+    unread: Option<String>,
     limit: usize,
     now: Timestamp,
 }
@@ -78,6 +79,7 @@ impl Case {
             rollouts: Vec::new(),
             undo: BTreeMap::new(),
             requests: Vec::new(),
+            unread: None,
             limit: MOST_OPEN,
             now: at(1_000_000),
         }
@@ -120,6 +122,7 @@ impl Case {
             rollouts: &self.rollouts,
             undo: &self.undo,
             requests: &self.requests,
+            unread: self.unread.as_deref(),
             limit: self.limit,
             now: self.now,
         }

@@ -231,6 +231,17 @@ fn nothing_is_closed_while_the_repository_has_mistakes() {
     check(&case, &["PROD #7 keep"]);
 }
 
+#[test]
+fn nothing_is_closed_while_a_cluster_is_not_read() {
+    let mut case = Case::new("test; prod", &[]);
+    let branch = "tutti/revert/0123456";
+    case.request(7, branch, RequestState::Open, "");
+    case.unread = Some("c2 is not read: forbidden".to_owned());
+    check(&case, &["tutti/revert/0123456 #7 keep"]);
+    case.unread = None;
+    check(&case, &["tutti/revert/0123456 #7 close: what it is for is no longer there"]);
+}
+
 fn rollout(app: &str, commit: &str, is_settled: bool, asks: Option<&str>) -> RolloutState {
     RolloutState {
         app: id(app),
