@@ -172,9 +172,9 @@ pub async fn fleet_of(process: &Process, overview: &Overview) -> anyhow::Result<
     Ok(repository::fleet(&snapshot))
 }
 
-/// What is known without the forge: pull requests are not, nor what versions ran before.
+/// What is known without the forge: pull requests are not.
 pub fn with_input<T>(overview: &Overview, fleet: &Fleet, then: impl FnOnce(&Input<'_>) -> T) -> T {
-    let rings = ring_states(overview, fleet, &|_, _, _| None);
+    let rings = ring_states(overview, fleet);
     let rollouts = rollout_states(overview);
     let unread = unread(overview);
     then(&Input {

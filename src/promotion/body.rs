@@ -4,24 +4,13 @@ use std::fmt::Write as _;
 
 use super::change::versions;
 use super::{Change, Gate, GateState};
-use crate::model::{Revision, short_line};
+use crate::model::short_line;
 
-/// Commits that are listed; more are counted.
-const MOST_COMMITS: usize = 30;
 /// Apps that are listed; more are counted.
 const MOST_APPS: usize = 100;
-const LONGEST_SUBJECT: usize = 100;
 
-/// One commit of the config repository that changed an app between its two versions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommitLine {
-    pub revision: Revision,
-    pub author: String,
-    pub subject: String,
-}
-
-/// The whole description. `commits`: newest first.
-pub fn body(change: &Change, gates: &[Gate], commits: &[CommitLine]) -> String {
+/// The whole description.
+pub fn body(change: &Change, gates: &[Gate]) -> String {
     let mut text = change.block().to_text();
     text.push('\n');
     text.push_str(&what_changes(change));
@@ -30,16 +19,6 @@ pub fn body(change: &Change, gates: &[Gate], commits: &[CommitLine]) -> String {
         for Gate { name, state, text: because } in gates {
             // Writing to a String does not fail.
             let _ = writeln!(text, "| {} | {} | {} |", code(name), mark(*state), code(because));
-        }
-    }
-    if !commits.is_empty() {
-        text.push_str("\nCommits:\n");
-        for CommitLine { revision, author, subject } in commits.iter().take(MOST_COMMITS) {
-            let subject = code(&short_line(subject, LONGEST_SUBJECT));
-            let _ = writeln!(text, "- {} {subject} ({})", revision.short(), code(&short_line(author, 40)));
-        }
-        if let Some(more) = commits.len().checked_sub(MOST_COMMITS).filter(|more| *more > 0) {
-            let _ = writeln!(text, "- and {more} more");
         }
     }
     text

@@ -1,6 +1,6 @@
 //! Everything that the answer depends on.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
@@ -24,8 +24,6 @@ pub struct RingState {
     pub done_since: Option<Timestamp>,
     /// Why the first of them is not done.
     pub waits: String,
-    /// Versions that all of them had finished before this one.
-    pub finished: BTreeSet<String>,
 }
 
 /// How the rollout of one app does.

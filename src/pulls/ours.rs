@@ -124,10 +124,8 @@ impl Ours {
             return Ok(false);
         }
         self.list(publisher, now).await?;
-        let running = Running {
-            rings: ring_states(overview, &head.fleet, &|_, _, _| None),
-            rollouts: rollout_states(overview),
-        };
+        let running =
+            Running { rings: ring_states(overview, &head.fleet), rollouts: rollout_states(overview) };
         self.read_undo(publisher, &running).await?;
         let (requests, undo) = (self.requests(conflicts), self.known_undo(&head.snapshot.revision));
         let input = Input {
@@ -389,15 +387,13 @@ impl Ours {
                 gates: &gates,
                 judged: &facts.head,
                 head: &head,
-                approvals: facts.said.approvals,
-                approvals_needed: 0,
                 has_changes_requested: facts.has_changes_requested,
                 has_foreign_commits: request.has_foreign_commits,
                 is_mergeable: Some(!request.has_conflicts),
             };
             let may = may_merge(&merge);
             if !gates.is_empty() {
-                let body = promotion::body(&change, &gates, &[]);
+                let body = promotion::body(&change, &gates);
                 if !request.has_foreign_commits {
                     publisher.describe(&pull, &change.title(), &body).await?;
                     if let Some(known) = self.pulls.iter_mut().find(|known| known.number == pull.number) {

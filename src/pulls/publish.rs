@@ -32,7 +32,7 @@ impl Proposal {
         Self {
             branch: change.branch(prefix),
             message: format!("{title}\n"),
-            body: promotion::body(change, gates, &[]),
+            body: promotion::body(change, gates),
             title,
             label: match change {
                 Change::Promote { .. } => "promotion",

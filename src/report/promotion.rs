@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{ClusterReport, Overview, Phase, RolloutReport, TargetReport, version};
 use crate::fleet::Fleet;
-use crate::model::{AppId, ClusterName, Revision};
+use crate::model::{AppId, ClusterName};
 use crate::promotion::{RingState, RolloutState};
 use crate::rollout::Hold;
 
@@ -25,12 +25,8 @@ fn unread_clusters(overview: &Overview) -> BTreeMap<&ClusterName, String> {
     unread.map(|cluster| (&cluster.name, why_unread(cluster))).collect()
 }
 
-/// How each app with pins does in each of its rings. What is on a cluster that was not read is not done. `pin_at`: the version that the pin of a ring said at a commit, where it is known.
-pub fn ring_states(
-    overview: &Overview,
-    fleet: &Fleet,
-    pin_at: &dyn Fn(&AppId, &str, &Revision) -> Option<String>,
-) -> BTreeMap<(AppId, String), RingState> {
+/// How each app with pins does in each of its rings. What is on a cluster that was not read is not done.
+pub fn ring_states(overview: &Overview, fleet: &Fleet) -> BTreeMap<(AppId, String), RingState> {
     let is_away = |cluster: &&ClusterReport| matches!(cluster.state, "Offline" | "Maintaining");
     let away: BTreeSet<&ClusterName> =
         overview.clusters.iter().filter(is_away).map(|cluster| &cluster.name).collect();
@@ -45,11 +41,10 @@ pub fn ring_states(
         }
     }
     let state = |((app, ring), targets): ((AppId, String), Vec<&TargetReport>)| {
-        let pin_at = |revision: &Revision| pin_at(&app, &ring, revision);
         let why = targets.iter().find_map(|target| unread.get(&target.cluster));
         let mut state = match (why, overview.rollout_of(&app)) {
             (Some(why), _) => RingState { units: targets.len(), waits: why.clone(), ..RingState::default() },
-            (None, Some(rollout)) => of_units(rollout, &targets, &pin_at),
+            (None, Some(rollout)) => of_units(rollout, &targets),
             (None, None) => of_targets(&targets),
         };
         state.version = version::merge(targets.iter().map(|target| target.version.as_str()));
@@ -58,11 +53,7 @@ pub fn ring_states(
     rings.into_iter().map(state).collect()
 }
 
-fn of_units(
-    rollout: &RolloutReport,
-    targets: &[&TargetReport],
-    pin_at: &dyn Fn(&Revision) -> Option<String>,
-) -> RingState {
+fn of_units(rollout: &RolloutReport, targets: &[&TargetReport]) -> RingState {
     let units = targets.iter().flat_map(|target| rollout.units_on(&target.cluster));
     let takes_part =
         |hold: Option<&Hold>| !hold.is_some_and(|hold| matches!(hold.gate(), Hold::LeftOut { .. }));
@@ -71,15 +62,11 @@ fn of_units(
     let waits =
         units.iter().find(|unit| !is_done(unit)).map(|unit| format!("{}: {}", unit.unit, unit.told()));
     let since: Option<Vec<Timestamp>> = units.iter().map(|unit| unit.done_since).collect();
-    let before: BTreeSet<Option<String>> =
-        units.iter().map(|unit| unit.previous.as_ref().and_then(pin_at)).collect();
-    let finished = if before.len() == 1 { before.into_iter().flatten().collect() } else { BTreeSet::new() };
     RingState {
         units: units.len(),
         done: units.iter().filter(is_done).count(),
         done_since: since.and_then(|since| since.into_iter().max()),
         waits: waits.unwrap_or_default(),
-        finished,
         ..RingState::default()
     }
 }
@@ -187,15 +174,13 @@ mod tests {
             is_at_head: is_done,
             is_done,
             done_since: is_done.then(|| Timestamp::from_second(since).expect("a time")),
-            previous: Some(Revision::from("abc")),
             hold,
             ..UnitReport::of_test(UnitId::new(cluster, ""), "test")
         }
     }
 
     fn state(overview: &Overview, ring: &str) -> RingState {
-        let at = |_: &AppId, _: &str, _: &Revision| Some("0".to_owned());
-        let states = ring_states(overview, &fleet(), &at);
+        let states = ring_states(overview, &fleet());
         states.get(&(AppId::new("default", "pay"), ring.to_owned())).cloned().expect("a state")
     }
 
@@ -219,7 +204,6 @@ mod tests {
         let done = state(&of(vec![unit("c1", true, 5, None), unit("c2", true, 9, None)]), "test");
         assert_eq!((done.units, done.done, done.version.as_str()), (2, 2, "1"));
         assert_eq!(done.done_since, Timestamp::from_second(9).ok());
-        assert_eq!(done.finished, BTreeSet::from(["0".to_owned()]));
         let half = state(&of(vec![unit("c1", true, 5, None), unit("c2", false, 0, None)]), "test");
         assert_eq!((half.units, half.done, half.done_since), (2, 1, None));
         assert_eq!(half.waits, "c2: still at the old version");

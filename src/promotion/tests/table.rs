@@ -45,7 +45,7 @@ fn promoted(from: &str, to: &str) -> String {
         pins: vec![pin("pay", "prod", from, to)],
         is_requested: false,
     };
-    body(&change, &[], &[])
+    body(&change, &[])
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn what_a_person_asked_for_stays() {
         *is_requested = true;
         pins[0].to = "v0.9".to_owned();
     }
-    case.request(7, PROD, RequestState::Open, &body(&change, &[], &[]));
+    case.request(7, PROD, RequestState::Open, &body(&change, &[]));
     check(&case, &["PROD #7 keep"]);
     check(&case.runs("pay", "test", "v1"), &["PROD #7 keep"]);
 }
@@ -190,7 +190,7 @@ fn group_goes_together() {
     check(&undone, "held: web: 1/2 done on test");
     let change = case().decide().wanted.remove(0).change.expect("a change");
     let mut closed = case();
-    closed.request(3, branch, RequestState::Closed, &body(&change, &[], &[]));
+    closed.request(3, branch, RequestState::Closed, &body(&change, &[]));
     check(&closed, "held: #3 was closed without a merge; reopen it to go on");
     let held = "held: #3 was closed without a merge; reopen it to go on";
     check(&closed.runs("pay", "test", "v1"), held);
@@ -278,7 +278,7 @@ fn waves_that_wait_share_one_pull_request() {
     case.rollouts[0].asks = None;
     check(&case, &[&format!("{canary} held: default/api of 0123456 still changes")]);
     case.rollouts[0].is_settled = true;
-    case.request(4, canary, RequestState::Open, &body(&change, &[], &[]));
+    case.request(4, canary, RequestState::Open, &body(&change, &[]));
     check(&case, &[&format!("{canary} #4 keep")]);
     case.rollouts.push(rollout("zoo", "0123456789", true, Some("canary")));
     check(&case, &[&format!("{canary} #4 update: approve: wave canary of 0123456 for 3 apps")]);
@@ -311,7 +311,7 @@ fn version_that_was_taken_back_is_reverted_in_git() {
     let files = change.files(&commit, &text).expect("files");
     assert_eq!(files, [("apps/pay/pins/prod.yaml".to_owned(), "# by us\nversion: 'v1'\n".to_owned())]);
     // It stays as long as the version is taken back, whichever commit brought that.
-    case.request(4, branch, RequestState::Open, &body(&change, &[], &[]));
+    case.request(4, branch, RequestState::Open, &body(&change, &[]));
     assert_eq!(shown(&case)[0], format!("{branch} #4 keep"));
     case.rollouts[0].commit = None;
     assert!(shown(&case).contains(&format!("{branch} #4 keep")));

@@ -1,8 +1,8 @@
 use super::{App, Case, Dice, id, pin};
 use crate::model::{Digest, Revision, RolloutAction};
 use crate::promotion::{
-    Change, CommitLine, Gate, GateState, LineState, Refused, RequestState, approval, body, lines, parse_body,
-    requested, withdrawn_body,
+    Change, Gate, GateState, LineState, Refused, RequestState, approval, body, lines, parse_body, requested,
+    withdrawn_body,
 };
 
 fn promotion(to: &str) -> Change {
@@ -18,11 +18,6 @@ fn promotion(to: &str) -> Change {
 #[test]
 fn description_is_for_people_and_for_programs() {
     let gate = Gate { name: "soak".to_owned(), state: GateState::Pending, text: "until | 3".to_owned() };
-    let commit = CommitLine {
-        revision: Revision::from("0123456789"),
-        author: "Wang".to_owned(),
-        subject: "Use `x`, closes #3, @all".to_owned(),
-    };
     let change = promotion("1.8.0");
     let digest = change.block().digest();
     let expected = format!(
@@ -32,10 +27,9 @@ fn description_is_for_people_and_for_programs() {
          - `default/pay`: `1.7.3 → 1.8.0` in `apps/pay/pins/prod.yaml`\n\n\
          To hold the version, close this pull request: it comes again with the next version only. Once somebody else pushes to its \
          branch, tutti leaves it alone.\n\n\
-         | gate | | |\n|---|---|---|\n| `soak` | … pending | `until \\| 3` |\n\n\
-         Commits:\n- 0123456 ``Use `x`, closes #3, @all`` (`Wang`)\n"
+         | gate | | |\n|---|---|---|\n| `soak` | … pending | `until \\| 3` |\n"
     );
-    assert_eq!(body(&change, &[gate], &[commit]), expected);
+    assert_eq!(body(&change, &[gate]), expected);
     assert_eq!(change.title(), "promote(pay): 1.7.3 → 1.8.0 on prod");
 }
 
@@ -58,7 +52,7 @@ fn block_is_read_back() {
         Change::Revert { commit: commit.clone(), apps: vec![id("pay")], pins: Vec::new() },
         Change::Revert { commit, apps: vec![id("pay"), id("web")], pins: vec![pin("pay", "prod", "2", "1")] },
     ] {
-        let text = body(&change, &[], &[]);
+        let text = body(&change, &[]);
         assert_eq!(parse_body(&text), Some(change.block()), "{text}");
         assert_eq!(parse_body(&text.replace('\n', "\r\n")), Some(change.block()));
         assert_eq!(parse_body(&format!("Please look.\n{text}")), Some(change.block()));
@@ -116,10 +110,9 @@ fn no_text_of_others_ends_the_process_or_the_comment() {
         let text: String = (0..dice.below(12)).map(|_| dice.pick(&parts)).collect();
         parse_body(&text);
         withdrawn_body(&text, "x");
-        let commit =
-            CommitLine { revision: Revision::from("abc"), author: text.clone(), subject: text.clone() };
+        let gate = Gate { name: text.clone(), state: GateState::Pending, text: text.clone() };
         let change = promotion(&text);
-        let made = body(&change, &[], &vec![commit; 40]);
+        let made = body(&change, &vec![gate; 40]);
         assert_eq!(parse_body(&made), Some(change.block()), "{text:?}");
         assert!(made.len() < 60_000, "{}", made.len());
     }
@@ -187,7 +180,7 @@ fn table_shows_every_ring_of_an_app_with_pins() {
     };
     assert_eq!(shown(&case), ["pay test v3 - First", "pay pre v2 v3 Ready", "pay prod v2 - UpToDate"]);
     let change = case.decide().wanted.remove(0).change.expect("a change");
-    let text = body(&change, &[], &[]);
+    let text = body(&change, &[]);
     case.request(4, "tutti/promote/default.pay/pre", RequestState::Open, &text);
     assert_eq!(shown(&case)[1], "pay pre v2 v3 Open #4");
     case.requests[0].state = RequestState::Closed;

@@ -176,7 +176,7 @@ impl World {
                     if !may_go_on() {
                         return false;
                     }
-                    let text = body(&change, &[], &[]);
+                    let text = body(&change, &[]);
                     if let Some(number) = number {
                         let request = self.case.requests.iter_mut().find(|it| it.number == number);
                         request.expect("one to update").body = text;
