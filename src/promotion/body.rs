@@ -9,6 +9,11 @@ use crate::model::short_line;
 /// Apps that are listed; more are counted.
 const MOST_APPS: usize = 100;
 
+/// What stands below the description of a pull request that the forge does not merge.
+pub fn refused_merge(why: &str) -> String {
+    format!("\nAll gates have passed. The forge refuses the merge, which is tried again: {}\n", code(why))
+}
+
 /// The whole description.
 pub fn body(change: &Change, gates: &[Gate]) -> String {
     let mut text = change.block().to_text();

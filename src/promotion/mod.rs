@@ -24,7 +24,7 @@ mod undo;
 mod wanted;
 
 pub use block::{Block, Item, parse_body, withdrawn_body};
-pub use body::body;
+pub use body::{body, refused_merge};
 pub use change::{
     Change, PinChange, approval, approval_file, branch_prefix, is_own_branch, promotion_branch,
 };

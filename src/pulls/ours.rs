@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::controller::{Clock, ConfigHead};
-use crate::forge::{self, MergeHow, Pull, PullFilter, PullState, State};
+use crate::forge::{self, ErrorKind, MergeHow, Pull, PullFilter, PullState, State};
 use crate::model::{AppId, PromotionMode, Revision};
 use crate::promotion::{
     self, Action, Change, Decision, Gate, GateState, HeadFacts, Input, MOST_OPEN, Merge, PullRequest,
@@ -34,6 +34,8 @@ const LIST_LASTS: Duration = Duration::from_secs(60);
 const A_START: Duration = Duration::from_secs(120);
 /// Among what was logged, beside the names of branches.
 const UNREAD: &str = "unread";
+/// A merge that is refused once may be early: forges work out whether it is possible. After so many the pull request says why.
+const REFUSED: u32 = 3;
 /// A change of what runs is answered no sooner than this after the last one.
 const APART: Duration = Duration::from_secs(3);
 
@@ -51,6 +53,8 @@ pub struct Ours {
     /// What was refused for now: not again before.
     not_before: BTreeMap<String, Instant>,
     looked_at: Option<Instant>,
+    /// Merges that the forge refused, by the head: how often in a row, and why.
+    refused: BTreeMap<u64, (Revision, u32, String)>,
     /// Something happened since.
     is_due: bool,
     until: Option<Timestamp>,
@@ -184,6 +188,7 @@ impl Ours {
                 self.open().map(|pull| (pull.number, pull.head.revision.clone())).collect();
             self.foreign.retain(|number, (head, _)| open.get(number) == Some(head));
             self.facts.retain(|number, facts| open.get(number) == Some(&facts.head));
+            self.refused.retain(|number, (head, ..)| open.get(number) == Some(head));
         }
         let unknown: Vec<Pull> =
             self.open().filter(|pull| !self.foreign.contains_key(&pull.number)).cloned().collect();
@@ -393,7 +398,12 @@ impl Ours {
             };
             let may = may_merge(&merge);
             if !gates.is_empty() {
-                let body = promotion::body(&change, &gates);
+                let mut body = promotion::body(&change, &gates);
+                let refused =
+                    self.refused.get(&pull.number).filter(|(_, times, _)| may.is_ok() && *times >= REFUSED);
+                if let Some((_, _, why)) = refused {
+                    body.push_str(&promotion::refused_merge(why));
+                }
                 if !request.has_foreign_commits {
                     publisher.describe(&pull, &change.title(), &body).await?;
                     if let Some(known) = self.pulls.iter_mut().find(|known| known.number == pull.number) {
@@ -434,6 +444,11 @@ impl Ours {
                 // What is missing is the forge's to say: it is tried again.
                 Err(Unpublished::Forge(error)) => {
                     tracing::info!(pull = pull.number, %error, "not merged yet");
+                    if !matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::RateLimited) {
+                        let known =
+                            self.refused.entry(pull.number).or_insert((head.clone(), 0, String::new()));
+                        (known.1, known.2) = (known.1 + 1, error.to_string());
+                    }
                     self.not_before.insert(branch.clone(), now + FACTS_LAST);
                     self.touch(Some(pull.number));
                 }

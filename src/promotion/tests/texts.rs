@@ -1,8 +1,8 @@
 use super::{App, Case, Dice, id, pin};
 use crate::model::{Digest, Revision, RolloutAction};
 use crate::promotion::{
-    Change, Gate, GateState, LineState, Refused, RequestState, approval, body, lines, parse_body, requested,
-    withdrawn_body,
+    Change, Gate, GateState, LineState, Refused, RequestState, approval, body, lines, parse_body,
+    refused_merge, requested, withdrawn_body,
 };
 
 fn promotion(to: &str) -> Change {

@@ -126,6 +126,37 @@ async fn a_merge_that_is_refused_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_merge_that_stays_refused_is_told_on_the_pull_request() {
+    let scene = pinned("{mode: auto}").await;
+    // Of another program, which the rings do not name.
+    let root = scene.simulator.client("root");
+    root.create_protection("main", &["security".to_owned()]).await.expect("a rule");
+    scene.push("main", &[(PAY, Some(&pay("v2")))]);
+    let pull = promotion(&scene, "v2").await;
+    let says = |now: &Simulator| {
+        let body = now.pulls().into_iter().find(|it| it.number == pull.number).map(|it| it.body);
+        body.is_some_and(|body| {
+            body.contains("The forge refuses the merge")
+                && body.contains("Not all required status checks successful")
+        })
+    };
+    scene.until("the reason", says).await;
+    assert!(merges(&scene) >= 3, "{}", merges(&scene));
+    let before = scene.simulator.requests().len();
+    scene.quiet(120).await;
+    let edits = scene.writes_since(before).into_iter().filter(|line| line.starts_with("PATCH ")).count();
+    assert_eq!(edits, 0, "it is told once");
+    let status = CommitStatus {
+        context: "security".to_owned(),
+        state: State::Success,
+        description: String::new(),
+        target_url: None,
+    };
+    scene.simulator.client("ci").post_status(&pull.head, &status).await.expect("a status");
+    until_merged(&scene, pull.number).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn promotions_that_are_merged_side_by_side_all_arrive() {
     let cart = |version: &str| component("cart", &format!("registry.example.com/cart:{version}"));
     let files = [
