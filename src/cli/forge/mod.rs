@@ -17,7 +17,7 @@ use super::output::{self, Format, say, tell};
 use super::process::{Process, ProcessArgs};
 use crate::controller::resolve_secret;
 use crate::forge::{Client, NewHook, Permission, own_labels};
-use crate::model::{Forge, Instance, Receiver, SecretRef};
+use crate::model::{Forge, Instance, Receiver, ReceiverKind, SecretRef};
 use items::{Change, Found, Item, Wanted};
 
 /// What tutti's own token needs; that of `setup` has them too, and its user is an administrator of the repository.
@@ -71,7 +71,7 @@ struct CommonArgs {
     /// Read the folder as it stands on disk, before a commit
     #[arg(long)]
     worktree: bool,
-    /// The receiver of tutti.yaml that the webhook is for; needed when there are several
+    /// The receiver of tutti.yaml that the webhook is for; needed when several are of type gitea or forgejo
     #[arg(long, value_name = "NAME")]
     receiver: Option<String>,
     /// Environment variable with the token of an administrator of the repository, in place of the one in tutti.yaml
@@ -273,15 +273,29 @@ impl Site {
     }
 }
 
+/// The receiver that the forge sends to; those of other programs are set up there.
 fn receiver<'r>(receivers: &'r [Receiver], name: Option<&str>) -> anyhow::Result<&'r Receiver> {
-    match (name, receivers) {
-        (Some(name), _) => {
-            let found = receivers.iter().find(|receiver| receiver.name == name);
-            found.with_context(|| format!("tutti.yaml has no receiver `{name}`"))
+    let is_of_forge =
+        |receiver: &&Receiver| matches!(receiver.kind, ReceiverKind::Gitea | ReceiverKind::Forgejo);
+    if let Some(name) = name {
+        let found = receivers.iter().find(|receiver| receiver.name == name);
+        let found = found.with_context(|| format!("tutti.yaml has no receiver `{name}`"))?;
+        if !is_of_forge(&found) {
+            bail!(
+                "receiver `{name}` of tutti.yaml has type {}: give one of type gitea or forgejo",
+                found.kind.as_str()
+            );
         }
-        (None, [one]) => Ok(one),
-        (None, []) => bail!("tutti.yaml has no receiver: add spec.receivers"),
-        (None, _) => bail!("tutti.yaml has several receivers: give --receiver NAME"),
+        return Ok(found);
+    }
+    let of_forge: Vec<&Receiver> = receivers.iter().filter(is_of_forge).collect();
+    match of_forge[..] {
+        [one] => Ok(one),
+        [] => bail!("tutti.yaml has no receiver of type gitea or forgejo: add one to spec.receivers"),
+        _ => {
+            let names: Vec<&str> = of_forge.iter().map(|receiver| receiver.name.as_str()).collect();
+            bail!("tutti.yaml has several receivers of the forge: give --receiver {}", names.join(" or "))
+        }
     }
 }
 
@@ -292,4 +306,54 @@ fn checked_url(text: &str) -> anyhow::Result<String> {
         bail!("--hooks-url {text}: give the address without /hooks/v1/…, as https://tutti.example.com");
     }
     Ok(text.trim_end_matches('/').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Written;
+
+    #[test]
+    fn webhook_is_for_the_receiver_of_the_forge() {
+        let check = |receivers: &[(&str, ReceiverKind)], name: Option<&str>, expected: Result<&str, &str>| {
+            let receivers: Vec<Receiver> = receivers
+                .iter()
+                .map(|(name, kind)| Receiver {
+                    name: (*name).to_owned(),
+                    kind: *kind,
+                    secrets: Vec::new(),
+                    written: Written::default(),
+                })
+                .collect();
+            let found =
+                receiver(&receivers, name).map(|found| found.name.clone()).map_err(|it| it.to_string());
+            assert_eq!(found.as_deref().map_err(String::as_str), expected, "{receivers:?} {name:?}");
+        };
+        let (git, builds) = (("git", ReceiverKind::Gitea), ("builds", ReceiverKind::Drone));
+        let other = ("other", ReceiverKind::Forgejo);
+        check(&[git], None, Ok("git"));
+        check(&[builds, other], None, Ok("other"));
+        check(&[builds, git, other], Some("other"), Ok("other"));
+        check(
+            &[],
+            None,
+            Err("tutti.yaml has no receiver of type gitea or forgejo: add one to spec.receivers"),
+        );
+        check(
+            &[builds],
+            None,
+            Err("tutti.yaml has no receiver of type gitea or forgejo: add one to spec.receivers"),
+        );
+        check(
+            &[git, builds, other],
+            None,
+            Err("tutti.yaml has several receivers of the forge: give --receiver git or other"),
+        );
+        check(&[git], Some("x"), Err("tutti.yaml has no receiver `x`"));
+        check(
+            &[git, builds],
+            Some("builds"),
+            Err("receiver `builds` of tutti.yaml has type drone: give one of type gitea or forgejo"),
+        );
+    }
 }
