@@ -31,6 +31,8 @@ use crate::source::{self, Repository};
 /// Between two lists of what is open, while no webhook tells; and while they do.
 const POLL: Duration = Duration::from_secs(60);
 const POLL_WITH_HOOKS: Duration = Duration::from_secs(300);
+/// So long the default branch of the forge is taken for the same.
+const BRANCH_LASTS: Duration = Duration::from_secs(300);
 /// So long after a webhook they count as arriving.
 const HOOKS_ARRIVE: Duration = Duration::from_secs(600);
 /// After the forge or Git did not answer, at first and at most.
@@ -125,6 +127,8 @@ struct Service {
     /// Numbers that a webhook told of.
     hinted: BTreeSet<u64>,
     list_at: Instant,
+    /// When to ask for the default branch again.
+    branch_at: Instant,
     hooked_at: Option<Instant>,
     /// After a failure: nothing is asked before, and the pause that led to it.
     pause: Option<(Instant, Duration)>,
@@ -178,6 +182,7 @@ impl Service {
             tasks: VecDeque::new(),
             hinted: BTreeSet::new(),
             list_at: Instant::now(),
+            branch_at: Instant::now(),
             hooked_at: None,
             pause: None,
             trouble: None,
@@ -349,6 +354,7 @@ impl Service {
             }
             self.connection = Some(Connection::open(&self.settings, forge).await?);
             self.list_at = Instant::now();
+            self.branch_at = self.list_at + BRANCH_LASTS;
             // Of another outbox, which does not know what was posted.
             let heads = self.said.values().map(|(head, _)| head);
             let known: Vec<Revision> =
@@ -376,6 +382,19 @@ impl Service {
             return Ok(None);
         }
         let now = Instant::now();
+        if self.list_at <= now && self.branch_at <= now && self.settings.branch.is_none() {
+            let branch = connection.access.client.repository_facts().await?.default_branch;
+            self.branch_at = now + BRANCH_LASTS;
+            if branch != connection.access.branch {
+                tracing::info!(
+                    before = connection.access.branch,
+                    branch,
+                    "the forge has another default branch"
+                );
+                self.connection = None;
+                return Ok(None);
+            }
+        }
         if self.list_at <= now {
             let pulls = connection.access.client.pulls_open().await?;
             let listed: BTreeSet<u64> = pulls.iter().map(|pull| pull.number).collect();

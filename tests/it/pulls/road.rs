@@ -157,3 +157,16 @@ async fn one_that_is_locked_holds_up_nobody() {
     scene.settled(&second).await;
     scene.until("a comment", |now| now.comments(number).len() == 1).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn default_branch_may_get_another_name() {
+    let scene = Scene::small().await;
+    let (number, _) = bumped(&scene).await;
+    scene.quiet(20).await;
+    scene.simulator.rename_default_branch("trunk");
+    let head = scene.push("bump", &[(PAY, Some(&pay("v3")))]);
+    scene.settled(&head).await;
+    assert_eq!(scene.simulator.said(&head, CONTEXTS[0]), ["pending comparing with trunk", VALID]);
+    scene.until("the comment", |now| now.comments(number)[0].1.contains("`trunk` ← `bump`")).await;
+    assert_eq!(scene.simulator.comments(number).len(), 1);
+}

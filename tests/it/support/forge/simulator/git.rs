@@ -54,6 +54,13 @@ impl Git {
         self.0.reference(name, id, true, "moved").expect("a reference");
     }
 
+    /// The default branch gets another name.
+    pub fn rename_head(&self, from: &str, to: &str) {
+        self.set_branch(to, self.tip(from).expect("a branch"));
+        self.0.set_head(&format!("refs/heads/{to}")).expect("a head");
+        self.delete_branch(from);
+    }
+
     pub fn delete_branch(&self, branch: &str) {
         let found = self.0.find_reference(&format!("refs/heads/{branch}"));
         found.and_then(|mut reference| reference.delete()).expect("deleted");

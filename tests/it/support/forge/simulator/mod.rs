@@ -141,6 +141,18 @@ impl Simulator {
         self.state.lock().dismiss(review);
     }
 
+    /// An administrator gives the default branch another name; open pull requests follow.
+    pub fn rename_default_branch(&self, to: &str) {
+        let mut state = self.state.lock();
+        let from = std::mem::replace(&mut state.default_branch, to.to_owned());
+        state.git.rename_head(&from, to);
+        state
+            .pulls
+            .iter_mut()
+            .filter(|pull| pull.base == from)
+            .for_each(|pull| to.clone_into(&mut pull.base));
+    }
+
     pub fn tip(&self, branch: &str) -> Option<Revision> {
         let id = self.state.lock().git.tip(branch)?;
         Some(Revision::from(id.to_string().as_str()))

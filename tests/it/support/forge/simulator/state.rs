@@ -50,6 +50,7 @@ impl Default for Quirks {
 
 pub struct State {
     pub git: Git,
+    pub default_branch: String,
     /// Of the forge, for links.
     pub url: String,
     pub quirks: Quirks,
@@ -75,6 +76,7 @@ impl State {
     pub fn new(url: &str, sender: UnboundedSender<Parcel>) -> Self {
         Self {
             git: Git::new(),
+            default_branch: "main".to_owned(),
             url: url.to_owned(),
             quirks: Quirks::default(),
             faults: Faults::default(),
@@ -112,7 +114,7 @@ impl State {
         let rights = json!({
             "admin": right >= Right::Admin, "push": right >= Right::Write, "pull": right >= Right::Read,
         });
-        json!({"id": 1, "full_name": super::REPOSITORY, "default_branch": "main", "permissions": rights})
+        json!({"id": 1, "full_name": super::REPOSITORY, "default_branch": self.default_branch, "permissions": rights})
     }
 
     pub fn page(&self, items: Vec<Value>, request: &Request) -> Answer {
