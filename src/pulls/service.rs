@@ -16,7 +16,7 @@ use super::connection::{Connection, Unopened};
 use super::ours::{Ours, is_ours};
 use super::publish::{Publisher, Unpublished};
 use super::queue::{Base, Checked, Next, Open, may_render_of, next};
-use super::triggers::{Task, Unwritten};
+use super::triggers::{Task, Tasks, Unwritten};
 use super::words::{self, Said};
 use crate::api::{Call, DeliveryQueue};
 use crate::chart;
@@ -52,8 +52,6 @@ const VALIDATE: &str = "validate";
 /// Of the head of each pull request.
 const CONTEXTS: [&str; 3] = [VALIDATE, "plan", GATE];
 const GATE: &str = "gate";
-/// Changes of triggers that may wait here; what is more waits where it comes from.
-const MOST_TASKS: usize = 1_000;
 
 /// What the process was told.
 #[derive(Debug)]
@@ -122,8 +120,7 @@ struct Service {
     /// What an earlier process may have left pending was looked for.
     has_looked_back: bool,
     ours: Ours,
-    /// What triggers change.
-    tasks: VecDeque<Task>,
+    tasks: Tasks,
     /// Numbers that a webhook told of.
     hinted: BTreeSet<u64>,
     list_at: Instant,
@@ -179,7 +176,7 @@ impl Service {
             to_recall: BTreeMap::new(),
             has_looked_back: false,
             ours: Ours::default(),
-            tasks: VecDeque::new(),
+            tasks: Tasks::default(),
             hinted: BTreeSet::new(),
             list_at: Instant::now(),
             branch_at: Instant::now(),
@@ -204,16 +201,14 @@ impl Service {
             let forge = instance.as_ref().and_then(|instance| instance.forge.clone());
             let (Some(instance), Some(forge)) = (instance, forge) else {
                 self.connection = None;
-                let why = "tutti.yaml names no forge to write to".to_owned();
-                self.tasks.drain(..).for_each(|task| task.answer(Err(why.clone())));
+                self.tasks.refuse_all("tutti.yaml names no forge to write to");
                 return now + LONGEST_PAUSE;
             };
             match self.step(&instance, &forge).await {
                 Ok(None) => (self.pause, self.trouble) = (None, None),
                 Ok(Some(at)) => {
                     (self.pause, self.trouble) = (None, None);
-                    let tasks = self.tasks.iter().filter_map(|task| task.not_before);
-                    return tasks.chain([at]).min().unwrap_or(at);
+                    return self.tasks.next_at().map_or(at, |task| task.min(at));
                 }
                 Err(trouble) => self.failed(&trouble),
             }
@@ -231,19 +226,9 @@ impl Service {
                 Some(hint) => self.hint(&hint),
                 None => self.list_at = Instant::now(),
             },
-            Some(call) = inputs.calls.recv(), if self.tasks.len() < MOST_TASKS => self.add(Task::of_call(call)),
-            () = inputs.deliveries.arrived(), if self.head.is_some() && self.tasks.len() < MOST_TASKS => {}
+            Some(call) = inputs.calls.recv(), if self.tasks.has_room() => self.tasks.add(Task::of_call(call)),
+            () = inputs.deliveries.arrived(), if self.head.is_some() && self.tasks.has_room() => {}
         }
-    }
-
-    fn add(&mut self, task: Task) {
-        let (superseded, others): (VecDeque<Task>, VecDeque<Task>) =
-            self.tasks.drain(..).partition(|before| before.is_superseded_by(&task));
-        self.tasks = others;
-        for before in superseded {
-            before.answer(Err("a later delivery or call sets the same value".to_owned()));
-        }
-        self.tasks.push_back(task);
     }
 
     fn take_in(&mut self, inputs: &mut Inputs) {
@@ -269,16 +254,16 @@ impl Service {
                 Err(_) => break,
             }
         }
-        while self.tasks.len() < MOST_TASKS
+        while self.tasks.has_room()
             && let Ok(call) = inputs.calls.try_recv()
         {
-            self.add(Task::of_call(call));
+            self.tasks.add(Task::of_call(call));
         }
-        while self.tasks.len() < MOST_TASKS
+        while self.tasks.has_room()
             && let Some(head) = self.head.clone()
             && let Some((delivery, stored)) = inputs.deliveries.pop()
         {
-            Task::of_delivery(&delivery, stored, &head).into_iter().for_each(|task| self.add(task));
+            Task::of_delivery(&delivery, stored, &head).into_iter().for_each(|task| self.tasks.add(task));
         }
         let overview = inputs.overview.borrow_and_update().clone();
         let is_new = !Arc::ptr_eq(&self.overview, &overview);
@@ -362,8 +347,7 @@ impl Service {
             self.to_recall.extend(known.into_iter().map(|revision| (revision, None)));
         }
         let Some(connection) = self.connection.clone() else { return Ok(None) };
-        let due = self.tasks.iter().position(|task| task.not_before.is_none_or(|at| at <= Instant::now()));
-        if let Some(task) = due.and_then(|due| self.tasks.remove(due)) {
+        if let Some(task) = self.tasks.take_due(Instant::now()) {
             return self.carry_out(task, instance, &connection).await.map(|()| None);
         }
         if let Some(number) = self.hinted.first().copied() {
@@ -485,20 +469,20 @@ impl Service {
         connection: &Connection,
     ) -> Result<(), Trouble> {
         let Some(head) = self.head.clone() else {
-            self.tasks.push_front(task);
+            self.tasks.add_first(task);
             return Ok(());
         };
         let written = task.write(&self.publisher(instance, connection, &head)).await;
         match written {
             Err(Unwritten::Publish(error)) if error.may_pass() && task.tries < MOST_TRIES => {
                 task.tries += 1;
-                self.tasks.push_front(task);
+                self.tasks.add_first(task);
                 return Err(error.into());
             }
             Err(Unwritten::Publish(error)) if error.may_pass() && task.may_wait() => {
                 tracing::warn!(%error, "a delivery for triggers is not carried out yet; it is tried again");
                 task.not_before = Some(Instant::now() + SELDOM);
-                self.tasks.push_back(task);
+                self.tasks.add(task);
             }
             written => {
                 task.answer(written.map_err(|error| error.to_string()));

@@ -1,5 +1,6 @@
 //! What triggers change: the pull request or the commit.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,6 +14,8 @@ use crate::trigger::{self, Outcome};
 
 use super::publish::{Proposal, Publisher, Unpublished};
 
+/// Changes that wait here.
+const MOST: usize = 1_000;
 /// A delivery of longer ago is not carried out any more: what it says may have been overtaken.
 const TOO_OLD: SignedDuration = SignedDuration::from_hours(24);
 
@@ -73,7 +76,7 @@ impl Task {
     }
 
     /// A delivery that changes what a later task changes again.
-    pub fn is_superseded_by(&self, later: &Self) -> bool {
+    fn is_superseded_by(&self, later: &Self) -> bool {
         let place = |task: &Self| {
             let Outcome { trigger, file, field, .. } = &task.outcome;
             (trigger.clone(), file.clone(), field.clone())
@@ -136,6 +139,48 @@ fn is_too_old(time: Timestamp) -> bool {
 fn finish(stored: Arc<Stored>) {
     if let Some(stored) = Arc::into_inner(stored) {
         stored.finish();
+    }
+}
+
+/// What triggers change, in its order.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    all: VecDeque<Task>,
+}
+
+impl Tasks {
+    /// What is more waits where it comes from.
+    pub fn has_room(&self) -> bool {
+        self.all.len() < MOST
+    }
+
+    pub fn add(&mut self, task: Task) {
+        let (superseded, others): (VecDeque<Task>, VecDeque<Task>) =
+            self.all.drain(..).partition(|before| before.is_superseded_by(&task));
+        self.all = others;
+        for before in superseded {
+            before.answer(Err("a later delivery or call sets the same value".to_owned()));
+        }
+        self.all.push_back(task);
+    }
+
+    /// It is the next one again.
+    pub fn add_first(&mut self, task: Task) {
+        self.all.push_front(task);
+    }
+
+    pub fn take_due(&mut self, now: Instant) -> Option<Task> {
+        let due = self.all.iter().position(|task| task.not_before.is_none_or(|at| at <= now))?;
+        self.all.remove(due)
+    }
+
+    /// When one that failed is due again.
+    pub fn next_at(&self) -> Option<Instant> {
+        self.all.iter().filter_map(|task| task.not_before).min()
+    }
+
+    pub fn refuse_all(&mut self, why: &str) {
+        self.all.drain(..).for_each(|task| task.answer(Err(why.to_owned())));
     }
 }
 

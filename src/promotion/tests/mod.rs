@@ -66,7 +66,7 @@ struct Case {
     rollouts: Vec<RolloutState>,
     undo: BTreeMap<Revision, Undo>,
     requests: Vec<PullRequest>,
-    unread: Option<String>,
+    unread: Option<&'static str>,
     limit: usize,
     now: Timestamp,
 }
@@ -122,7 +122,7 @@ impl Case {
             rollouts: &self.rollouts,
             undo: &self.undo,
             requests: &self.requests,
-            unread: self.unread.as_deref(),
+            unread: self.unread,
             limit: self.limit,
             now: self.now,
         }

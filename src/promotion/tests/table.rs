@@ -236,7 +236,7 @@ fn nothing_is_closed_while_a_cluster_is_not_read() {
     let mut case = Case::new("test; prod", &[]);
     let branch = "tutti/revert/0123456";
     case.request(7, branch, RequestState::Open, "");
-    case.unread = Some("c2 is not read: forbidden".to_owned());
+    case.unread = Some("c2 is not read: forbidden");
     check(&case, &["tutti/revert/0123456 #7 keep"]);
     case.unread = None;
     check(&case, &["tutti/revert/0123456 #7 close: what it is for is no longer there"]);

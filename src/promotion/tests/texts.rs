@@ -34,6 +34,16 @@ fn description_is_for_people_and_for_programs() {
 }
 
 #[test]
+fn refused_merge_is_told_below_the_description() {
+    let change = promotion("1.8.0");
+    let text = body(&change, &[]) + &refused_merge("it cannot be merged now (`x` --> <!-- tutti @all)");
+    assert_eq!(parse_body(&text), Some(change.block()));
+    let end = "All gates have passed. The forge refuses the merge, which is tried again: \
+               ``it cannot be merged now (`x` --> <!-- tutti @all)``\n";
+    assert!(text.ends_with(end), "{text}");
+}
+
+#[test]
 fn block_is_read_back() {
     let commit = Revision::from("0123456789");
     let open = RolloutAction::Open { through: "canary".to_owned() };
