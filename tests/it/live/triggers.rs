@@ -28,8 +28,8 @@ const PINNED: &str = "# What test runs.\nversion: '1.0' # by the pipeline\n";
 const OF_DRONE: &str = "tutti/trigger/of-drone/triggers.web.test";
 const OF_RELEASE: &str = "tutti/trigger/release/triggers.web.test";
 
-async fn started() -> Option<Scene> {
-    let scene = Scene::new("triggers", 4).await?;
+async fn started(name: &'static str) -> Option<Scene> {
+    let scene = Scene::new(name, 4).await?;
     scene.write_instance("poll: 1s");
     let instance = scene.worktree.folder().join("tutti.yaml");
     let instance = std::fs::read_to_string(instance).expect("a file");
@@ -67,7 +67,7 @@ fn with(delivery: &Delivery, name: &str, value: &str) -> Delivery {
 
 #[tokio::test]
 async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
-    let Some(scene) = started().await else { return };
+    let Some(scene) = started("triggers").await else { return };
     let people = People::of(&scene);
 
     // Drone says that a tag was built: one line changes, and whatever stands beside it stays.
@@ -201,4 +201,44 @@ async fn waits(scene: &Scene, question: &[&str]) -> (Option<i32>, String) {
     let said = format!("{}{}", ended.stdout, ended.stderr);
     println!("tutti wait {}: exit code {:?}\n{said}", question.join(" "), ended.code);
     (ended.code, said)
+}
+
+/// Deliveries that are accepted and not done.
+fn waiting(scene: &Scene) -> usize {
+    let folders = std::fs::read_dir(scene.folder().join("state/deliveries")).into_iter().flatten().flatten();
+    folders.filter_map(|folder| std::fs::read_dir(folder.path()).ok()).map(Iterator::count).sum()
+}
+
+/// Drone sends once: what was answered 202 comes, also when the process is killed in the same moment.
+#[tokio::test]
+async fn accepted_delivery_outlives_a_kill() {
+    let Some(scene) = started("killed").await else { return };
+    let (people, branch) = (People::of(&scene), "tutti/trigger/of-drone/killed.web.test");
+    let mut was_left = false;
+    for number in 1..=5 {
+        let version = format!("2.{number}");
+        let (status, answer) =
+            deliver(&scene, &Build::of_tag("shop/web", number, &version).drone("updated", SECRET)).await;
+        assert_eq!(status, 202, "{answer}");
+        scene.kill();
+        let left = waiting(&scene);
+        println!("{version}: {left} left by the kill");
+        was_left |= left == 1;
+        scene.start(&["--api-token-env", "TUTTI_SECRET_API"]).await;
+        scene
+            .eventually(&format!("a pull request of {version}"), async || {
+                let (_, head) = people.opened(branch).await;
+                let content = people.ask("GET", &format!("/raw/{PIN}?ref={head}"), None).await;
+                let expected = PINNED.replace("1.0", &version);
+                if content.as_str() == Some(&*expected) && waiting(&scene) == 0 {
+                    Ok(())
+                } else {
+                    Err(format!("{content}"))
+                }
+            })
+            .await;
+    }
+    assert!(was_left, "no kill came in time");
+    let pulls = people.ask("GET", "/pulls?state=all", None).await;
+    assert_eq!(pulls.as_array().map(Vec::len), Some(1), "{pulls}");
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
 use tutti::forge::{CommitStatus, State};
 use tutti::model::Revision;
 
@@ -277,6 +278,27 @@ async fn a_base_that_moves_elsewhere_keeps_a_promotion() {
 }
 
 // A process died before its pull request was opened, or nobody heard that it was.
+// A right that was not given there, for example.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_cannot_be_listed_is_named_by_the_gate() {
+    let mut scene = pinned(ASKS).await;
+    scene.push("main", &[(PAY, Some(&pay("v2")))]);
+    let pull = promotion(&scene, "v2").await;
+    scene.until("a gate", |now| now.last(&pull.head, "tutti/gate/ring").starts_with("success ")).await;
+    scene.kill().await;
+    let rule = FaultRule::failing(RequestMatch::any().resource("services"), Fault::internal_error());
+    scene.fleet.cluster("c1").set_faults(&FaultPlan::new(1).rule(rule));
+    scene.start().await;
+    scene.quiet(60).await;
+    let ring = |now: &Simulator| now.last(&pull.head, "tutti/gate/ring");
+    assert!(ring(&scene.simulator).starts_with("success "), "it may be a server that starts");
+    let why = "pending pay: 0/1 done on test: c1 is not read: v1/Service cannot be ";
+    scene.until("the reason", |now| ring(now).starts_with(why)).await;
+    assert!(scene.open_of(BRANCH).is_some(), "{}", scene.described());
+    scene.fleet.cluster("c1").set_faults(&FaultPlan::new(1));
+    scene.until("the gate again", |now| ring(now).starts_with("success ")).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_branch_that_says_it_already_is_used_and_another_one_is_made_anew() {
     for (text, is_used) in [(PINNED.replace("v1", "v2"), true), (PINNED.replace("v1", "v0"), false)] {
