@@ -285,6 +285,14 @@ impl Service {
             let room = MOST_TASKS.saturating_sub(self.tasks.len());
             self.tasks.extend(Task::of_hint(hint, head).into_iter().take(room));
         }
+        // Its rollout goes first, from the moment in which it is told of.
+        if hint.kind.is_of_branch()
+            && let (Some(base), Some(connection)) = (&mut self.base, &self.connection)
+            && hint.reference.as_deref().and_then(|it| it.strip_prefix("refs/heads/"))
+                == Some(&*connection.access.branch)
+        {
+            base.since = Instant::now();
+        }
         if !matches!(hint.kind, HintKind::Pull | HintKind::Review | HintKind::Comment | HintKind::Label) {
             return;
         }
