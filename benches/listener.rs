@@ -7,6 +7,8 @@
 mod fleet;
 #[path = "shared/goals.rs"]
 mod goals;
+#[path = "shared/program.rs"]
+mod program;
 #[allow(dead_code, unused_imports, reason = "the tests use more of it")]
 #[path = "../tests/it/support/mod.rs"]
 mod support;

@@ -4,15 +4,14 @@
 //! pushes that make the controller ask Git.
 
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tutti::model::ReceiverKind;
 
 use crate::goals::{at_most, figure};
+use crate::program::{Program, all_run, free_port};
 use crate::support::manifests::{cluster, config_map, objects};
 use crate::support::repository::{Change, ConfigRepository};
 use crate::support::senders::delivery;
@@ -27,16 +26,6 @@ const SECONDS: u64 = 10;
 const WARM_UP: u64 = 500;
 /// Of 99 in 100 answers, in milliseconds.
 const MOST: f64 = 50.0;
-const PATIENCE: Duration = Duration::from_secs(600);
-
-struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 pub fn measure() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -56,12 +45,10 @@ pub fn measure() {
     program.args(["run", "--cluster", "one=sandbox", "--repo"]).arg(repository.path());
     program.arg("--state").arg(folder.path().join("state"));
     program.args(["--listen", &status.to_string(), "--hooks-listen", &hooks.to_string()]);
-    program.env("TUTTI_SECRET_HOOK", SECRET).env_remove("KUBECONFIG");
-    program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let _program = Program(program.spawn().expect("the program starts"));
+    let _program = Program::start(program.env("TUTTI_SECRET_HOOK", SECRET));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        all_run(status).await;
+        all_run(status, APPS).await;
         let mut took = deliver_all(hooks).await;
         took.sort_unstable();
         let at = |part: usize| milliseconds(took[took.len() * part / 100]);
@@ -87,31 +74,6 @@ fn instance() -> String {
         "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec:\n  receivers:\n{}",
         lines.concat()
     )
-}
-
-fn free_port() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address")
-}
-
-/// Until every app runs.
-async fn all_run(status: SocketAddr) {
-    let (start, wanted) = (Instant::now(), format!("tutti_apps{{phase=\"Running\"}} {APPS}"));
-    loop {
-        let metrics = get(status, "/metrics").await.unwrap_or_default();
-        if metrics.lines().any(|line| line == wanted) {
-            return;
-        }
-        assert!(start.elapsed() < PATIENCE, "the apps do not run");
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
-}
-
-async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: tutti\r\n\r\n").as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer)
 }
 
 /// How long each answer took, from the first byte of its connection on. None waits for another.

@@ -20,7 +20,7 @@ mod statuses;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -181,6 +181,12 @@ impl Simulator {
         self.state.lock().requests.clone()
     }
 
+    /// How long all requests so far took to answer.
+    #[allow(dead_code, reason = "a benchmark asks")]
+    pub fn spent(&self) -> Duration {
+        self.state.lock().spent
+    }
+
     /// Every delivery of a webhook that was tried.
     pub fn deliveries(&self) -> Vec<Delivered> {
         self.state.lock().deliveries.clone()
@@ -212,10 +218,12 @@ async fn serve(
         }
         Some(Fault::LostAnswer) | None => {}
     }
+    let begun = Instant::now();
     let answer = match Request::read(&method, &uri, body) {
         Some(request) => state.lock().answer(token, &request),
         None => Answer::not_found(),
     };
+    state.lock().spent += begun.elapsed();
     if matches!(fault, Some(Fault::LostAnswer)) {
         return StatusCode::BAD_GATEWAY.into_response();
     }

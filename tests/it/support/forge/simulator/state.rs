@@ -1,5 +1,7 @@
 //! What the forge holds, and which request goes where.
 
+use std::time::Duration;
+
 use git2::Oid;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -64,6 +66,8 @@ pub struct State {
     pub hooks: Vec<Hook>,
     pub protections: Vec<Protection>,
     pub requests: Vec<String>,
+    /// On answers.
+    pub spent: Duration,
     pub deliveries: Vec<Delivered>,
     pub sender: UnboundedSender<Parcel>,
     /// Of the last row: every kind counts together, and no number is given twice.
@@ -89,6 +93,7 @@ impl State {
             hooks: Vec::new(),
             protections: Vec::new(),
             requests: Vec::new(),
+            spent: Duration::ZERO,
             deliveries: Vec::new(),
             sender,
             last_id: 0,
