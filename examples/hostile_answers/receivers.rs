@@ -26,7 +26,8 @@ pub const PEER: Peer = Peer { name: "receivers", answer, ask: |address, _: PathB
 const SECRET: &str = "hunter2-of-receivers";
 /// Of each kind, as each takes so many a second.
 const RECEIVERS: u64 = 100;
-const DELIVERIES: u64 = 30;
+/// Of one input: every event to every kind.
+const DELIVERIES: u64 = (EVENTS.len() * ReceiverKind::NAMED.len()) as u64;
 /// In bytes: larger than any receiver takes.
 const LARGEST: usize = api::LARGEST_BODY + 64 * 1024;
 const COMMIT: &str = "3f9c2d1a0000000000000000000000000000beef";

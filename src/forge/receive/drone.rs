@@ -15,7 +15,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::json::{commit, text};
-use super::{Genuine, UNFIT, UNSIGNED, check_is_json, check_time, ignored, signature, with_payload};
+use super::{Genuine, UNFIT, UNSIGNED, check_is_json, check_time, ignored, not_of_interest};
+use super::{signature, with_payload};
 use crate::forge::{Hint, HintKind, Received, Rejected};
 
 const DIGEST: &str = "digest";
@@ -67,7 +68,7 @@ pub(super) fn authenticate(
 pub(super) fn read(mut payload: Value, size: usize, hint: Hint) -> Received {
     match text(&payload, &["event"]).as_deref() {
         Some("build") => {}
-        Some(event) => return ignored(format!("event `{}` is not of interest", event.escape_debug())),
+        Some(event) => return not_of_interest(event),
         None => return ignored("there is no `event`"),
     }
     // What each step did, which is most of a payload.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::json::{commit, is_nothing, is_true, number, text};
 use super::{Genuine, LONGEST_DELIVERY, UNFIT, UNSIGNED, form, header, ignored, media_type, with_payload};
-use super::{given, signature};
+use super::{given, not_of_interest, signature};
 use crate::forge::{Hint, HintKind, Received, Rejected};
 use crate::model::ReceiverKind;
 
@@ -86,10 +86,6 @@ pub(super) fn read(
         "status" => Ok(ignored("event `status`: commit statuses change nothing here")),
         event => Ok(not_of_interest(event)),
     }
-}
-
-fn not_of_interest(event: &str) -> Received {
-    ignored(format!("event `{}` is not of interest", event.escape_debug()))
 }
 
 fn pushed(payload: Value, size: usize, hint: Hint) -> Result<Received, Rejected> {

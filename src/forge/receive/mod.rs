@@ -30,7 +30,7 @@ pub const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 pub const LARGEST_PAYLOAD: usize = 64 * 1024;
 /// A delivery id is a UUID; anything much longer is not remembered.
 const LONGEST_DELIVERY: usize = 128;
-/// Of the value of a header that is shown, in characters, and how many headers are.
+/// Of the value of a header, or of another word of the sender, that is shown, in characters; and how many headers are.
 const LONGEST_SHOWN: usize = 128;
 const MOST_SHOWN: usize = 48;
 
@@ -140,6 +140,11 @@ fn ignored(reason: impl Into<String>) -> Received {
     Received::Ignored { reason: reason.into() }
 }
 
+/// What the sender calls it may be as long as a delivery, and is part of the answer.
+fn not_of_interest(event: &str) -> Received {
+    ignored(format!("event `{}` is not of interest", short_line(event, LONGEST_SHOWN).escape_debug()))
+}
+
 /// A time that was signed.
 fn check_time(at: Timestamp, now: Timestamp) -> Result<(), Rejected> {
     // Those of this type are at most some ten thousand years apart.
@@ -149,10 +154,10 @@ fn check_time(at: Timestamp, now: Timestamp) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// Lower case, without parameters; empty when there is none.
+/// Lower case, without parameters, and no longer than what is shown; empty when there is none.
 fn media_type(headers: &HeaderMap) -> String {
     let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    short_line(text.split(';').next().unwrap_or_default(), LONGEST_SHOWN).to_ascii_lowercase()
 }
 
 fn check_is_json(headers: &HeaderMap) -> Result<(), Rejected> {

@@ -194,6 +194,29 @@ fn a_payload_that_is_kept_is_bounded() {
 }
 
 #[test]
+fn words_of_a_sender_are_answered_shortened() {
+    let long = "x\u{7}".repeat(40_000);
+    let media = "x".repeat(40_000);
+    let check = |kind, event: &str, body: &str, media: &str| {
+        let mut headers = signed(kind, event, body.as_bytes(), SECRET);
+        headers.insert("content-type", HeaderValue::from_str(media).expect("a value"));
+        let words = match receive(kind, &headers, body.as_bytes(), &[SECRET]) {
+            Ok(Received::Ignored { reason }) => reason,
+            Err(rejected) => rejected.to_string(),
+            other => panic!("{kind:?}: {other:?}"),
+        };
+        assert!(words.contains("xxx…") && words.len() < 500, "{kind:?}: {} bytes, {words:.500}", words.len());
+    };
+    for kind in [ReceiverKind::Gitea, ReceiverKind::Forgejo] {
+        check(kind, &media, "{}", "application/json");
+    }
+    check(ReceiverKind::Drone, "", &json!({"event": long}).to_string(), "application/json");
+    for kind in DIALECTS {
+        check(kind, "push", "{}", &media);
+    }
+}
+
+#[test]
 fn malformed_only_after_a_valid_signature() {
     for kind in DIALECTS {
         let check = |body: &[u8]| {
