@@ -50,6 +50,7 @@ pub struct Checked {
 #[derive(Clone, Debug)]
 pub struct Base {
     pub revision: Revision,
+    /// Or since a webhook told last that it moved.
     pub since: Instant,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::scene::{CONTEXTS, PAY, Scene, pay};
+use crate::support::forge::simulator::Simulator;
 use crate::support::manifests::component;
 
 /// By method and place, numbers and ids left out.
@@ -72,6 +73,24 @@ async fn a_push_beside_fifty_pull_requests_asks_for_none_of_them_at_first() {
     let asked: Vec<String> = scene.simulator.requests()[before..].iter().filter(of_pulls).cloned().collect();
     let expected = [("PATCH /issues/comments/*".to_owned(), 50), ("POST /statuses/*".to_owned(), 50)];
     assert_eq!(counted(&asked), expected.into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_push_that_is_told_of_puts_comparisons_off() {
+    let scene = Scene::small().await;
+    let head = scene.push("bump", &[(PAY, Some(&pay("v2")))]);
+    let number = scene.open("bump").await;
+    scene.settled(&head).await;
+    scene.until("a comment", |now| now.comments(number).len() == 1).await;
+    let base = scene.push("main", &[("apps/other/app.yaml", Some(&others(1)))]);
+    let is_compared = |now: &Simulator| now.comments(number)[0].1.contains(base.short());
+    for _ in 0..3 {
+        scene.quiet(7).await;
+        assert!(!is_compared(&scene.simulator));
+        scene.tell_of_push();
+    }
+    scene.quiet(20).await;
+    assert!(is_compared(&scene.simulator));
 }
 
 // Statuses come back as pushes, comments as comments: nothing follows from them.

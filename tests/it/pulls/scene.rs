@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use tutti::api::{Call, DeliveryQueue, HooksState, Receiver, Written, hooks_router, serve};
 use tutti::controller::Origin;
-use tutti::forge::{Hint, NewHook, NewPull, own_labels};
+use tutti::forge::{Hint, HintKind, NewHook, NewPull, own_labels};
 use tutti::metrics::Metrics;
 use tutti::model::{Keys, ReceiverKind, Revision};
 use tutti::pulls;
@@ -227,6 +227,12 @@ impl Scene {
 
     pub fn running(&self) -> &Running {
         &self.process.as_ref().expect("a process").running
+    }
+
+    /// A webhook of a push to the deployed branch.
+    pub fn tell_of_push(&self) {
+        let (kind, reference) = (HintKind::Push, Some("refs/heads/main".to_owned()));
+        let _ = self.hints.send(Hint { kind, reference, ..Hint::default() });
     }
 
     /// A person pushes.
