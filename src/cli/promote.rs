@@ -118,7 +118,7 @@ async fn open(site: &AtForge, change: &Change, fleet: Fleet) -> anyhow::Result<E
         return Ok(Exit::Ok);
     }
     let files = files.into_iter().map(|(path, text)| (path, Some(text))).collect();
-    let head = ConfigHead { fleet: Arc::new(fleet), snapshot: Arc::new(snapshot) };
+    let head = ConfigHead { fleet: Arc::new(fleet), snapshot: Arc::new(snapshot), defined: None };
     let publisher = Publisher {
         access: &access,
         permit: &WritePermit::default(),

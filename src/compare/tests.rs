@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Action, AppState, Comparison, Fate, Kept, Placed, Side, compare, fleet_after};
 use crate::manifest;
 use crate::model::{AppId, ClusterName, NoCharts, Revision, Snapshot};
-use crate::render::Discovered;
+use crate::render::{Discovered, Memory, Renderer};
 
 type Texts = BTreeMap<String, String>;
 
@@ -205,6 +205,37 @@ fn only_apps_that_differ_are_rendered() {
     let again = compared_with(&base, &head, &mut kept);
     assert_eq!(again.renders, 202, "the base is kept");
     assert_eq!(again.apps, plan.apps);
+}
+
+#[test]
+fn kinds_that_the_base_defines_are_rendered_once_or_known() {
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: rules.example.com}\n\
+                      spec: {group: example.com, scope: Namespaced, names: {plural: rules, kind: Rule}, \
+                      versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n";
+    let rule = |level: &str| {
+        format!(
+            "apiVersion: example.com/v1\nkind: Rule\nmetadata: {{name: web, namespace: shop}}\nspec: {{level: {level}}}\n"
+        )
+    };
+    let mut base = repository();
+    objects(&mut base, "kinds", definition);
+    objects(&mut base, "web", &rule("info"));
+    let mut head = base.clone();
+    objects(&mut head, "web", &rule("debug"));
+    let mut kept = Kept::default();
+    let plan = compared_with(&base, &head, &mut kept);
+    assert_eq!((plan.apps.len(), plan.counts().to_string().as_str()), (1, "~3"), "{:?}", plan.errors);
+    assert!(plan.renders > 2, "nobody knew what the others define: {}", plan.renders);
+    let again = compared_with(&base, &head, &mut kept);
+    assert_eq!((again.renders, &again.apps), (2, &plan.apps));
+    // Whoever deploys the base knows it from there.
+    let of_base = snapshot(&base, "ba5eba5e");
+    let fleet = fleet_after(&of_base, &mut manifest::Memory::default(), None);
+    let renders = Renderer::new(&fleet, &of_base, &NoCharts).render_all(&mut Memory::default());
+    let mut told = Kept::default();
+    told.know(&of_base.revision, renders.defined().clone());
+    let told = compared_with(&base, &head, &mut told);
+    assert_eq!((told.renders, told.apps), (2, plan.apps));
 }
 
 #[test]

@@ -69,6 +69,7 @@ use crate::fleet::Fleet;
 use crate::forge::Hint;
 use crate::metrics::Metrics;
 use crate::model::{Cluster, Instance, Keys, Mode, Snapshot};
+use crate::render::Defined;
 use crate::report::Overview;
 use event::Event;
 use world::World;
@@ -155,6 +156,8 @@ pub struct Outputs {
 pub struct ConfigHead {
     pub fleet: Arc<Fleet>,
     pub snapshot: Arc<Snapshot>,
+    /// The kinds that its apps define, once all of them are rendered.
+    pub defined: Option<Defined>,
 }
 
 /// How a run ended.

@@ -556,9 +556,15 @@ impl World {
     /// Puts what was read last in the place of what is known; whether it is something else.
     pub fn renew_head(&self, known: &mut Option<Arc<ConfigHead>>) -> bool {
         let Some((fleet, snapshot)) = self.fleet.as_ref().zip(self.snapshot.as_ref()) else { return false };
-        let is_same = known.as_ref().is_some_and(|known| Arc::ptr_eq(&known.fleet, fleet));
+        let renders = self.renders.last().filter(|renders| renders.revision == snapshot.revision);
+        let renders = renders.filter(|renders| renders.is_complete());
+        let is_same = known.as_ref().is_some_and(|known| {
+            Arc::ptr_eq(&known.fleet, fleet) && known.defined.is_some() == renders.is_some()
+        });
         if !is_same {
-            *known = Some(Arc::new(ConfigHead { fleet: Arc::clone(fleet), snapshot: Arc::clone(snapshot) }));
+            let defined = renders.map(|renders| renders.defined().clone());
+            let (fleet, snapshot) = (Arc::clone(fleet), Arc::clone(snapshot));
+            *known = Some(Arc::new(ConfigHead { fleet, snapshot, defined }));
         }
         !is_same
     }

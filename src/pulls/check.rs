@@ -89,7 +89,12 @@ impl Checker {
             let goes_on = || clock() < LONGEST;
             let pacing = Pacing { goes_on: &goes_on, clock: &clock };
             let (before, after) = (side(&base.fleet, &before), side(&after, &head));
-            compare::compare(&before, &after, &mut kept.lock().0, Some(pacing))
+            let kept = &mut kept.lock().0;
+            // Else an app that uses a kind of another one costs a render of all.
+            if let Some(defined) = &base.defined {
+                kept.know(&base.snapshot.revision, defined.clone());
+            }
+            compare::compare(&before, &after, kept, Some(pacing))
         });
         work.await.map_err(|_| self.stopped())
     }

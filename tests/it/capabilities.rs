@@ -1,13 +1,16 @@
 //! What a cluster says of itself goes into what is rendered for it, and nothing is applied before it was heard.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::DeleteParams;
 use sandbox::{Fault, RequestMatch, SandboxOptions};
 use serde_json::Value;
+use tutti::controller::ConfigHead;
+use tutti::model::Revision;
 use tutti::report::{Overview, Phase};
 
-use crate::support::fleet::{Fleet, target};
+use crate::support::fleet::{Fleet, PATIENCE, target};
 use crate::support::live;
 use crate::support::manifests;
 
@@ -252,4 +255,26 @@ async fn what_lost_its_definition_while_its_cluster_was_away_holds_up_nothing() 
     running.converged(&revision).await;
     assert!(start.elapsed() < Duration::from_secs(300), "{:?}", start.elapsed());
     assert!(live::get(bj1, "ConfigMap", "default", "one").await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn kinds_of_the_head_are_told_once_it_is_rendered() {
+    let (app, kind) = (manifests::objects("default", "kinds"), service_monitors());
+    let files = [("apps/kinds/app.yaml", &*app), ("apps/kinds/objects/kind.yaml", &*kind)];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let running = fleet.start().await;
+    let mut heads = running.head.clone();
+    let mut of = async |revision: &Revision| {
+        let of_revision = |head: &Option<Arc<ConfigHead>>| {
+            head.as_ref().is_some_and(|head| head.snapshot.revision == *revision && head.defined.is_some())
+        };
+        let told = tokio::time::timeout(PATIENCE, heads.wait_for(of_revision)).await;
+        let head = told.expect("in time").expect("it runs").clone().expect("a head");
+        head.defined.clone().expect("known")["bj1"].keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(of(&fleet.begin).await, ["monitoring.coreos.com/v1/ServiceMonitor"]);
+    let map = manifests::config_map("default", "one", "1");
+    let changes = [("apps/kinds/objects/kind.yaml", None), ("apps/kinds/objects/one.yaml", Some(&*map))];
+    let next = fleet.push(&running, "Without the kind", &changes).await;
+    assert_eq!(of(&next).await, Vec::<String>::new());
 }

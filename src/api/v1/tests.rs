@@ -80,7 +80,7 @@ impl Case {
         ]);
         let fleet = assemble(manifest::read(&snapshot), &snapshot);
         assert_eq!(fleet.triggers.len(), 3, "{:?}", fleet.diagnostics);
-        let head = ConfigHead { fleet: Arc::new(fleet), snapshot: Arc::new(snapshot) };
+        let head = ConfigHead { fleet: Arc::new(fleet), snapshot: Arc::new(snapshot), defined: None };
         let (sender, calls) = mpsc::channel(4);
         let token = token.map(SecretString::from);
         let api = Api::new(token.as_ref(), watch::channel(Some(Arc::new(head))).1, sender);
