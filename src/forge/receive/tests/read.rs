@@ -194,6 +194,20 @@ fn a_payload_that_is_kept_is_bounded() {
 }
 
 #[test]
+fn values_of_a_payload_are_counted_before_it_is_read() {
+    let of = |values: usize| format!("{{\"a\":[{}0]}}", "0,".repeat(values));
+    for kind in [ReceiverKind::Generic, ReceiverKind::StandardWebhooks, ReceiverKind::Woodpecker] {
+        let received = deliver(kind, "", of(400_000).as_bytes());
+        assert!(matches!(received, Ok(Received::Ignored { .. })), "{kind:?}: {received:?}");
+    }
+    for kind in DIALECTS {
+        let received = deliver(kind, "push", of(600_000).as_bytes());
+        let refused = matches!(&received, Err(Rejected::Malformed(why)) if why.contains("500000 values"));
+        assert!(refused, "{kind:?}: {received:?}");
+    }
+}
+
+#[test]
 fn words_of_a_sender_are_answered_shortened() {
     let long = "x\u{7}".repeat(40_000);
     let media = "x".repeat(40_000);
