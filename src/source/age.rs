@@ -1,6 +1,6 @@
-//! For how long files have said something, along the first-parent line.
+//! For how long files have said something, along the first-parent line, and which commit changed what one says.
 
-use git2::{Oid, Repository, Tree};
+use git2::{Commit, Oid, Repository, Tree};
 
 use super::history::{first_parent, tree_of};
 use super::reader::file_of;
@@ -54,6 +54,48 @@ pub(super) fn ages(
         next = first_parent(&commit)?;
     }
     Ok(ages)
+}
+
+/// A commit that changed what a file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Seconds since 1970, of the committer.
+    pub time: i64,
+    /// Its own message, and that of the commit that it merged.
+    pub messages: Vec<String>,
+}
+
+/// The newest one, back to the first commit that is older than `since`. The first commit of all changes nothing.
+pub(super) fn last_change(
+    repository: &Repository,
+    folder: &str,
+    tip: Oid,
+    path: &str,
+    since: i64,
+    says: &dyn Fn(&[u8]) -> Option<String>,
+) -> Result<Option<Change>, git2::Error> {
+    let blob = |commit: &Commit<'_>| -> Result<Option<Oid>, git2::Error> {
+        Ok(tree_of(repository, folder, commit)?.and_then(|tree| blob_of(&tree, path)))
+    };
+    let said = |blob: Option<Oid>| -> Result<Option<String>, git2::Error> {
+        let Some(id) = blob else { return Ok(None) };
+        Ok(file_of(repository, path, id)?.ok().and_then(|file| says(&file.content)))
+    };
+    let mut commit = repository.find_commit(tip)?;
+    let mut after = blob(&commit)?;
+    for _ in 0..MOST {
+        let Some(parent) = first_parent(&commit)?.filter(|_| commit.time().seconds() >= since) else { break };
+        let before = blob(&parent)?;
+        if before != after && said(before)? != said(after)? {
+            let message = |commit: &Commit<'_>| String::from_utf8_lossy(commit.message_bytes()).into_owned();
+            let merged = commit.parent(1).ok();
+            let messages = [Some(message(&commit)), merged.as_ref().map(message)];
+            let messages = messages.into_iter().flatten().collect();
+            return Ok(Some(Change { time: commit.time().seconds(), messages }));
+        }
+        (commit, after) = (parent, before);
+    }
+    Ok(None)
 }
 
 fn blob_of(tree: &Tree<'_>, path: &str) -> Option<Oid> {

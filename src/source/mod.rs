@@ -40,6 +40,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
+pub use age::Change;
 pub use area::Listed;
 pub use create::create;
 pub use error::{Error, ErrorKind};

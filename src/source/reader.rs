@@ -346,6 +346,19 @@ impl Reader {
             .map_err(|error| self.unreadable(&error))
     }
 
+    /// The newest commit that changed what a file says.
+    pub(super) fn last_change(
+        &self,
+        tip: &Revision,
+        path: &str,
+        since: i64,
+        says: &dyn Fn(&[u8]) -> Option<String>,
+    ) -> Result<Option<age::Change>, Error> {
+        let tip = self.commit(tip)?.id();
+        age::last_change(&self.repository, &self.place.folder, tip, path, since, says)
+            .map_err(|error| self.unreadable(&error))
+    }
+
     /// Whether a revision is a later one of the line of another. Nothing is later than one that is not here.
     pub(super) fn follows(&self, revision: &Revision, earlier: &Revision) -> Result<bool, Error> {
         let (revision, earlier) = match (self.commit(revision), self.commit(earlier)) {

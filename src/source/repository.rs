@@ -13,7 +13,7 @@ use super::place::{Kind, Place};
 use super::reader::{Reader, revision_of};
 use super::remote::{self, Failure};
 use super::watch::Watch;
-use super::{Commit, Error, Merged, Options, Reached, Walk, translate};
+use super::{Change, Commit, Error, Merged, Options, Reached, Walk, translate};
 use crate::model::{Changed, Revision, Snapshot};
 
 /// How long a remote may be silent.
@@ -168,6 +168,22 @@ impl Repository {
         self.blocking(move |inner| {
             let beside = inner.reader.lock().beside()?;
             beside.ages(&tip, &files, &says)
+        })
+        .await
+    }
+
+    /// The newest commit of the first-parent line that changed what a file says, back to a time.
+    pub async fn last_change(
+        &self,
+        tip: &Revision,
+        path: &str,
+        since: i64,
+        says: impl Fn(&[u8]) -> Option<String> + Send + 'static,
+    ) -> Result<Option<Change>, Error> {
+        let (tip, path) = (tip.clone(), path.to_owned());
+        self.blocking(move |inner| {
+            let beside = inner.reader.lock().beside()?;
+            beside.last_change(&tip, &path, since, &says)
         })
         .await
     }

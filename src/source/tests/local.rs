@@ -229,3 +229,24 @@ async fn age_of_what_a_file_says() {
     let ages = repository.ages(&tip, files, |_, content| content.starts_with(b"web")).await;
     assert_eq!(ages, Ok(vec![2, 3, 1]));
 }
+
+#[tokio::test]
+async fn last_change_of_what_a_file_says() {
+    let fixture = Fixture::new();
+    let state = tempfile::tempdir().expect("state");
+    fixture.commit("one", &[("a.yaml", Some("web 1"))]);
+    fixture.commit("two", &[("a.yaml", Some("web 2\nmore"))]);
+    fixture.commit("three", &[("a.yaml", Some("web 2\nless"))]);
+    let tip = fixture.commit("four", &[("b.yaml", Some("web 3"))]);
+    let repository = open(&fixture.path().display().to_string(), state.path()).await;
+    let check = async |path: &str, since: i64, expected: Option<&str>| {
+        let says = |content: &[u8]| Some(String::from_utf8_lossy(content).lines().next()?.to_owned());
+        let found = repository.last_change(&tip, path, since, says).await.expect("read");
+        let found = found.map(|change| change.messages.concat().trim().to_owned());
+        assert_eq!(found.as_deref(), expected, "{path} since {since}");
+    };
+    check("a.yaml", 0, Some("two")).await;
+    check("b.yaml", 0, Some("four")).await;
+    check("c.yaml", 0, None).await;
+    check("a.yaml", i64::MAX, None).await;
+}
