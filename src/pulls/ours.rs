@@ -163,7 +163,9 @@ impl Ours {
             }
             Some(why) => {
                 let since = *self.unread_since.get_or_insert(now);
-                if since + A_START <= now && self.told.insert(UNREAD.to_owned(), why.clone()).is_none() {
+                if since + A_START <= now
+                    && self.told.insert(UNREAD.to_owned(), why.clone()).as_ref() != Some(why)
+                {
                     tracing::warn!(why, "promotions of the apps on this cluster wait");
                 }
             }
