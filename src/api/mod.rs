@@ -32,4 +32,4 @@ pub use queue::{Delivery, DeliveryQueue, Stored};
 pub use receivers::{HooksState, Receiver};
 pub use serve::serve;
 pub use status::{Status, status_router};
-pub use v1::{Api, Call, SHORTEST_TOKEN, Written};
+pub use v1::{Api, Call, NotWritten, SHORTEST_TOKEN, Written};

@@ -61,10 +61,10 @@ struct Triggers {
 }
 
 impl Triggers {
-    /// As long as the repository was not read, each may be.
+    /// As long as the repository was not read, or its instance has a mistake, each may be.
     fn is_wanted(&self, receiver: &str, payload: &Value) -> bool {
         let head = self.heads.borrow().clone();
-        head.is_none_or(|head| trigger::is_wanted(receiver, payload, &head.fleet))
+        head.is_none_or(|head| !head.fleet.is_usable() || trigger::is_wanted(receiver, payload, &head.fleet))
     }
 }
 

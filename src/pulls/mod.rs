@@ -13,6 +13,7 @@ mod check;
 mod comment;
 mod connection;
 mod ours;
+mod overtaken;
 mod publish;
 mod queue;
 mod service;

@@ -70,6 +70,18 @@ impl Unpublished {
             Self::Foreign(_) | Self::Unchanged(_) => false,
         }
     }
+
+    /// It may succeed with another token, or when the repository or the branch is there again.
+    pub fn is_of_access(&self) -> bool {
+        match self {
+            Self::Forge(Error::Refused { status, .. }) => *status == 404,
+            Self::Forge(error) => {
+                matches!(error.kind(), ErrorKind::Authentication | ErrorKind::RepositoryNotFound)
+            }
+            Self::Git(_) => !self.may_pass(),
+            Self::NoPermit | Self::Foreign(_) | Self::Unchanged(_) => false,
+        }
+    }
 }
 
 /// Who publishes, where, and what is there.

@@ -18,7 +18,7 @@ use super::publish::{Publisher, Unpublished};
 use super::queue::{Base, Checked, Next, Open, may_render_of, next};
 use super::triggers::{Task, Tasks, Unwritten};
 use super::words::{self, Said};
-use crate::api::{Call, DeliveryQueue};
+use crate::api::{Call, DeliveryQueue, NotWritten};
 use crate::chart;
 use crate::cluster::{Home, WritePermit};
 use crate::controller::{ConfigHead, Grants};
@@ -201,7 +201,7 @@ impl Service {
             let forge = instance.as_ref().and_then(|instance| instance.forge.clone());
             let (Some(instance), Some(forge)) = (instance, forge) else {
                 self.connection = None;
-                self.tasks.refuse_all("tutti.yaml names no forge to write to");
+                self.tasks.refuse_calls("tutti.yaml names no forge to write to");
                 return now + LONGEST_PAUSE;
             };
             match self.step(&instance, &forge).await {
@@ -227,8 +227,13 @@ impl Service {
                 None => self.list_at = Instant::now(),
             },
             Some(call) = inputs.calls.recv(), if self.tasks.has_room() => self.tasks.add(Task::of_call(call)),
-            () = inputs.deliveries.arrived(), if self.head.is_some() && self.tasks.has_room() => {}
+            () = inputs.deliveries.arrived(), if self.may_take_deliveries() => {}
         }
+    }
+
+    /// As long as the instance has a mistake nobody knows what its triggers make of one: it stays on the disk.
+    fn may_take_deliveries(&self) -> bool {
+        self.tasks.has_room() && self.head.as_ref().is_some_and(|head| head.fleet.is_usable())
     }
 
     fn take_in(&mut self, inputs: &mut Inputs) {
@@ -259,7 +264,7 @@ impl Service {
         {
             self.tasks.add(Task::of_call(call));
         }
-        while self.tasks.has_room()
+        while self.may_take_deliveries()
             && let Some(head) = self.head.clone()
             && let Some((delivery, stored)) = inputs.deliveries.pop()
         {
@@ -384,6 +389,7 @@ impl Service {
                     "the forge has another default branch"
                 );
                 self.connection = None;
+                self.ours.touch(None);
                 return Ok(None);
             }
         }
@@ -481,19 +487,27 @@ impl Service {
             return Ok(());
         };
         let written = task.write(&self.publisher(instance, connection, &head)).await;
+        let is_of_access = |error: &Unwritten| matches!(error, Unwritten::Publish(it) if it.is_of_access());
+        let needs_access = written.as_ref().is_err_and(is_of_access);
+        if needs_access {
+            // By now the token may be another one, or the default branch.
+            self.connection = None;
+        }
         match written {
             Err(Unwritten::Publish(error)) if error.may_pass() && task.tries < MOST_TRIES => {
                 task.tries += 1;
                 self.tasks.add_first(task);
                 return Err(error.into());
             }
-            Err(Unwritten::Publish(error)) if error.may_pass() && task.may_wait() => {
+            Err(Unwritten::Publish(error)) if (error.may_pass() || needs_access) && task.may_wait() => {
                 tracing::warn!(%error, "a delivery for triggers is not carried out yet; it is tried again");
                 task.not_before = Some(Instant::now() + SELDOM);
                 self.tasks.add(task);
             }
             written => {
-                task.answer(written.map_err(|error| error.to_string()));
+                if let Some(before) = task.answer(written.map_err(NotWritten::from)) {
+                    self.tasks.add(before);
+                }
                 self.ours.touch(None);
                 self.list_at = Instant::now();
             }

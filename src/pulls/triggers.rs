@@ -7,11 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::api::{Call, Delivery, Stored, Written};
+use crate::api::{Call, Delivery, NotWritten, Stored, Written};
 use crate::controller::ConfigHead;
 use crate::model::{Revision, TriggerWrite};
+use crate::promotion::edit;
 use crate::trigger::{self, Outcome};
 
+use super::overtaken;
 use super::publish::{Proposal, Publisher, Unpublished};
 
 /// Changes that wait here.
@@ -24,6 +26,9 @@ const TOO_OLD: SignedDuration = SignedDuration::from_hours(24);
 pub struct Task {
     outcome: Outcome,
     of: Of,
+    accepted: Timestamp,
+    /// Deliveries that it takes the place of once it is written, the oldest first.
+    before: Vec<Task>,
     /// How often it was tried.
     pub tries: u32,
     /// It failed: not again before.
@@ -34,14 +39,18 @@ pub struct Task {
 #[derive(Debug)]
 enum Of {
     /// A caller, who waits.
-    Call(oneshot::Sender<Result<Written, String>>),
-    /// A delivery that was accepted at a time. Its file goes with the last of its changes.
-    Delivery(Timestamp, Arc<Stored>),
+    Call(oneshot::Sender<Result<Written, NotWritten>>),
+    /// A delivery. Its file goes with the last of its changes.
+    Delivery(Arc<Stored>),
 }
 
 impl Task {
     pub fn of_call(call: Call) -> Self {
-        Self { outcome: call.outcome, of: Of::Call(call.reply), tries: 0, not_before: None }
+        Self::new(call.outcome, Of::Call(call.reply), Timestamp::now())
+    }
+
+    fn new(outcome: Outcome, of: Of, accepted: Timestamp) -> Self {
+        Self { outcome, of, accepted, before: Vec::new(), tries: 0, not_before: None }
     }
 
     /// What the triggers of a receiver make of what it was sent.
@@ -56,10 +65,7 @@ impl Task {
             tracing::warn!(receiver, accepted = %time, "a delivery is too old to be carried out (help: have it sent again)");
         }
         let task = |outcome: Result<Outcome, trigger::Error>| match outcome {
-            Ok(outcome) => {
-                let of = Of::Delivery(*time, Arc::clone(&stored));
-                Some(Self { outcome, of, tries: 0, not_before: None })
-            }
+            Ok(outcome) => Some(Self::new(outcome, Of::Delivery(Arc::clone(&stored)), *time)),
             Err(error) => {
                 tracing::warn!(receiver, %error, "a trigger changes nothing");
                 None
@@ -72,39 +78,76 @@ impl Task {
 
     /// Nobody sends it again, and it may still be carried out.
     pub fn may_wait(&self) -> bool {
-        matches!(self.of, Of::Delivery(time, _) if !is_too_old(time))
+        self.is_of_delivery() && !is_too_old(self.accepted)
     }
 
-    /// A delivery that changes what a later task changes again.
+    fn is_of_delivery(&self) -> bool {
+        matches!(self.of, Of::Delivery(_))
+    }
+
+    /// A delivery that changes what a later task changes again, whichever trigger it is of.
     fn is_superseded_by(&self, later: &Self) -> bool {
-        let place = |task: &Self| {
-            let Outcome { trigger, file, field, .. } = &task.outcome;
-            (trigger.clone(), file.clone(), field.clone())
-        };
-        matches!(self.of, Of::Delivery(..)) && place(self) == place(later)
+        let (one, other) = (&self.outcome, &later.outcome);
+        let is_same = (&one.file, &one.field) == (&other.file, &other.field);
+        let is_later = self.accepted <= later.accepted;
+        self.is_of_delivery() && is_same && is_later && other.write != TriggerWrite::None
+    }
+
+    fn take_place_of(&mut self, mut earlier: Self) {
+        self.before.append(&mut earlier.before);
+        self.before.push(earlier);
+        self.before.sort_by_key(|before| before.accepted);
+    }
+
+    /// Why it is not to be written any more: nobody looks at what a delivery of earlier overwrites.
+    async fn overtaken(&self, publisher: &Publisher<'_>, now: Option<&str>) -> Result<(), Unwritten> {
+        if !self.is_of_delivery() {
+            return Ok(());
+        }
+        if is_too_old(self.accepted) {
+            let why = format!("the delivery of {} is too old (help: have it sent again)", self.accepted);
+            return Err(Unwritten::Overtaken(why));
+        }
+        let Outcome { file, field, from, .. } = &self.outcome;
+        let (tip, field) = (&publisher.head.snapshot.revision, field.clone());
+        let since = self.accepted.as_second() - TOO_OLD.as_secs();
+        let says = move |content: &[u8]| edit::scalar(std::str::from_utf8(content).ok()?, &field).ok();
+        let last = publisher.repository.last_change(tip, file, since, says).await;
+        let last = last.map_err(Unpublished::from)?;
+        match overtaken::why(self.accepted, from.as_deref(), now, last.as_ref()) {
+            Some(why) => {
+                Err(Unwritten::Overtaken(format!("{why} (help: if it is still wanted, have it sent again)")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Writes it, by the file as it is at the head.
     pub async fn write(&self, publisher: &Publisher<'_>) -> Result<Written, Unwritten> {
-        let Outcome { file, write, .. } = &self.outcome;
+        let Outcome { file, field, write, .. } = &self.outcome;
         let text = publisher.head.snapshot.text(file);
         let edited = self.outcome.edited(text).map_err(|error| Unwritten::Edit(error.to_string()))?;
-        if !self.outcome.is_change() || text == Some(edited.as_str()) {
+        let now = text.and_then(|text| edit::scalar(text, field).ok());
+        // As the words say it.
+        let outcome = Outcome { from: now.clone(), ..self.outcome.clone() };
+        if *write == TriggerWrite::None || !outcome.is_change() || text == Some(edited.as_str()) {
             return Ok(Written::default());
         }
+        self.overtaken(publisher, now.as_deref()).await?;
+        let message = outcome.message() + &overtaken::line(self.accepted);
         let files = vec![(file.clone(), Some(edited))];
         match write {
             TriggerWrite::None => Ok(Written::default()),
             TriggerWrite::Commit => {
-                let commit: Revision = publisher.commit(&files, &self.outcome.message()).await?;
+                let commit: Revision = publisher.commit(&files, &message).await?;
                 Ok(Written { link: None, commit: Some(commit.to_string()) })
             }
             TriggerWrite::PullRequest => {
                 let proposal = Proposal {
-                    branch: self.outcome.branch(publisher.prefix),
-                    title: self.outcome.title(),
-                    body: self.outcome.body(),
-                    message: self.outcome.message(),
+                    branch: outcome.branch(publisher.prefix),
+                    title: outcome.title(),
+                    body: outcome.body(),
+                    message,
                     label: "promotion",
                     files,
                 };
@@ -114,20 +157,30 @@ impl Task {
         }
     }
 
-    /// Tells whoever waits.
-    pub fn answer(self, result: Result<Written, String>) {
+    /// Tells whoever waits. What it took the place of is done with it; or else is the next one again.
+    pub fn answer(self, result: Result<Written, NotWritten>) -> Option<Self> {
         let trigger = &self.outcome.trigger;
         match &result {
             Ok(Written { link, commit }) => {
                 tracing::info!(trigger, link, commit, "a trigger was carried out")
             }
-            Err(error) => tracing::warn!(trigger, error, "a trigger was not carried out"),
+            Err(error) => tracing::warn!(trigger, %error, "a trigger was not carried out"),
         }
+        let (is_written, mut before) = (result.is_ok(), self.before);
         match self.of {
             // Nobody may wait any more.
             Of::Call(reply) => drop(reply.send(result)),
-            Of::Delivery(_, stored) => finish(stored),
+            Of::Delivery(stored) => finish(stored),
         }
+        if is_written {
+            for task in before {
+                let why = "a later delivery or call has set the same value".to_owned();
+                task.answer(Err(NotWritten::Never(why)));
+            }
+            return None;
+        }
+        let last = before.pop()?;
+        Some(Self { before, ..last })
     }
 }
 
@@ -154,13 +207,17 @@ impl Tasks {
         self.all.len() < MOST
     }
 
-    pub fn add(&mut self, task: Task) {
+    /// Also one that was tried: a later one may have come meanwhile.
+    pub fn add(&mut self, mut task: Task) {
+        let is_later = |later: &&mut Task| task.is_superseded_by(later) && task.accepted < later.accepted;
+        if let Some(later) = self.all.iter_mut().find(is_later) {
+            later.take_place_of(task);
+            return;
+        }
         let (superseded, others): (VecDeque<Task>, VecDeque<Task>) =
             self.all.drain(..).partition(|before| before.is_superseded_by(&task));
         self.all = others;
-        for before in superseded {
-            before.answer(Err("a later delivery or call sets the same value".to_owned()));
-        }
+        superseded.into_iter().for_each(|before| task.take_place_of(before));
         self.all.push_back(task);
     }
 
@@ -179,8 +236,15 @@ impl Tasks {
         self.all.iter().filter_map(|task| task.not_before).min()
     }
 
-    pub fn refuse_all(&mut self, why: &str) {
-        self.all.drain(..).for_each(|task| task.answer(Err(why.to_owned())));
+    /// Deliveries go on waiting: they are not sent again.
+    pub fn refuse_calls(&mut self, why: &str) {
+        for task in std::mem::take(&mut self.all) {
+            let left = match task.is_of_delivery() {
+                true => Some(task),
+                false => task.answer(Err(NotWritten::Later(why.to_owned()))),
+            };
+            self.all.extend(left);
+        }
     }
 }
 
@@ -189,6 +253,82 @@ impl Tasks {
 pub enum Unwritten {
     #[error("{0}")]
     Edit(String),
+    /// Something newer is there.
+    #[error("{0}")]
+    Overtaken(String),
     #[error(transparent)]
     Publish(#[from] Unpublished),
+}
+
+impl From<Unwritten> for NotWritten {
+    fn from(error: Unwritten) -> Self {
+        match &error {
+            Unwritten::Publish(cause) if cause.may_pass() || cause.is_of_access() => {
+                Self::Later(error.to_string())
+            }
+            _ => Self::Never(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::DeliveryQueue;
+    use crate::model::AppId;
+
+    fn outcome(trigger: &str, to: &str, write: TriggerWrite) -> Outcome {
+        Outcome {
+            trigger: trigger.to_owned(),
+            app: AppId::new("shop", "pay"),
+            ring: None,
+            file: "apps/pay/pins/prod.yaml".to_owned(),
+            field: "version".to_owned(),
+            from: Some("v0".to_owned()),
+            to: to.to_owned(),
+            version: None,
+            write,
+            commit: None,
+            reason: String::new(),
+        }
+    }
+
+    #[test]
+    fn delivery_is_done_when_a_later_one_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for second in 1..=4 {
+            let text =
+                format!("{{\"receiver\":\"ci\",\"time\":\"1970-01-01T00:00:0{second}Z\",\"payload\":{{}}}}");
+            std::fs::write(folder.path().join(format!("{second}.json")), text).expect("written");
+        }
+        let queue = DeliveryQueue::open(folder.path().to_owned());
+        let mut kept = Vec::new();
+        let mut next = |trigger: &str, write| {
+            let (delivery, stored) = queue.pop().expect("a delivery");
+            kept.push(delivery.time);
+            let outcome = outcome(trigger, &format!("v{}", kept.len()), write);
+            Task::new(outcome, Of::Delivery(Arc::new(stored)), delivery.time)
+        };
+        let first = next("a", TriggerWrite::Commit);
+        let second = next("b", TriggerWrite::PullRequest);
+        let third = next("a", TriggerWrite::Commit);
+        let told = next("a", TriggerWrite::None);
+        let left = || std::fs::read_dir(folder.path()).expect("a folder").count();
+        let mut tasks = Tasks::default();
+        // The second was tried meanwhile.
+        for task in [first, third, second, told] {
+            tasks.add(task);
+        }
+        assert_eq!((tasks.all.len(), left()), (2, 4), "what is only told takes no place");
+        let task = tasks.take_due(Instant::now()).expect("one");
+        assert_eq!(task.outcome.to, "v3");
+        let task = task.answer(Err(NotWritten::Never("no".to_owned()))).expect("the one before");
+        assert_eq!((task.outcome.to.as_str(), left()), ("v2", 3));
+        tasks.add(task);
+        tasks.refuse_calls("no forge");
+        assert_eq!((tasks.all.len(), left()), (2, 3), "deliveries stay");
+        let task = tasks.all.pop_back().expect("it waits");
+        assert!(task.answer(Ok(Written::default())).is_none());
+        assert_eq!(left(), 1, "the first is done with the second");
+    }
 }

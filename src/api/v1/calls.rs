@@ -36,8 +36,19 @@ const LONGEST_KEY: usize = 255;
 #[derive(Debug)]
 pub struct Call {
     pub outcome: Outcome,
-    /// What came of it; an error is for the caller, who tries again.
-    pub reply: oneshot::Sender<Result<Written, String>>,
+    /// What came of it.
+    pub reply: oneshot::Sender<Result<Written, NotWritten>>,
+}
+
+/// Why a change was not written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotWritten {
+    /// The caller tries again.
+    #[error("{0}")]
+    Later(String),
+    /// The same call fails again.
+    #[error("{0}")]
+    Never(String),
 }
 
 /// Where a change is.
@@ -185,7 +196,8 @@ async fn run(status: Status, name: String, payload: Value) -> Result<Answer, Pro
     tracing::info!(trigger, %app, file, "a call changes a file");
     match replied.await {
         Ok(Ok(written)) => Ok(answer(StatusCode::ACCEPTED, "accepted", told, &written)),
-        Ok(Err(error)) => Err(later(error)),
+        Ok(Err(NotWritten::Later(error))) => Err(later(error)),
+        Ok(Err(NotWritten::Never(error))) => Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error)),
         Err(_) => Err(later("the process ended before the change was written".to_owned())),
     }
 }

@@ -24,7 +24,7 @@ use secrecy::SecretString;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 pub use access::SHORTEST_TOKEN;
-pub use calls::{Call, Written};
+pub use calls::{Call, NotWritten, Written};
 
 use super::deliveries::deliveries_router;
 use super::problem::Problem;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
-use super::{Api, Call, Written};
+use super::{Api, Call, NotWritten, Written};
 use crate::api::serve::Source;
 use crate::api::{HooksState, Status, status_router};
 use crate::cluster::WritePermit;
@@ -135,7 +135,7 @@ impl Case {
     fn write(
         &mut self,
         times: usize,
-        written: Result<Written, String>,
+        written: Result<Written, NotWritten>,
     ) -> tokio::task::JoinHandle<Vec<String>> {
         let (_, empty) = mpsc::channel(1);
         let mut calls = std::mem::replace(&mut self.calls, empty);
@@ -292,7 +292,7 @@ async fn what_was_not_written_may_come_again() {
     let answer = case.call("release", RELEASE, Some("a"), &payload("1.8.0")).await;
     assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE, "nobody writes: {}", answer.1);
     let mut case = Case::new(Some(TOKEN));
-    let failing = case.write(1, Err("the forge does not answer".to_owned()));
+    let failing = case.write(1, Err(NotWritten::Later("the forge does not answer".to_owned())));
     let answer = case.call("release", RELEASE, Some("a"), &payload("1.8.0")).await;
     assert_eq!(
         (answer.0, &answer.1["detail"]),
@@ -300,6 +300,16 @@ async fn what_was_not_written_may_come_again() {
     );
     assert_eq!(answer.2.headers()["retry-after"], "1");
     failing.await.expect("done");
+    let mut case = Case::new(Some(TOKEN));
+    let refused = case.write(1, Err(NotWritten::Never("the branch is of somebody else".to_owned())));
+    let answer = case.call("release", RELEASE, Some("a"), &payload("1.8.0")).await;
+    assert_eq!(
+        (answer.0, &answer.1["detail"]),
+        (StatusCode::UNPROCESSABLE_ENTITY, &json!("the branch is of somebody else"))
+    );
+    assert!(answer.2.headers().get("retry-after").is_none(), "it is not to be repeated");
+    refused.await.expect("done");
+    let case = Case::new(Some(TOKEN));
     case.role.send_replace(Role::StandsBy { leader: None });
     let answer = case.call("release", RELEASE, Some("a"), &payload("1.7.3")).await;
     assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE);
@@ -317,7 +327,7 @@ async fn slow_write_is_answered_with_its_outcome_at_last() {
             StatusCode::OK,
         ),
         // What was not written may be tried again.
-        (Err("the forge does not answer".to_owned()), StatusCode::SERVICE_UNAVAILABLE),
+        (Err(NotWritten::Later("the forge does not answer".to_owned())), StatusCode::SERVICE_UNAVAILABLE),
     ] {
         let mut case = Case::new(Some(TOKEN));
         let answer = case.call("release", RELEASE, Some("build-7"), &payload("1.8.0")).await;

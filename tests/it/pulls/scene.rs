@@ -317,7 +317,8 @@ impl Scene {
         let (reply, answer) = oneshot::channel();
         let calls = &self.process.as_ref().expect("a process").calls;
         calls.send(Call { outcome, reply }).await.expect("it listens");
-        tokio::time::timeout(Duration::from_secs(600), answer).await.expect("in time").expect("an answer")
+        let answer = tokio::time::timeout(Duration::from_secs(600), answer).await.expect("in time");
+        answer.expect("an answer").map_err(|error| error.to_string())
     }
 
     /// Where accepted deliveries are.

@@ -6,6 +6,7 @@ use tutti::api::Written;
 
 use super::scene::{PAY, PIN, Scene, pay};
 use crate::support::ci::Build;
+use crate::support::forge::simulator::Fault;
 
 const PINNED: &str = "# The version of prod.\nversion: v1  # by tutti\n";
 
@@ -88,7 +89,6 @@ async fn a_call_that_is_only_told_writes_nothing() {
 // A forge that fails for a while; what was done without an answer is not done twice.
 #[tokio::test(start_paused = true)]
 async fn a_call_comes_through_a_forge_that_fails() {
-    use crate::support::forge::simulator::Fault;
     for fault in [Fault::Status(502), Fault::LostAnswer, Fault::RateLimit(5)] {
         for request in
             ["POST /api/v1/repos/platform/config/contents", "POST /api/v1/repos/platform/config/pulls"]
@@ -174,7 +174,6 @@ async fn only_a_delivery_that_a_trigger_wants_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn delivery_waits_for_the_forge_unless_a_later_one_comes() {
-    use crate::support::forge::simulator::Fault;
     let scene = scene("pull-request").await;
     scene.simulator.fail_next("POST /api/v1/repos/platform/config/contents", 20, Fault::Status(502));
     assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
@@ -186,4 +185,107 @@ async fn delivery_waits_for_the_forge_unless_a_later_one_comes() {
     scene.quiet(900).await;
     assert_eq!(proposed(&scene), Some(PINNED.replace("v1", "v3")), "the earlier one does not come later");
     assert_eq!(scene.simulator.pulls().len(), 1);
+}
+
+const WRITES: &str = "POST /api/v1/repos/platform/config/contents";
+
+#[tokio::test(start_paused = true)]
+async fn delivery_does_not_overwrite_what_is_newer() {
+    let mut scene = scene("commit").await;
+    let pinned = |version: &str| PINNED.replace("v1", version);
+    // A person pushes while the forge takes nothing.
+    scene.simulator.fail_next(WRITES, 20, Fault::Status(502));
+    assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
+    scene.quiet(200).await;
+    assert_eq!(waiting(&scene), 1);
+    scene.push("main", &[(PIN, Some(&pinned("v9")))]);
+    scene.simulator.heal();
+    scene.until("an end", |_| waiting(&scene) == 0).await;
+    assert_eq!(scene.simulator.text("main", PIN), Some(pinned("v9")));
+    // A process comes back to what it kept, and another one has written since.
+    scene.simulator.fail_next(WRITES, 20, Fault::Status(502));
+    assert_eq!(scene.deliver(&tag("v3")).await, StatusCode::ACCEPTED);
+    scene.quiet(5).await;
+    scene.kill().await;
+    scene.simulator.heal();
+    scene.simulator.hurry();
+    let tip = scene.push("main", &[(PIN, Some(&pinned("v10")))]);
+    scene.start().await;
+    scene.until("an end", |_| waiting(&scene) == 0).await;
+    assert_eq!(scene.simulator.tip("main"), Some(tip));
+}
+
+#[tokio::test(start_paused = true)]
+async fn later_delivery_follows_an_earlier_one_that_was_written_late() {
+    let scene = scene("commit").await;
+    scene.simulator.hurry();
+    scene.simulator.fail_next(WRITES, 1, Fault::LostAnswer);
+    for version in ["v2", "v3"] {
+        assert_eq!(scene.deliver(&tag(version)).await, StatusCode::ACCEPTED);
+        let expected = Some(PINNED.replace("v1", version));
+        scene.until(version, |now| now.text("main", PIN) == expected).await;
+    }
+    scene.until("an end", |_| waiting(&scene) == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn delivery_waits_for_a_token_that_is_taken() {
+    for refusal in [401, 403] {
+        let scene = scene("pull-request").await;
+        scene.quiet(5).await;
+        let asked = |scene: &Scene| {
+            scene.simulator.requests().iter().filter(|line| line.starts_with("GET /api/v1/user")).count()
+        };
+        let before = asked(&scene);
+        scene.simulator.fail_next(WRITES, 1, Fault::Status(refusal));
+        assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
+        scene.quiet(30).await;
+        assert_eq!((proposed(&scene), waiting(&scene)), (None, 1), "{refusal}");
+        assert_eq!(asked(&scene), before + 1, "{refusal}: the connection is opened anew");
+        scene.until("a pull request", |_| proposed(&scene).is_some() && waiting(&scene) == 0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deliveries_wait_for_a_mistake_in_the_instance() {
+    let mut scene = scene("pull-request").await;
+    scene.simulator.fail_next(WRITES, 20, Fault::Status(502));
+    assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
+    scene.quiet(5).await;
+    scene.kill().await;
+    scene.simulator.heal();
+    let instance = scene.simulator.text("main", "tutti.yaml").expect("a file");
+    scene.push("main", &[("tutti.yaml", Some(&instance.replace("type: gitea", "type: none")))]);
+    scene.start().await;
+    scene.until("a head", |_| scene.running().head.borrow().is_some()).await;
+    scene.quiet(200).await;
+    assert_eq!(scene.deliver(&tag("v3")).await, StatusCode::ACCEPTED);
+    scene.quiet(200).await;
+    assert_eq!((proposed(&scene), waiting(&scene)), (None, 2));
+    scene.push("main", &[("tutti.yaml", Some(&instance))]);
+    scene.tell_of_push();
+    scene.until("a pull request", |_| proposed(&scene).is_some() && waiting(&scene) == 0).await;
+    assert_eq!(proposed(&scene), Some(PINNED.replace("v1", "v3")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn delivery_ends_only_with_a_call_that_is_written() {
+    for is_refused in [true, false] {
+        let scene = scene("pull-request").await;
+        scene.simulator.fail_next(WRITES, 20, Fault::Status(502));
+        assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
+        scene.quiet(150).await;
+        assert_eq!((proposed(&scene), waiting(&scene)), (None, 1));
+        scene.simulator.heal();
+        if is_refused {
+            scene.simulator.fail_next(WRITES, 1, Fault::Status(400));
+        }
+        let called = scene.call("ci", &json!({"app": "pay", "version": "v3"})).await;
+        assert_eq!(called.is_err(), is_refused, "{called:?}");
+        scene.until("an end", |_| waiting(&scene) == 0).await;
+        scene.quiet(600).await;
+        let expected = is_refused.then(|| PINNED.replace("v1", "v2"));
+        assert_eq!(proposed(&scene), expected, "of the delivery");
+        assert_eq!(scene.open_of("tutti/trigger/ci/default.pay.prod").is_some(), !is_refused);
+    }
 }
