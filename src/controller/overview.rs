@@ -91,9 +91,16 @@ impl World {
     }
 
     /// The newest commit that changed an app anywhere, where it is one that Git knows. Of a version that is taken back the one that
-    /// brought it.
+    /// brought it: of several, that version which the first unit waits for, as [`RolloutReport::refused`] names it.
     fn newest_commit(&self, id: &AppId, entry: &AppEntry) -> Option<Revision> {
-        let refusal = entry.decision.as_ref().and_then(|decision| decision.refusal.as_ref());
+        let refusal = entry.decision.as_ref().and_then(|decision| {
+            let refusals = &decision.refusals;
+            let mut named = decision.units.iter().filter_map(|(unit, verdict)| {
+                let wave = entry.facts.get(unit)?.wave;
+                refusals.iter().find(|it| it.is_reason_of(verdict.hold.as_ref(), wave))
+            });
+            named.next().or(refusals.first())
+        });
         let ring = refusal.and_then(|refusal| refusal.ring);
         let is_of_it = |cluster: &ClusterName| {
             ring.is_none_or(|ring| {

@@ -290,7 +290,7 @@ impl AppEntry {
             may_lack_clusters: self.may_lack_clusters,
             units: &self.facts,
             approvals: &self.approvals,
-            refusal: self.refusal.as_ref(),
+            refusals: &self.refusals,
             commit: &commit,
             position: &position,
             now,
@@ -306,7 +306,7 @@ impl AppEntry {
         now: Timestamp,
     ) -> BTreeSet<Revision> {
         let mut wants = std::mem::take(&mut decision.wants);
-        self.refusal.clone_from(&decision.refusal);
+        self.refusals.clone_from(&decision.refusals);
         let ids: Vec<UnitId> = decision.units.keys().cloned().collect();
         for id in ids {
             let Some(verdict) = decision.units.get_mut(&id) else { continue };
@@ -324,7 +324,12 @@ impl AppEntry {
                     }
                 }
                 Choice::At(revision) => {
-                    match self.take_back(&id, &revision, known(&id.cluster).as_ref(), now) {
+                    match self.take_back(
+                        (&id, verdict.hold.as_ref()),
+                        &revision,
+                        known(&id.cluster).as_ref(),
+                        now,
+                    ) {
                         Ok(()) => {}
                         Err(Missing::NotRead) => {
                             wants.insert(revision);
@@ -344,7 +349,7 @@ impl AppEntry {
     /// A unit gets the render of an earlier commit.
     fn take_back(
         &mut self,
-        id: &UnitId,
+        (id, hold): (&UnitId, Option<&Hold>),
         revision: &Revision,
         known: Option<&Arc<Capabilities>>,
         now: Timestamp,
@@ -363,14 +368,17 @@ impl AppEntry {
         let held = self.held_at(id, revision);
         let Some(unit) = self.units.get(id) else { return Ok(()) };
         let previous = unit.mark.previous.as_ref().filter(|previous| previous.revision == *revision);
-        let is_empty = self.facts.get(id).is_some_and(|facts| facts.basis == Basis::Empty);
+        let facts = self.facts.get(id);
+        let is_empty = facts.is_some_and(|facts| facts.basis == Basis::Empty);
         let Some(held) = held else {
             return Err(Missing::Gone(format!("commit {} does not have it", revision.short())));
         };
         if !is_empty && previous.is_none_or(|previous| previous.content != held.content.digest) {
             return Err(Missing::Gone(format!("commit {} renders something else by now", revision.short())));
         }
-        let refusal = self.refusal.as_ref().filter(|_| matches!(unit.run, Run::Head { .. }));
+        let hold = hold.filter(|_| matches!(unit.run, Run::Head { .. }));
+        let wave = facts.map_or(0, |facts| facts.wave);
+        let refusal = self.refusals.iter().find(|it| it.is_reason_of(hold, wave));
         let refused = refusal.map(|it| Refused { digest: it.digest, head: it.head.clone() });
         let mark = UnitMark { since: Some(unit.begins(now)), previous: previous.cloned(), refused };
         if let Some(unit) = self.units.get_mut(id) {

@@ -1,5 +1,6 @@
 //! What a rollout waits for, and which command goes on with it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{OtherApproval, RolloutReport, UnitReport};
@@ -70,10 +71,12 @@ impl RolloutReport {
             },
             None => match self.refused() {
                 Some(refused) => {
-                    format!(
-                        "version {} of {app} failed and was reverted; to end that, one of",
-                        refused.short()
-                    )
+                    let refused = refused.short();
+                    let first = match self.all_refused().collect::<BTreeSet<_>>().len() {
+                        1 => String::new(),
+                        count => format!(" (the first of {count})"),
+                    };
+                    format!("version {refused} of {app} failed and was reverted{first}; to end that, one of")
                 }
                 None => format!("version {digest} of {app} failed; mend it, or"),
             },
@@ -109,9 +112,15 @@ impl RolloutReport {
         self.refused().is_some()
     }
 
-    /// The digest that was reverted: of the app, or of a ring whose pin brought it.
+    /// The digest that was reverted: of the app, or of a ring whose pin brought it. Of several the first; the next one is named once
+    /// that has ended.
     pub fn refused(&self) -> Option<Digest> {
-        self.holds().find_map(|hold| match hold {
+        self.all_refused().next()
+    }
+
+    /// Those of all units.
+    pub fn all_refused(&self) -> impl Iterator<Item = Digest> {
+        self.holds().filter_map(|hold| match hold.gate() {
             Hold::Reverted { digest } => Some(*digest),
             _ => None,
         })
@@ -223,6 +232,15 @@ mod tests {
         check(&rollout(refused(), None), &words, Some(&step));
         let unknown = RolloutReport { commit: None, ..rollout(refused(), None) };
         check(&unknown, &words, Some(&format!("{because}: {retry}")));
+        // Where what a unit runs is not known, too.
+        let frozen = Hold::Frozen { because: "its commit is gone".into(), waits: Some(Box::new(refused())) };
+        let of_frozen = "frozen, ".to_owned() + &words + "; its commit is gone";
+        check(&rollout(frozen, None), &of_frozen, Some(&step));
+        let mut two = rollout(refused(), None);
+        two.units[0].hold = Some(Hold::Reverted { digest: Digest::of(b"v3") });
+        let first = step.replace(&digest.short().to_string(), &Digest::of(b"v3").short().to_string());
+        let first = first.replace("reverted;", "reverted (the first of 2);");
+        check(&two, &two.units[0].told(), Some(&first));
         let limit = || Hold::Concurrency { wave: "test".to_owned(), limit: 1 };
         check(&rollout(limit(), None), "wave test, 0/2 done, c1: 0/1 replicas updated", None);
         let step = format!("{version} failed; mend it, or: git revert 0123456");

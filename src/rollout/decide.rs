@@ -58,8 +58,8 @@ pub struct Decision {
     pub is_open: bool,
     pub waves: Vec<WaveReport>,
     pub confirmation: Option<Confirmation>,
-    /// The digest is taken back from now on.
-    pub refusal: Option<Refusal>,
+    /// What is taken back from now on: of rings, then of the app.
+    pub refusals: Vec<Refusal>,
     /// Commits that have to be known for a better answer.
     pub wants: BTreeSet<Revision>,
     /// When to decide again, if nothing happens before.
@@ -70,13 +70,13 @@ pub struct Decision {
 pub fn decide(input: &Input<'_>) -> Decision {
     let history = History::new(input);
     let survey = Survey::of(input, &history);
-    let refusal = refusal::find(input, &survey, &history);
+    let refusals = refusal::find(input, &survey, &history);
     let (units, confirmation) = {
         let context = Context {
             input,
             survey: &survey,
             history: &history,
-            refusal: refusal.as_ref(),
+            refusals: &refusals,
             gates: Gates::new(input, &survey, &history),
             baselines: Baselines::of(&survey, &history),
         };
@@ -87,13 +87,13 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let waves = report::reports(&survey, &units);
     let mut deadlines = survey.deadlines;
     deadlines.extend(units.values().filter_map(|verdict| verdict.hold.as_ref()?.until()));
-    deadlines.extend(refusal::deadlines(input, refusal.as_ref()));
+    deadlines.extend(refusal::deadlines(input, &refusals));
     Decision {
         units,
         is_open: survey.is_open,
         waves,
         confirmation,
-        refusal,
+        refusals,
         wants: history.into_wanted(),
         deadline: deadlines.into_iter().filter(|at| *at > input.now).min(),
     }
@@ -108,7 +108,7 @@ struct Context<'a> {
     input: &'a Input<'a>,
     survey: &'a Survey<'a>,
     history: &'a History<'a>,
-    refusal: Option<&'a Refusal>,
+    refusals: &'a [Refusal],
     gates: Gates<'a>,
     baselines: Baselines<'a>,
 }
@@ -180,7 +180,7 @@ impl Context<'_> {
         }
         let is_taken_back =
             |refusal: &&Refusal| refusal::is_taken_back(refusal, self.input, (wave, unit), self.history);
-        let taken_back = self.refusal.filter(is_taken_back);
+        let taken_back = self.refusals.iter().find(is_taken_back);
         if taken_back.is_none() && (facts.has_begun() || !facts.is_behind) {
             return of(Choice::Head, None);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{UnitFacts, UnitId};
+use super::{Hold, UnitFacts, UnitId};
 use crate::fleet::Wave;
 use crate::model::{ClusterName, Digest, OnFailure, Revision};
 
@@ -52,6 +52,14 @@ pub struct Refusal {
     pub ring: Option<usize>,
 }
 
+impl Refusal {
+    /// Whether this is what holds a unit of a wave.
+    pub fn is_reason_of(&self, hold: Option<&Hold>, wave: usize) -> bool {
+        let is_it = |hold: &Hold| matches!(hold.gate(), Hold::Reverted { digest } if *digest == self.digest);
+        hold.is_some_and(is_it) && self.ring.is_none_or(|ring| ring == wave)
+    }
+}
+
 /// An Approval of this app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
@@ -75,7 +83,7 @@ pub struct Input<'a> {
     pub units: &'a BTreeMap<UnitId, UnitFacts>,
     pub approvals: &'a [Approved],
     /// What this process decided to take back, whatever the objects say by now.
-    pub refusal: Option<&'a Refusal>,
+    pub refusals: &'a [Refusal],
     pub commit: &'a dyn Fn(&Revision) -> Commit,
     /// The position of a commit in history, the head is 0; `None`: it is older than all that is known.
     pub position: &'a dyn Fn(&Revision) -> Option<usize>,

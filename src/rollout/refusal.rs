@@ -1,5 +1,6 @@
-//! A version that is taken back: which one, and what its units go back to.
+//! Versions that are taken back: which ones, and what their units go back to.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,43 +10,72 @@ use super::survey::{Survey, Unit};
 use super::{Commit, Condition, Input, Refusal, UnitFacts};
 use crate::model::{Digest, OnFailure, Revision};
 
-/// What is taken back: by this process before, by an earlier one, or from now on.
-pub(super) fn find(input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>) -> Option<Refusal> {
-    let is_in_force = |refusal: &Refusal| {
-        version(input, refusal.ring) == Some(refusal.digest) && !is_retried(input, refusal, history)
-    };
-    let mut marked = survey.units().filter_map(|(wave, unit)| {
-        let refused = unit.facts.mark.refused.as_ref()?;
+/// What is taken back: by this process before, by an earlier one, or from now on. One of each ring at most, and one of the app: that
+/// comes last, as what a ring refused itself goes before it.
+pub(super) fn find(input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>) -> Vec<Refusal> {
+    let mut found: BTreeMap<Option<usize>, Refusal> = BTreeMap::new();
+    for (wave, unit) in survey.units() {
+        let Some(refused) = &unit.facts.mark.refused else { continue };
         // What it goes back to, which its objects need not all say yet.
-        let ran = unit.facts.ran_before().or(unit.facts.revision.as_ref())?;
-        let ring = ring_of(wave, unit, ran, history)?;
-        Some(Refusal { digest: refused.digest, head: refused.head.clone(), ran: ran.clone(), ring })
-    });
-    let known = input.refusal.filter(|refusal| is_in_force(refusal)).cloned();
-    let marked = marked.find(is_in_force);
-    if let Some(known) = known
-        && (marked.is_some() || is_under_way(&known, input, survey, history))
-    {
-        return Some(known);
+        let Some(ran) = unit.facts.ran_before().or(unit.facts.revision.as_ref()) else { continue };
+        let ring = marked_ring(input, wave, unit, (refused.digest, ran), history);
+        let Some(ring) = ring.filter(|ring| !found.contains_key(ring)) else { continue };
+        let refusal = Refusal { digest: refused.digest, head: refused.head.clone(), ran: ran.clone(), ring };
+        if !is_retried(input, &refusal, history) {
+            found.insert(ring, refusal);
+        }
     }
-    if marked.is_some() || input.policy.on_failure != OnFailure::Revert {
-        return marked;
+    for known in input.refusals {
+        let is_in_force = version(input, known.ring) == Some(known.digest)
+            && !is_retried(input, known, history)
+            && (found.contains_key(&known.ring) || is_under_way(known, input, survey, history));
+        if is_in_force {
+            found.insert(known.ring, known.clone());
+        }
     }
-    let failed =
-        survey.waves.iter().enumerate().filter(|(number, wave)| survey.exceeds(*number, wave.failed.len()));
-    let mut failed =
-        failed.flat_map(|(number, wave)| wave.failed.iter().map(move |unit| (number, &wave.units[*unit])));
-    failed.find_map(|(wave, unit)| {
-        let ran = unit.facts.ran_before()?;
-        let ring = ring_of(wave, unit, ran, history)?;
-        let (digest, head) = (version(input, ring)?, input.head_revision.clone());
-        Some(Refusal { digest, head, ran: ran.clone(), ring })
-    })
+    for (number, wave) in survey.waves.iter().enumerate() {
+        let is_covered = found.contains_key(&None) || found.contains_key(&Some(number));
+        if is_covered
+            || input.policy.on_failure != OnFailure::Revert
+            || !survey.exceeds(number, wave.failed.len())
+        {
+            continue;
+        }
+        let refusal = wave.failed.iter().find_map(|unit| {
+            let unit = &wave.units[*unit];
+            let ran = unit.facts.ran_before()?;
+            let ring = ring_of(number, unit, ran, history)?;
+            let (digest, head) = (version(input, ring)?, input.head_revision.clone());
+            Some(Refusal { digest, head, ran: ran.clone(), ring })
+        });
+        found.extend(refusal.map(|refusal| (refusal.ring, refusal)));
+    }
+    found.into_values().rev().collect()
 }
 
 /// The digest of the head: of the app, or of one ring.
 fn version(input: &Input<'_>, ring: Option<usize>) -> Option<Digest> {
     ring.map_or(Some(input.digest), |ring| input.head.waves.get(ring).copied())
+}
+
+/// The ring that took a version back which a mark names: the digest says it, without a commit that may be gone. Where the app has one
+/// content everywhere its digest is that of each ring, and what ran before decides. `None`: that is being read, or the head has another
+/// version.
+fn marked_ring(
+    input: &Input<'_>,
+    wave: usize,
+    unit: &Unit<'_>,
+    (digest, ran): (Digest, &Revision),
+    history: &History<'_>,
+) -> Option<Option<usize>> {
+    let is_of_app = digest == input.digest;
+    let is_of_ring = unit.facts.pin.is_some() && version(input, Some(wave)) == Some(digest);
+    match (is_of_app, is_of_ring) {
+        (true, true) => ring_of(wave, unit, ran, history),
+        (true, false) => Some(None),
+        (false, true) => Some(Some(wave)),
+        (false, false) => None,
+    }
 }
 
 /// The ring of a unit that has another pin than what it ran before; `Some(None)` where no pin moved, `None` where that is being read.
@@ -146,8 +176,8 @@ fn back_until(unit: &UnitFacts, refusal: &Refusal, input: &Input<'_>) -> Option<
 /// When units that go back are late.
 pub(super) fn deadlines<'a>(
     input: &'a Input<'_>,
-    refusal: Option<&'a Refusal>,
+    refusals: &'a [Refusal],
 ) -> impl Iterator<Item = Timestamp> + 'a {
-    let units = refusal.into_iter().flat_map(|refusal| input.units.values().map(move |unit| (refusal, unit)));
+    let units = refusals.iter().flat_map(|refusal| input.units.values().map(move |unit| (refusal, unit)));
     units.filter_map(|(refusal, unit)| back_until(unit, refusal, input))
 }

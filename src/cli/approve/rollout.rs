@@ -70,7 +70,7 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
 /// Whether this is the beginning of a digest that its Approvals name.
 pub fn has_digest(rollout: &RolloutReport, beginning: &str) -> bool {
     let asked = rollout.confirmation.as_ref().map(|asked| asked.digest);
-    let mut known = asked.into_iter().chain(rollout.refused()).chain([rollout.digest]);
+    let mut known = asked.into_iter().chain(rollout.all_refused()).chain([rollout.digest]);
     known.any(|digest| digest.to_string().starts_with(beginning))
 }
 

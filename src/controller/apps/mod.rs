@@ -94,7 +94,8 @@ pub struct AppEntry {
     pub positions: Arc<HashMap<Revision, usize>>,
     /// What is known of earlier commits.
     pub commits: BTreeMap<Revision, PastCommit>,
-    pub refusal: Option<Refusal>,
+    /// What this process takes back.
+    pub refusals: Vec<Refusal>,
     pub decision: Option<Decision>,
     /// A commit that could not be read is read again then.
     pub retry_at: Option<Timestamp>,
@@ -331,7 +332,7 @@ impl AppEntry {
             approvals,
             positions,
             commits,
-            refusal: None,
+            refusals: Vec::new(),
             decision: None,
             retry_at: None,
             deadline: None,

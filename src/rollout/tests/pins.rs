@@ -2,7 +2,7 @@
 
 use super::fleet::rings;
 use super::simulator::Simulator;
-use crate::model::OnFailure;
+use crate::model::{Digest, OnFailure};
 use crate::rollout::Hold;
 
 #[test]
@@ -63,18 +63,70 @@ fn version_that_fails_by_its_pin_goes_back_in_its_ring_alone() {
     fleet.pin(&["c1", "c2", "c3"], "v1").settle();
     fleet.pin(&["c1"], "v2").has("c1=v2 c2=v1 c3=v1");
     fleet.crashing("v2").pin(&["c2", "c3"], "v2").has("c1=v2 c2=v1 c3=v1");
-    let refused = |fleet: &Simulator| match fleet.hold("c3") {
-        Some(Hold::Reverted { digest }) => *digest,
-        hold => panic!("{hold:?}"),
-    };
-    let digest = refused(&fleet);
+    let digest = refused(&fleet, "c3");
     assert_eq!((fleet.hold("c1"), digest), (None, fleet.facts_at(fleet.head()).waves[1]));
     // Nor does it begin again with a newer version in the ring before, or in another process.
     fleet.pin(&["c1"], "v3").has("c1=v3 c2=v1 c3=v1").kill();
     fleet.has("c1=v3 c2=v1 c3=v1");
-    assert_eq!(refused(&fleet), digest);
+    assert_eq!(refused(&fleet, "c3"), digest);
     fleet.bad.clear();
     fleet.approve_digest(digest, None).has("c1=v3 c2=v2 c3=v2");
     fleet.pin(&["c2", "c3"], "v1").has("c1=v3 c2=v1 c3=v1");
     assert_eq!(fleet.hold("c2"), None);
+}
+
+/// The version that a unit is held back from.
+fn refused(fleet: &Simulator, unit: &str) -> Digest {
+    match fleet.hold(unit).map(Hold::gate) {
+        Some(Hold::Reverted { digest }) => *digest,
+        hold => panic!("{unit}: {hold:?}"),
+    }
+}
+
+#[test]
+fn each_ring_takes_back_its_own_version() {
+    let (test, prod): (&[&str], &[&str]) = (&["c1"], &["c2", "c3"]);
+    for order in [[(prod, "v2"), (test, "v3")], [(test, "v3"), (prod, "v2")]] {
+        let mut fleet = rings();
+        fleet.waves[0].limits.confirm = false;
+        fleet.policy.on_failure = OnFailure::Revert;
+        fleet.pin(&["c1", "c2", "c3"], "v1").settle();
+        fleet.pin(test, "v2").has("c1=v2 c2=v1 c3=v1");
+        for (clusters, version) in order {
+            fleet.bad.clear();
+            fleet.crashing(version).pin(clusters, version).has("c1=v2 c2=v1 c3=v1");
+        }
+        let digests = fleet.facts_at(fleet.head()).waves.clone();
+        let of_both = |fleet: &Simulator| [refused(fleet, "c1"), refused(fleet, "c2")];
+        assert_eq!(of_both(&fleet), digests[..2]);
+        fleet.bad.clear();
+        fleet.kill();
+        fleet.has("c1=v2 c2=v1 c3=v1");
+        assert_eq!(of_both(&fleet), digests[..2]);
+        // A person lets one of them start again.
+        fleet.approve_digest(digests[0], None).has("c1=v3 c2=v1 c3=v1");
+        assert_eq!((fleet.hold("c1"), refused(&fleet, "c2")), (None, digests[1]));
+        fleet.approve_digest(digests[1], None).has("c1=v3 c2=v2 c3=v2");
+    }
+}
+
+#[test]
+fn version_of_no_pin_stays_refused_when_what_ran_before_cannot_be_read() {
+    // With one content everywhere, the digest of the app is that of each ring too.
+    for [of_test, of_prod] in [["v2", "v2-prod"], ["v2", "v2"]] {
+        let mut fleet = rings();
+        fleet.waves[0].limits.confirm = false;
+        fleet.policy.on_failure = OnFailure::Revert;
+        fleet.pin(&["c1", "c2", "c3"], "v1").settle();
+        let before = fleet.head();
+        fleet.crashing("v2").push(&[("c1", of_test), ("c2", of_prod), ("c3", of_prod)]);
+        fleet.has("c1=v1 c2=v1 c3=v1");
+        assert_eq!(refused(&fleet, "c1"), fleet.digest());
+        fleet.bad.clear();
+        fleet.commits[before].is_lost = true;
+        fleet.kill();
+        fleet.has("c1=v1 c2=v1 c3=v1");
+        assert_eq!(refused(&fleet, "c1"), fleet.digest());
+        fleet.retry().has(&format!("c1={of_test} c2={of_prod} c3={of_prod}"));
+    }
 }

@@ -12,7 +12,7 @@ use crate::fleet::Wave;
 use crate::model::{Digest, OnFailure, Previous, Refused, Revision, UnitMark};
 use crate::rollout::{
     Approved, Basis, Choice, Commit, CommitFacts, Condition, Decision, Input, Policy, Reach, Refusal, Timers,
-    UnitFacts, UnitId, decide,
+    UnitFacts, UnitId, Verdict, decide,
 };
 
 pub type Content = Arc<str>;
@@ -76,7 +76,7 @@ pub struct Simulator {
     /// Contents that never become well, and how.
     pub bad: BTreeMap<Content, Health>,
     pub now: Timestamp,
-    pub refusal: Option<Refusal>,
+    pub refusals: Vec<Refusal>,
     pub loaded: BTreeSet<usize>,
     /// Both objects of a unit are written at once.
     pub writes_whole: bool,
@@ -207,7 +207,8 @@ impl Simulator {
         for unit in self.units.values_mut() {
             (unit.run, unit.mark, unit.timers) = (Run::Unknown, UnitMark::default(), Timers::default());
         }
-        (self.refusal, self.last) = (None, None);
+        self.last = None;
+        self.refusals.clear();
         self.loaded.clear();
     }
 
@@ -240,7 +241,7 @@ impl Simulator {
             head_revision: &revision(self.head()),
             units,
             approvals: &approvals,
-            refusal: self.refusal.as_ref(),
+            refusals: &self.refusals,
             commit: &commit,
             position: &position,
             now: self.now,
@@ -261,9 +262,9 @@ impl Simulator {
         let loading = facts.values().filter(|facts| facts.basis == Basis::Loading);
         let wanted = decision.wants.iter().chain(loading.filter_map(|facts| facts.revision.as_ref()));
         self.loaded.extend(wanted.map(number));
-        self.refusal.clone_from(&decision.refusal);
+        self.refusals.clone_from(&decision.refusals);
         for (id, verdict) in &decision.units {
-            self.give(id, &facts[id], &verdict.choice);
+            self.give(id, &facts[id], verdict);
         }
         for id in decision.units.keys() {
             if facts[id].is_ready() && decision.units[id].choice != Choice::Undecided && !self.policy.paused {
@@ -273,11 +274,11 @@ impl Simulator {
         self.last = Some(decision.clone());
     }
 
-    fn give(&mut self, id: &UnitId, facts: &UnitFacts, choice: &Choice) {
+    fn give(&mut self, id: &UnitId, facts: &UnitFacts, verdict: &Verdict) {
         // The newest counts, whatever the clock does.
         let after = facts.mark.since.and_then(|since| since.checked_add(SignedDuration::from_secs(1)).ok());
         let now = after.map_or(self.now, |after| after.max(self.now));
-        match choice {
+        match &verdict.choice {
             Choice::Head => {
                 let unit = self.units.get_mut(id).expect("a unit");
                 if facts.is_behind && unit.run != Run::Head {
@@ -302,8 +303,9 @@ impl Simulator {
                 let previous = facts.mark.previous.clone().filter(|previous| previous.revision == *at);
                 let is_so = content.as_deref().map(digest) == previous.as_ref().map(|it| it.content);
                 let Some(content) = content.filter(|_| facts.basis == Basis::Empty || is_so) else { return };
-                let refusal = self.refusal.clone().filter(|_| facts.basis == Basis::Head);
-                let refused = refusal.map(|it| Refused { digest: it.digest, head: it.head });
+                let hold = verdict.hold.as_ref().filter(|_| facts.basis == Basis::Head);
+                let refusal = self.refusals.iter().find(|it| it.is_reason_of(hold, facts.wave));
+                let refused = refusal.map(|it| Refused { digest: it.digest, head: it.head.clone() });
                 let unit = self.units.get_mut(id).expect("a unit");
                 unit.run = Run::Held(commit, content);
                 unit.mark = UnitMark { since: Some(now), previous, refused };
@@ -359,7 +361,7 @@ impl Simulator {
             approvals: Vec::new(),
             bad: BTreeMap::new(),
             now: "2026-11-26T08:00:00Z".parse().expect("a time"),
-            refusal: None,
+            refusals: Vec::new(),
             loaded: BTreeSet::new(),
             writes_whole: true,
             may_lack_clusters: false,
