@@ -238,7 +238,7 @@ mod tests {
         check(&rollout(frozen, None), &of_frozen, Some(&step));
         let mut two = rollout(refused(), None);
         two.units[0].hold = Some(Hold::Reverted { digest: Digest::of(b"v3") });
-        let first = step.replace(&digest.short().to_string(), &Digest::of(b"v3").short().to_string());
+        let first = step.replace(&digest.short(), &Digest::of(b"v3").short());
         let first = first.replace("reverted;", "reverted (the first of 2);");
         check(&two, &two.units[0].told(), Some(&first));
         let limit = || Hold::Concurrency { wave: "test".to_owned(), limit: 1 };
