@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+pub use self::certainty::START_LASTS;
 use self::kind_watch::{KindWatch, as_number};
 use self::unwell::Unwell;
 use super::claims::UnboundClaims;

@@ -57,6 +57,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use apps::{Clock, approvals_of_other_versions};
+pub use cluster_entry::START_LASTS;
 pub use event::LoadError;
 pub use grants::Grants;
 pub use load::Origin;

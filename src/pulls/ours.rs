@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::controller::{Clock, ConfigHead};
+use crate::controller::{Clock, ConfigHead, START_LASTS};
 use crate::forge::{self, ErrorKind, MergeHow, Pull, PullFilter, PullState, State};
 use crate::model::{AppId, PromotionMode, Revision};
 use crate::promotion::{
@@ -30,10 +30,6 @@ const MOST_READ: usize = 200;
 const FACTS_LAST: Duration = Duration::from_secs(15);
 /// So long the list of ours is believed, when no webhook tells of one.
 const LIST_LASTS: Duration = Duration::from_secs(60);
-/// So long after a start a cluster may take until it is read.
-const A_START: Duration = Duration::from_secs(120);
-/// Among what was logged, beside the names of branches.
-const UNREAD: &str = "unread";
 /// A merge that is refused once may be early: forges work out whether it is possible. After so many the pull request says why.
 const REFUSED: u32 = 3;
 /// A change of what runs is answered no sooner than this after the last one.
@@ -53,13 +49,12 @@ pub struct Ours {
     /// What was refused for now: not again before.
     not_before: BTreeMap<String, Instant>,
     looked_at: Option<Instant>,
-    /// Merges that the forge refused, by the head: how often in a row, and why.
-    refused: BTreeMap<u64, (Revision, u32, String)>,
+    refused: BTreeMap<u64, RefusedMerge>,
     /// Something happened since.
     is_due: bool,
     until: Option<Timestamp>,
-    /// Since when a cluster is not read whole.
-    unread_since: Option<Instant>,
+    /// Since when a cluster is not read whole, and what was logged of that last.
+    unread: Option<(Instant, String)>,
     told: BTreeMap<String, String>,
     clock: Clock,
     /// Every gate that has passed stands at the forge.
@@ -72,6 +67,14 @@ struct Facts {
     said: HeadFacts,
     has_changes_requested: bool,
     read_at: Instant,
+}
+
+/// A merge that the forge refused: of which head, how often in a row, and why.
+#[derive(Debug)]
+struct RefusedMerge {
+    head: Revision,
+    times: u32,
+    why: String,
 }
 
 /// What runs, as far as pull requests depend on it.
@@ -116,10 +119,9 @@ impl Ours {
         conflicts: &BTreeSet<u64>,
     ) -> Result<bool, Unpublished> {
         let (head, now) = (publisher.head, Instant::now());
-        let unread = self.unread(overview, now);
-        let is_patient = unread.is_none() || self.unread_since.is_some_and(|since| since + A_START <= now);
+        let (unread, had_time) = self.unread(overview, now);
         let is_of_head =
-            overview.revision.as_ref() == Some(&head.snapshot.revision) && overview.is_rendered && is_patient;
+            overview.revision.as_ref() == Some(&head.snapshot.revision) && overview.is_rendered && had_time;
         (self.is_due, self.looked_at, self.is_told) = (!is_of_head, Some(now), true);
         let is_needed = has_open
             || !overview.rollouts.is_empty()
@@ -153,24 +155,20 @@ impl Ours {
         self.look_at_gates(publisher, &input, &wanted, now).await
     }
 
-    /// The cluster that is not read whole. As long as a process starts that says nothing; later what is on it waits, and nothing else.
-    fn unread(&mut self, overview: &Overview, now: Instant) -> Option<String> {
-        let unread = report::unread(overview);
-        match &unread {
-            None => {
-                self.unread_since = None;
-                self.told.remove(UNREAD);
-            }
-            Some(why) => {
-                let since = *self.unread_since.get_or_insert(now);
-                if since + A_START <= now
-                    && self.told.insert(UNREAD.to_owned(), why.clone()).as_ref() != Some(why)
-                {
-                    tracing::warn!(why, "promotions of the apps on this cluster wait");
-                }
-            }
+    /// The cluster that is not read whole, and whether there was time to read all. While a process starts, that a cluster is not read
+    /// says nothing; later what is on it waits, and nothing else.
+    fn unread(&mut self, overview: &Overview, now: Instant) -> (Option<String>, bool) {
+        let Some(why) = report::unread(overview) else {
+            self.unread = None;
+            return (None, true);
+        };
+        let (since, logged) = self.unread.get_or_insert_with(|| (now, String::new()));
+        let had_time = *since + START_LASTS <= now;
+        if had_time && *logged != why {
+            tracing::warn!(why, "promotions of the apps on this cluster wait");
+            logged.clone_from(&why);
         }
-        unread
+        (Some(why), had_time)
     }
 
     async fn list(&mut self, publisher: &Publisher<'_>, now: Instant) -> Result<(), Unpublished> {
@@ -190,7 +188,7 @@ impl Ours {
                 self.open().map(|pull| (pull.number, pull.head.revision.clone())).collect();
             self.foreign.retain(|number, (head, _)| open.get(number) == Some(head));
             self.facts.retain(|number, facts| open.get(number) == Some(&facts.head));
-            self.refused.retain(|number, (head, ..)| open.get(number) == Some(head));
+            self.refused.retain(|number, refused| open.get(number) == Some(&refused.head));
         }
         let unknown: Vec<Pull> =
             self.open().filter(|pull| !self.foreign.contains_key(&pull.number)).cloned().collect();
@@ -401,10 +399,9 @@ impl Ours {
             let may = may_merge(&merge);
             if !gates.is_empty() {
                 let mut body = promotion::body(&change, &gates);
-                let refused =
-                    self.refused.get(&pull.number).filter(|(_, times, _)| may.is_ok() && *times >= REFUSED);
-                if let Some((_, _, why)) = refused {
-                    body.push_str(&promotion::refused_merge(why));
+                let refused = self.refused.get(&pull.number).filter(|it| it.times >= REFUSED);
+                if let Some(refused) = refused.filter(|_| may.is_ok()) {
+                    body.push_str(&promotion::refused_merge(&refused.why));
                 }
                 if !request.has_foreign_commits {
                     publisher.describe(&pull, &change.title(), &body).await?;
@@ -447,9 +444,9 @@ impl Ours {
                 Err(Unpublished::Forge(error)) => {
                     tracing::info!(pull = pull.number, %error, "not merged yet");
                     if !matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::RateLimited) {
-                        let known =
-                            self.refused.entry(pull.number).or_insert((head.clone(), 0, String::new()));
-                        (known.1, known.2) = (known.1 + 1, error.to_string());
+                        let times = self.refused.get(&pull.number).map_or(0, |refused| refused.times) + 1;
+                        let refused = RefusedMerge { head: head.clone(), times, why: error.to_string() };
+                        self.refused.insert(pull.number, refused);
                     }
                     self.not_before.insert(branch.clone(), now + FACTS_LAST);
                     self.touch(Some(pull.number));

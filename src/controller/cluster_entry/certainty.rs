@@ -9,7 +9,7 @@ use super::{ClusterEntry, Reach};
 use crate::model::ObjectId;
 
 /// What cannot be listed for the first moments may be a server that starts.
-const A_START: Duration = Duration::from_secs(120);
+pub const START_LASTS: Duration = Duration::from_secs(120);
 
 impl ClusterEntry {
     /// It answers, and the connection leads where its kubeconfig says.
@@ -81,7 +81,7 @@ impl ClusterEntry {
     /// which holds up its own deletes alone. While it is not known what is wanted there, all would be taken for left behind.
     pub fn is_looked_at(&self, now: Instant) -> bool {
         let answers = |watch: &KindWatch| watch.listed || watch.trouble.is_some();
-        let had_time = self.connected_at.is_some_and(|at| at + A_START <= now);
+        let had_time = self.connected_at.is_some_and(|at| at + START_LASTS <= now);
         let has_tried = self.is_ready() && had_time && self.watches.values().all(answers);
         self.knows_wanted && (self.is_observed() || (has_tried && !self.stale))
     }
