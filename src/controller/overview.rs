@@ -1,6 +1,6 @@
 //! Everything that is known, as the report shows it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -101,13 +101,13 @@ impl World {
             });
             named.next().or(refusals.first())
         });
-        let ring = refusal.and_then(|refusal| refusal.ring);
-        let is_of_it = |cluster: &ClusterName| {
-            ring.is_none_or(|ring| {
-                entry.facts.iter().any(|(unit, facts)| facts.wave == ring && unit.cluster == *cluster)
-            })
+        let of_ring = |ring: usize| -> BTreeSet<&ClusterName> {
+            let units = entry.facts.iter().filter(|(_, facts)| facts.wave == ring);
+            units.map(|(unit, _)| &unit.cluster).collect()
         };
-        let mut pins = entry.app.pins.iter().filter(|(cluster, _)| ring.is_some() && is_of_it(cluster));
+        let of_ring = refusal.and_then(|refusal| refusal.ring).map(of_ring);
+        let is_of_it = |cluster: &ClusterName| of_ring.as_ref().is_none_or(|ring| ring.contains(cluster));
+        let mut pins = entry.app.pins.iter().filter(|(cluster, _)| of_ring.is_some() && is_of_it(cluster));
         let newest = match pins.next() {
             Some((_, pin)) => self.snapshot.as_ref()?.last_change([pin.location.file.as_str()]),
             None => {
