@@ -29,6 +29,7 @@ use crate::cluster::Home;
 use crate::controller::{
     self, ConfigHead, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until,
 };
+use crate::fleet::Fleet;
 use crate::forge::{self, Hint};
 use crate::manifest;
 use crate::metrics::Metrics;
@@ -164,7 +165,7 @@ impl Session {
                 if let Some(waker) = &hooked {
                     waker.hook_seen();
                 }
-                // Where many wait, one more says the same; and builds behind it must not wait.
+                // Where many wait, one more says the same; and what is behind it must not wait.
                 if let Err(TrySendError::Closed(_)) = forward.try_send(hint) {
                     return;
                 }
@@ -390,8 +391,8 @@ fn routed(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> Rou
         (Some(hinted), Some(ours)) => hinted.eq_ignore_ascii_case(ours),
         _ => true,
     };
-    let same_branch = match (&hint.reference, branch) {
-        (Some(hinted), Some(ours)) => hinted.strip_prefix("refs/heads/").unwrap_or(hinted) == ours,
+    let same_branch = match (hint.branch(), branch) {
+        (Some(hinted), Some(ours)) => hinted == ours,
         _ => true,
     };
     Routed {
@@ -457,6 +458,7 @@ async fn keep_tokens(
     grants: Arc<Grants>,
 ) {
     let (mut tokens, mut are_settled) = (TriggerTokens::default(), true);
+    let mut read_for: Option<Arc<Fleet>> = None;
     loop {
         tokio::select! {
             changed = heads.changed() => if changed.is_err() { return },
@@ -464,6 +466,11 @@ async fn keep_tokens(
         }
         let head = heads.borrow_and_update().clone();
         let Some(head) = head else { continue };
+        // A head comes again with what its apps define, and names the same tokens.
+        if are_settled && read_for.as_ref().is_some_and(|known| Arc::ptr_eq(known, &head.fleet)) {
+            continue;
+        }
+        read_for = Some(Arc::clone(&head.fleet));
         let found;
         (found, are_settled) = tokens.read(&head.fleet, &home, &grants).await;
         api.set_trigger_tokens(found);

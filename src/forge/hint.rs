@@ -30,6 +30,12 @@ pub struct Hint {
 }
 
 impl Hint {
+    /// The branch that it names. Some senders write the name alone.
+    pub fn branch(&self) -> Option<&str> {
+        let reference = self.reference.as_deref()?;
+        Some(reference.strip_prefix("refs/heads/").unwrap_or(reference))
+    }
+
     /// As JSON, for people: without the payload.
     pub fn shown(&self) -> Value {
         json!({"kind": self.kind, "repository": self.repository, "reference": self.reference, "after": self.after,

@@ -297,8 +297,7 @@ impl Service {
         // Its rollout goes first, from the moment in which it is told of.
         if hint.kind.is_of_branch()
             && let (Some(base), Some(connection)) = (&mut self.base, &self.connection)
-            && hint.reference.as_deref().and_then(|it| it.strip_prefix("refs/heads/"))
-                == Some(&*connection.access.branch)
+            && hint.branch() == Some(&*connection.access.branch)
         {
             base.since = Instant::now();
         }
