@@ -56,14 +56,12 @@ impl Task {
     /// What the triggers of a receiver make of what it was sent.
     pub fn of_delivery(delivery: &Delivery, stored: Stored, head: &ConfigHead) -> Vec<Self> {
         let Delivery { receiver, time, payload } = delivery;
-        let stored = Arc::new(stored);
-        let outcomes = match is_too_old(*time) {
-            true => Vec::new(),
-            false => trigger::evaluate_delivery(receiver, payload, &head.fleet, &head.snapshot),
-        };
         if is_too_old(*time) {
             tracing::warn!(receiver, accepted = %time, "a delivery is too old to be carried out (help: have it sent again)");
+            stored.finish();
+            return Vec::new();
         }
+        let stored = Arc::new(stored);
         let task = |outcome: Result<Outcome, trigger::Error>| match outcome {
             Ok(outcome) => Some(Self::new(outcome, Of::Delivery(Arc::clone(&stored)), *time)),
             Err(error) => {
@@ -71,6 +69,7 @@ impl Task {
                 None
             }
         };
+        let outcomes = trigger::evaluate_delivery(receiver, payload, &head.fleet, &head.snapshot);
         let tasks = outcomes.into_iter().filter_map(task).collect();
         finish(stored);
         tasks
