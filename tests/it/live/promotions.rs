@@ -27,6 +27,13 @@ async fn ring_runs(scene: &Scene, ring: &str, image: &str) {
     }
 }
 
+/// It is merged, and prod runs what it brings.
+async fn arrives(scene: &Scene, people: &People<'_>, number: u64, version: &str) {
+    let merged = people.merged(number).await;
+    scene.told(&merged, "deploy/prod", "success", &[]).await;
+    ring_runs(scene, "prod", &format!("shop/web:{version}")).await;
+}
+
 /// The process is killed and its disk is gone; meanwhile people go on. The next one has Git, the forge and the clusters.
 async fn reborn(scene: &Scene, meanwhile: impl AsyncFnOnce()) {
     scene.kill();
@@ -101,18 +108,14 @@ async fn version_travels_from_test_to_prod_whatever_dies() {
     reborn(&scene, async || {}).await;
     ring_runs(&scene, "prod", "shop/web:1.0").await;
     reborn(&scene, async || people.say(&head, "ci/smoke", "success").await).await;
-    let merged = people.merged(number).await;
-    scene.told(&merged, "deploy/prod", "success", &[]).await;
-    ring_runs(&scene, "prod", "shop/web:1.1").await;
+    arrives(&scene, &people, number, "1.1").await;
     scene.told(&head, "gate", "success", &["3/3 gates"]).await;
 
     // Merged, and nobody has seen it.
     release(&scene, "1.2").await;
     let (number, head) = people.opened(&branch).await;
     reborn(&scene, async || people.merge(number, &head).await).await;
-    let merged = people.merged(number).await;
-    scene.told(&merged, "deploy/prod", "success", &[]).await;
-    ring_runs(&scene, "prod", "shop/web:1.2").await;
+    arrives(&scene, &people, number, "1.2").await;
 
     // Closed without a merge: that version is held.
     release(&scene, "1.3").await;
@@ -142,9 +145,7 @@ async fn version_travels_from_test_to_prod_whatever_dies() {
     reborn(&scene, async || {}).await;
     ring_runs(&scene, "prod", "shop/web:1.2").await;
     reborn(&scene, async || people.merge(number, &head).await).await;
-    let back = people.merged(number).await;
-    scene.told(&back, "deploy/prod", "success", &[]).await;
-    ring_runs(&scene, "prod", "shop/web:1.2").await;
+    arrives(&scene, &people, number, "1.2").await;
 
     // The next version is proposed. A commit of somebody else on its branch: hands off.
     release(&scene, "1.4").await;

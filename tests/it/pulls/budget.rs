@@ -26,13 +26,19 @@ fn others(changes: usize) -> String {
     component("other", &format!("registry.example.com/other:v{changes}"))
 }
 
+/// A pull request from the branch `bump`, with its statuses and its comment.
+async fn planned(scene: &Scene) -> u64 {
+    let head = scene.push("bump", &[(PAY, Some(&pay("v2")))]);
+    let number = scene.open("bump").await;
+    scene.settled(&head).await;
+    scene.until("a comment", |now| now.comments(number).len() == 1).await;
+    number
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_push_to_a_pull_request_costs_seven_requests() {
     let scene = Scene::small().await;
-    let first = scene.push("bump", &[(PAY, Some(&pay("v2")))]);
-    let number = scene.open("bump").await;
-    scene.settled(&first).await;
-    scene.until("a comment", |now| now.comments(number).len() == 1).await;
+    planned(&scene).await;
     // From then on webhooks are relied on: the list of what is open is read every five minutes.
     scene.quiet(70).await;
     for version in ["v3", "v4"] {
@@ -78,10 +84,7 @@ async fn a_push_beside_fifty_pull_requests_asks_for_none_of_them_at_first() {
 #[tokio::test(start_paused = true)]
 async fn a_push_that_is_told_of_puts_comparisons_off() {
     let scene = Scene::small().await;
-    let head = scene.push("bump", &[(PAY, Some(&pay("v2")))]);
-    let number = scene.open("bump").await;
-    scene.settled(&head).await;
-    scene.until("a comment", |now| now.comments(number).len() == 1).await;
+    let number = planned(&scene).await;
     let base = scene.push("main", &[("apps/other/app.yaml", Some(&others(1)))]);
     let is_compared = |now: &Simulator| now.comments(number)[0].1.contains(base.short());
     for _ in 0..3 {
@@ -98,10 +101,7 @@ async fn a_push_that_is_told_of_puts_comparisons_off() {
 async fn what_tutti_writes_wakes_nothing() {
     let scene = Scene::small().await;
     scene.simulator.set_quirks(|quirks| quirks.statuses_loop_back = true);
-    let head = scene.push("bump", &[(PAY, Some(&pay("v2")))]);
-    let number = scene.open("bump").await;
-    scene.settled(&head).await;
-    scene.until("a comment", |now| now.comments(number).len() == 1).await;
+    let number = planned(&scene).await;
     scene.quiet(70).await;
     let before = scene.simulator.requests().len();
     let returned = |kind: &str| {

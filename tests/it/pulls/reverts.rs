@@ -38,6 +38,15 @@ async fn revert_of(scene: &Scene, commit: &Revision) -> PullRow {
     scene.open_of(&branch).expect("it is open")
 }
 
+/// v2 gets into the pin and fails there: its pull request, the commit that was merged, and the pull request that takes it back.
+async fn taken_back(scene: &Scene) -> (u64, Revision, PullRow) {
+    scene.push("main", &[(PAY, Some(&reverting("v2")))]);
+    let number = promotion(scene, "v2").await.number;
+    let failing = until_merged(scene, number).await;
+    let pull = revert_of(scene, &failing).await;
+    (number, failing, pull)
+}
+
 async fn merge(scene: &Scene, pull: &PullRow) -> Revision {
     let li = scene.simulator.client("li");
     li.merge_pull(pull.number, MergeHow::Merge, &pull.head).await.expect("merged");
@@ -51,10 +60,7 @@ async fn versions(scene: &Scene) -> [String; 2] {
 #[tokio::test(start_paused = true)]
 async fn a_pin_that_fails_gets_its_old_version() {
     let mut scene = scene("c2").await;
-    scene.push("main", &[(PAY, Some(&reverting("v2")))]);
-    let number = promotion(&scene, "v2").await.number;
-    let failing = until_merged(&scene, number).await;
-    let pull = revert_of(&scene, &failing).await;
+    let (number, failing, pull) = taken_back(&scene).await;
     assert_eq!(versions(&scene).await, ["v2", "v1"], "the ring before keeps it");
     assert_eq!(scene.simulator.text(&pull.branch, PIN).as_deref(), Some(PINNED));
     assert_eq!(
@@ -92,10 +98,7 @@ fn merged_of(scene: &Scene) -> Vec<u64> {
 #[tokio::test(start_paused = true)]
 async fn a_version_that_was_taken_back_is_not_proposed_again() {
     let mut scene = scene("c2").await;
-    scene.push("main", &[(PAY, Some(&reverting("v2")))]);
-    let number = promotion(&scene, "v2").await.number;
-    let failing = until_merged(&scene, number).await;
-    let pull = revert_of(&scene, &failing).await;
+    let (.., pull) = taken_back(&scene).await;
     let merged = merge(&scene, &pull).await;
     scene.running().converged(&merged).await;
     scene.restart().await;
