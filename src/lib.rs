@@ -16,6 +16,7 @@ pub mod leader;
 pub mod manifest;
 pub mod metrics;
 pub mod model;
+pub mod notification;
 pub mod plan;
 pub mod promotion;
 pub mod pulls;

@@ -32,6 +32,7 @@ mod leading;
 mod lint;
 mod logging;
 mod migrate;
+mod notify;
 mod output;
 mod plan;
 mod process;
@@ -130,6 +131,8 @@ enum Command {
     Forge(forge::ForgeArgs),
     /// Print what tutti needs on a cluster
     Cluster(cluster::ClusterArgs),
+    /// Test a route of notifications; show what routes would send for a commit
+    Notify(notify::NotifyArgs),
     /// Check a webhook offline; list and replay what came to a running tutti
     Hook(hook::HookArgs),
     /// Say the health of each object in a dump
@@ -180,6 +183,7 @@ pub fn main() -> ExitCode {
         Command::Promote(args) => on_runtime(promote::run(args)),
         Command::Get(args) => on_runtime(get::run(args)),
         Command::Rollout(args) => on_runtime(rollout::run(args)),
+        Command::Notify(args) => on_runtime(notify::run(args)),
         Command::Hook(args) => on_runtime(hook::run(args)),
         Command::Health(args) => on_runtime(health::run(args)),
         Command::Wait(args) => on_runtime(wait::run(args)),

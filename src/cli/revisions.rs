@@ -13,6 +13,7 @@ use super::{diagnostics, repository};
 use crate::compare::{
     self, Action, AppChange, AppState, Comparison, Fate, FieldChange, ObjectChange, Placed, Side,
 };
+use crate::fleet::Fleet;
 use crate::fleet::charts::remote_sources;
 use crate::forge::PullState;
 use crate::manifest;
@@ -100,24 +101,44 @@ pub async fn run(
         Asked::Commits { base, head } => of_commits(process, base, head).await?,
         Asked::Pull(number) => of_pull(process, number).await?,
     };
-    let (plan, texts) = plan(&sides, process).await?;
+    let Sides { repository, base, head, names, keys } = &sides;
+    let compared = compared(repository, [base, head], keys, process).await?;
+    let plan = &compared.plan;
     match format.plain() {
-        None => output::write_text(format_args!("{}", plan_comment(&plan, &sides.names))),
-        Some(Format::Table) => write(&plan, &sides.names),
-        Some(format) => output::write_value(format, &plan)?,
+        None => output::write_text(format_args!("{}", plan_comment(plan, names))),
+        Some(Format::Table) => write(plan, names),
+        Some(format) => output::write_value(format, plan)?,
     }
-    let mistakes: Vec<_> = plan.errors.iter().chain(&plan.warnings).cloned().collect();
-    let shown = merged(&mistakes, |_| 0);
-    diagnostics::print_from(&shown, &|file| texts.snapshot.text(file).map(ToOwned::to_owned));
-    if !plan.known_errors.is_empty() {
-        tell!("note: {} that the base has too", count(plan.known_errors.len(), "error"));
-    }
-    Ok(match () {
-        () if !plan.errors.is_empty() => Exit::Configuration,
-        () if plan.awaited > 0 => Exit::Unreachable,
-        () if exit_code && plan.has_changes() => Exit::Differences,
-        () => Exit::Ok,
+    Ok(match compared.mistakes() {
+        Exit::Ok if exit_code && plan.has_changes() => Exit::Differences,
+        exit => exit,
     })
+}
+
+/// A head against its base.
+pub struct Compared {
+    pub plan: Comparison,
+    /// As the head is.
+    pub fleet: Fleet,
+    texts: Merged,
+}
+
+impl Compared {
+    /// Tells the mistakes that the head brings; says how the command ends for them.
+    pub fn mistakes(&self) -> Exit {
+        let Self { plan, texts, .. } = self;
+        let mistakes: Vec<_> = plan.errors.iter().chain(&plan.warnings).cloned().collect();
+        let shown = merged(&mistakes, |_| 0);
+        diagnostics::print_from(&shown, &|file| texts.snapshot.text(file).map(ToOwned::to_owned));
+        if !plan.known_errors.is_empty() {
+            tell!("note: {} that the base has too", count(plan.known_errors.len(), "error"));
+        }
+        match () {
+            () if !plan.errors.is_empty() => Exit::Configuration,
+            () if plan.awaited > 0 => Exit::Unreachable,
+            () => Exit::Ok,
+        }
+    }
 }
 
 async fn of_commits(process: &Process, base: Option<&str>, head: &str) -> anyhow::Result<Sides> {
@@ -165,7 +186,7 @@ async fn of_pull(process: &Process, number: u64) -> anyhow::Result<Sides> {
 }
 
 /// A commit, a branch or a tag. Of a remote, what is not here is fetched.
-async fn named(repository: &Repository, process: &Process, name: &str) -> anyhow::Result<Revision> {
+pub async fn named(repository: &Repository, process: &Process, name: &str) -> anyhow::Result<Revision> {
     if is_local(&process.source.url) {
         return Ok(repository.resolve(name).await.map_err(Source)?);
     }
@@ -184,8 +205,12 @@ async fn named(repository: &Repository, process: &Process, name: &str) -> anyhow
     Ok(repository.resolve(name).await.map_err(Source)?)
 }
 
-async fn plan(sides: &Sides, process: &Process) -> anyhow::Result<(Comparison, Merged)> {
-    let Sides { repository, base, head, keys, .. } = sides;
+pub async fn compared(
+    repository: &Repository,
+    [base, head]: [&Revision; 2],
+    keys: &Keys,
+    process: &Process,
+) -> anyhow::Result<Compared> {
     let mut before = repository.snapshot(base).await.map_err(Source)?;
     let mut merged = repository.merged(base, head).await.map_err(Source)?;
     before.keys = keys.clone();
@@ -204,7 +229,7 @@ async fn plan(sides: &Sides, process: &Process) -> anyhow::Result<(Comparison, M
         let side = |fleet, snapshot| Side { fleet, snapshot, charts: &charts, discovered: Discovered::new() };
         let (base, head) = (side(&fleets.0, &before), side(&fleets.1, &merged.snapshot));
         let plan = compare::compare(&base, &head, &mut compare::Kept::default(), None);
-        (plan, merged)
+        Compared { plan, fleet: fleets.1, texts: merged }
     });
     compared.await.context("the comparison ended unexpectedly, which is a fault of tutti")
 }

@@ -34,6 +34,7 @@ use crate::forge::{self, Hint};
 use crate::manifest;
 use crate::metrics::Metrics;
 use crate::model::{Digest, Instance, Keys, Mode, shown_address};
+use crate::notification;
 use crate::pulls;
 use crate::report::Overview;
 use crate::source::{self, ErrorKind, Repository, Waker};
@@ -174,6 +175,7 @@ impl Session {
         let metrics = Metrics::default();
         // A success on embedded clusters says nothing of the commit.
         let report = wish.serve.is_some() && !process.ways.all_are_sandbox();
+        let of_people = of_pulls.clone();
         let of_pulls = of_pulls.filter(|_| report).map(|repository| (repository, accepted(process)));
         if let Some(doors) = &wish.serve {
             let (home, grants) = (process.ways.home.clone(), Arc::clone(&process.grants));
@@ -216,6 +218,29 @@ impl Session {
         };
         let is_alone = leading.is_none();
         let elected = leading.as_ref().map(|leading| leading.elected.clone()).unwrap_or_default();
+        if is_alone {
+            elected.cancel();
+        }
+        let (promote, promotions) = watch::channel(None);
+        if report && wish.until == Until::Stopped {
+            let of_notifications = notification::Settings {
+                repository: of_people,
+                home: settings.home.clone(),
+                grants: Arc::clone(&settings.grants),
+                permit: settings.permit.clone(),
+                metrics: settings.metrics.clone(),
+                folder: Some(state_of(process, "notifications")),
+                through: notification::Through::default(),
+            };
+            let inputs = notification::Inputs {
+                head: heads.clone(),
+                overview: seen.clone(),
+                promotions,
+                elected: elected.clone(),
+                stop: stop.clone(),
+            };
+            tokio::spawn(notification::run(of_notifications, inputs));
+        }
         if let Some((repository, deliveries)) = of_pulls {
             let of_pulls = pulls::Settings {
                 repository,
@@ -225,6 +250,7 @@ impl Session {
                 grants: Arc::clone(&settings.grants),
                 permit: settings.permit.clone(),
                 metrics: settings.metrics.clone(),
+                promotions: promote,
             };
             let inputs = pulls::Inputs {
                 instance: instances,
@@ -236,9 +262,6 @@ impl Session {
                 elected: elected.clone(),
                 stop: stop.clone(),
             };
-            if is_alone {
-                elected.cancel();
-            }
             tokio::spawn(pulls::run(of_pulls, inputs));
         }
         let inputs = Inputs { wakes, hints, elected, stop: stop.clone() };
@@ -360,8 +383,13 @@ async fn open(process: &Process, worktree: bool) -> anyhow::Result<(Origin, Opti
 
 /// What was sent for triggers of the repository, and is not written yet.
 fn accepted(process: &Process) -> DeliveryQueue {
+    DeliveryQueue::open(state_of(process, "deliveries"))
+}
+
+/// Where something of this repository is kept.
+fn state_of(process: &Process, what: &str) -> PathBuf {
     let source::Options { url, state, .. } = &process.source;
-    DeliveryQueue::open(state.join("deliveries").join(Digest::of(shown_address(url).as_bytes()).short()))
+    state.join(what).join(Digest::of(shown_address(url).as_bytes()).short())
 }
 
 /// The repository of the folder on disk, at the branch that it has there, whichever one is deployed.

@@ -72,11 +72,12 @@ fn change(
         all.into_iter().partition(|(_, drafts)| drafts.objects.is_empty());
     changed.sort_by(|(one, _), (other, _)| one.cmp(other));
     unchanged.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let mut on = BTreeMap::new();
+    let (mut on, mut runs) = (BTreeMap::new(), BTreeMap::new());
     for (clusters, drafts) in &changed {
         let counts = drafts.counts();
         if !counts.is_none() {
             on.extend(clusters.iter().map(|cluster| (cluster.clone(), counts)));
+            runs.extend(clusters.iter().map(|cluster| (cluster.clone(), drafts.runs.clone())));
         }
     }
     if changed.is_empty() && broken.is_empty() && mended.is_empty() && remaining.is_empty() {
@@ -89,6 +90,7 @@ fn change(
         state,
         held: new.and_then(|app| held(app)),
         versions: fold::versions(&changed),
+        runs,
         placement: match (old, new) {
             (Some(old), Some(new)) => placement::changes((base, old), (head, new), &changed),
             _ => Vec::new(),

@@ -78,6 +78,9 @@ pub struct AppChange {
     /// Where it is placed no longer, and its objects stay.
     pub remaining: Vec<ClusterName>,
     pub versions: Vec<VersionChange>,
+    /// The tags of its images where objects change, as the VERSION column has them.
+    #[serde(skip)]
+    pub runs: BTreeMap<ClusterName, Vec<String>>,
     pub placement: Vec<PlacementChange>,
     pub objects: Vec<ObjectChange>,
     /// In which order the clusters with changes take it; empty: all at once.

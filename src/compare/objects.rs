@@ -34,6 +34,8 @@ pub(super) struct Drafts {
     /// The tags of the images of its containers that only one side has.
     pub versions: (Option<String>, Option<String>),
     pub replicas: (Option<i64>, Option<i64>),
+    /// The tags of the first containers of its workloads.
+    pub runs: Vec<String>,
 }
 
 impl Drafts {
@@ -75,7 +77,7 @@ pub(super) fn of_target(before: Option<&Rendered>, after: Option<&Rendered>, rem
         }
     }
     drafts.sort_by(|one, other| (one.action, &one.object).cmp(&(other.action, &other.object)));
-    let (was, is) = (tags(old.values().copied()), tags(new.values().copied()));
+    let ([was, _], [is, runs]) = (tags(old.values().copied()), tags(new.values().copied()));
     let only = |own: &BTreeSet<String>, other: &BTreeSet<String>| {
         let own: Vec<&str> = own.difference(other).map(String::as_str).collect();
         (!own.is_empty()).then(|| shortened(own.join(", "), 80))
@@ -84,6 +86,7 @@ pub(super) fn of_target(before: Option<&Rendered>, after: Option<&Rendered>, rem
         objects: drafts,
         versions: (only(&was, &is), only(&is, &was)),
         replicas: (replicas(old.values().copied()), replicas(new.values().copied())),
+        runs: runs.into_iter().collect(),
     }
 }
 
@@ -214,15 +217,21 @@ pub(super) fn stem(name: &str) -> Option<&str> {
 const POD_TEMPLATES: [&str; 2] =
     ["/spec/template/spec/containers", "/spec/jobTemplate/spec/template/spec/containers"];
 
-/// The tags of all containers.
-fn tags<'o>(objects: impl Iterator<Item = &'o RenderedObject>) -> BTreeSet<String> {
-    let containers = objects.flat_map(|object| POD_TEMPLATES.iter().filter_map(|it| object.body.field(it)));
-    let mut tags = BTreeSet::new();
-    for container in containers.flat_map(|list| list.as_array().cloned().unwrap_or_default()) {
-        let image = container.get("image").and_then(Value::as_str);
-        tags.extend(image.and_then(image_tag).map(ToOwned::to_owned));
+/// The tags of the images of all containers, and of the first ones of each workload.
+fn tags<'o>(objects: impl Iterator<Item = &'o RenderedObject>) -> [BTreeSet<String>; 2] {
+    let lists = objects.flat_map(|object| POD_TEMPLATES.iter().filter_map(|it| object.body.field(it)));
+    let (mut all, mut first) = (BTreeSet::new(), BTreeSet::new());
+    for list in lists {
+        for (number, container) in list.as_array().into_iter().flatten().enumerate() {
+            let image = container.get("image").and_then(Value::as_str);
+            let Some(tag) = image.and_then(image_tag) else { continue };
+            all.insert(tag.to_owned());
+            if number == 0 {
+                first.insert(tag.to_owned());
+            }
+        }
     }
-    tags
+    [all, first]
 }
 
 /// The pods of all workloads that say how many.

@@ -7,7 +7,7 @@ use super::checks::{CHECKS, Facts, comes_of_kustomize};
 use super::{Broken, Fleet, Holders, health_rules, pins, projects, registry, rivals, routes};
 use crate::manifest::Manifests;
 use crate::model::{
-    App, AppId, Cluster, ClusterName, Diagnostic, Ring, RolloutApproval, Scope, Snapshot, Trigger,
+    App, AppId, Cluster, ClusterName, Diagnostic, Location, Ring, RolloutApproval, Scope, Snapshot,
 };
 
 /// Puts the manifests together, runs every check, and takes out the apps with errors.
@@ -65,9 +65,11 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
     }
     let wrong: BTreeSet<&Scope> = diagnostics.iter().filter(|it| it.is_error()).map(|it| &it.scope).collect();
     // What else is in a file with a mistake may be what it depends on.
-    let is_whole = |trigger: &Trigger| !wrong.contains(&Scope::File(trigger.location.file.clone()));
-    let whole = manifests.triggers.into_iter().filter(|trigger| is_whole(trigger));
-    let triggers = whole.map(|trigger| (trigger.name.clone(), trigger)).collect();
+    let is_whole = |place: &Location| !wrong.contains(&Scope::File(place.file.clone()));
+    manifests.triggers.retain(|trigger| is_whole(&trigger.location));
+    manifests.notifications.retain(|route| is_whole(&route.location));
+    manifests.servers.retain(|server| is_whole(&server.location));
+    let triggers = manifests.triggers.into_iter().map(|trigger| (trigger.name.clone(), trigger)).collect();
     Fleet {
         instance: manifests.instance.unwrap_or_default(),
         clusters,
@@ -78,6 +80,8 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
         approvals: manifests.approvals,
         rollout_approvals,
         triggers,
+        notifications: manifests.notifications,
+        servers: manifests.servers,
         health: Arc::new(health),
         diagnostics,
         holders: Arc::new(holders),

@@ -71,6 +71,12 @@ pub const NO_SUCH_ROLLOUT: &str = "E2108";
 pub const OTHER_VERSION: &str = "E2109";
 /// A trigger names a receiver, an app, a ring or a file that does not exist.
 pub const TRIGGER: &str = "E2121";
+/// A route of notifications selects an app, a ring or a cluster that does not exist.
+pub const NOTIFICATION: &str = "E2131";
+/// A server is of a cluster that is not registered.
+pub const SERVER: &str = "E2132";
+/// A route of notifications by mail, in a program that sends none.
+pub const NO_MAIL: &str = "E2133";
 /// The registry of clusters in the home cluster could not be read.
 pub const REGISTRY_UNREAD: &str = "E2091";
 /// A ConfigMap of that registry without a kubeconfig.

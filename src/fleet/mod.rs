@@ -45,8 +45,8 @@ pub use waves::{Wave, Waves};
 use crate::health;
 use crate::manifest::Manifests;
 use crate::model::{
-    App, AppId, Approval, Cluster, ClusterName, ClusterState, Diagnostic, Instance, Location, Project,
-    PruneMode, Ring, RolloutApproval, Route, Scope, Trigger,
+    App, AppId, Approval, Cluster, ClusterName, ClusterState, Diagnostic, Instance, Location, Notification,
+    Project, PruneMode, Ring, RolloutApproval, Route, Scope, Server, Trigger,
 };
 
 /// One app on one cluster.
@@ -87,6 +87,10 @@ pub struct Fleet {
     pub rollout_approvals: BTreeMap<AppId, Vec<RolloutApproval>>,
     /// By name.
     pub triggers: BTreeMap<String, Arc<Trigger>>,
+    /// Routes, each with a name of its own.
+    pub notifications: Vec<Arc<Notification>>,
+    /// The inventory of machines.
+    pub servers: Vec<Arc<Server>>,
     /// How the health of objects is judged.
     pub health: Arc<health::Rules>,
     /// Of reading and of the checks here, by place.
@@ -222,6 +226,8 @@ impl Fleet {
             approvals: Vec::new(),
             rollout_approvals: BTreeMap::new(),
             triggers: BTreeMap::new(),
+            notifications: Vec::new(),
+            servers: Vec::new(),
             health: Arc::clone(&self.health),
             diagnostics: Vec::new(),
             holders: Arc::default(),

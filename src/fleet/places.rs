@@ -6,8 +6,18 @@ use super::{Fleet, codes};
 use crate::model::{App, AppSpec, Connection, Diagnostic, Location, Scope};
 
 /// Folders of what others depend on; apps stand elsewhere.
-const OF_POWER: [&str; 8] =
-    ["clusters/", "projects/", "policies/", "approvals/", "triggers/", "plugins/", "health/", "templates/"];
+const OF_POWER: [&str; 10] = [
+    "clusters/",
+    "projects/",
+    "policies/",
+    "approvals/",
+    "triggers/",
+    "notifications/",
+    "servers/",
+    "plugins/",
+    "health/",
+    "templates/",
+];
 
 /// A manifest with the file that it belongs to; `None` where it may stay.
 struct Found<'a> {

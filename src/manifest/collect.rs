@@ -9,7 +9,7 @@ use super::kinds::{self, Identity, Native};
 use super::meant;
 use super::read::{Reading, Value};
 use super::yaml::{self, Document};
-use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, TRIGGERS, codes, find};
+use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, codes, find};
 use crate::model::{
     Cluster, ClusterName, Defaults, Diagnostic, Digest, Kind, Location, Scope, Snapshot, over_limit,
 };
@@ -152,6 +152,8 @@ impl Manifests {
         self.routes.extend(part.routes.iter().cloned());
         self.pins.extend(part.pins.iter().cloned());
         self.triggers.extend(part.triggers.iter().cloned());
+        self.notifications.extend(part.notifications.iter().cloned());
+        self.servers.extend(part.servers.iter().cloned());
         self.unread.extend(part.unread.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
         part.lost.iter().for_each(|(native, place)| self.lose(place, [*native]));
@@ -170,6 +172,8 @@ impl Manifests {
         self.routes.sort_by(|one, other| one.route.location.cmp(&other.route.location));
         self.pins.sort_by(|one, other| one.location.cmp(&other.location));
         self.triggers.sort_by(|one, other| one.location.cmp(&other.location));
+        self.notifications.sort_by(|one, other| one.location.cmp(&other.location));
+        self.servers.sort_by(|one, other| one.location.cmp(&other.location));
         self.unread_projects.sort();
         self.plain.sort_by(|one, other| one.location.cmp(&other.location));
         self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
@@ -271,10 +275,13 @@ fn look_into<'a>(
     for mut document in stream.documents {
         let mut reading = Reading::new(path, scope());
         match kinds::identify(&document.root, hub, &mut reading) {
-            Some(Identity::Native(Native::Trigger)) if !path.starts_with(TRIGGERS) => {
-                refuse_place("Trigger", TRIGGERS, &document.root, &mut reading);
-            }
             Some(Identity::Native(native)) => {
+                if let Some(folder) = native.folder().filter(|folder| !path.starts_with(folder)) {
+                    refuse_place(native.name(), folder, &document.root, &mut reading);
+                    manifests.diagnostics.extend(document.mistakes);
+                    manifests.diagnostics.append(&mut reading.mistakes);
+                    continue;
+                }
                 hub.to_hub(native, &mut document.root, &mut reading);
                 document.mistakes.append(&mut reading.mistakes);
                 found.push(Found { file: path, native, document });
@@ -379,7 +386,9 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         Native::Cluster => kinds::cluster_scope(root, file),
         Native::AppSet | Native::Component | Native::Objects => kinds::app_scope(root, file, namespace),
         Native::Project => kinds::project_scope(root, file),
-        Native::Route | Native::Approval | Native::Trigger => Scope::File((*file).to_owned()),
+        Native::Route | Native::Approval | Native::Trigger | Native::Notification | Native::Server => {
+            Scope::File((*file).to_owned())
+        }
     };
     let mut reading = Reading::new(file, scope.clone());
     let rescoped =
@@ -439,6 +448,14 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         Native::Trigger => {
             let trigger = kinds::trigger::read(root, &mut reading);
             keep(trigger, &reading, |trigger| manifests.triggers.push(Arc::new(trigger)));
+        }
+        Native::Notification => {
+            let route = kinds::notification::read(root, &mut reading);
+            keep(route, &reading, |route| manifests.notifications.push(Arc::new(route)));
+        }
+        Native::Server => {
+            let server = kinds::server::read(root, &mut reading);
+            keep(server, &reading, |server| manifests.servers.push(Arc::new(server)));
         }
     }
     note_unread(found.place(), &reading, manifests);

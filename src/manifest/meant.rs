@@ -116,7 +116,9 @@ impl Manifests {
             | Native::Objects
             | Native::Route
             | Native::Approval
-            | Native::Trigger => false,
+            | Native::Trigger
+            | Native::Notification
+            | Native::Server => false,
         }
     }
 }

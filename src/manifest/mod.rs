@@ -37,15 +37,14 @@ pub use kinds::conversion::FOLDER as CONVERSIONS;
 pub use kinds::health_rule::{self, HealthRule};
 pub use kinds::objects::listed_beside;
 pub use kinds::pin::PinManifest;
-pub use kinds::trigger::FOLDER as TRIGGERS;
 pub use meant::{Lost, by_path as usual_at, is_below_apps};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
-    App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings, RolloutApproval, Route,
-    Scope, Trigger,
+    App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Notification, Rings,
+    RolloutApproval, Route, Scope, Server, Trigger,
 };
 
 /// The apiVersion of every native kind, and the hub's.
@@ -66,6 +65,8 @@ pub struct Manifests {
     pub routes: Vec<RouteManifest>,
     pub pins: Vec<PinManifest>,
     pub triggers: Vec<Arc<Trigger>>,
+    pub notifications: Vec<Arc<Notification>>,
+    pub servers: Vec<Arc<Server>>,
     /// Apps and clusters whose manifest has mistakes.
     pub unread: Vec<(Scope, Location)>,
     /// Projects with mistakes, each with its namespace as far as that can be told.

@@ -65,6 +65,7 @@ struct Inner {
     deliveries: Family<Delivery, Counter>,
     receivers: Mutex<Receivers>,
     forge_requests: Family<ForgeRequest, Counter>,
+    notifications: Family<Sent, Counter>,
     commits: Mutex<Commits>,
     /// What became of the newest commit status.
     last_post: Mutex<Option<Result<(), String>>>,
@@ -83,6 +84,12 @@ struct Now {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Write {
     result: WriteResult,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Sent {
+    service: &'static str,
+    result: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -115,7 +122,8 @@ impl Default for Metrics {
             // Shown from the start: a series that comes with its first event has no rate of it.
             writes.get_or_create_owned(&Write { result });
         }
-        let (deliveries, forge_requests) = (Family::default(), Family::default());
+        let (deliveries, forge_requests, notifications) =
+            (Family::default(), Family::default(), Family::<Sent, Counter>::default());
         let (renders, converged) = (Histogram::new(RENDER_BUCKETS), Histogram::new(CONVERGED_BUCKETS));
         let build = Family::<Build, Gauge>::default();
         build.get_or_create_owned(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
@@ -132,6 +140,11 @@ impl Default for Metrics {
             "tutti_forge_requests",
             "Requests to the forge by operation and status code",
             forge_requests.clone(),
+        );
+        registry.register(
+            "tutti_notifications",
+            "Messages to people by service and what became of them",
+            notifications.clone(),
         );
         registry.register_with_unit(
             "tutti_render",
@@ -155,6 +168,7 @@ impl Default for Metrics {
             deliveries,
             receivers: Mutex::default(),
             forge_requests,
+            notifications,
             commits: Mutex::default(),
             last_post: Mutex::default(),
             now,
@@ -194,6 +208,11 @@ impl Metrics {
     pub fn delivered(&self, receiver: Option<&str>, verdict: Verdict) {
         let receiver = self.inner.receivers.lock().shown(receiver);
         self.inner.deliveries.get_or_create_owned(&Delivery { receiver, verdict }).inc();
+    }
+
+    /// A message to people was sent, waits to be sent again, or was refused.
+    pub fn notified(&self, service: &'static str, result: &'static str) {
+        self.inner.notifications.get_or_create_owned(&Sent { service, result }).inc();
     }
 
     /// Who knows how many events wait for the controller.

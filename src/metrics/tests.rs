@@ -19,6 +19,7 @@ fn busy() -> Metrics {
     metrics.publish(&fleet(2));
     metrics.delivered(Some("gitea"), Verdict::Accepted);
     metrics.answered(Operation::PostStatus, Some(StatusCode::CREATED));
+    metrics.notified("feishu", "sent");
     metrics
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{ConfigMapRegistry, Derived, Location, StoredKey};
+use super::{ConfigMapRegistry, Derived, Location, Revision, StoredKey};
 
 /// A secret is always a reference; the value is read where it is used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -89,6 +89,13 @@ pub struct Forge {
     pub token: Option<SecretRef>,
     #[serde(skip)]
     pub written: Written,
+}
+
+impl Forge {
+    /// The page of a commit, for people.
+    pub fn commit_page(&self, revision: &Revision) -> String {
+        format!("{}/{}/commit/{revision}", self.url.trim_end_matches('/'), self.repository)
+    }
 }
 
 /// Who sends webhooks to a receiver, so how they are signed and what they say.

@@ -26,11 +26,13 @@ pub mod labels;
 mod line;
 pub mod mark;
 pub mod name;
+pub mod notification;
 pub mod object;
 pub mod observation;
 mod panics;
 pub mod patch;
 pub mod project;
+mod quiet_hours;
 pub mod registry;
 pub mod rendered;
 pub mod rings;
@@ -79,6 +81,9 @@ pub use keys::Keys;
 pub use line::{one_line, short_line, shortened, visible_line};
 pub use mark::Mark;
 pub use name::{AppId, ClusterName, Revision};
+pub use notification::{
+    Happened, Language, Notification, NotificationSelector, NotificationService, SelectorPlaces, Server,
+};
 pub use object::{Kind, ObjectId};
 pub use observation::{
     Displacement, Effect, Evidence, ForeignChanges, ForeignField, Ignored, Immutable, Live, LiveReplicas,
@@ -87,6 +92,7 @@ pub use observation::{
 pub use panics::{tell_of_panics, unless_it_panics};
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};
+pub use quiet_hours::QuietHours;
 pub use registry::{ConfigMapRegistry, Registered, RegisteredCluster, StoredKey};
 pub use rendered::{Rendered, RenderedObject, UnitRender};
 pub use rings::{PromotionMode, Ring, RingPromotion, Rings};

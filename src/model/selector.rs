@@ -67,7 +67,7 @@ impl Requirement {
 }
 
 /// Patterns are checked when the manifest is read; one that is not a pattern fits nothing but itself.
-pub(super) fn name_matches(pattern: &str, name: &str) -> bool {
+pub fn name_matches(pattern: &str, name: &str) -> bool {
     // Most names are no patterns, most patterns are `gz*`, and to compile one takes far longer than to compare.
     let plain = beside::before_wildcards(pattern);
     let is_pattern = || plain.len() < pattern.len() && name.starts_with(plain);

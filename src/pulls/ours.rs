@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use crate::controller::{Clock, ConfigHead, START_LASTS};
 use crate::forge::{self, ErrorKind, MergeHow, Pull, PullFilter, PullState, State};
-use crate::model::{AppId, PromotionMode, Revision};
+use crate::model::{AppId, Happened, PromotionMode, Revision};
+use crate::notification::Promotion;
 use crate::promotion::{
     self, Action, Change, Decision, Gate, GateState, HeadFacts, Input, MOST_OPEN, Merge, PullRequest,
     RequestState, RingState, RolloutState, Wanted, gates, may_merge, parse_body, withdrawn_body,
@@ -201,6 +202,27 @@ impl Ours {
 
     fn open(&self) -> impl Iterator<Item = &Pull> {
         self.pulls.iter().filter(|pull| pull.state == PullState::Open)
+    }
+
+    /// The promotions among them, for people who are told.
+    pub fn promotions(&self) -> Vec<Promotion> {
+        let one = |pull: &Pull| {
+            let block =
+                parse_body(&pull.body).filter(|block| block.kind == "promotion" && !block.is_withdrawn)?;
+            Some(Promotion {
+                number: pull.number,
+                title: pull.title.clone(),
+                url: pull.url.clone(),
+                apps: block.items.into_iter().map(|item| item.app).collect(),
+                ring: block.ring?,
+                happened: match pull.state {
+                    PullState::Open => Happened::Opened,
+                    PullState::Closed => Happened::Held,
+                    PullState::Merged => Happened::Merged,
+                },
+            })
+        };
+        self.pulls.iter().filter_map(one).collect()
     }
 
     fn requests(&self, conflicts: &BTreeSet<u64>) -> Vec<PullRequest> {

@@ -31,7 +31,11 @@ impl Proposal {
         let title = change.title();
         Self {
             branch: change.branch(prefix),
-            message: format!("{title}\n"),
+            message: match change {
+                // As `git revert` says it.
+                Change::Revert { commit, .. } => format!("{title}\n\nThis reverts commit {commit}.\n"),
+                Change::Promote { .. } | Change::Approve { .. } => format!("{title}\n"),
+            },
             body: promotion::body(change, gates),
             title,
             label: match change {

@@ -25,6 +25,7 @@ use crate::controller::{ConfigHead, Grants};
 use crate::forge::{Error, ErrorKind, Hint, HintKind, Pull, PullState, State};
 use crate::metrics::Metrics;
 use crate::model::{Forge, Instance, Revision};
+use crate::notification::Promotion;
 use crate::report::{Names, Overview, plan_comment, plan_failure, plan_statuses};
 use crate::source::{self, Repository};
 
@@ -64,6 +65,8 @@ pub struct Settings {
     pub grants: Arc<Grants>,
     pub permit: WritePermit,
     pub metrics: Metrics,
+    /// Who tells people of promotions.
+    pub promotions: watch::Sender<Option<Arc<Vec<Promotion>>>>,
 }
 
 /// Who tells it what.
@@ -455,6 +458,12 @@ impl Service {
         if did? {
             self.list_at = now;
         }
+        let promotions = self.ours.promotions();
+        self.settings.promotions.send_if_modified(|known| {
+            let is_new = known.as_ref().is_none_or(|known| **known != promotions);
+            *known = Some(Arc::new(promotions));
+            is_new
+        });
         self.tell(&instance.status_prefix, instance.page_url.as_deref());
         Ok(None)
     }

@@ -49,7 +49,7 @@ impl RolloutReport {
     /// The commands of which a person types one to go on, the best first.
     pub fn commands(&self) -> Vec<String> {
         if let Some(Confirmation { through, .. }) = &self.confirmation {
-            return vec![open(&self.app, through)];
+            return vec![open_waves(&self.app, through)];
         }
         let is_over = |hold: &Hold| hold.is_failure() || is_stopped(hold);
         let has_failed = self.is_open && self.failed().is_some() || self.holds().any(is_over);
@@ -169,7 +169,7 @@ fn is_stopped(hold: &Hold) -> bool {
 }
 
 /// The command that opens the waves of an app up to one.
-fn open(app: &AppId, through: &str) -> String {
+pub fn open_waves(app: &AppId, through: &str) -> String {
     format!("tutti approve rollout {app} --through {through}")
 }
 

@@ -10,6 +10,7 @@ pub mod became;
 #[cfg(test)]
 mod fixtures;
 mod merged;
+pub mod notices;
 pub mod outbox;
 pub mod overview;
 mod plan_comment;
@@ -20,7 +21,7 @@ pub mod version;
 mod wave_words;
 pub mod words;
 
-pub use awaited::NextStep;
+pub use awaited::{NextStep, open_waves};
 pub use merged::merged;
 pub use overview::{
     ClusterReport, DROPPED, DeletionReport, OtherApproval, Overview, Phase, PodSetReport, RolloutReport,

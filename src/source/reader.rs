@@ -27,6 +27,9 @@ pub struct Commit {
     pub email: String,
     /// Seconds since 1970, of the committer.
     pub time: i64,
+    /// The commit that it takes back, as `git revert` says it.
+    #[serde(skip)]
+    pub reverts: Option<Revision>,
 }
 
 pub(super) struct Reader {
@@ -550,5 +553,18 @@ fn summary(commit: &git2::Commit<'_>) -> Commit {
         author: text(author.name_bytes()),
         email: text(author.email_bytes()),
         time: commit.time().seconds(),
+        reverts: reverted_by(message),
     }
+}
+
+/// Of a message, in bytes: what `git revert` writes stands near its beginning.
+const LONGEST_MESSAGE: usize = 16 * 1024;
+
+fn reverted_by(message: &[u8]) -> Option<Revision> {
+    let message = String::from_utf8_lossy(&message[..message.len().min(LONGEST_MESSAGE)]);
+    let mut lines = message.lines();
+    let named = lines.find_map(|line| line.trim().strip_prefix("This reverts commit "))?;
+    // Of a merge more follows.
+    let digits = named.get(..40).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+    Some(Revision::from(digits))
 }

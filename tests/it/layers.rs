@@ -12,7 +12,7 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 30] = [
+const MODULES: [(u8, Purity, &str); 31] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Io, "child"),
     (1, Purity::Io, "source"),
@@ -42,6 +42,7 @@ const MODULES: [(u8, Purity, &str); 30] = [
     (11, Purity::Io, "reconcile"),
     (12, Purity::Io, "controller"),
     (13, Purity::Io, "api"),
+    (13, Purity::Io, "notification"),
     (14, Purity::Io, "pulls"),
     // Layer 15, `cli`, wires everything and is bound by nothing here but its place at the end.
 ];
@@ -83,17 +84,19 @@ const IO: [&str; 25] = [
 ];
 
 /// Libraries that only one module knows, beside the wiring.
-const HOMES: [(&str, &[&str]); 12] = [
+const HOMES: [(&str, &[&str]); 14] = [
     ("git2", &["source"]),
     ("kube", &["cluster"]),
     ("axum", &["api"]),
     ("jsonschema", &["chart"]),
     ("kube_cel", &["health"]),
+    ("lettre", &["notification"]),
     ("mlua", &["health"]),
     ("opentelemetry", &["telemetry"]),
     ("opentelemetry_otlp", &["telemetry"]),
     ("opentelemetry_sdk", &["telemetry"]),
     ("prometheus_client", &["metrics"]),
+    ("reqwest", &["chart", "forge", "notification", "source"]),
     ("tracing_opentelemetry", &["telemetry"]),
     // Errors keep their types until they are printed.
     ("anyhow", &[]),

@@ -22,6 +22,7 @@ mod install;
 mod installed;
 mod marks;
 mod namespaces;
+mod notifications;
 mod nulls;
 mod observe;
 mod once;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::support::program;
 
 fn tutti(folder: &Path, command: &str) -> (String, String, i32) {
@@ -65,6 +67,11 @@ fn everything_that_is_written_is_accepted_at_once() {
     writes(folder, "new template app/web --extend deployment.yaml.j2", &files);
     let files = ["templates/cluster/prod/layer.yaml", "templates/cluster/prod/values.yaml"];
     writes(folder, "new template cluster/prod --label environment=prod", &files);
+    writes(folder, "new notification prod --service feishu --language zh", &["notifications/prod.yaml"]);
+    writes(folder, "new notification chat --service teams", &["notifications/chat.yaml"]);
+    let server = "new server web-1 --expires 2099-12-31 --address 10.0.0.7 --provider aliyun --cluster bj5";
+    writes(folder, server, &["servers/web-1.yaml"]);
+    writes(folder, "new server web-0 --expires 2020-02-29", &["servers/web-0.yaml"]);
     assert!(succeeds(folder, "lint").starts_with("6 apps on 3 clusters"));
     assert!(succeeds(folder, "render rusty --cluster try").contains("kind: Deployment"));
 }
@@ -172,4 +179,40 @@ fn tutti_is_added_to_a_repository_that_has_its_cluster() {
         errors.contains("the address holds a user or token") && !folder.join("other").exists(),
         "{errors}"
     );
+}
+
+/// Commands that read Git alone.
+#[test]
+fn routes_and_servers_are_listed() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let folder = temporary.path();
+    succeeds(folder, "init");
+    assert_eq!(
+        succeeds(folder, "new server web-1 --expires 2099-12-31 --provider aliyun"),
+        "wrote servers/web-1.yaml\n"
+    );
+    succeeds(folder, "new server web-0 --expires 2020-02-29");
+    succeeds(folder, "new notification chat --service teams");
+    let texts = crate::support::folders::read(folder);
+    let repository = crate::support::repository::ConfigRepository::at(folder);
+    let changes: Vec<_> = texts.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    repository.commit("All", &changes);
+    let list = |command: &str| -> Value { serde_json::from_str(&succeeds(folder, command)).expect("JSON") };
+    let servers = list("get servers -o json");
+    let names: Vec<&str> =
+        servers.as_array().expect("a list").iter().filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(names, ["web-0", "web-1"], "those that end first are on top");
+    let days = |at: usize| servers[at]["daysLeft"].as_i64().expect("a number");
+    assert!(days(0) < -2000 && days(1) > 10_000, "{servers}");
+    assert_eq!((&servers[1]["expiresAt"], &servers[1]["warnDays"]), (&"2099-12-31".into(), &14.into()));
+    let lines = succeeds(folder, "get servers");
+    let rows: Vec<Vec<&str>> = lines.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["NAME", "ADDRESS", "PROVIDER", "CLUSTER", "EXPIRES", "DAYS-LEFT"]);
+    assert_eq!(rows[2][..5], ["web-1", "-", "aliyun", "-", "2099-12-31"]);
+    let routes = list("get notifications -o json");
+    assert_eq!((&routes[0]["name"], &routes[0]["service"]), (&"chat".into(), &"teams".into()));
+    repository.commit("A mistake", &[("notifications/wrong.yaml", Some("kind: Notification\n"))]);
+    let (output, errors, code) = tutti(folder, "get notifications");
+    assert!(output.contains("chat") && errors.contains("notifications/wrong.yaml:1:1"), "{output}{errors}");
+    assert_eq!(code, 2, "one that is not listed is told");
 }

@@ -136,8 +136,32 @@ fn fields() {
 }
 
 #[test]
+fn get() {
+    check("get");
+}
+
+#[test]
 fn health() {
     check("health");
+}
+
+#[test]
+fn notify() {
+    let mut stage = Stage::new();
+    let path = stage.folder.path().join("repo");
+    let changed = |file: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(path.join(file)).expect(file);
+        assert!(text.contains(from), "{file}");
+        (file.to_owned(), text.replace(from, to))
+    };
+    let files = [
+        changed("apps/shop-web/app.yaml", "web:1.4.2", "web:1.5.0"),
+        changed("apps/bbcc/app.yaml", "version: v4", "version: v5"),
+    ];
+    let changes: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    stage.commit =
+        ConfigRepository::at(&path).commit("Release shop-web 1.5.0, bbcc v5", &changes).to_string();
+    check_with("notify", |line| stage.play(line));
 }
 
 #[test]

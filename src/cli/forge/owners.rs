@@ -6,8 +6,19 @@ use std::fmt::Write as _;
 pub const PATH: &str = ".gitea/CODEOWNERS";
 /// Kinds that give power have these places; apps have theirs below `apps/`.
 const FILES: [&str; 2] = ["tutti.yaml", "rings.yaml"];
-const FOLDERS: [&str; 9] =
-    ["clusters", "projects", "policies", "approvals", "triggers", "templates", "charts", "health", "plugins"];
+const FOLDERS: [&str; 11] = [
+    "clusters",
+    "projects",
+    "policies",
+    "approvals",
+    "triggers",
+    "notifications",
+    "servers",
+    "templates",
+    "charts",
+    "health",
+    "plugins",
+];
 
 /// `folder` is that of the manifests in the repository. Gitea takes each pattern as a regular expression for a whole path.
 pub fn code_owners(folder: &str, owners: &[String]) -> String {

@@ -1,6 +1,7 @@
 //! `tutti get`: what is where, and how it is.
 
 mod app_sets;
+mod manifests;
 mod matrix;
 mod numbers;
 mod promotions;
@@ -12,6 +13,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+pub use manifests::read;
 pub use matrix::write_matrix;
 use numbers::Numbers;
 
@@ -46,6 +48,12 @@ enum What {
     /// One line for each AppSet on each cluster
     #[value(name = "ad", aliases = ["advdeployment", "advdeployments"])]
     AdvDeployments,
+    /// The routes of notifications, as Git says them
+    #[value(alias = "notification")]
+    Notifications,
+    /// The inventory of servers, and how long each is paid
+    #[value(alias = "server")]
+    Servers,
 }
 
 #[derive(Args, Debug)]
@@ -96,8 +104,11 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
             false => app_sets::once(&process, shown, args.timeout).await,
         };
     }
-    if args.what == What::Promotions {
-        return promotions::run(&process, args.timeout, args.output).await;
+    match args.what {
+        What::Promotions => return promotions::run(&process, args.timeout, args.output).await,
+        What::Notifications => return manifests::notifications(&process, args.output).await,
+        What::Servers => return manifests::servers(&process, args.output).await,
+        _ => {}
     }
     let until = Until::Settled { timeout: args.timeout };
     let (ending, overview) = session::look(&process, until, false).await?;
@@ -114,7 +125,10 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
             let all: Vec<_> = no_longer_wanted(&overview).collect();
             output::write_value(format, &all)?;
         }
-        (What::AppSets | What::AdvDeployments | What::Promotions, _) => {}
+        (
+            What::AppSets | What::AdvDeployments | What::Promotions | What::Notifications | What::Servers,
+            _,
+        ) => {}
     }
     Ok(exit::of_run(&ending, &overview))
 }

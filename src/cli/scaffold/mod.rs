@@ -66,6 +66,10 @@ enum New {
     Cluster(ClusterArgs),
     /// A layer of values and templates: base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or app/NAME
     Template(TemplateArgs),
+    /// A route of notifications: which messages go to which chat or mailbox
+    Notification(NotificationArgs),
+    /// A machine of the inventory, and until when it is paid
+    Server(ServerArgs),
     /// Not supported yet
     Policy(PolicyArgs),
 }
@@ -144,6 +148,34 @@ struct TemplateArgs {
 }
 
 #[derive(Args, Debug)]
+struct NotificationArgs {
+    name: String,
+    /// feishu, dingtalk, wecom, slack, teams, generic, email
+    #[arg(long)]
+    service: String,
+    /// Of the messages: en or zh
+    #[arg(long, default_value = "en")]
+    language: String,
+}
+
+#[derive(Args, Debug)]
+struct ServerArgs {
+    name: String,
+    /// The last day, as 2027-01-31
+    #[arg(long, value_name = "DATE")]
+    expires: String,
+    /// A name or an address of it
+    #[arg(long)]
+    address: Option<String>,
+    /// Whom it is rented from
+    #[arg(long)]
+    provider: Option<String>,
+    /// The cluster that it is a node of
+    #[arg(long)]
+    cluster: Option<String>,
+}
+
+#[derive(Args, Debug)]
 struct PolicyArgs {
     name: String,
 }
@@ -176,7 +208,10 @@ pub fn init(args: &InitArgs) -> anyhow::Result<Exit> {
 
 pub fn new(args: &NewArgs) -> anyhow::Result<Exit> {
     // A name becomes a path before anybody reads it as a name.
-    if let New::App(AppArgs { name, .. }) | New::Cluster(ClusterArgs { name, .. }) = &args.what
+    if let New::App(AppArgs { name, .. })
+    | New::Cluster(ClusterArgs { name, .. })
+    | New::Notification(NotificationArgs { name, .. })
+    | New::Server(ServerArgs { name, .. }) = &args.what
         && !NameRule::Subdomain.fits(name)
     {
         bail!("{name:?} is not a valid name: {}", NameRule::Subdomain.words());
@@ -188,6 +223,12 @@ pub fn new(args: &NewArgs) -> anyhow::Result<Exit> {
             texts::cluster(cluster, &pairs(&cluster.labels)?),
         )]),
         New::Template(template) => of_template(template)?,
+        New::Notification(route) => {
+            BTreeMap::from([(format!("notifications/{}.yaml", route.name), texts::notification(route))])
+        }
+        New::Server(server) => {
+            BTreeMap::from([(format!("servers/{}.yaml", server.name), texts::server(server))])
+        }
         New::Policy(policy) => bail!("policies are not supported yet: {} was not written", policy.name),
     };
     write(&args.repo, &made)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{AppArgs, ClusterArgs, InitArgs};
+use super::{AppArgs, ClusterArgs, InitArgs, NotificationArgs, ServerArgs};
 use crate::cli::import::scalar;
 
 pub const GITIGNORE: &str = "\
@@ -89,6 +89,49 @@ pub fn cluster(args: &ClusterArgs, labels: &BTreeMap<&str, &str>) -> String {
             quoted(&path),
         );
     }
+    text
+}
+
+pub fn notification(args: &NotificationArgs) -> String {
+    let variable = args.name.to_uppercase().replace(['-', '.'], "_");
+    let mut text = format!(
+        "{}metadata:\n  name: {}\nspec:\n  service: {}\n  \
+         # Where the address is kept, never the address: whoever knows it may write there.\n  \
+         url: {{env: TUTTI_SECRET_{variable}_URL}}\n",
+        schema("Notification"),
+        scalar(&args.name),
+        scalar(&args.service),
+    );
+    match &*args.service {
+        "email" => text.push_str("  from: tutti@example.com\n  to: [team@example.com]\n"),
+        "feishu" | "dingtalk" | "generic" => {
+            let _ = writeln!(
+                text,
+                "  # What messages are signed with.\n  # secret: {{env: TUTTI_SECRET_{variable}_KEY}}"
+            );
+        }
+        _ => {}
+    }
+    let _ = write!(
+        text,
+        "  language: {}\n  # select: {{rings: [prod], phases: [waiting, failed]}}    without it: everything\n  \
+         # quietHours: [{{from: \"22:00\", to: \"08:00\", timeZone: Asia/Shanghai, except: [failed]}}]\n",
+        scalar(&args.language),
+    );
+    text
+}
+
+pub fn server(args: &ServerArgs) -> String {
+    let mut text = format!("{}metadata:\n  name: {}\nspec:\n", schema("Server"), scalar(&args.name));
+    let given = [("address", &args.address), ("provider", &args.provider), ("cluster", &args.cluster)];
+    for (field, value) in given {
+        let _ = value.iter().try_for_each(|value| writeln!(text, "  {field}: {}", quoted(value)));
+    }
+    let _ = write!(
+        text,
+        "  # The last day, and how long before somebody is told.\n  expiresAt: {}\n  warnBefore: 14d\n",
+        scalar(&args.expires)
+    );
     text
 }
 

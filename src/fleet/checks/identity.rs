@@ -19,9 +19,22 @@ pub fn approvals(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 pub fn triggers(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    twice(facts.manifests.triggers.iter().map(|trigger| {
-        let told = move || (format!("Trigger {}", trigger.name), Scope::File(trigger.location.file.clone()));
-        (&trigger.name, &trigger.location, told)
+    by_name("Trigger", facts.manifests.triggers.iter().map(|it| (&*it.name, &it.location)))
+}
+
+pub fn notifications(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    by_name("Notification", facts.manifests.notifications.iter().map(|it| (&*it.name, &it.location)))
+}
+
+pub fn servers(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    by_name("Server", facts.manifests.servers.iter().map(|it| (&*it.name, &it.location)))
+}
+
+/// Of a kind without namespaces, whose mistakes are those of its file.
+fn by_name<'a>(kind: &str, manifests: impl Iterator<Item = (&'a str, &'a Location)>) -> Vec<Diagnostic> {
+    twice(manifests.map(|(name, location)| {
+        let told = move || (format!("{kind} {name}"), Scope::File(location.file.clone()));
+        (name, location, told)
     }))
 }
 

@@ -6,6 +6,7 @@ mod charts;
 mod files;
 mod identity;
 mod layers;
+mod notifications;
 mod pins;
 mod placement;
 mod pod_sets;
@@ -43,7 +44,12 @@ pub type Check = fn(&Facts<'_>) -> Vec<Diagnostic>;
 pub const CHECKS: &[(&str, Check)] = &[
     ("one approval has one manifest", identity::approvals),
     ("one trigger has one manifest", identity::triggers),
+    ("one route of notifications has one manifest", identity::notifications),
+    ("one server has one manifest", identity::servers),
     ("a trigger names what exists", triggers::fit),
+    ("a route of notifications selects something", notifications::fit),
+    ("a route of notifications can be sent", notifications::can_be_sent),
+    ("the cluster of a server is registered", notifications::servers_fit),
     ("a cluster is in at most one ring", rings::one_ring_each),
     ("a ring has clusters", rings::no_empty_ring),
     ("a cluster is in a ring", rings::no_cluster_left_out),

@@ -4,7 +4,7 @@ use super::super::hub::Hub;
 use super::super::read::{Reading, suggest, with_a_slip};
 use super::super::yaml::Node;
 use super::super::{OWN_VERSION as OWN, codes, meant};
-use super::{conversion, health_rule};
+use super::{conversion, health_rule, notification, server, trigger};
 use crate::model::Location;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +19,8 @@ pub enum Native {
     Route,
     Approval,
     Trigger,
+    Notification,
+    Server,
 }
 
 impl Native {
@@ -39,6 +41,18 @@ impl Native {
             Self::Route => "Route",
             Self::Approval => "Approval",
             Self::Trigger => "Trigger",
+            Self::Notification => "Notification",
+            Self::Server => "Server",
+        }
+    }
+
+    /// The only folder that it is read from: who may write there has the power of what stands there.
+    pub fn folder(self) -> Option<&'static str> {
+        match self {
+            Self::Trigger => Some(trigger::FOLDER),
+            Self::Notification => Some(notification::FOLDER),
+            Self::Server => Some(server::FOLDER),
+            _ => None,
         }
     }
 }
@@ -85,6 +99,8 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Route", Known::Now(Native::Route)),
     (&[OWN], "Approval", Known::Now(Native::Approval)),
     (&[OWN], "Trigger", Known::Now(Native::Trigger)),
+    (&[OWN], "Notification", Known::Now(Native::Notification)),
+    (&[OWN], "Server", Known::Now(Native::Server)),
     (&[OWN], "AppSet", Known::Now(Native::AppSet)),
     (&[OWN], "Component", Known::Now(Native::Component)),
     (&[OWN], "Conversion", Known::InFolder(conversion::FOLDER)),
@@ -95,7 +111,6 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN, "service.daocloud.io/v1alpha", "daocloud.io/v1alpha"], "ServiceTp", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "AdvDeployment", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "Cluster", Known::Later),
-    (&[OWN], "Server", Known::Later),
     (&[OWN], "Policy", Known::Later),
     (&[OWN, "core.oam.dev/v1beta1"], "ComponentDefinition", Known::Later),
     (&[OWN, "core.oam.dev/v1beta1"], "TraitDefinition", Known::Later),

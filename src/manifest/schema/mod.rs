@@ -36,6 +36,8 @@ const KINDS: &[(Native, &str)] = &[
     (Native::Route, include_str!("route.yaml")),
     (Native::Approval, include_str!("approval.yaml")),
     (Native::Trigger, include_str!("trigger.yaml")),
+    (Native::Notification, include_str!("notification.yaml")),
+    (Native::Server, include_str!("server.yaml")),
 ];
 
 /// The kinds that have a schema.

@@ -377,6 +377,7 @@ impl Random {
                 after: it.maybe(Self::text),
                 clusters: it.list(3, Self::cluster),
             }),
+            runs: BTreeMap::new(),
             placement: self.list(3, |it| PlacementChange {
                 cluster: it.cluster(),
                 before: it.maybe(|_| 1),

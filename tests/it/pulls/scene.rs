@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -193,6 +193,7 @@ impl Scene {
             grants: Arc::new(grants()),
             permit: permit.clone(),
             metrics: Metrics::default(),
+            promotions: watch::channel(None).0,
         };
         let inputs = pulls::Inputs {
             instance: running.instance.clone(),

@@ -68,7 +68,7 @@ impl Drop for Gitea {
 
 /// A paused clock jumps whenever nothing runs, and knows nothing of bytes that the kernel still
 /// holds: a request would time out on the way. A second of it takes at least two real milliseconds.
-async fn real_time_passes_too() {
+pub async fn real_time_passes_too() {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let pause = tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(2)));

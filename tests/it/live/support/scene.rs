@@ -28,6 +28,7 @@ pub struct Scene {
     clusters: Vec<&'static Cluster>,
     pub worktree: Worktree,
     tutti: Mutex<Option<Tutti>>,
+    secrets: Mutex<Vec<(String, String)>>,
     folder: TempDir,
     /// Until everything else is gone.
     _servers: Option<Servers>,
@@ -78,8 +79,8 @@ impl Scene {
         let folder = TempDir::new().expect("a temporary folder");
         fs::write(folder.path().join("token"), gitea.token()).expect("a file");
         let worktree = Worktree::create(folder.path().join("config"), gitea.remote(name));
-        let scene =
-            Self { name, live, clusters, worktree, tutti: Mutex::new(None), folder, _servers: servers };
+        let (tutti, secrets) = (Mutex::new(None), Mutex::default());
+        let scene = Self { name, live, clusters, worktree, tutti, secrets, folder, _servers: servers };
         scene.write_instance("poll: 1s");
         for (index, cluster) in scene.clusters.iter().enumerate() {
             let environment = if index < 2 { "test" } else { "prod" };
@@ -193,6 +194,11 @@ spec:
         [command, &places, with, more].concat().into_iter().map(str::to_owned).collect()
     }
 
+    /// One more variable of the processes that start from now on.
+    pub fn tell_secret(&self, name: &str, value: &str) {
+        self.secrets.lock().push((name.to_owned(), value.to_owned()));
+    }
+
     fn variables(&self) -> Vec<(String, String)> {
         let token = ("TUTTI_SECRET_GITEA".to_owned(), self.gitea().token().to_owned());
         let mut variables = vec![
@@ -201,6 +207,7 @@ spec:
             ("TUTTI_SECRET_RELEASE".to_owned(), RELEASE_TOKEN.to_owned()),
             ("TUTTI_SECRET_API".to_owned(), "a-token-of-the-whole-api".to_owned()),
         ];
+        variables.extend(self.secrets.lock().iter().cloned());
         if let Ok(Ok(helm)) = live::Helm::from_env() {
             variables.push((::tutti::chart::VARIABLE.to_owned(), helm.render.display().to_string()));
         }

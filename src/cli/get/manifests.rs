@@ -1,0 +1,186 @@
+//! `tutti get notifications` and `tutti get servers`: what Git says, so no cluster is asked.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::super::exit::Exit;
+use super::super::output::{self, Format, fitted, say, table, write_table};
+use super::super::process::Process;
+use super::super::{diagnostics, doctor, repository};
+use crate::fleet::Fleet;
+use crate::manifest::Native;
+use crate::model::{Diagnostic, Notification, NotificationSelector, Server};
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RouteLine<'a> {
+    name: &'a str,
+    service: &'static str,
+    language: &'static str,
+    select: &'a NotificationSelector,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ServerLine<'a> {
+    name: &'a str,
+    labels: &'a BTreeMap<String, String>,
+    address: Option<&'a str>,
+    provider: Option<&'a str>,
+    cluster: Option<&'a str>,
+    meta: &'a Map<String, Value>,
+    expires_at: Date,
+    days_left: i32,
+    warn_days: u16,
+}
+
+pub async fn notifications(process: &Process, format: Format) -> anyhow::Result<Exit> {
+    let (fleet, exit) = read(process, Native::Notification).await?;
+    let mut routes: Vec<&Notification> = fleet.notifications.iter().map(|it| &**it).collect();
+    routes.sort_by(|one, other| one.name.cmp(&other.name));
+    let line = |it: &&'_ Notification| (it.service.name(), it.language.as_str());
+    if format != Format::Table {
+        let lines: Vec<RouteLine<'_>> = routes
+            .iter()
+            .map(|it| {
+                let (service, language) = line(it);
+                RouteLine { name: &it.name, service, language, select: &it.selector }
+            })
+            .collect();
+        output::write_value(format, &lines)?;
+    } else if routes.is_empty() {
+        say!("no route: notifications/<name>.yaml makes one");
+    } else {
+        let mut lines = table(&["NAME", "SERVICE", "LANGUAGE", "SELECTS"]);
+        for it in &routes {
+            let (service, language) = line(it);
+            lines.add_row([&*it.name, service, language, &*selects(&it.selector)]);
+        }
+        write_table(&fitted(lines));
+    }
+    Ok(exit)
+}
+
+/// In words; `everything` is all phases but the start.
+fn selects(selector: &NotificationSelector) -> String {
+    let pairs = |labels: &BTreeMap<String, String>| -> Vec<String> {
+        labels.iter().map(|(key, value)| format!("{key}={value}")).collect()
+    };
+    let clusters = &selector.clusters;
+    let expressions = clusters.match_expressions.iter().map(|it| {
+        let values =
+            if it.values.is_empty() { String::new() } else { format!(" ({})", it.values.join(", ")) };
+        format!("{} {:?}{values}", it.key, it.operator)
+    });
+    let of_clusters: Vec<String> = clusters
+        .names
+        .iter()
+        .flatten()
+        .cloned()
+        .chain(pairs(&clusters.match_labels))
+        .chain(expressions)
+        .chain(clusters.ring.as_ref().map(|ring| format!("ring={ring}")))
+        .collect();
+    let apps = [selector.apps.clone().unwrap_or_default(), pairs(&selector.app_labels)].concat();
+    let phases = selector.phases.iter().flatten().map(|phase| phase.as_str().to_owned()).collect();
+    let parts = [
+        ("apps", apps),
+        ("rings", selector.rings.clone().unwrap_or_default()),
+        ("clusters", of_clusters),
+        ("phases", phases),
+    ];
+    let given = parts.iter().filter(|(_, values)| !values.is_empty());
+    let given: Vec<String> = given.map(|(what, values)| format!("{what} {}", values.join(", "))).collect();
+    if given.is_empty() { "everything".to_owned() } else { given.join("; ") }
+}
+
+pub async fn servers(process: &Process, format: Format) -> anyhow::Result<Exit> {
+    let (fleet, exit) = read(process, Native::Server).await?;
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let mut lines: Vec<ServerLine<'_>> = fleet.servers.iter().map(|server| line(server, today)).collect();
+    // Those that end first are what somebody looks for.
+    lines.sort_by_key(|line| (line.expires_at, line.name));
+    if format != Format::Table {
+        output::write_value(format, &lines)?;
+    } else if lines.is_empty() {
+        say!("no server: servers/<name>.yaml makes one");
+    } else {
+        let mut shown = table(&["NAME", "ADDRESS", "PROVIDER", "CLUSTER", "EXPIRES", "DAYS-LEFT"]);
+        for line in &lines {
+            let text = |text: Option<&str>| text.unwrap_or("-").to_owned();
+            shown.add_row([
+                line.name.to_owned(),
+                text(line.address),
+                text(line.provider),
+                text(line.cluster),
+                line.expires_at.to_string(),
+                line.days_left.to_string(),
+            ]);
+        }
+        write_table(&fitted(shown));
+    }
+    Ok(exit)
+}
+
+fn line(server: &Server, today: Date) -> ServerLine<'_> {
+    ServerLine {
+        name: &server.name,
+        labels: &server.labels,
+        address: server.address.as_deref(),
+        provider: server.provider.as_deref(),
+        cluster: server.cluster.as_deref(),
+        meta: &server.meta,
+        expires_at: server.expires,
+        days_left: server.days_left(today),
+        warn_days: server.warn_days,
+    }
+}
+
+/// The repository as it is read, with the mistakes of one folder told: what has one is not listed.
+pub async fn read(process: &Process, kind: Native) -> anyhow::Result<(Fleet, Exit)> {
+    let fleet = repository::fleet(&doctor::load(process, false).await?);
+    let is_there = |it: &&Diagnostic| {
+        let file = it.location.as_ref().map(|location| location.file.as_str());
+        file.zip(kind.folder()).is_some_and(|(file, folder)| file.starts_with(folder))
+    };
+    let told: Vec<Diagnostic> = fleet.diagnostics.iter().filter(is_there).cloned().collect();
+    diagnostics::print(&told);
+    let is_wrong = told.iter().any(Diagnostic::is_error);
+    Ok((fleet, if is_wrong { Exit::Configuration } else { Exit::Ok }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::assemble;
+    use crate::manifest;
+    use crate::model::Snapshot;
+
+    #[test]
+    fn selection_is_told_in_words() {
+        for (select, expected) in [
+            ("", "everything"),
+            ("select: {phases: [failed, server-ends]}", "phases failed, server-ends"),
+            (
+                "select: {apps: {names: [shop/*], matchLabels: {team: shop}}, rings: [prod, test]}",
+                "apps shop/*, team=shop; rings prod, test",
+            ),
+            (
+                "select: {clusters: {names: ['bj*'], matchLabels: {zone: bj}, matchExpressions: [{key: gpu, operator: NotIn, values: [a, b]}, {key: x, operator: Exists}], ring: prod}}",
+                "clusters bj*, zone=bj, gpu NotIn (a, b), x Exists, ring=prod",
+            ),
+        ] {
+            let text = format!(
+                "apiVersion: tutti.dev/v1alpha1\nkind: Notification\nmetadata: {{name: a}}\nspec:\n  service: teams\n  url: {{file: hook}}\n  {select}\n"
+            );
+            let snapshot = Snapshot::of_texts([("notifications/a.yaml", text.as_str())]);
+            let fleet = assemble(manifest::read(&snapshot), &snapshot);
+            assert_eq!(selects(&fleet.notifications[0].selector), expected, "{:?}", fleet.diagnostics);
+        }
+    }
+}

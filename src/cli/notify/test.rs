@@ -1,0 +1,72 @@
+//! `tutti notify test`: one message to the service of a route. What was sent before is neither read nor noted.
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use jiff::Timestamp;
+
+use super::super::exit::Exit;
+use super::super::get;
+use super::super::output::{say, tell};
+use super::super::process::ProcessArgs;
+use super::route_named;
+use crate::cluster::host_name;
+use crate::manifest::Native;
+use crate::notification::read_target;
+use crate::notification::service::send::{Through, client, deliver};
+use crate::notification::service::{Outcome, check};
+use crate::notification::words;
+
+#[derive(Args, Debug)]
+pub struct TestArgs {
+    /// The name of the route
+    route: String,
+    #[command(flatten)]
+    process: ProcessArgs,
+}
+
+pub async fn run(args: TestArgs) -> anyhow::Result<Exit> {
+    let process = args.process.resolve(Some(".")).await?;
+    let (fleet, _) = get::read(&process, Native::Notification).await?;
+    let route = route_named(&fleet.notifications, &args.route)?;
+    let name = &route.name;
+    let target = read_target(&process.grants, &process.ways.home, &route.service).await;
+    let target = target.with_context(|| format!("route {name} cannot be used"))?;
+    let at = Timestamp::now();
+    let message = words::test(&fleet.instance, route, &sender(), at);
+    if let Err(why) = check(&target, &message, at) {
+        bail!("route {name} cannot be used: {why}");
+    }
+    let client = client().map_err(anyhow::Error::msg)?;
+    let service = target.name();
+    Ok(match deliver(&client, &target, &message, at, None, &Through::default()).await {
+        Outcome::Sent(_) => {
+            say!("route {name}: {service} took the message: {}", message.what);
+            if route.quiet_until(at, message.happened).is_some() {
+                tell!("note: other messages of this route wait now: it has quiet hours");
+            }
+            Exit::Ok
+        }
+        Outcome::Refused(why) => {
+            say!("route {name}: the message is refused: {why}");
+            Exit::Denied
+        }
+        Outcome::Later { why, .. } => {
+            say!("route {name}: the message is not sent: {why}");
+            Exit::Unreachable
+        }
+        Outcome::Lost(why) => {
+            say!("route {name}: the message may have arrived: {why}");
+            Exit::Unreachable
+        }
+    })
+}
+
+/// Who asks for it, as far as this machine knows.
+fn sender() -> String {
+    let user =
+        ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|it| !it.is_empty()));
+    match user {
+        Some(user) => format!("{user}@{}", host_name()),
+        None => host_name(),
+    }
+}

@@ -1,0 +1,340 @@
+//! Kind Notification: which messages go to which chat, mailbox or program.
+
+use jiff::civil::{Time, Weekday};
+use jiff::tz::{self, TimeZone};
+
+use super::super::codes;
+use super::super::read::{Fields, NameRule, Reading, Value, nearest};
+use super::super::yaml::Node;
+use super::{envelope, placement, secret, spec_fields};
+use crate::model::glob::{self, Separator};
+use crate::model::{
+    Happened, Language, Location, Notification, NotificationSelector, NotificationService, QuietHours,
+    SecretRef,
+};
+
+/// Where the routes of a repository are: who may write there chooses who reads what happens on all clusters.
+pub const FOLDER: &str = "notifications/";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Service {
+    Feishu,
+    DingTalk,
+    WeCom,
+    Slack,
+    Teams,
+    Generic,
+    Email,
+}
+
+const SERVICES: &[(&str, Service)] = &[
+    ("feishu", Service::Feishu),
+    ("dingtalk", Service::DingTalk),
+    ("wecom", Service::WeCom),
+    ("slack", Service::Slack),
+    ("teams", Service::Teams),
+    ("generic", Service::Generic),
+    ("email", Service::Email),
+];
+
+const LANGUAGES: &[(&str, Language)] = &[("en", Language::En), ("zh", Language::Zh)];
+
+const DAYS: &[(&str, Weekday)] = &[
+    ("Mon", Weekday::Monday),
+    ("Tue", Weekday::Tuesday),
+    ("Wed", Weekday::Wednesday),
+    ("Thu", Weekday::Thursday),
+    ("Fri", Weekday::Friday),
+    ("Sat", Weekday::Saturday),
+    ("Sun", Weekday::Sunday),
+];
+
+const IN_QUOTES: &str = "write it in quotes, \"#deploys\": without them, # begins a comment";
+
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Notification> {
+    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+    let mut fields = spec_fields(root, spec, reading)?;
+    let service = read_service(&mut fields, reading);
+    let language = fields.optional("language", reading);
+    let language = language.and_then(|language| reading.choice(&language, LANGUAGES, &[], false));
+    let selector = match fields.narrowing("select", reading) {
+        Some(select) => read_selector(&select, reading),
+        None => Some(NotificationSelector::default()),
+    };
+    let quiet_hours = match fields.optional("quietHours", reading) {
+        Some(list) => read_all(&list, reading, read_hours),
+        None => Some(Vec::new()),
+    };
+    fields.finish(reading);
+    let metadata = metadata?;
+    Some(Notification {
+        name: metadata.name,
+        service: service?,
+        language: language.unwrap_or_default(),
+        selector: selector?,
+        quiet_hours: quiet_hours?,
+        location: metadata.location,
+    })
+}
+
+/// All items are read before one with a mistake gives up the whole.
+fn read_all<T>(
+    list: &Value<'_>,
+    reading: &mut Reading<'_>,
+    read: impl Fn(&Value<'_>, &mut Reading<'_>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let items: Vec<_> = reading.list(list)?.iter().map(|item| read(item, reading)).collect();
+    items.into_iter().collect()
+}
+
+fn read_service(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<NotificationService> {
+    let kind = fields.required("service", reading);
+    let kind = kind.and_then(|service| reading.choice(&service, SERVICES, &[], false));
+    let given = ["url", "secret", "token", "channel", "from", "to"].map(|name| {
+        let help = if name == "channel" { IN_QUOTES } else { "write it, or remove the field" };
+        fields.with_value(name, help, reading)
+    });
+    let Some(kind) = kind else {
+        // A secret that is written out is a mistake whatever the service is.
+        for credential in given.iter().take(3).flatten() {
+            secret::read(credential, reading);
+        }
+        return None;
+    };
+    let name = SERVICES.iter().find(|(_, it)| *it == kind).map_or("", |(name, _)| name);
+    let is_bot = kind == Service::Slack && (given[2].is_some() || given[3].is_some());
+    let (needed, allowed): (&[&str], &[&str]) = match kind {
+        Service::Feishu | Service::DingTalk | Service::Generic => (&["url"], &["secret"]),
+        Service::WeCom | Service::Teams => (&["url"], &[]),
+        Service::Slack if is_bot => (&["token", "channel"], &[]),
+        Service::Slack => (&["url"], &[]),
+        Service::Email => (&["url", "from", "to"], &[]),
+    };
+    let all = needed.iter().chain(allowed).copied().collect::<Vec<_>>().join(", ");
+    let before = reading.mistakes.len();
+    for value in given.iter().flatten() {
+        let field = value.name();
+        if !needed.contains(&field) && !allowed.contains(&field) {
+            let place = value.name_location.clone().unwrap_or_else(|| reading.location(value.node));
+            let (code, message, help) = match is_bot {
+                true => (
+                    codes::NOT_EXACTLY_ONE,
+                    "slack takes `url`, or `token` and `channel`".to_owned(),
+                    "url is an incoming webhook; token and channel are those of a bot",
+                ),
+                false => (
+                    codes::UNKNOWN_FIELD,
+                    format!("service {name} has no `{field}`"),
+                    &*format!("it has {all}"),
+                ),
+            };
+            reading.mistake(code, message, place, &value.path).help(help);
+        }
+    }
+    for field in needed {
+        if fields.take(field, reading).is_none() {
+            let (place, path) = (fields.place().clone(), fields.path_of(field));
+            let message = format!("`{field}` is missing: service {name} needs {}", needed.join(", "));
+            reading.mistake(codes::MISSING_FIELD, message, place, &path).help(help_for(kind, field));
+        }
+    }
+    let [url, secret, token, channel, from, to] = given;
+    let credential = |value: Option<Value<'_>>, reading: &mut Reading<'_>| {
+        value.and_then(|value| secret::read(&value, reading))
+    };
+    let url: Option<SecretRef> = credential(url, reading);
+    let secret = credential(secret, reading);
+    let token = credential(token, reading);
+    let channel = channel.and_then(|channel| reading.word(&channel));
+    let from = from.and_then(|from| read_address(&from, reading));
+    let to = to.and_then(|to| {
+        refuse_empty(&to, reading)?;
+        read_all(&to, reading, read_address)
+    });
+    if reading.mistakes.len() > before {
+        return None;
+    }
+    Some(match kind {
+        Service::Feishu => NotificationService::Feishu { url: url?, secret },
+        Service::DingTalk => NotificationService::DingTalk { url: url?, secret },
+        Service::WeCom => NotificationService::WeCom { url: url? },
+        Service::Slack if is_bot => NotificationService::SlackBot { token: token?, channel: channel? },
+        Service::Slack => NotificationService::SlackWebhook { url: url? },
+        Service::Teams => NotificationService::Teams { url: url? },
+        Service::Generic => NotificationService::Generic { url: url?, secret },
+        Service::Email => NotificationService::Email { url: url?, from: from?, to: to? },
+    })
+}
+
+fn help_for(kind: Service, field: &str) -> &'static str {
+    match (kind, field) {
+        (Service::Email, "url") => {
+            "the value is smtps://user:password@host, and here stands a reference: {env: TUTTI_SECRET_MAIL}"
+        }
+        (_, "url") => "write a reference to the address of the webhook, such as {env: TUTTI_SECRET_CHAT_URL}",
+        (_, "token") => "write a reference to the token of the bot, such as {env: TUTTI_SECRET_SLACK}",
+        (_, "channel") => IN_QUOTES,
+        (_, "from") => "write the address that the mail comes from",
+        _ => "write a list of addresses",
+    }
+}
+
+/// A mailbox without a name, as it may stand in a header.
+fn read_address(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+    let text = reading.text(value)?;
+    let is_sign = |byte: u8| byte.is_ascii_graphic() && !b"()<>[],;:\\\"@".contains(&byte);
+    let fits = |part: &str| !part.is_empty() && part.bytes().all(is_sign);
+    if text.len() > 254 || !text.split_once('@').is_some_and(|(user, host)| fits(user) && fits(host)) {
+        let message = format!("{text:?} is no address of mail");
+        reading.bad_value(value, message, "write it without a name: team@example.com");
+        return None;
+    }
+    Some(text)
+}
+
+/// What selects nothing was not meant.
+fn refuse_empty(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<()> {
+    if !value.is_empty() {
+        return Some(());
+    }
+    let message = format!("`{}` is empty", value.name());
+    reading.bad_value(value, message, "write what is meant, or remove the field");
+    None
+}
+
+fn read_selector(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<NotificationSelector> {
+    let mut fields = Fields::of(value, reading)?;
+    let before = reading.mistakes.len();
+    let mut selector = NotificationSelector::default();
+    if let Some(apps) = fields.narrowing("apps", reading) {
+        read_apps(&apps, &mut selector, reading);
+    }
+    if let Some(rings) = fields.narrowing("rings", reading) {
+        refuse_empty(&rings, reading);
+        selector.rings = patterns(&rings, reading, "write a ring of rings.yaml, or a pattern such as prod-*");
+        selector.places.rings = places(&rings, reading);
+    }
+    if let Some(clusters) = fields.narrowing("clusters", reading) {
+        selector.clusters = placement::selector(&clusters, true, reading).unwrap_or_default();
+        selector.places.cluster_ring = clusters.node.get("ring").map(|node| reading.location(node));
+        let names = clusters.node.get("names").and_then(Node::as_seq).unwrap_or_default();
+        selector.places.clusters = names.iter().map(|node| reading.location(node)).collect();
+    }
+    if let Some(phases) = fields.narrowing("phases", reading) {
+        refuse_empty(&phases, reading);
+        selector.phases = read_all(&phases, reading, read_phase);
+    }
+    fields.finish(reading);
+    // One that cannot be read must not select everything.
+    (reading.mistakes.len() == before).then_some(selector)
+}
+
+fn read_apps(value: &Value<'_>, selector: &mut NotificationSelector, reading: &mut Reading<'_>) {
+    let Some(mut fields) = Fields::of(value, reading) else { return };
+    refuse_empty(value, reading);
+    if let Some(names) = fields.narrowing("names", reading) {
+        refuse_empty(&names, reading);
+        selector.apps = patterns(&names, reading, "write namespace/name, or a pattern such as shop/*");
+        selector.places.apps = places(&names, reading);
+    }
+    if let Some(labels) = fields.narrowing("matchLabels", reading) {
+        refuse_empty(&labels, reading);
+        selector.app_labels = reading.labels(&labels).unwrap_or_default();
+    }
+    fields.finish(reading);
+}
+
+fn patterns(value: &Value<'_>, reading: &mut Reading<'_>, help: &str) -> Option<Vec<String>> {
+    read_all(value, reading, |item, reading| {
+        let text = reading.word(item)?;
+        if let Err(error) = glob::compile(&text, Separator::Fits) {
+            let location = reading.location(item.node);
+            let message = format!("{text:?} is not a pattern: {error}");
+            reading.mistake(codes::BAD_PATTERN, message, location, &item.path).help(help);
+            return None;
+        }
+        Some(text)
+    })
+}
+
+fn places(list: &Value<'_>, reading: &Reading<'_>) -> Vec<Location> {
+    list.node.as_seq().unwrap_or_default().iter().map(|node| reading.location(node)).collect()
+}
+
+fn read_phase(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Happened> {
+    let phases = Happened::ALL.map(|phase| (phase.as_str(), phase));
+    reading.choice(value, &phases, &[], false)
+}
+
+fn read_hours(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<QuietHours> {
+    let mut fields = Fields::of(value, reading)?;
+    let from = fields.required("from", reading).and_then(|from| read_time(&from, false, reading));
+    let end = fields.required("to", reading);
+    let to = end.as_ref().and_then(|to| read_time(to, true, reading));
+    let mut list = |name: &'static str, reading: &mut Reading<'_>| {
+        let list = fields.narrowing(name, reading);
+        list.filter(|list| refuse_empty(list, reading).is_some())
+    };
+    let days = list("days", reading);
+    let days =
+        days.map(|days| read_all(&days, reading, |day, reading| reading.choice(day, DAYS, &[], false)));
+    let except = list("except", reading).map(|phases| read_all(&phases, reading, read_phase));
+    let time_zone = fields.required("timeZone", reading).and_then(|zone| read_zone(&zone, reading));
+    fields.finish(reading);
+    let (from, to, end) = (from?, to?, end?);
+    if from == to && end.node.as_str() != Some("24:00") {
+        reading.bad_value(
+            &end,
+            "the hours end when they begin",
+            "a whole day is {from: \"00:00\", to: \"24:00\"}",
+        );
+        return None;
+    }
+    Some(QuietHours {
+        from,
+        to,
+        days: days.unwrap_or_else(|| Some(Vec::new()))?,
+        time_zone: time_zone?,
+        except: except.unwrap_or_else(|| Some(Vec::new()))?,
+    })
+}
+
+/// `22:00`; as an end, `24:00` is the start of the next day.
+fn read_time(value: &Value<'_>, is_end: bool, reading: &mut Reading<'_>) -> Option<Time> {
+    let text = reading.text(value)?;
+    if is_end && text == "24:00" {
+        return Some(Time::midnight());
+    }
+    let two = |part: &str| {
+        let is_number = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| part.parse().ok())?
+    };
+    let parts = text.split_once(':').and_then(|(hour, minute)| two(hour).zip(two(minute)));
+    let time = parts.and_then(|(hour, minute)| Time::new(hour, minute, 0, 0).ok());
+    if time.is_none() {
+        reading.bad_value(
+            value,
+            format!("{text:?} is no time of a day"),
+            "write hours and minutes: \"22:00\"",
+        );
+    }
+    time
+}
+
+fn read_zone(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<TimeZone> {
+    let text = reading.text(value)?;
+    let zone = TimeZone::get(&text).ok().filter(|zone| !zone.is_unknown());
+    if zone.is_none() {
+        let known: Vec<String> = tz::db().available().map(|name| name.to_string()).collect();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let help = match nearest(&text, &known) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => "write a name of the IANA database, such as Asia/Shanghai or UTC".to_owned(),
+        };
+        let location = reading.location(value.node);
+        reading
+            .mistake(codes::UNKNOWN_VALUE, format!("there is no time zone {text:?}"), location, &value.path)
+            .help(help);
+    }
+    zone
+}

@@ -1,0 +1,384 @@
+//! Kinds Notification and Server: who is told what, and machines whose rent ends.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::selector::name_matches;
+use super::{AppId, ClusterFacts, Location, QuietHours, SecretRef, Selector};
+
+/// One manifest below `notifications/`: what is told to a chat, a mailbox or another program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notification {
+    pub name: String,
+    pub service: NotificationService,
+    pub language: Language,
+    pub selector: NotificationSelector,
+    pub quiet_hours: Vec<QuietHours>,
+    pub location: Location,
+}
+
+impl Notification {
+    /// The end of the quiet hours that `now` is in: then it is time to look again.
+    pub fn quiet_until(&self, now: Timestamp, happened: Happened) -> Option<Timestamp> {
+        self.quiet_hours.iter().filter_map(|hours| hours.until(now, happened)).max()
+    }
+}
+
+/// Where it goes, and the credentials. The address of a chat's webhook is one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotificationService {
+    /// A bot of a group; `secret`: what it signs with.
+    Feishu {
+        url: SecretRef,
+        secret: Option<SecretRef>,
+    },
+    DingTalk {
+        url: SecretRef,
+        secret: Option<SecretRef>,
+    },
+    WeCom {
+        url: SecretRef,
+    },
+    /// An incoming webhook: messages cannot be changed later.
+    SlackWebhook {
+        url: SecretRef,
+    },
+    /// A bot with the right `chat:write`: messages are updated in place.
+    SlackBot {
+        token: SecretRef,
+        channel: String,
+    },
+    /// The address of a workflow.
+    Teams {
+        url: SecretRef,
+    },
+    /// CloudEvents in a signed request, as Standard Webhooks says.
+    Generic {
+        url: SecretRef,
+        secret: Option<SecretRef>,
+    },
+    /// `url`: `smtps://user:password@host`.
+    Email {
+        url: SecretRef,
+        from: String,
+        to: Vec<String>,
+    },
+}
+
+impl NotificationService {
+    /// As `service:` of the manifest says it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Feishu { .. } => "feishu",
+            Self::DingTalk { .. } => "dingtalk",
+            Self::WeCom { .. } => "wecom",
+            Self::SlackWebhook { .. } | Self::SlackBot { .. } => "slack",
+            Self::Teams { .. } => "teams",
+            Self::Generic { .. } => "generic",
+            Self::Email { .. } => "email",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    #[default]
+    En,
+    Zh,
+}
+
+impl Language {
+    /// As `language:` of the manifest says it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::En => "en",
+            Self::Zh => "zh",
+        }
+    }
+}
+
+/// All that is given must hold. What has no app, such as a cluster that is offline, fits wherever apps are not asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotificationSelector {
+    /// Patterns of `namespace/name`; one must fit. `None`: not asked.
+    pub apps: Option<Vec<String>>,
+    /// Labels of the app.
+    pub app_labels: BTreeMap<String, String>,
+    /// Patterns of names. `None`: not asked.
+    pub rings: Option<Vec<String>>,
+    pub clusters: Selector,
+    /// `None`: all but [`Happened::Started`].
+    pub phases: Option<Vec<Happened>>,
+    #[serde(skip)]
+    pub places: SelectorPlaces,
+}
+
+/// Where the patterns of a selector are written, for messages: one place for each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SelectorPlaces {
+    pub apps: Vec<Location>,
+    pub rings: Vec<Location>,
+    pub clusters: Vec<Location>,
+    /// Of `clusters.ring`.
+    pub cluster_ring: Option<Location>,
+}
+
+impl NotificationSelector {
+    /// Whether it is only for certain apps: what has no app does not fit then.
+    pub fn asks_for_apps(&self) -> bool {
+        self.apps.is_some() || !self.app_labels.is_empty()
+    }
+
+    /// Whether it is only for certain clusters: what has no cluster does not fit then.
+    pub fn asks_for_clusters(&self) -> bool {
+        self.clusters != Selector::default()
+    }
+
+    pub fn wants_app(&self, app: &AppId, labels: &BTreeMap<String, String>) -> bool {
+        self.app_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self.apps.as_ref().is_none_or(|patterns| fits_any(patterns, &app.to_string()))
+    }
+
+    /// `None`: what happened is in no ring.
+    pub fn wants_ring(&self, ring: Option<&str>) -> bool {
+        self.rings.as_ref().is_none_or(|patterns| ring.is_some_and(|ring| fits_any(patterns, ring)))
+    }
+
+    pub fn wants_cluster(&self, cluster: ClusterFacts<'_>) -> bool {
+        self.clusters.matches(cluster)
+    }
+
+    pub fn wants(&self, phase: Happened) -> bool {
+        self.phases.as_ref().map_or(phase != Happened::Started, |phases| phases.contains(&phase))
+    }
+}
+
+fn fits_any(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| name_matches(pattern, name))
+}
+
+/// What a message says has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Happened {
+    // To a commit in a ring.
+    Started,
+    /// For a person.
+    Waiting,
+    Done,
+    Failed,
+    Degraded,
+    Recovered,
+    Reverted,
+    // To a pull request of a promotion.
+    Opened,
+    Held,
+    Merged,
+    // To a cluster.
+    Offline,
+    Online,
+    /// A delete waits for an approval.
+    DeleteWaits,
+    /// What a cluster is logged in to with ends soon.
+    CredentialEnds,
+    /// The rent of a server ends soon.
+    ServerEnds,
+    /// Nothing: somebody tests a route. No route selects it.
+    Test,
+}
+
+impl Happened {
+    /// What a route can select.
+    pub const ALL: [Self; 15] = [
+        Self::Started,
+        Self::Waiting,
+        Self::Done,
+        Self::Failed,
+        Self::Degraded,
+        Self::Recovered,
+        Self::Reverted,
+        Self::Opened,
+        Self::Held,
+        Self::Merged,
+        Self::Offline,
+        Self::Online,
+        Self::DeleteWaits,
+        Self::CredentialEnds,
+        Self::ServerEnds,
+    ];
+
+    /// As `phases:` of the manifest says it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Waiting => "waiting",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Degraded => "degraded",
+            Self::Recovered => "recovered",
+            Self::Reverted => "reverted",
+            Self::Opened => "opened",
+            Self::Held => "held",
+            Self::Merged => "merged",
+            Self::Offline => "offline",
+            Self::Online => "online",
+            Self::DeleteWaits => "delete-waits",
+            Self::CredentialEnds => "credential-ends",
+            Self::ServerEnds => "server-ends",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// One manifest below `servers/`: a machine, and until when it is paid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
+    pub address: Option<String>,
+    pub provider: Option<String>,
+    /// The cluster that it is a node of.
+    pub cluster: Option<String>,
+    /// What else is known of it: size, owner, price.
+    pub meta: Map<String, Value>,
+    /// The last day.
+    pub expires: Date,
+    /// So many days before, a message is sent.
+    pub warn_days: u16,
+    pub location: Location,
+    /// Where `cluster` is written.
+    pub cluster_location: Option<Location>,
+}
+
+impl Server {
+    /// Days from a date to the last one; below 0 when that is over.
+    pub fn days_left(&self, today: Date) -> i32 {
+        today.until(self.expires).map_or(0, |span| span.get_days())
+    }
+
+    /// Whether the end is so near that a message is sent.
+    pub fn ends_soon(&self, today: Date) -> bool {
+        self.days_left(today) <= i32::from(self.warn_days)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn texts(texts: &[&str]) -> Option<Vec<String>> {
+        Some(texts.iter().map(|text| (*text).to_owned()).collect())
+    }
+
+    #[test]
+    fn apps_fit_by_pattern_and_label() {
+        let pay = AppId::new("shop", "pay");
+        let of_shop = labels(&[("team", "shop"), ("tier", "1")]);
+        for (patterns, wanted, expected) in [
+            (None, &[][..], true),
+            (texts(&["shop/pay"]), &[], true),
+            (texts(&["shop/*"]), &[], true),
+            (texts(&["data/*", "*/pay"]), &[], true),
+            (texts(&["*"]), &[], true),
+            (texts(&["pay"]), &[], false),
+            (texts(&["shop/pa"]), &[], false),
+            (texts(&[]), &[], false),
+            (None, &[("team", "shop")], true),
+            (None, &[("team", "shop"), ("tier", "2")], false),
+            (texts(&["shop/*"]), &[("team", "data")], false),
+            (texts(&["data/*"]), &[("team", "shop")], false),
+        ] {
+            let asks = patterns.is_some() || !wanted.is_empty();
+            let selector =
+                NotificationSelector { apps: patterns, app_labels: labels(wanted), ..Default::default() };
+            assert_eq!(selector.wants_app(&pay, &of_shop), expected, "{selector:?}");
+            assert_eq!(selector.asks_for_apps(), asks, "{selector:?}");
+        }
+    }
+
+    #[test]
+    fn rings_fit_by_pattern() {
+        for (patterns, ring, expected) in [
+            (None, None, true),
+            (None, Some("prod"), true),
+            (texts(&["prod"]), Some("prod"), true),
+            (texts(&["prod"]), Some("test"), false),
+            (texts(&["test", "prod-*"]), Some("prod-eu"), true),
+            (texts(&["*"]), Some("test"), true),
+            // In no ring is in none that is asked for.
+            (texts(&["*"]), None, false),
+        ] {
+            let selector = NotificationSelector { rings: patterns, ..Default::default() };
+            assert_eq!(selector.wants_ring(ring), expected, "{selector:?} {ring:?}");
+        }
+    }
+
+    #[test]
+    fn clusters_fit_by_name_label_and_ring() {
+        let zone = labels(&[("zone", "bj")]);
+        let bj = ClusterFacts { name: "bj-prod", labels: &zone, ring: Some("prod") };
+        for (clusters, expected) in [
+            (Selector::default(), true),
+            (Selector { names: texts(&["bj-*"]), ..Selector::default() }, true),
+            (Selector { names: texts(&["gz-*"]), ..Selector::default() }, false),
+            (Selector { match_labels: labels(&[("zone", "bj")]), ..Selector::default() }, true),
+            (Selector { match_labels: labels(&[("zone", "gz")]), ..Selector::default() }, false),
+            (Selector { ring: Some("test".to_owned()), ..Selector::default() }, false),
+        ] {
+            let asks = clusters != Selector::default();
+            let selector = NotificationSelector { clusters, ..Default::default() };
+            assert_eq!(selector.wants_cluster(bj), expected, "{selector:?}");
+            assert_eq!(selector.asks_for_clusters(), asks, "{selector:?}");
+        }
+    }
+
+    #[test]
+    fn all_phases_but_the_start_are_wanted() {
+        let usual = NotificationSelector::default();
+        let some = NotificationSelector { phases: Some(vec![Happened::Started]), ..Default::default() };
+        for phase in Happened::ALL {
+            assert_eq!(usual.wants(phase), phase != Happened::Started, "{phase:?}");
+            assert_eq!(some.wants(phase), phase == Happened::Started, "{phase:?}");
+        }
+    }
+
+    #[test]
+    fn servers_end_on_their_last_day() {
+        let date = |text: &str| text.parse::<Date>().expect("a date");
+        let server = Server {
+            name: "web-1".to_owned(),
+            labels: BTreeMap::new(),
+            address: None,
+            provider: None,
+            cluster: None,
+            meta: Map::new(),
+            expires: date("2027-01-31"),
+            warn_days: 14,
+            location: Location::new("servers/web-1.yaml", 1, 1),
+            cluster_location: None,
+        };
+        for (today, left, soon) in [
+            ("2026-01-31", 365, false),
+            ("2027-01-16", 15, false),
+            ("2027-01-17", 14, true),
+            ("2027-01-31", 0, true),
+            ("2027-02-02", -2, true),
+        ] {
+            assert_eq!(
+                (server.days_left(date(today)), server.ends_soon(date(today))),
+                (left, soon),
+                "{today}"
+            );
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What one route has told, on disk: one file, which the route alone writes.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::Happened;
+use crate::report::notices::Told;
+
+/// Of threads that nobody sees any more.
+const MOST_PAST: usize = 1000;
+/// A file that is older is of a process that another one followed: what is done by now was told by that.
+const FRESH: Duration = Duration::from_secs(600);
+/// In bytes.
+const LARGEST: u64 = 16 * 1024 * 1024;
+
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// `None`: it is lost with the process.
+    path: Option<PathBuf>,
+    /// A digest of the route that this was told by.
+    route: String,
+    threads: BTreeMap<String, Entry>,
+    /// It begins without knowing what was told just before.
+    pub is_new: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    #[serde(flatten)]
+    pub told: Told,
+    /// What it becomes by a message that was sent, or was about to be: whether it arrived is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Told>,
+    pub at: Timestamp,
+    /// The message at the service, where it can be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it was about, for the words of its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apps: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Content {
+    /// Of what the route selects, and of where it goes.
+    #[serde(default)]
+    route: String,
+    threads: BTreeMap<String, Entry>,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    route: &'a str,
+    threads: &'a BTreeMap<String, Entry>,
+}
+
+impl Memory {
+    /// What cannot be read is set aside, and begun anew.
+    pub fn open(folder: Option<&Path>, route: &str) -> Self {
+        let path = folder.map(|folder| folder.join(format!("{route}.json")));
+        let read = path.as_ref().map_or(Ok(None), |path| read(path));
+        let (content, is_new) = match read {
+            Ok(Some((content, is_fresh))) => (content, !is_fresh),
+            Ok(None) => (Content::default(), true),
+            Err(error) => {
+                tracing::warn!(route, %error, "what a route of notifications has told cannot be read: it begins anew");
+                if let Some(path) = &path {
+                    let _ = fs::rename(path, path.with_extension("json.unreadable"));
+                }
+                (Content::default(), true)
+            }
+        };
+        Self { path, route: content.route, threads: content.threads, is_new }
+    }
+
+    /// A route that selects something else, or goes elsewhere, begins anew: what it sees no more is not over for that.
+    pub fn belongs_to(&mut self, route: &str) {
+        if self.route == route {
+            return;
+        }
+        if !self.route.is_empty() {
+            self.is_new = true;
+            self.threads.retain(|_, entry| !entry.is_bad());
+            self.threads.values_mut().for_each(|entry| entry.name = None);
+        }
+        self.route = route.to_owned();
+    }
+
+    pub fn of(&self, thread: &str) -> Option<&Entry> {
+        self.threads.get(thread)
+    }
+
+    pub fn threads(&self) -> impl Iterator<Item = (&String, &Entry)> {
+        self.threads.iter()
+    }
+
+    pub fn set(&mut self, thread: String, entry: Entry) {
+        self.threads.insert(thread, entry);
+    }
+
+    /// Forgets the oldest of what nobody sees any more, beyond a bound.
+    pub fn bound(&mut self, is_seen: impl Fn(&str) -> bool) {
+        let mut past: Vec<(Timestamp, String)> = self
+            .threads
+            .iter()
+            .filter(|(key, _)| !is_seen(key))
+            .map(|(key, it)| (it.at, key.clone()))
+            .collect();
+        let Some(more) = past.len().checked_sub(MOST_PAST).filter(|more| *more > 0) else { return };
+        past.sort();
+        past.into_iter().take(more).for_each(|(_, key)| drop(self.threads.remove(&key)));
+    }
+
+    /// What is to be written, and where.
+    pub fn content(&self) -> io::Result<Option<(PathBuf, Vec<u8>)>> {
+        let Some(path) = &self.path else { return Ok(None) };
+        let bytes = serde_json::to_vec(&Shown { route: &self.route, threads: &self.threads })?;
+        Ok(Some((path.clone(), bytes)))
+    }
+}
+
+impl Entry {
+    /// People think that it is bad, as far as is known.
+    pub fn is_bad(&self) -> bool {
+        self.last().any(|last| matches!(last, Happened::Degraded | Happened::Offline))
+    }
+
+    /// A commit whose end was not told.
+    pub fn is_open(&self) -> bool {
+        use Happened::{Degraded, Failed, Started, Waiting};
+        self.last().any(|last| matches!(last, Started | Waiting | Failed | Degraded))
+    }
+
+    fn last(&self) -> impl Iterator<Item = Happened> {
+        [self.told.last, self.sent.as_ref().and_then(|sent| sent.last)].into_iter().flatten()
+    }
+}
+
+/// It is on the disk when this returns.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_data()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // The name of the file is in the folder.
+    File::open(folder)?.sync_all()
+}
+
+fn read(path: &Path) -> io::Result<Option<(Content, bool)>> {
+    let meta = match fs::metadata(path) {
+        Ok(meta) if meta.len() > LARGEST => return Err(io::Error::other("it is too large")),
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let age = SystemTime::now().duration_since(meta.modified()?).unwrap_or_default();
+    Ok(Some((serde_json::from_slice(&fs::read(path)?)?, age < FRESH)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(seconds: i64) -> Entry {
+        let told = Told { last: Some(Happened::Done), ..Told::default() };
+        let at = Timestamp::from_second(seconds).unwrap();
+        Entry { told, sent: Some(Told::default()), at, name: Some("1.2".to_owned()), ..Entry::default() }
+    }
+
+    #[test]
+    fn what_was_told_is_there_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut memory = Memory::open(Some(folder.path()), "shop");
+        assert!(memory.is_new);
+        memory.set("a".to_owned(), entry(7));
+        let (path, bytes) = memory.content().unwrap().unwrap();
+        write(&path, &bytes).unwrap();
+        let memory = Memory::open(Some(folder.path()), "shop");
+        assert!(!memory.is_new);
+        assert_eq!(memory.of("a"), Some(&entry(7)));
+        assert!(Memory::open(Some(folder.path()), "other").is_new);
+    }
+
+    #[test]
+    fn unreadable_file_is_set_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("shop.json"), "{").unwrap();
+        assert!(Memory::open(Some(folder.path()), "shop").is_new);
+        assert!(folder.path().join("shop.json.unreadable").exists());
+    }
+
+    #[test]
+    fn oldest_of_the_past_is_forgotten() {
+        let mut memory = Memory::open(None, "shop");
+        for number in 0..MOST_PAST + 10 {
+            memory.set(format!("{number:05}"), entry(i64::try_from(number).unwrap()));
+        }
+        memory.bound(|key| key == "00000");
+        assert_eq!(memory.threads().count(), MOST_PAST + 1);
+        assert!(memory.of("00000").is_some() && memory.of("00009").is_none() && memory.of("00010").is_some());
+    }
+}

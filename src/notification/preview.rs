@@ -1,0 +1,268 @@
+//! What routes would send if a commit were deployed: from what it changes in Git, without a cluster. Pure.
+//!
+//! The conditions that a rollout passes through are made up, [`next`] decides which of them is a message, and [`Notice`] writes it, as
+//! for a rollout that is watched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::Message;
+use super::run::Chosen;
+use super::words::{CommitFacts, Notice, cause};
+use crate::compare::{Action, AppChange, ClusterState, Comparison};
+use crate::fleet::Fleet;
+use crate::model::{AppId, ClusterName, Diagnostic, Mode, Notification, Scope};
+use crate::report::notices::{Condition, Facts, Seen, Thread, Told, Worst, next};
+use crate::report::words::invalid;
+use crate::report::{Phase, open_waves, version};
+
+/// One message that a route would send.
+#[derive(Clone, Debug)]
+pub struct Foreseen {
+    pub route: Arc<Notification>,
+    pub ring: Option<String>,
+    /// Only if this target fails.
+    pub if_fails: Option<(AppId, ClusterName)>,
+    /// The end of the quiet hours that would hold it now.
+    pub held_until: Option<Timestamp>,
+    pub message: Message,
+}
+
+/// In the order of routes and rings: what is sent if all goes well, then what is sent if the first target fails.
+pub fn foreseen(
+    plan: &Comparison,
+    fleet: &Fleet,
+    routes: &[Arc<Notification>],
+    commit: &CommitFacts,
+    at: Timestamp,
+) -> Vec<Foreseen> {
+    let mut all = Vec::new();
+    for route in routes {
+        let chosen = Chosen::of(route, fleet);
+        let mut sender = Sender { plan, fleet, route, commit, at, sent: &mut all };
+        let asks_for_places = route.selector.asks_for_clusters() || route.selector.rings.is_some();
+        if !route.selector.asks_for_apps() && !asks_for_places {
+            sender.errors();
+        }
+        // What only observes changes nothing that people wait for.
+        if fleet.instance.mode != Mode::Enforce {
+            continue;
+        }
+        let rings = fleet.rings.iter().map(|ring| Some(ring.name.as_str())).chain([None]);
+        for ring in rings.filter(|ring| route.selector.wants_ring(*ring)) {
+            if let Some(part) = Part::of(plan, fleet, &chosen, ring) {
+                sender.rollout(ring, &part, route.selector.asks_for_apps());
+            }
+        }
+    }
+    all
+}
+
+/// What the commit changes in one ring, for one route.
+struct Part<'a> {
+    /// Apps with the clusters on which they change, by name.
+    targets: BTreeMap<(&'a AppId, &'a ClusterName), &'a AppChange>,
+    /// Objects that go, by app and cluster.
+    deletes: BTreeMap<(&'a AppId, &'a ClusterName), usize>,
+    /// Where an app is not rendered.
+    broken: BTreeSet<(&'a AppId, &'a ClusterName)>,
+}
+
+impl<'a> Part<'a> {
+    /// `None`: nothing of it is for the route.
+    fn of(plan: &'a Comparison, fleet: &Fleet, chosen: &Chosen<'_>, ring: Option<&str>) -> Option<Self> {
+        let here =
+            plan.clusters.iter().filter(|it| it.state != ClusterState::Gone && it.ring.as_deref() == ring);
+        let here: BTreeSet<&ClusterName> =
+            here.map(|it| &it.name).filter(|name| chosen.cluster(name)).collect();
+        let mut part = Self { targets: BTreeMap::new(), deletes: BTreeMap::new(), broken: BTreeSet::new() };
+        for change in plan.apps.iter().filter(|change| change.held.is_none() && chosen.app(&change.app)) {
+            let app = &change.app;
+            let placed: BTreeSet<ClusterName> = fleet
+                .apps
+                .get(app)
+                .map(|app| fleet.clusters_of(app))
+                .unwrap_or_default()
+                .into_iter()
+                .collect();
+            let fits = |name: &&ClusterName| here.contains(name);
+            let changed = change.on.keys().chain(&change.mended).filter(|name| placed.contains(*name));
+            part.targets.extend(changed.filter(fits).map(|name| ((app, name), change)));
+            let broken: Vec<_> = change.broken.iter().filter(fits).map(|name| (app, name)).collect();
+            part.targets.extend(broken.iter().map(|target| (*target, change)));
+            part.broken.extend(broken);
+            let deleted = change.objects.iter().filter(|object| object.action == Action::Delete);
+            for name in deleted.flat_map(|object| &object.clusters).filter(fits) {
+                *part.deletes.entry((app, name)).or_default() += 1;
+            }
+        }
+        (!part.targets.is_empty() || !part.deletes.is_empty()).then_some(part)
+    }
+
+    /// What persons are asked, in order: apps go on side by side.
+    fn asks(&self) -> Vec<Vec<Ask<'a>>> {
+        let mut rounds: Vec<Vec<Ask<'_>>> = Vec::new();
+        let apps: BTreeMap<&AppId, &AppChange> =
+            self.targets.iter().map(|((app, _), change)| (*app, *change)).collect();
+        for (app, change) in apps {
+            let waves = change.waves.iter().enumerate().filter(|(_, wave)| wave.confirm);
+            let asks = waves.filter_map(|(number, _)| {
+                let after = change.waves.get(number + 1..)?;
+                // It opens all waves up to the next one that asks.
+                let through = after.iter().find(|wave| wave.confirm).or(after.last())?;
+                let waiting: BTreeSet<&ClusterName> = after.iter().flat_map(|wave| &wave.clusters).collect();
+                let waiting = waiting.iter().filter(|name| self.targets.contains_key(&(app, **name))).count();
+                (waiting > 0).then_some(Ask { app, through: &through.name, waiting })
+            });
+            for (round, ask) in asks.enumerate() {
+                match rounds.get_mut(round) {
+                    Some(asks) => asks.push(ask),
+                    None => rounds.push(vec![ask]),
+                }
+            }
+        }
+        rounds
+    }
+
+    fn facts(&self, fleet: &Fleet, healthy: usize) -> Facts {
+        let mut facts = Facts {
+            healthy,
+            total: self.targets.len(),
+            objects: self.deletes.values().sum(),
+            url: fleet.instance.page_url.clone(),
+            ..Facts::default()
+        };
+        let places = || self.targets.keys().chain(self.deletes.keys());
+        facts.name_apps(places().map(|(app, _)| *app));
+        facts.name_clusters(places().map(|(_, cluster)| *cluster));
+        if facts.app_count == 1 {
+            let runs = self.targets.iter().filter_map(|((_, cluster), change)| change.runs.get(*cluster));
+            let version = version::merge(runs.flatten().map(String::as_str));
+            facts.version = Some(version).filter(|version| !version.is_empty());
+        }
+        facts
+    }
+}
+
+/// A person is asked to open waves.
+struct Ask<'a> {
+    app: &'a AppId,
+    /// The last wave that opens.
+    through: &'a str,
+    /// Targets that wait for it.
+    waiting: usize,
+}
+
+/// Of one route.
+struct Sender<'a, 's> {
+    plan: &'a Comparison,
+    fleet: &'a Fleet,
+    route: &'a Arc<Notification>,
+    commit: &'a CommitFacts,
+    at: Timestamp,
+    sent: &'s mut Vec<Foreseen>,
+}
+
+impl Sender<'_, '_> {
+    /// Errors that no target of the commit answers for.
+    fn errors(&mut self) {
+        let errors = self.plan.errors.iter().filter(|it| !matches!(it.scope, Scope::Target(..)));
+        let errors: Vec<&Diagnostic> = errors.collect();
+        let Some(first) = errors.first() else { return };
+        let text = invalid(first, errors.len() - 1);
+        let facts = Facts { text, url: self.fleet.instance.page_url.clone(), ..Facts::default() };
+        let thread = Thread::Errors { commit: self.plan.head.clone() };
+        self.send(&thread, None, &mut Told::default(), &Seen { condition: Condition::Failed, facts });
+    }
+
+    fn rollout(&mut self, ring: Option<&str>, part: &Part<'_>, wants_apps: bool) {
+        let thread = Thread::Rollout { commit: self.plan.head.clone(), ring: ring.map(ToOwned::to_owned) };
+        let total = part.targets.len();
+        let mut told = Told::default();
+        let facts = |healthy| part.facts(self.fleet, healthy);
+        if part.broken.is_empty() {
+            let mut steps = vec![Seen { condition: Condition::UnderWay, facts: facts(0) }];
+            for asks in part.asks() {
+                let asked = asks.iter().map(|Ask { app, through, .. }| format!("{app} {through}")).collect();
+                let commands = asks.iter().map(|Ask { app, through, .. }| open_waves(app, through));
+                let waiting: usize = asks.iter().map(|ask| ask.waiting).sum();
+                let command = Some(commands.collect::<Vec<_>>().join("; "));
+                let facts = Facts { command, ..facts(total - waiting) };
+                steps.push(Seen { condition: Condition::Waiting(asked), facts });
+            }
+            // Of which app the objects were that went is not known any more: with nothing else, a route for apps hears nothing.
+            if !wants_apps || total > 0 {
+                let mut done = facts(total);
+                done.name_apps(part.targets.keys().map(|(app, _)| *app));
+                steps.push(Seen { condition: Condition::Done, facts: done });
+            }
+            let (first, later) = steps.split_at(1);
+            first.iter().for_each(|seen| self.send(&thread, None, &mut told, seen));
+            let mut well = told.clone();
+            later.iter().for_each(|seen| self.send(&thread, None, &mut well, seen));
+        }
+        let failing = part.broken.first().or_else(|| part.targets.keys().next());
+        let Some((app, cluster)) = failing.copied() else { return };
+        let error = self.plan.errors.iter().find(|it| match &it.scope {
+            Scope::App(of) => of == app,
+            Scope::Target(of, on) => of == app && on == cluster,
+            _ => false,
+        });
+        let is_broken = !part.broken.is_empty();
+        let detail = match error.filter(|_| is_broken) {
+            Some(error) => invalid(error, 0),
+            None => cause(self.route.language).to_owned(),
+        };
+        let phase = if is_broken { Phase::Invalid } else { Phase::Degraded };
+        let change = part.targets.get(&(app, cluster));
+        let reverts = change.is_some_and(|change| !change.waves.is_empty());
+        let failed = Facts {
+            worst: Some(Worst { app: app.clone(), cluster: cluster.clone(), phase: phase.as_str(), detail }),
+            others: part.broken.len().saturating_sub(1),
+            command: reverts.then(|| format!("git revert {}", self.plan.head.short())),
+            ..part.facts(self.fleet, total - part.broken.len().max(1))
+        };
+        let if_fails = (!is_broken).then(|| (app.clone(), cluster.clone()));
+        self.send(&thread, if_fails, &mut told, &Seen { condition: Condition::Failed, facts: failed });
+    }
+
+    /// Sends what is next, if it is for the route.
+    fn send(
+        &mut self,
+        thread: &Thread,
+        if_fails: Option<(AppId, ClusterName)>,
+        told: &mut Told,
+        seen: &Seen,
+    ) {
+        let Some(step) = next(told, &seen.condition) else { return };
+        *told = step.after;
+        if !self.route.selector.wants(step.happened) {
+            return;
+        }
+        let notice = Notice {
+            instance: &self.fleet.instance.name,
+            thread,
+            happened: step.happened,
+            told,
+            facts: &seen.facts,
+            commit: Some(self.commit),
+            at: self.at,
+        };
+        let ring = match thread {
+            Thread::Rollout { ring, .. } => ring.clone(),
+            _ => None,
+        };
+        self.sent.push(Foreseen {
+            route: Arc::clone(self.route),
+            ring,
+            if_fails,
+            held_until: self.route.quiet_until(self.at, step.happened),
+            message: notice.message(self.route.language),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

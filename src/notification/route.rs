@@ -1,0 +1,352 @@
+//! One route: brings what people were told to what there is to tell, one message after another.
+//!
+//! Nothing waits in a queue: what is due follows from how each thread stands now and from what was told of it. So a service that hangs
+//! costs no memory, and what it is told at last is the last state. At least once: what was sent and not noted before the process died
+//! is sent once more, with the same id.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::memory::{self, Entry, Memory};
+use super::pending::{Due, Pended, Pending};
+use super::service::{self, Outcome, Target, send};
+use super::words::{CommitFacts, Notice, digest};
+use super::{Settings, Severity};
+use crate::cluster::Home;
+use crate::controller::{Grants, SecretError};
+use crate::model::{
+    Digest, Notification, NotificationSelector, NotificationService, Revision, SecretRef, SelectorPlaces,
+};
+use crate::report::notices::{Seen, Thread};
+
+/// How everything stands for one route.
+#[derive(Clone, Debug)]
+pub struct Present {
+    pub route: Arc<Notification>,
+    pub instance: String,
+    pub seen: BTreeMap<Thread, Seen>,
+    pub commits: Arc<BTreeMap<Revision, CommitFacts>>,
+    /// Commits that later ones of the branch took back.
+    pub reverted: Arc<BTreeSet<Revision>>,
+    /// Everything is known: what is done now was done before this process began.
+    pub is_settled: bool,
+}
+
+/// The commits of each route whose end was not told.
+pub type OpenCommits = Arc<Mutex<BTreeMap<String, BTreeSet<Revision>>>>;
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Until what a service refused is tried again: somebody has to mend it.
+const REFUSED_PAUSE: Duration = Duration::from_secs(300);
+/// Of what a service asks for.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+/// While this process may not write.
+const PERMIT_PAUSE: Duration = Duration::from_secs(1);
+/// More at once become one message.
+const MOST_AT_ONCE: usize = 10;
+const MINUTE: Duration = Duration::from_secs(60);
+/// So long a credential is good without being read again.
+const CREDENTIAL_LASTS: Duration = Duration::from_secs(60);
+
+pub(super) struct Worker {
+    settings: Arc<Settings>,
+    client: reqwest::Client,
+    memory: Memory,
+    open: OpenCommits,
+    pending: Pending,
+    target: Option<(NotificationService, Target, Instant)>,
+    /// When messages were sent, within the last minute.
+    sent: VecDeque<Instant>,
+    /// After a failure: nothing is sent before, and the pause that led to it.
+    pause: Option<(Instant, Duration)>,
+    /// Logged once.
+    trouble: Option<String>,
+}
+
+impl Worker {
+    pub fn new(settings: Arc<Settings>, client: reqwest::Client, open: OpenCommits, route: &str) -> Self {
+        let memory = Memory::open(settings.folder.as_deref(), route);
+        Self {
+            settings,
+            client,
+            memory,
+            open,
+            pending: Pending::default(),
+            target: None,
+            sent: VecDeque::new(),
+            pause: None,
+            trouble: None,
+        }
+    }
+
+    /// Until nobody says any more how things stand: the route is gone, or the process ends.
+    pub async fn run(mut self, mut present: watch::Receiver<Option<Arc<Present>>>) {
+        loop {
+            let now = present.borrow_and_update().clone();
+            let wake = match now {
+                Some(now) => self.turn(&now).await,
+                None => None,
+            };
+            tokio::select! {
+                changed = present.changed() => if changed.is_err() { return },
+                () = sleep_until(wake) => {}
+            }
+        }
+    }
+
+    /// Sends what is due, at most one message; says when to look again.
+    async fn turn(&mut self, present: &Present) -> Option<Instant> {
+        let now = Instant::now();
+        if !self.settings.permit.holds() {
+            return Some(now + PERMIT_PAUSE);
+        }
+        self.memory.belongs_to(&digest_of(&present.route));
+        if self.memory.is_new && !present.is_settled {
+            return None;
+        }
+        let Due { messages: due, next, is_noted } = self.pending.due(
+            &mut self.memory,
+            &present.route,
+            &present.seen,
+            &present.reverted,
+            (now, Timestamp::now()),
+        );
+        if is_noted {
+            self.bound(present);
+            self.save().await;
+        }
+        self.note_open(present);
+        if due.is_empty() {
+            return next;
+        }
+        if let Some((until, _)) = self.pause.filter(|(until, _)| *until > now) {
+            return Some(until);
+        }
+        let target = match self.target(&present.route.service, now).await {
+            Ok(target) => target,
+            Err(why) => {
+                self.log_missing(&present.route.name, &why);
+                return Some(self.pause(Some(LONGEST_PAUSE)));
+            }
+        };
+        let limits = service::limits(&target);
+        while self.sent.front().is_some_and(|at| *at + MINUTE <= now) {
+            self.sent.pop_front();
+        }
+        if let Some(at) = self.sent.back().map(|last| *last + limits.apart).filter(|at| *at > now) {
+            return Some(at);
+        }
+        let room = usize::try_from(limits.per_minute).unwrap_or(usize::MAX).saturating_sub(self.sent.len());
+        if room == 0 {
+            return self.sent.front().map(|at| *at + MINUTE);
+        }
+        // What programs read is not summed up.
+        let is_for_people = !matches!(present.route.service, NotificationService::Generic { .. });
+        let together = is_for_people && (due.len() > MOST_AT_ONCE || due.len() > room);
+        let most = if together { due.len() } else { 1 };
+        self.send(present, &target, &due[..most], now).await;
+        // There may be more.
+        Some(self.pause.map_or(now, |(until, _)| until))
+    }
+
+    async fn send(&mut self, present: &Present, target: &Target, due: &[Pended], now: Instant) {
+        let at = Timestamp::now();
+        let notices: Vec<Notice<'_>> = due
+            .iter()
+            .map(|due| Notice {
+                instance: &present.instance,
+                thread: &due.thread,
+                happened: due.step.happened,
+                told: &due.step.after,
+                facts: &due.facts,
+                commit: due.thread.commit().and_then(|commit| present.commits.get(commit)),
+                at,
+            })
+            .collect();
+        let language = present.route.language;
+        let (message, known) = match notices.as_slice() {
+            [one] => {
+                // An edit wakes nobody: what somebody should look at is a message of its own.
+                let is_quiet = matches!(Severity::of(one.happened), Severity::Info | Severity::Good);
+                let is_young = |entry: &&Entry| entry.at + SignedDuration::from_hours(24) > at;
+                let entry = self.memory.of(&one.thread.to_string()).filter(|_| is_quiet).filter(is_young);
+                let known = entry.and_then(|entry| entry.name.clone());
+                (Some(one.message(language)), known)
+            }
+            many => (digest(many, language, at), None),
+        };
+        let Some(message) = message else { return };
+        let (route, service) = (&present.route.name, present.route.service.name());
+        self.note_sent(due, |entry, due| {
+            (entry.told, entry.sent) = (due.before.clone(), Some(due.step.after.clone()));
+            entry.apps = due.facts.apps.iter().map(ToString::to_string).collect();
+            entry.clusters = due.facts.clusters.iter().map(ToString::to_string).collect();
+        })
+        .await;
+        let send =
+            send::deliver(&self.client, target, &message, at, known.as_deref(), &self.settings.through);
+        let ended = || Outcome::Lost("this process may not write any more".to_owned());
+        let outcome = self.settings.permit.write(Box::pin(send)).await.unwrap_or_else(ended);
+        self.settings.metrics.notified(service, outcome.name());
+        match outcome {
+            Outcome::Sent(name) => {
+                self.sent.push_back(now);
+                (self.pause, self.trouble) = (None, None);
+                // One message of several threads is none of theirs.
+                let name = name.filter(|_| due.len() == 1);
+                self.note_sent(due, |entry, due| {
+                    (entry.told, entry.sent, entry.at) = (due.step.after.clone(), None, at);
+                    entry.name = name.clone().or(entry.name.take());
+                })
+                .await;
+                self.note_open(present);
+                tracing::debug!(route, service, what = message.what, "told");
+            }
+            Outcome::Later { after, why } => {
+                self.note_sent(due, |entry, _| entry.sent = None).await;
+                self.failed(route, &why, after);
+            }
+            Outcome::Lost(why) => drop(self.failed(route, &why, None)),
+            Outcome::Refused(why) => {
+                // Another credential may have been put in its place.
+                self.target = None;
+                self.note_sent(due, |entry, _| entry.sent = None).await;
+                self.failed(route, &why, Some(REFUSED_PAUSE));
+            }
+        }
+    }
+
+    /// Notes something of the threads of messages; it is on the disk then.
+    async fn note_sent(&mut self, due: &[Pended], note: impl Fn(&mut Entry, &Pended)) {
+        for due in due {
+            let key = due.thread.to_string();
+            let mut entry = self.memory.of(&key).cloned().unwrap_or_default();
+            note(&mut entry, due);
+            self.memory.set(key, entry);
+        }
+        self.save().await;
+    }
+
+    /// Whoever sorts what is known goes on to look at these commits.
+    fn note_open(&self, present: &Present) {
+        let open = present.seen.keys().filter(|thread| matches!(thread, Thread::Rollout { .. }));
+        let open = open.filter(|thread| self.memory.of(&thread.to_string()).is_some_and(Entry::is_open));
+        let open = open.filter_map(Thread::commit).cloned().collect();
+        self.open.lock().insert(present.route.name.clone(), open);
+    }
+
+    fn bound(&mut self, present: &Present) {
+        let seen: BTreeSet<String> = present.seen.keys().map(ToString::to_string).collect();
+        self.memory.bound(|key| seen.contains(key));
+    }
+
+    /// When it is tried again.
+    fn failed(&mut self, route: &str, why: &str, after: Option<Duration>) -> Instant {
+        if self.note_trouble(why) {
+            tracing::warn!(route, error = why, "a notification waits");
+        }
+        self.pause(after)
+    }
+
+    /// A variable that is not set switches a route off, which is no fault.
+    fn log_missing(&mut self, route: &str, why: &SecretError) {
+        match why {
+            why if !self.note_trouble(&why.to_string()) => {}
+            SecretError::NotSet(variable) => {
+                tracing::info!("route {route} is off: the environment variable {variable} is not set");
+            }
+            why => tracing::warn!(route, error = %why, "a notification waits"),
+        }
+    }
+
+    /// Whether it is another trouble than before: each is logged once.
+    fn note_trouble(&mut self, why: &str) -> bool {
+        self.trouble.replace(why.to_owned()).as_deref() != Some(why)
+    }
+
+    fn pause(&mut self, after: Option<Duration>) -> Instant {
+        let pause = self.pause.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LONGEST_PAUSE));
+        let until = Instant::now() + after.unwrap_or(pause).min(LONGEST_WAIT);
+        self.pause = Some((until, pause));
+        until
+    }
+
+    async fn save(&self) {
+        let saved = match self.memory.content() {
+            Ok(None) => return,
+            Ok(Some((path, bytes))) => tokio::task::spawn_blocking(move || memory::write(&path, &bytes))
+                .await
+                .unwrap_or_else(|error| Err(std::io::Error::other(error))),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = saved {
+            tracing::warn!(%error, "what was told cannot be kept: after a restart it may be told once more");
+        }
+    }
+
+    async fn target(&mut self, service: &NotificationService, now: Instant) -> Result<Target, SecretError> {
+        if let Some((of, target, read_at)) = &self.target
+            && of == service
+            && *read_at + CREDENTIAL_LASTS > now
+        {
+            return Ok(target.clone());
+        }
+        let target = read_target(&self.settings.grants, &self.settings.home, service).await?;
+        self.target = Some((service.clone(), target.clone(), now));
+        Ok(target)
+    }
+}
+
+/// With its credentials.
+pub async fn read_target(
+    grants: &Grants,
+    home: &Home,
+    service: &NotificationService,
+) -> Result<Target, SecretError> {
+    let read = async |reference: &SecretRef| grants.resolve(reference, home).await;
+    let perhaps = async |reference: &Option<SecretRef>| match reference {
+        Some(reference) => read(reference).await.map(Some),
+        None => Ok(None),
+    };
+    Ok(match service {
+        NotificationService::Feishu { url, secret } => {
+            Target::Feishu { url: read(url).await?, secret: perhaps(secret).await? }
+        }
+        NotificationService::DingTalk { url, secret } => {
+            Target::DingTalk { url: read(url).await?, secret: perhaps(secret).await? }
+        }
+        NotificationService::WeCom { url } => Target::WeCom { url: read(url).await? },
+        NotificationService::SlackWebhook { url } => Target::SlackWebhook { url: read(url).await? },
+        NotificationService::SlackBot { token, channel } => {
+            Target::SlackBot { token: read(token).await?, channel: channel.clone() }
+        }
+        NotificationService::Teams { url } => Target::Teams { url: read(url).await? },
+        NotificationService::Generic { url, secret } => {
+            Target::Generic { url: read(url).await?, secret: perhaps(secret).await? }
+        }
+        NotificationService::Email { url, from, to } => {
+            Target::Email { url: read(url).await?, from: from.clone(), to: to.clone() }
+        }
+    })
+}
+
+/// Of what a route selects and where it goes.
+fn digest_of(route: &Notification) -> String {
+    let Notification { service, selector, .. } = route;
+    let places = NotificationSelector { places: SelectorPlaces::default(), ..selector.clone() };
+    Digest::of(format!("{service:?} {places:?}").as_bytes()).to_string()
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,312 @@
+//! Which routes there are, and how everything stands for each of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::route::{OpenCommits, Present, Worker};
+use super::service::send::{self, Through};
+use super::words::CommitFacts;
+use crate::cluster::{Home, WritePermit};
+use crate::controller::{ConfigHead, Grants};
+use crate::fleet::Fleet;
+use crate::metrics::Metrics;
+use crate::model::{
+    AppId, ClusterFacts, ClusterName, Forge, Happened, Notification, NotificationSelector, Revision, Server,
+};
+use crate::report::Overview;
+use crate::report::notices::{Condition, Facts, Look, Moment, Seen, Thread};
+use crate::source::Repository;
+
+/// What changes in between is told together.
+const SETTLES: Duration = Duration::from_millis(500);
+/// Days and credentials end without an event.
+const LOOK_AGAIN: Duration = Duration::from_secs(600);
+/// Commits of the branch that are looked through for what takes others back.
+const RECENT: usize = 100;
+/// Commits whose words are kept.
+const MOST_COMMITS: usize = 1000;
+
+/// What the process was told.
+#[derive(Debug)]
+pub struct Settings {
+    /// What commits say is read from it.
+    pub repository: Option<Repository>,
+    pub home: Home,
+    pub grants: Arc<Grants>,
+    pub permit: WritePermit,
+    pub metrics: Metrics,
+    /// What was told is kept here.
+    pub folder: Option<PathBuf>,
+    pub through: Through,
+}
+
+/// Who tells it what.
+#[derive(Debug)]
+pub struct Inputs {
+    pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
+    pub overview: watch::Receiver<Arc<Overview>>,
+    /// `None`: not read yet.
+    pub promotions: watch::Receiver<Option<Arc<Vec<Promotion>>>>,
+    /// Until then another process leads.
+    pub elected: CancellationToken,
+    pub stop: CancellationToken,
+}
+
+/// A pull request of a promotion, as the forge has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Promotion {
+    pub number: u64,
+    pub title: String,
+    pub url: String,
+    pub apps: Vec<AppId>,
+    pub ring: String,
+    /// Opened, held or merged.
+    pub happened: Happened,
+}
+
+/// Goes on until it is stopped.
+pub async fn run(settings: Settings, mut inputs: Inputs) {
+    let stop = inputs.stop.clone();
+    let work = async {
+        inputs.elected.cancelled().await;
+        let client = match send::client() {
+            Ok(client) => client,
+            Err(error) => {
+                tracing::error!(error, "no notifications are sent: the HTTP client cannot be made");
+                return;
+            }
+        };
+        let mut routes = Routes {
+            settings: Arc::new(settings),
+            client,
+            running: BTreeMap::new(),
+            open: OpenCommits::default(),
+            commits: Commits::default(),
+        };
+        loop {
+            routes.look(&mut inputs).await;
+            tokio::select! {
+                Ok(()) = inputs.head.changed() => {}
+                Ok(()) = inputs.overview.changed() => {}
+                Ok(()) = inputs.promotions.changed() => {}
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+            tokio::time::sleep(SETTLES).await;
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = work => {}
+    }
+}
+
+struct Routes {
+    settings: Arc<Settings>,
+    client: reqwest::Client,
+    running: BTreeMap<String, Running>,
+    open: OpenCommits,
+    commits: Commits,
+}
+
+struct Running {
+    present: watch::Sender<Option<Arc<Present>>>,
+    /// It ends with the rest.
+    task: AbortOnDropHandle<()>,
+}
+
+impl Routes {
+    async fn look(&mut self, inputs: &mut Inputs) {
+        let Some(head) = inputs.head.borrow_and_update().clone() else { return };
+        let overview = inputs.overview.borrow_and_update().clone();
+        let promotions = inputs.promotions.borrow_and_update().clone();
+        let routes = head.fleet.notifications.clone();
+        let names: BTreeSet<&str> = routes.iter().map(|route| route.name.as_str()).collect();
+        // What was told stays on the disk: a route whose file has a mistake comes back.
+        self.running.retain(|name, running| names.contains(name.as_str()) && !running.task.is_finished());
+        self.open.lock().retain(|name, _| names.contains(name.as_str()));
+        if routes.is_empty() {
+            return;
+        }
+        let revision = &head.snapshot.revision;
+        self.commits.read(self.settings.repository.as_ref(), revision).await;
+        let reverted = Arc::new(self.commits.reverted.clone());
+        let open: BTreeSet<Revision> = self.open.lock().values().flatten().cloned().collect();
+        let forge = head.fleet.instance.forge.as_ref();
+        // A process that stood by until now has an overview of that.
+        let is_settled = overview.is_known()
+            && overview.mode == head.fleet.instance.mode
+            && overview.revision.as_ref() == Some(revision)
+            && (forge.is_none() || promotions.is_some());
+        let (fleet, now, of_seen) = (Arc::clone(&head.fleet), Timestamp::now(), Arc::clone(&reverted));
+        let promotions = promotions.unwrap_or_default();
+        let known = move || seen_by(&routes, &fleet, (&overview, &open), &promotions, &of_seen, now);
+        let sorted = tokio::task::spawn_blocking(known);
+        let Ok(Some(all)) = sorted.await else { return };
+        let threads = all.iter().flat_map(|(_, seen)| seen.keys());
+        let commits: BTreeSet<Revision> = threads.filter_map(Thread::commit).cloned().collect();
+        let commits = Arc::new(self.commits.facts(self.settings.repository.as_ref(), commits, forge).await);
+        for (route, seen) in all {
+            let name = route.name.clone();
+            let instance = head.fleet.instance.name.clone();
+            let (commits, reverted) = (Arc::clone(&commits), Arc::clone(&reverted));
+            let present = Present { route, instance, seen, commits, reverted, is_settled };
+            let running = self
+                .running
+                .entry(name)
+                .or_insert_with_key(|name| self.settings.start(&self.client, &self.open, name));
+            running.present.send_replace(Some(Arc::new(present)));
+        }
+    }
+}
+
+impl Settings {
+    fn start(self: &Arc<Self>, client: &reqwest::Client, open: &OpenCommits, name: &str) -> Running {
+        let (present, receiver) = watch::channel(None);
+        let worker = Worker::new(Arc::clone(self), client.clone(), Arc::clone(open), name);
+        Running { present, task: AbortOnDropHandle::new(tokio::spawn(worker.run(receiver))) }
+    }
+}
+
+/// How everything stands for one route.
+type OfRoute = (Arc<Notification>, BTreeMap<Thread, Seen>);
+
+/// How everything stands for each route. `None`: too little is known.
+pub(super) fn seen_by(
+    routes: &[Arc<Notification>],
+    fleet: &Fleet,
+    (overview, open): (&Overview, &BTreeSet<Revision>),
+    promotions: &[Promotion],
+    reverted: &BTreeSet<Revision>,
+    now: Timestamp,
+) -> Option<Vec<OfRoute>> {
+    let moment = Moment::of(overview, open)?;
+    let seen = routes.iter().map(|route| {
+        let chosen = Chosen::of(route, fleet);
+        let look = Look {
+            wants_apps: route.selector.asks_for_apps(),
+            wants_places: route.selector.asks_for_clusters() || route.selector.rings.is_some(),
+            app: &|app| chosen.app(app),
+            ring: &|ring| route.selector.wants_ring(ring),
+            cluster: &|cluster| chosen.cluster(cluster),
+        };
+        let mut seen = moment.seen(&look, reverted, now);
+        let is_for_it = |promotion: &&Promotion| {
+            !route.selector.asks_for_clusters()
+                && (look.ring)(Some(&promotion.ring))
+                && promotion.apps.iter().any(|app| (look.app)(app))
+        };
+        seen.extend(promotions.iter().filter(is_for_it).map(of_promotion));
+        if !look.wants_apps && !look.wants_places {
+            let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
+            let ending = fleet.servers.iter().filter(|server| server.ends_soon(today));
+            seen.extend(ending.map(|server| of_server(server)));
+        }
+        (Arc::clone(route), seen)
+    });
+    Some(seen.collect())
+}
+
+/// What a route selects by name and label; `None`: all.
+pub(super) struct Chosen<'a> {
+    fleet: &'a Fleet,
+    selector: &'a NotificationSelector,
+    apps: Option<BTreeSet<&'a AppId>>,
+    clusters: Option<BTreeSet<&'a ClusterName>>,
+}
+
+impl<'a> Chosen<'a> {
+    pub fn of(route: &'a Notification, fleet: &'a Fleet) -> Self {
+        let selector = &route.selector;
+        let apps = fleet.apps.values().filter(|app| selector.wants_app(&app.id, &app.labels));
+        let apps = selector.asks_for_apps().then(|| apps.map(|app| &app.id).collect());
+        let facts = |cluster: &'a ClusterName, labels| ClusterFacts {
+            name: cluster.as_str(),
+            labels,
+            ring: fleet.ring_of(cluster),
+        };
+        let clusters =
+            fleet.clusters.iter().filter(|(name, it)| selector.wants_cluster(facts(name, &it.labels)));
+        let clusters = selector.asks_for_clusters().then(|| clusters.map(|(name, _)| name).collect());
+        Self { fleet, selector, apps, clusters }
+    }
+
+    pub fn app(&self, app: &AppId) -> bool {
+        // Of an app that is not there any more only the name is known.
+        let is_gone = || !self.fleet.apps.contains_key(app) && self.selector.wants_app(app, &BTreeMap::new());
+        self.apps.as_ref().is_none_or(|apps| apps.contains(app) || is_gone())
+    }
+
+    pub fn cluster(&self, cluster: &ClusterName) -> bool {
+        self.clusters.as_ref().is_none_or(|clusters| clusters.contains(cluster))
+    }
+}
+
+fn of_promotion(promotion: &Promotion) -> (Thread, Seen) {
+    let mut facts =
+        Facts { text: promotion.title.clone(), url: Some(promotion.url.clone()), ..Facts::default() };
+    facts.name_apps(promotion.apps.iter());
+    (Thread::Promotion(promotion.number), Seen { condition: Condition::Is(promotion.happened), facts })
+}
+
+fn of_server(server: &Server) -> (Thread, Seen) {
+    let ends = server.expires.to_string();
+    let parts = [server.provider.as_deref(), server.address.as_deref(), server.cluster.as_deref()];
+    let text = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+    let facts = Facts { text, ends: Some(ends.clone()), ..Facts::default() };
+    let thread = Thread::Server { name: server.name.clone(), ends };
+    (thread, Seen { condition: Condition::Is(Happened::ServerEnds), facts })
+}
+
+/// What commits say, as far as messages name them.
+#[derive(Debug, Default)]
+struct Commits {
+    of: Option<Revision>,
+    reverted: BTreeSet<Revision>,
+    known: BTreeMap<Revision, CommitFacts>,
+}
+
+impl Commits {
+    /// Of a head that is new.
+    async fn read(&mut self, repository: Option<&Repository>, head: &Revision) {
+        let Some(repository) = repository.filter(|_| self.of.as_ref() != Some(head)) else { return };
+        let Ok(recent) = repository.recent(head, RECENT).await else { return };
+        if self.known.len() > MOST_COMMITS {
+            self.known.clear();
+        }
+        self.reverted = recent.iter().filter_map(|commit| commit.reverts.clone()).collect();
+        for commit in recent {
+            let facts = CommitFacts { subject: commit.subject, author: commit.author, url: None };
+            self.known.insert(commit.revision, facts);
+        }
+        self.of = Some(head.clone());
+    }
+
+    async fn facts(
+        &mut self,
+        repository: Option<&Repository>,
+        wanted: BTreeSet<Revision>,
+        forge: Option<&Forge>,
+    ) -> BTreeMap<Revision, CommitFacts> {
+        let mut all = BTreeMap::new();
+        for revision in wanted {
+            if let (false, Some(repository)) = (self.known.contains_key(&revision), repository) {
+                let read = repository.recent(&revision, 1).await.ok().and_then(|mut read| read.pop());
+                if let Some(it) = read {
+                    let facts = CommitFacts { subject: it.subject, author: it.author, url: None };
+                    self.known.insert(revision.clone(), facts);
+                }
+            }
+            let known = self.known.get(&revision).cloned().unwrap_or_default();
+            let url = forge.map(|forge| forge.commit_page(&revision));
+            all.insert(revision, CommitFacts { url, ..known });
+        }
+        all
+    }
+}

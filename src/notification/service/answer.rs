@@ -1,0 +1,100 @@
+//! What answers have in common: HTTP's own codes, and codes in a body of JSON.
+
+use std::time::Duration;
+
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+use super::Outcome;
+use crate::model::short_line;
+
+/// How much of an answer is repeated, in characters.
+const LONGEST_MESSAGE: usize = 200;
+/// However long a service asks us to wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
+
+/// What a service's own code means, beside 0.
+#[derive(Clone, Copy)]
+pub(super) enum Meaning {
+    /// Too many: wait so many seconds.
+    Wait(u64),
+    /// With what to do about it.
+    Refused(&'static str),
+}
+
+/// An answer of a service.
+pub(super) struct ServiceAnswer<'a> {
+    pub service: &'static str,
+    pub status: StatusCode,
+    pub headers: &'a HeaderMap,
+    pub body: &'a [u8],
+}
+
+impl ServiceAnswer<'_> {
+    pub fn json(&self) -> Option<Value> {
+        serde_json::from_slice(self.body).ok()
+    }
+
+    /// Of a service that says with HTTP's codes what came of a message.
+    pub fn by_status(&self) -> Outcome {
+        let Self { service, status, .. } = self;
+        if status.is_success() {
+            return Outcome::Sent(None);
+        }
+        let message = short_line(&String::from_utf8_lossy(self.body), LONGEST_MESSAGE);
+        let colon = if message.is_empty() { "" } else { ": " };
+        let why = format!("{service} answers {}{colon}{message}", status.as_u16());
+        let is_temporary = status.is_server_error()
+            || status.is_redirection()
+            || matches!(
+                *status,
+                StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
+            );
+        if is_temporary { self.later(why) } else { Outcome::Refused(why) }
+    }
+
+    /// Of a service that answers 200 with a code and a message, in fields of these names. A code that is not in the table may mean anything, so the
+    /// message is tried again.
+    pub fn by_code(&self, names: [&str; 2], code_of: impl Fn(i64, &str) -> Option<Meaning>) -> Outcome {
+        let json = self.json();
+        let code = json.as_ref().and_then(|json| json.get(names[0])?.as_i64());
+        let message = json.as_ref().and_then(|json| json.get(names[1])?.as_str()).unwrap_or_default();
+        let message = short_line(message, LONGEST_MESSAGE);
+        let Some(code) = code.filter(|code| *code != 0 || self.status.is_success()) else {
+            return match self.by_status() {
+                Outcome::Sent(_) => self.later(self.without_code()),
+                other => other,
+            };
+        };
+        if code == 0 {
+            return Outcome::Sent(None);
+        }
+        let why = format!("{} answers {code}: {message}", self.service);
+        match code_of(code, &message) {
+            Some(Meaning::Wait(seconds)) => {
+                Outcome::Later { after: Some(self.asked().unwrap_or(Duration::from_secs(seconds))), why }
+            }
+            Some(Meaning::Refused(help)) => Outcome::Refused(format!("{why}; {help}")),
+            None if self.status.is_success() => self.later(why),
+            None => self.by_status(),
+        }
+    }
+
+    pub fn later(&self, why: String) -> Outcome {
+        Outcome::Later { after: self.asked(), why }
+    }
+
+    pub fn without_code(&self) -> String {
+        format!(
+            "{} answers {} without a code: is there something else at the address?",
+            self.service,
+            self.status.as_u16()
+        )
+    }
+
+    fn asked(&self) -> Option<Duration> {
+        let seconds = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+        Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
+    }
+}

@@ -1,0 +1,64 @@
+//! A bot of a group of DingTalk: Markdown, signed in its address.
+
+use jiff::Timestamp;
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use super::answer::Meaning;
+use super::signature::signature;
+use super::text::{Lines, cut, joined, without_markup};
+use crate::notification::Message;
+
+/// In bytes: a body has 20,000 at most.
+const LONGEST_WHY: usize = 6_000;
+const LONGEST_LINKS: usize = 4_000;
+
+pub(super) fn sign(url: &mut Url, at: Timestamp, secret: &str) -> Result<(), String> {
+    let timestamp = at.as_millisecond().to_string();
+    let sign = signature(secret.as_bytes(), format!("{timestamp}\n{secret}").as_bytes())?;
+    url.query_pairs_mut().append_pair("timestamp", &timestamp).append_pair("sign", &sign);
+    Ok(())
+}
+
+pub(super) fn body(message: &Message) -> Value {
+    let lines = Lines::of(message);
+    let what = without_markup(&lines.what);
+    let mut parts = vec![format!("#### {what}")];
+    if !lines.place.is_empty() {
+        parts.push(without_markup(&lines.place));
+    }
+    // One line break is none.
+    let why: Vec<String> = lines.why.iter().map(|line| format!("> {}", without_markup(line))).collect();
+    if !why.is_empty() {
+        parts.push(cut(why.join("\n\n"), LONGEST_WHY));
+    }
+    let links =
+        joined(&lines.links, LONGEST_LINKS, |link| format!("[{}]({})", without_markup(&link.text), link.url));
+    if !links.is_empty() {
+        parts.push(links);
+    }
+    json!({
+        "msgtype": "markdown",
+        "markdown": {"title": what, "text": parts.join("\n\n")},
+        "at": {"atMobiles": [], "isAtAll": false},
+    })
+}
+
+pub(super) fn meaning(code: i64, _message: &str) -> Option<Meaning> {
+    match code {
+        // The bot is silent for ten minutes then.
+        130101 | 410100 => Some(Meaning::Wait(600)),
+        310000 => Some(Meaning::Refused(
+            "compare the secret with that of the bot, and the clock of this machine; where the bot asks for keywords or addresses, allow \
+             ours",
+        )),
+        40035 | 400101 | 300001 | 300005 | 400106 => {
+            Some(Meaning::Refused("the bot is no more: create it anew, and put its address into the Secret"))
+        }
+        400013 => Some(Meaning::Refused("the group is no more: create a bot in another one")),
+        400102 => Some(Meaning::Refused("the bot is switched off: switch it on in the group")),
+        400105 | 460101 => Some(Meaning::Refused("the message is not understood")),
+        430101..=430104 => Some(Meaning::Refused("the service does not allow these words or links")),
+        _ => None,
+    }
+}

@@ -1,0 +1,161 @@
+//! A mail as plain text, sent over SMTP. Without the feature `mail` there is no SMTP in the program.
+
+#[cfg(all(test, feature = "mail"))]
+pub(super) use self::smtp::mail;
+#[cfg(feature = "mail")]
+pub(super) use self::smtp::{check, deliver};
+
+#[cfg(not(feature = "mail"))]
+const NO_MAIL: &str = "this build of tutti sends no mail: take one with the feature `mail` or `full`";
+
+#[cfg(not(feature = "mail"))]
+pub(super) fn check(
+    _url: &secrecy::SecretString,
+    _from: &str,
+    _to: &[String],
+    _message: &crate::notification::Message,
+) -> Result<(), String> {
+    Err(NO_MAIL.to_owned())
+}
+
+#[cfg(not(feature = "mail"))]
+pub(super) async fn deliver(
+    _url: &secrecy::SecretString,
+    _from: &str,
+    _to: &[String],
+    _message: &crate::notification::Message,
+) -> super::Outcome {
+    super::Outcome::Refused(NO_MAIL.to_owned())
+}
+
+#[cfg(feature = "mail")]
+mod smtp {
+    use std::time::{Duration, SystemTime};
+
+    use lettre::address::AddressError;
+    use lettre::message::Mailbox;
+    use lettre::message::header::{ContentType, MIME_VERSION_1_0};
+    use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
+    use reqwest::Url;
+    use secrecy::SecretString;
+    use sha2::{Digest as _, Sha256};
+
+    use super::super::send::PATIENCE;
+    use super::super::text::Lines;
+    use super::super::{Outcome, trimmed};
+    use crate::model::{is_loopback, short_line};
+    use crate::notification::Message;
+
+    /// Of the whole conversation; [`PATIENCE`] holds for each of its steps.
+    const LONGEST_CONVERSATION: Duration = Duration::from_secs(30);
+    /// How much of an error is repeated, in characters.
+    const LONGEST_ERROR: usize = 200;
+
+    pub(in super::super) async fn deliver(
+        url: &SecretString,
+        from: &str,
+        to: &[String],
+        message: &Message,
+    ) -> Outcome {
+        let sent = async {
+            let mail = mail(from, to, message)?;
+            let transport = transport(url)?;
+            Ok::<_, String>(tokio::time::timeout(LONGEST_CONVERSATION, transport.send(mail)).await)
+        };
+        let shown = |error: lettre::transport::smtp::Error| short_line(&chain(&error), LONGEST_ERROR);
+        match sent.await {
+            Err(why) => Outcome::Refused(why),
+            Ok(Ok(Ok(_))) => Outcome::Sent(None),
+            Ok(Ok(Err(error))) if error.is_permanent() => {
+                Outcome::Refused(format!("the mail server refuses the mail: {}", shown(error)))
+            }
+            Ok(Ok(Err(error))) => {
+                Outcome::Later { after: None, why: format!("the mail is not sent: {}", shown(error)) }
+            }
+            Ok(Err(_)) => {
+                let seconds = LONGEST_CONVERSATION.as_secs();
+                Outcome::Later { after: None, why: format!("the mail is not sent after {seconds} s") }
+            }
+        }
+    }
+
+    /// As far as that is known without the server.
+    pub(in super::super) fn check(
+        url: &SecretString,
+        from: &str,
+        to: &[String],
+        message: &Message,
+    ) -> Result<(), String> {
+        mail(from, to, message)?;
+        transport(url).map(drop)
+    }
+
+    /// Mails of one thread name the same mail before them, which was never sent: clients show them together all the same.
+    pub(in super::super) fn mail(
+        from: &str,
+        to: &[String],
+        message: &Message,
+    ) -> Result<lettre::Message, String> {
+        let lines = Lines::of(message);
+        let sender: Mailbox = mailbox("from", from)?;
+        let name = |kind: &str, text: &str| {
+            let digest = Sha256::digest(format!("{kind}/{text}"));
+            format!("<{}@{}>", hex::encode(&digest[..16]), sender.email.domain())
+        };
+        let thread = name("thread", &message.thread);
+        let mut mail = lettre::Message::builder()
+            .from(sender.clone())
+            .subject(lines.what.clone())
+            .date(SystemTime::from(message.at))
+            .message_id(Some(name("message", &message.id)))
+            .in_reply_to(thread.clone())
+            .references(thread);
+        if to.is_empty() {
+            return Err("`to` names nobody".to_owned());
+        }
+        for address in to {
+            mail = mail.to(mailbox("to", address)?);
+        }
+        let links: Vec<String> =
+            lines.links.iter().map(|link| format!("{}: {}", link.text, link.url)).collect();
+        let parts = [format!("{}\n{}", lines.what, lines.place), lines.why.join("\n"), links.join("\n")];
+        let parts: Vec<&str> = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
+        let body = parts.join("\n\n") + "\n";
+        let mail = mail.header(MIME_VERSION_1_0).header(ContentType::TEXT_PLAIN).body(body);
+        mail.map_err(|error| format!("the mail cannot be written: {error}"))
+    }
+
+    fn mailbox(field: &str, text: &str) -> Result<Mailbox, String> {
+        text.parse().map_err(|error: AddressError| {
+            format!("`{field}` has no address of a mailbox: `{}`: {error}", short_line(text, 100))
+        })
+    }
+
+    /// `smtps://`, or `smtp://` with `?tls=required`, which asks for TLS within the conversation; without TLS only on this machine.
+    fn transport(url: &SecretString) -> Result<AsyncSmtpTransport<Tokio1Executor>, String> {
+        let wrong = "the address of the mail server is no smtps://USER:PASSWORD@HOST (or smtp://…?tls=required); see the Secret that \
+                     `url` names";
+        let url = trimmed(url);
+        let parsed = Url::parse(url).map_err(|_| wrong)?;
+        let asks_for_tls = || parsed.query_pairs().any(|(name, value)| name == "tls" && value == "required");
+        let is_safe = match parsed.scheme() {
+            "smtps" => true,
+            "smtp" => asks_for_tls() || parsed.host_str().is_some_and(is_loopback),
+            _ => false,
+        };
+        if !is_safe {
+            return Err(wrong.to_owned());
+        }
+        // The process chooses the provider; without a choice it is ring.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(|_| wrong)?;
+        Ok(builder.timeout(Some(PATIENCE)).build())
+    }
+
+    fn chain(error: &dyn std::error::Error) -> String {
+        let causes = std::iter::successors(Some(error), |error| error.source());
+        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    }
+}

@@ -1,0 +1,83 @@
+//! A bot of a group of Feishu or Lark: a card, signed in its body.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::answer::Meaning;
+use super::signature::signature;
+use super::text::Lines;
+use crate::notification::{Message, Severity};
+
+/// Of all addresses together, in bytes: a body has 20 KB at most.
+const LONGEST_LINKS: usize = 3_000;
+
+/// All texts are `plain_text`: nothing in them is a mention, a link or a tag.
+pub(super) fn body(message: &Message, at: Timestamp, secret: Option<&str>) -> Result<Value, String> {
+    let lines = Lines::of(message);
+    let mut body = json!({});
+    if let Some(secret) = secret {
+        let timestamp = at.as_second().to_string();
+        // The text is the key, and what is signed is empty.
+        body["sign"] = signature(format!("{timestamp}\n{secret}").as_bytes(), b"")?.into();
+        body["timestamp"] = timestamp.into();
+    }
+    let plain = |text: &str| json!({"tag": "plain_text", "content": text});
+    let mut elements = Vec::new();
+    for text in [lines.place, lines.why.join("\n")] {
+        if !text.is_empty() {
+            elements.push(json!({"tag": "div", "text": plain(&text)}));
+        }
+    }
+    let mut room = LONGEST_LINKS;
+    let mut buttons = Vec::new();
+    for link in &lines.links {
+        let Some(left) = room.checked_sub(link.url.len()) else { continue };
+        room = left;
+        buttons.push(json!({"tag": "button", "text": plain(&link.text), "type": "default", "url": link.url}));
+    }
+    if !buttons.is_empty() {
+        elements.push(json!({"tag": "action", "actions": buttons}));
+    }
+    // A card has something below its header.
+    if elements.is_empty() {
+        elements.push(json!({"tag": "div", "text": plain(&lines.what)}));
+    }
+    body["msg_type"] = "interactive".into();
+    body["card"] = json!({
+        "config": {"wide_screen_mode": true},
+        "header": {"title": plain(&lines.what), "template": colour(Severity::of(message.happened))},
+        "elements": elements,
+    });
+    Ok(body)
+}
+
+fn colour(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "blue",
+        Severity::Good => "green",
+        Severity::Warning => "orange",
+        Severity::Bad => "red",
+    }
+}
+
+pub(super) fn meaning(code: i64, message: &str) -> Option<Meaning> {
+    let message = message.to_lowercase();
+    match code {
+        11232 => Some(Meaning::Wait(60)),
+        // One code for both.
+        9499 if message.contains("too many") => Some(Meaning::Wait(60)),
+        9499 if message.contains("bad request") => Some(Meaning::Refused("the message is not understood")),
+        19001 => {
+            Some(Meaning::Refused("the bot is no more: create it anew, and put its address into the Secret"))
+        }
+        19002 => Some(Meaning::Refused("the message is not understood")),
+        19021 => Some(Meaning::Refused(
+            "the signature does not fit: compare the secret with that of the bot, and the clock of this machine",
+        )),
+        19022 => Some(Meaning::Refused("allow the address of this machine in the bot's settings")),
+        19024 => Some(Meaning::Refused(
+            "the bot asks for a keyword: put one into its settings that every message has, or use a signature",
+        )),
+        _ => None,
+    }
+}

@@ -1,0 +1,216 @@
+//! What each service is sent, and what its answers mean. A message and credentials to one request.
+
+mod answer;
+mod dingtalk;
+mod email;
+mod feishu;
+mod generic;
+pub mod send;
+mod signature;
+mod slack;
+mod teams;
+mod text;
+mod wecom;
+
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use jiff::Timestamp;
+use reqwest::Url;
+use secrecy::{ExposeSecret as _, SecretString};
+
+use self::answer::ServiceAnswer;
+use super::Message;
+use crate::model::is_loopback;
+
+/// A service with its credentials as read: [`crate::model::NotificationService`] without references.
+#[derive(Clone, Debug)]
+pub enum Target {
+    Feishu { url: SecretString, secret: Option<SecretString> },
+    DingTalk { url: SecretString, secret: Option<SecretString> },
+    WeCom { url: SecretString },
+    SlackWebhook { url: SecretString },
+    SlackBot { token: SecretString, channel: String },
+    Teams { url: SecretString },
+    Generic { url: SecretString, secret: Option<SecretString> },
+    Email { url: SecretString, from: String, to: Vec<String> },
+}
+
+/// One request. It prints without its address, which is a credential.
+#[derive(Clone)]
+pub struct Request {
+    pub method: Method,
+    pub url: SecretString,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Request").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+/// What an answer means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// With the name of the message there, where it can be changed later.
+    Sent(Option<String>),
+    /// Tried again after this time, or when the caller thinks so: too many, or the service is unwell.
+    Later { after: Option<Duration>, why: String },
+    /// It may have arrived: no answer came.
+    Lost(String),
+    /// The same will be refused again: a wrong signature, an address that is none any more.
+    Refused(String),
+}
+
+impl Outcome {
+    /// As it is counted.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Sent(_) => "sent",
+            Self::Later { .. } => "later",
+            Self::Lost(_) => "lost",
+            Self::Refused(_) => "refused",
+        }
+    }
+}
+
+/// How often a service takes messages from one sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub per_minute: u32,
+    /// The least time between two messages.
+    pub apart: Duration,
+}
+
+impl Target {
+    /// As `service:` of the manifest says it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Feishu { .. } => "feishu",
+            Self::DingTalk { .. } => "dingtalk",
+            Self::WeCom { .. } => "wecom",
+            Self::SlackWebhook { .. } | Self::SlackBot { .. } => "slack",
+            Self::Teams { .. } => "teams",
+            Self::Generic { .. } => "generic",
+            Self::Email { .. } => "email",
+        }
+    }
+}
+
+/// Below what each service allows, so that others may send to the same place too.
+pub fn limits(target: &Target) -> Limits {
+    let limits = |per_minute, apart| Limits { per_minute, apart: Duration::from_millis(apart) };
+    match target {
+        // 100 a minute, 5 a second.
+        Target::Feishu { .. } => limits(90, 250),
+        // 20 a minute; who sends more is not heard for ten minutes.
+        Target::DingTalk { .. } | Target::WeCom { .. } => limits(18, 0),
+        // One a second.
+        Target::SlackWebhook { .. } | Target::SlackBot { .. } => limits(50, 1_100),
+        // Four a second.
+        Target::Teams { .. } => limits(120, 500),
+        Target::Generic { .. } => limits(u32::MAX, 0),
+        // Of no standard; a mail server that serves people takes so many.
+        Target::Email { .. } => limits(30, 0),
+    }
+}
+
+/// The request that tells a message. `at`: now; signatures hold for an hour or less. `known`: what [`Outcome::Sent`] named when the
+/// message before it of the same thread was sent; a service that can changes that one. An error does not repeat the address.
+pub fn request(
+    target: &Target,
+    message: &Message,
+    at: Timestamp,
+    known: Option<&str>,
+) -> Result<Request, String> {
+    let mut headers = HeaderMap::new();
+    let (url, body) = match target {
+        Target::Feishu { url, secret } => {
+            (address(url)?, feishu::body(message, at, secret.as_ref().map(trimmed))?)
+        }
+        Target::DingTalk { url, secret } => {
+            let mut url = address(url)?;
+            if let Some(secret) = secret {
+                dingtalk::sign(&mut url, at, trimmed(secret))?;
+            }
+            (url, dingtalk::body(message))
+        }
+        Target::WeCom { url } => (address(url)?, wecom::body(message)),
+        Target::SlackWebhook { url } => (address(url)?, slack::body(message)),
+        // It goes to Slack: a token of something else would be given away.
+        Target::SlackBot { token, .. } if !trimmed(token).starts_with("xox") => {
+            return Err("the token is none of Slack, which begins with xoxb-".to_owned());
+        }
+        Target::SlackBot { token, channel } => {
+            header(&mut headers, AUTHORIZATION.as_str(), &format!("Bearer {}", trimmed(token)))?;
+            let posted = slack::posted(known);
+            let url = if posted.is_some() { slack::UPDATE } else { slack::POST };
+            let url = Url::parse(url).map_err(|error| error.to_string())?;
+            (url, slack::bot_body(message, channel, posted))
+        }
+        Target::Teams { url } => (address(url)?, teams::body(message)),
+        Target::Generic { url, .. } => (address(url)?, generic::body(message)),
+        Target::Email { .. } => return Err("a mail is sent over SMTP, and is no request".to_owned()),
+    };
+    let body = serde_json::to_vec(&body).map_err(|error| error.to_string())?;
+    let mut content = "application/json; charset=utf-8";
+    if let Target::Generic { secret, .. } = target {
+        content = "application/cloudevents+json; charset=utf-8";
+        if let Some(secret) = secret {
+            generic::sign(&mut headers, message, at, trimmed(secret), &body)?;
+        }
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content));
+    Ok(Request { method: Method::POST, url: String::from(url).into(), headers, body })
+}
+
+/// Whether a message could be sent with these credentials, as far as that is known without the service.
+pub fn check(target: &Target, message: &Message, at: Timestamp) -> Result<(), String> {
+    match target {
+        Target::Email { url, from, to } => email::check(url, from, to, message),
+        target => request(target, message, at, None).map(drop),
+    }
+}
+
+/// What an answer to [`request`] means. Of a body that is cut off, what is there.
+pub fn outcome(target: &Target, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Outcome {
+    let answer = ServiceAnswer { service: target.name(), status, headers, body };
+    match target {
+        Target::Feishu { .. } => answer.by_code(["code", "msg"], feishu::meaning),
+        Target::DingTalk { .. } => answer.by_code(["errcode", "errmsg"], dingtalk::meaning),
+        Target::WeCom { .. } => answer.by_code(["errcode", "errmsg"], wecom::meaning),
+        Target::SlackBot { .. } => slack::bot_outcome(&answer),
+        Target::Teams { .. } => teams::outcome(&answer),
+        Target::SlackWebhook { .. } | Target::Generic { .. } | Target::Email { .. } => answer.by_status(),
+    }
+}
+
+/// Of a Secret; files end with a line break.
+fn trimmed(secret: &SecretString) -> &str {
+    secret.expose_secret().trim()
+}
+
+fn address(url: &SecretString) -> Result<Url, String> {
+    let wrong = "the address of the webhook is no https:// address (http:// only on this machine); see the Secret that `url` names";
+    let url = Url::parse(trimmed(url)).map_err(|_| wrong)?;
+    let is_safe = match url.scheme() {
+        "https" => url.has_host(),
+        "http" => url.host_str().is_some_and(is_loopback),
+        _ => false,
+    };
+    if is_safe { Ok(url) } else { Err(wrong.to_owned()) }
+}
+
+fn header(headers: &mut HeaderMap, name: &'static str, value: &str) -> Result<(), String> {
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| format!("the value of the header {name} has characters that no header may have"))?;
+    value.set_sensitive(name == AUTHORIZATION.as_str());
+    headers.insert(name, value);
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,139 @@
+//! Slack: an incoming webhook, or a bot that changes its messages later.
+
+use serde_json::{Value, json};
+
+use super::Outcome;
+use super::answer::ServiceAnswer;
+use super::text::{Lines, cut, joined};
+use crate::model::short_line;
+use crate::notification::{Message, Severity};
+
+pub(super) const POST: &str = "https://slack.com/api/chat.postMessage";
+pub(super) const UPDATE: &str = "https://slack.com/api/chat.update";
+
+/// Of one text of a block: 3,000 characters. In bytes.
+const LONGEST_TEXT: usize = 2_900;
+/// Of an identifier, in characters.
+const LONGEST_NAME: usize = 64;
+
+/// What Slack answers when a message that should be changed cannot be.
+const GONE: [&str; 3] = ["cant_update_message", "edit_window_closed", "message_not_found"];
+
+/// What is refused whenever it is tried again, with what to do.
+const REFUSED: [(&[&str], &str); 4] = [
+    (
+        &["account_inactive", "invalid_auth", "not_authed", "token_expired", "token_revoked"],
+        "put a valid token of the bot into the Secret",
+    ),
+    (&["missing_scope", "no_permission", "restricted_action"], "the bot needs the right chat:write"),
+    (
+        &["channel_not_found", "is_archived", "not_in_channel"],
+        "name a channel that exists, by its ID, and invite the bot to it",
+    ),
+    (
+        &["invalid_attachments", "invalid_blocks", "msg_blocks_too_long", "msg_too_long", "no_text"],
+        "the message is not understood",
+    ),
+];
+
+/// A message that was posted: the ID of its channel, which [`UPDATE`] asks for instead of the name, and its time.
+pub(super) fn posted(known: Option<&str>) -> Option<(&str, &str)> {
+    let is_name = |text: &str| {
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '.';
+        !text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(fits)
+    };
+    known?.split_once('/').filter(|(channel, ts)| is_name(channel) && is_name(ts))
+}
+
+pub(super) fn bot_body(message: &Message, channel: &str, posted: Option<(&str, &str)>) -> Value {
+    let mut body = body(message);
+    match posted {
+        Some((channel, ts)) => {
+            body["channel"] = channel.into();
+            body["ts"] = ts.into();
+        }
+        None => {
+            body["channel"] = channel.into();
+            body["unfurl_links"] = false.into();
+            body["unfurl_media"] = false.into();
+        }
+    }
+    body
+}
+
+pub(super) fn body(message: &Message) -> Value {
+    let lines = Lines::of(message);
+    let details: Vec<String> =
+        [lines.place].into_iter().chain(lines.why).filter(|line| !line.is_empty()).collect();
+    let details = cut(no_mention(&details.join("\n")), LONGEST_TEXT);
+    let links = joined(&lines.links, LONGEST_TEXT, |link| {
+        // A bar ends the address, a line break the link.
+        format!("<{}|{}>", escaped(&link.url), escaped(&link.text.replace('|', "¦")))
+    });
+    let mut blocks = Vec::new();
+    if !details.is_empty() {
+        blocks.push(
+            json!({"type": "section", "text": {"type": "plain_text", "text": details, "emoji": false}}),
+        );
+    }
+    if !links.is_empty() {
+        blocks.push(json!({"type": "section", "text": {"type": "mrkdwn", "text": links, "verbatim": true}}));
+    }
+    let what = escaped(&lines.what);
+    let colour = colour(Severity::of(message.happened));
+    let attachment = json!({"color": colour, "fallback": what, "blocks": blocks});
+    // An update without the field leaves what was there before.
+    let attachments = if blocks.is_empty() { vec![] } else { vec![attachment] };
+    json!({"text": what, "mrkdwn": false, "parse": "none", "attachments": attachments})
+}
+
+fn colour(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "#1d9bd1",
+        Severity::Good => "good",
+        Severity::Warning => "warning",
+        Severity::Bad => "danger",
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// A plain text is shown as it is; what begins a mention elsewhere is none here either.
+fn no_mention(text: &str) -> String {
+    text.replace("<!", "＜!").replace("<@", "＜@").replace("<#", "＜#")
+}
+
+/// Whether a message that should be changed is there no more: then it is posted anew.
+pub(super) fn is_gone(body: &[u8]) -> bool {
+    let json: Option<Value> = serde_json::from_slice(body).ok();
+    json.is_some_and(|json| json["error"].as_str().is_some_and(|error| GONE.contains(&error)))
+}
+
+/// `chat.postMessage` and `chat.update` answer 200, whatever came of it.
+pub(super) fn bot_outcome(answer: &ServiceAnswer<'_>) -> Outcome {
+    if !answer.status.is_success() {
+        return answer.by_status();
+    }
+    let json = answer.json().unwrap_or_default();
+    let text = |name: &str| json.get(name).and_then(Value::as_str);
+    match json.get("ok").and_then(Value::as_bool) {
+        Some(true) => {
+            let known = text("channel").zip(text("ts")).map(|(channel, ts)| format!("{channel}/{ts}"));
+            Outcome::Sent(known.filter(|known| posted(Some(known)).is_some()))
+        }
+        Some(false) => {
+            let error = short_line(text("error").unwrap_or("without an error"), LONGEST_NAME);
+            let why = format!("{} answers {error}", answer.service);
+            if GONE.contains(&error.as_str()) {
+                return Outcome::Refused(format!("{why}: the message cannot be changed any more"));
+            }
+            match REFUSED.iter().find(|(errors, _)| errors.contains(&error.as_str())) {
+                Some((_, help)) => Outcome::Refused(format!("{why}; {help}")),
+                None => answer.later(why),
+            }
+        }
+        None => answer.later(answer.without_code()),
+    }
+}

@@ -1,0 +1,73 @@
+//! A workflow of Microsoft Teams: an Adaptive Card in the envelope of a message.
+
+use serde_json::{Value, json};
+
+use super::Outcome;
+use super::answer::ServiceAnswer;
+use super::text::Lines;
+use crate::notification::{Message, Severity};
+
+/// Of all addresses together, in bytes. A message may have 28 KB; above 21 KB some are refused.
+const LONGEST_LINKS: usize = 3_000;
+
+/// All texts are runs of rich text, in which nothing is Markdown; a mention would need a list of people beside them.
+pub(super) fn body(message: &Message) -> Value {
+    let lines = Lines::of(message);
+    let severity = Severity::of(message.happened);
+    let text = |text: &str, weight: &str, spacing: &str| {
+        let run = json!({"type": "TextRun", "text": text, "weight": weight});
+        json!({"type": "RichTextBlock", "spacing": spacing, "inlines": [run]})
+    };
+    let mut blocks = vec![json!({
+        "type": "Container",
+        "style": style(severity),
+        "bleed": true,
+        "items": [text(&lines.what, "Bolder", "None")],
+    })];
+    if !lines.place.is_empty() {
+        blocks.push(text(&lines.place, "Default", "Medium"));
+    }
+    blocks.extend(lines.why.iter().map(|line| text(line, "Default", "None")));
+    let mut card = json!({
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "fallbackText": lines.what,
+        "msteams": {"width": "Full"},
+        "body": blocks,
+    });
+    let mut room = LONGEST_LINKS;
+    let mut actions = Vec::new();
+    for link in &lines.links {
+        let Some(left) = room.checked_sub(link.url.len()) else { continue };
+        room = left;
+        actions.push(json!({"type": "Action.OpenUrl", "title": link.text, "url": link.url}));
+    }
+    if !actions.is_empty() {
+        card["actions"] = actions.into();
+    }
+    json!({
+        "type": "message",
+        "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}],
+    })
+}
+
+fn style(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "accent",
+        Severity::Good => "good",
+        Severity::Warning => "warning",
+        Severity::Bad => "attention",
+    }
+}
+
+/// The connectors that workflows replace answer 200 with a sentence when Teams itself refused a message.
+pub(super) fn outcome(answer: &ServiceAnswer<'_>) -> Outcome {
+    const REFUSAL: &str = "endpoint returned HTTP error";
+    match answer.by_status() {
+        Outcome::Sent(_) if String::from_utf8_lossy(answer.body).contains(REFUSAL) => {
+            answer.later("teams did not take the message from its connector".to_owned())
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,149 @@
+//! The lines of a message as services may get them: bounded, one line each, with no address that looks like a link.
+
+use reqwest::Url;
+
+use crate::model::{short_line, visible_line};
+use crate::notification::{Link, Message};
+
+/// In bytes.
+const LONGEST_WHAT: usize = 400;
+const LONGEST_PLACE: usize = 500;
+const LONGEST_WHY: usize = 4_000;
+/// What is shorter tells nothing.
+const LEAST_REASON: usize = 16;
+const LONGEST_LINK_TEXT: usize = 60;
+const LONGEST_URL: usize = 1_000;
+const MOST_REASONS: usize = 20;
+const MOST_LINKS: usize = 5;
+
+pub(super) struct Lines {
+    /// Never empty.
+    pub what: String,
+    pub place: String,
+    /// None is empty.
+    pub why: Vec<String>,
+    pub links: Vec<Link>,
+}
+
+impl Lines {
+    pub fn of(message: &Message) -> Self {
+        Self::new(message, no_address)
+    }
+
+    /// For programs, which make no links of texts.
+    pub fn exact(message: &Message) -> Self {
+        Self::new(message, str::to_owned)
+    }
+
+    fn new(message: &Message, form: fn(&str) -> String) -> Self {
+        let mut what = line(&message.what, LONGEST_WHAT, form);
+        if what.is_empty() {
+            message.happened.as_str().clone_into(&mut what);
+        }
+        Self {
+            what,
+            place: line(&message.place, LONGEST_PLACE, form),
+            why: reasons(&message.why, form),
+            links: message.links.iter().filter_map(link).take(MOST_LINKS).collect(),
+        }
+    }
+}
+
+/// At most so many bytes, with a mark where more was.
+pub(super) fn cut(mut text: String, most: usize) -> String {
+    const MARK: char = '…';
+    if text.len() <= most {
+        return text;
+    }
+    let Some(room) = most.checked_sub(MARK.len_utf8()) else { return String::new() };
+    text.truncate(text.floor_char_boundary(room));
+    text.push(MARK);
+    text
+}
+
+/// The same without anything that chats read as Markdown, HTML or a mention: their clients differ in what they take for an escape, so
+/// each such character becomes its wide form.
+pub(super) fn without_markup(text: &str) -> String {
+    const TO_WIDE: u32 = 0xfee0;
+    let wide = |letter: char| match letter {
+        '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '&' | '@' | '#' | '|' | '~' => {
+            char::from_u32(letter as u32 + TO_WIDE).unwrap_or(' ')
+        }
+        other => other,
+    };
+    text.chars().map(wide).collect()
+}
+
+/// Links in the form of a service, one behind the other, as many as so many bytes hold.
+pub(super) fn joined(links: &[Link], most: usize, form: impl Fn(&Link) -> String) -> String {
+    let mut line = String::new();
+    for link in links {
+        let link = form(link);
+        let between = if line.is_empty() { "" } else { " · " };
+        if line.len() + between.len() + link.len() <= most {
+            line.push_str(between);
+            line.push_str(&link);
+        }
+    }
+    line
+}
+
+fn line(text: &str, most: usize, form: fn(&str) -> String) -> String {
+    cut(form(&short_line(text, most)), most)
+}
+
+fn reasons(text: &str, form: fn(&str) -> String) -> Vec<String> {
+    let lines = text.lines().map(|line| visible_line(line.trim_end(), LONGEST_WHY));
+    let mut left = LONGEST_WHY;
+    let mut reasons: Vec<String> = Vec::new();
+    for line in lines.filter(|line| !line.trim().is_empty()) {
+        if reasons.len() == MOST_REASONS || left < LEAST_REASON {
+            reasons.push("…".to_owned());
+            break;
+        }
+        let line = cut(form(&line), left);
+        left -= line.len();
+        reasons.push(line);
+    }
+    reasons
+}
+
+/// Clients of chats and mail make a link of whatever begins as an address.
+fn no_address(text: &str) -> String {
+    text.replace("://", "：//")
+}
+
+/// `None`: no address of a web page, one with a password, or one that is too long to be followed.
+fn link(link: &Link) -> Option<Link> {
+    let url = Url::parse(&link.url).ok()?;
+    let is_plain = url.has_host() && url.username().is_empty() && url.password().is_none();
+    if !is_plain || !matches!(url.scheme(), "http" | "https") {
+        return None;
+    }
+    let host = url.host_str().unwrap_or_default();
+    let url = without_brackets(url.as_str());
+    if url.len() > LONGEST_URL {
+        return None;
+    }
+    let mut text = line(&link.text, LONGEST_LINK_TEXT, no_address);
+    if text.is_empty() {
+        text = cut(host.to_owned(), LONGEST_LINK_TEXT);
+    }
+    Some(Link { text, url })
+}
+
+/// Whatever ends an address in a format, by its number. The host may be an address in brackets.
+fn without_brackets(url: &str) -> String {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let path = url[host..].find('/').map_or(url.len(), |at| host + at);
+    let mut encoded = url[..path].to_owned();
+    for letter in url[path..].chars() {
+        match letter {
+            '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | '|' | '*' | '\\' | '`' | '\'' | '"' | '@' => {
+                encoded.push_str(&format!("%{:02X}", letter as u32));
+            }
+            other => encoded.push(other),
+        }
+    }
+    encoded
+}

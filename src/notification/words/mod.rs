@@ -1,0 +1,286 @@
+//! Four lines for people: what, where, why, links; in one language.
+//!
+//! Causes stay as clusters, Git and the rest of tutti say them: who looks for them in a log finds the same words there.
+
+mod en;
+mod zh;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::message::{Link, Message};
+use crate::model::{Happened, Instance, Language, Notification, short_line};
+use crate::report::notices::{Facts, Thread, Told, Worst};
+
+/// In characters, of one line; what a service takes may be less.
+const LONGEST_LINE: usize = 300;
+/// Names that are told, of a list.
+const NAMED: usize = 3;
+/// Lines of a digest.
+const MOST_LINES: usize = 10;
+
+/// What is known of a commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommitFacts {
+    pub subject: String,
+    pub author: String,
+    /// Its page at the forge.
+    pub url: Option<String>,
+}
+
+/// What one message is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Notice<'a> {
+    /// Of tutti.
+    pub instance: &'a str,
+    pub thread: &'a Thread,
+    pub happened: Happened,
+    /// As it is once this was told.
+    pub told: &'a Told,
+    pub facts: &'a Facts,
+    pub commit: Option<&'a CommitFacts>,
+    pub at: Timestamp,
+}
+
+/// The words of one language.
+struct Words {
+    /// Of what happened to a commit in a ring, with `{what}` and `{ring}`; `{ring}` may be empty.
+    title: fn(Happened, &Thread, &str, &Facts) -> String,
+    apps: fn(usize) -> String,
+    /// Of a rollout that only deletes.
+    objects: fn(usize) -> String,
+    /// How many more there are behind names.
+    and_more: fn(usize) -> String,
+    /// How many apps on clusters are as bad as the one that is named.
+    others: fn(usize) -> String,
+    /// Events of a digest that are not named.
+    rest: fn(usize) -> String,
+    healthy: fn(usize, usize) -> String,
+    by: fn(&str, &str) -> String,
+    /// What a person types.
+    command: fn(&str) -> String,
+    commit: &'static str,
+    page: &'static str,
+    pull: &'static str,
+    digest: fn(usize) -> String,
+    /// Of a route that is tested, by its name.
+    test: fn(&str) -> String,
+    sent_by: fn(&str) -> String,
+    /// Stands where a message of a failure says why.
+    cause: &'static str,
+    comma: &'static str,
+}
+
+fn words(language: Language) -> &'static Words {
+    match language {
+        Language::En => &en::WORDS,
+        Language::Zh => &zh::WORDS,
+    }
+}
+
+impl Notice<'_> {
+    pub fn message(&self, language: Language) -> Message {
+        let words = words(language);
+        Message {
+            id: self.id(),
+            thread: format!("{}/{}", self.instance, self.thread),
+            happened: self.happened,
+            language,
+            at: self.at,
+            what: self.title(words),
+            place: self.place(words),
+            why: self.why(words),
+            links: self.links(words),
+            data: self.data(),
+        }
+    }
+
+    /// The same each time it is sent: who was told already knows it.
+    fn id(&self) -> String {
+        let text = format!("{} {} {:?}", self.instance, self.thread, self.told);
+        format!("tutti-{}", crate::model::Digest::of(text.as_bytes()).short())
+    }
+
+    fn title(&self, words: &Words) -> String {
+        line(&(words.title)(self.happened, self.thread, &self.subject(words), self.facts))
+    }
+
+    /// `shop/web 1.5.0`, `3 apps`, `2 objects`.
+    fn subject(&self, words: &Words) -> String {
+        match (self.facts.apps.as_slice(), self.facts.app_count) {
+            ([app], 1) => match &self.facts.version {
+                Some(version) => format!("{app} {version}"),
+                None => app.to_string(),
+            },
+            (_, 0) => (words.objects)(self.facts.objects),
+            (_, apps) => (words.apps)(apps),
+        }
+    }
+
+    fn place(&self, words: &Words) -> String {
+        let mut parts = Vec::new();
+        // Of one app the title has the name.
+        if self.facts.app_count > 1 || matches!(self.thread, Thread::Deletes(_)) {
+            parts.push(names(&self.facts.apps, self.facts.app_count, words));
+        }
+        if self.facts.cluster_count > 0
+            && !matches!(self.thread, Thread::Cluster(_) | Thread::Credential { .. })
+        {
+            parts.push(names(&self.facts.clusters, self.facts.cluster_count, words));
+        }
+        let counts = matches!(self.thread, Thread::Rollout { .. }) && self.facts.total > 0;
+        if counts && !matches!(self.happened, Happened::Degraded | Happened::Reverted) {
+            parts.push((words.healthy)(self.facts.healthy, self.facts.total));
+        }
+        line(&parts.join(" · "))
+    }
+
+    fn why(&self, words: &Words) -> String {
+        let mut lines = Vec::new();
+        let is_bad = matches!(self.happened, Happened::Failed | Happened::Degraded);
+        if let Some(Worst { app, cluster, phase, detail }) = self.facts.worst.as_ref().filter(|_| is_bad) {
+            let cause = if detail.is_empty() { phase } else { detail.as_str() };
+            let more = if self.facts.others == 0 { String::new() } else { (words.others)(self.facts.others) };
+            lines.push(format!("{cluster} {app}: {cause}{more}"));
+        }
+        if !self.facts.text.is_empty() {
+            let others = match self.thread {
+                Thread::Deletes(_) => self.facts.objects.saturating_sub(1),
+                _ => 0,
+            };
+            let more = if others == 0 { String::new() } else { (words.others)(others) };
+            lines.push(self.facts.text.clone() + &more);
+        }
+        if let Some(command) = &self.facts.command {
+            lines.push((words.command)(command));
+        }
+        if let Some(commit) = self.commit.filter(|commit| !commit.subject.is_empty()) {
+            lines.push((words.by)(&commit.subject, &commit.author));
+        }
+        lines.iter().map(|text| line(text)).collect::<Vec<_>>().join("\n")
+    }
+
+    fn links(&self, words: &Words) -> Vec<Link> {
+        let commit = match self.thread {
+            Thread::Rollout { commit, .. } | Thread::Errors { commit } => {
+                let url = self.commit.and_then(|commit| commit.url.clone());
+                url.map(|url| Link { text: format!("{} {}", words.commit, commit.short()), url })
+            }
+            _ => None,
+        };
+        let text = match self.thread {
+            Thread::Promotion(number) => format!("{} #{number}", words.pull),
+            _ => words.page.to_owned(),
+        };
+        let page = self.facts.url.clone().map(|url| Link { text, url });
+        commit.into_iter().chain(page).filter(|link| is_web(&link.url)).collect()
+    }
+
+    fn data(&self) -> serde_json::Value {
+        let mut data = json!({
+            "instance": self.instance, "thread": self.thread.to_string(), "phase": self.happened.as_str(),
+            "facts": self.facts,
+        });
+        match self.thread {
+            Thread::Rollout { commit, ring } => {
+                data["commit"] = json!(commit);
+                data["ring"] = json!(ring);
+            }
+            Thread::Errors { commit } => data["commit"] = json!(commit),
+            Thread::Promotion(number) => data["pull"] = json!(number),
+            Thread::Server { name, .. } => data["server"] = json!(name),
+            Thread::Health { ring } => data["ring"] = json!(ring),
+            Thread::Cluster(_) | Thread::Deletes(_) | Thread::Credential { .. } => {}
+        }
+        if let Some(commit) = self.commit {
+            data["subject"] = json!(commit.subject);
+            data["author"] = json!(commit.author);
+        }
+        data
+    }
+}
+
+/// One message that tests a route. `sender`: who sends it.
+pub fn test(instance: &Instance, route: &Notification, sender: &str, at: Timestamp) -> Message {
+    let words = words(route.language);
+    let page = instance.page_url.clone().filter(|url| is_web(url));
+    Message {
+        id: format!("tutti-test-{}", at.as_millisecond()),
+        thread: format!("{}/test/{}", instance.name, route.name),
+        happened: Happened::Test,
+        language: route.language,
+        at,
+        what: line(&(words.test)(&route.name)),
+        place: line(&instance.name),
+        why: line(&(words.sent_by)(sender)),
+        links: page.map(|url| Link { text: words.page.to_owned(), url }).into_iter().collect(),
+        data: json!({"instance": instance.name, "route": route.name, "phase": Happened::Test.as_str()}),
+    }
+}
+
+/// What stands where a message of a failure says why.
+pub fn cause(language: Language) -> &'static str {
+    words(language).cause
+}
+
+/// One message in the place of many: the lines of what happened, the worst first.
+pub fn digest(notices: &[Notice<'_>], language: Language, at: Timestamp) -> Option<Message> {
+    let words = words(language);
+    let mut sorted: Vec<&Notice<'_>> = notices.iter().collect();
+    sorted.sort_by_key(|notice| std::cmp::Reverse(badness(notice.happened)));
+    let worst = sorted.first()?;
+    let mut lines: Vec<String> = sorted.iter().take(MOST_LINES).map(|notice| notice.title(words)).collect();
+    if let Some(more) = sorted.len().checked_sub(MOST_LINES).filter(|more| *more > 0) {
+        lines.push((words.rest)(more));
+    }
+    let ids: Vec<String> = sorted.iter().map(|notice| notice.id()).collect();
+    Some(Message {
+        id: format!("tutti-{}", crate::model::Digest::of(ids.concat().as_bytes()).short()),
+        thread: format!("{}/digest", worst.instance),
+        happened: worst.happened,
+        language,
+        at,
+        what: (words.digest)(sorted.len()),
+        place: worst.instance.to_owned(),
+        why: lines.join("\n"),
+        links: worst
+            .facts
+            .url
+            .clone()
+            .filter(|url| is_web(url))
+            .map(|url| Link { text: words.page.to_owned(), url })
+            .into_iter()
+            .collect(),
+        data: json!({"instance": worst.instance, "events": sorted.iter().take(100).map(|notice| notice.data()).collect::<Vec<_>>()}),
+    })
+}
+
+/// From good to bad.
+fn badness(happened: Happened) -> u8 {
+    use super::Severity::{Bad, Good, Info, Warning};
+    match super::Severity::of(happened) {
+        Info => 0,
+        Good => 1,
+        Warning => 2,
+        Bad => 3,
+    }
+}
+
+fn names<T: std::fmt::Display>(names: &[T], count: usize, words: &Words) -> String {
+    let named: Vec<String> = names.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = count - named.len();
+    let rest = if more == 0 { String::new() } else { (words.and_more)(more) };
+    named.join(words.comma) + &rest
+}
+
+/// Without control characters and line ends, and of bounded length.
+fn line(text: &str) -> String {
+    short_line(text, LONGEST_LINE)
+}
+
+fn is_web(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
+}
+
+#[cfg(test)]
+mod tests;

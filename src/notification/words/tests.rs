@@ -1,0 +1,367 @@
+//! All texts on one page for each language, from how things stand; and texts of others in them, whatever those are.
+//! `UPDATE_GOLDEN=1` writes the pages anew.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::super::run::{Promotion, seen_by};
+use super::*;
+use crate::fleet::{Fleet, assemble};
+use crate::manifest;
+use crate::model::{AppId, ClusterName, Diagnostic, Digest, Revision, Scope, Snapshot};
+use crate::report::notices::next;
+use crate::report::{
+    ClusterReport, DeletionReport, Overview, Phase, RolloutReport, TargetReport, UnitReport,
+};
+use crate::rollout::{Confirmation, UnitId};
+
+const HEAD: &str = "3f9c2d1a7b3e4d5f60718293a4b5c6d7e8f90a1b";
+const ROUTE: &str = "apiVersion: tutti.dev/v1alpha1
+kind: Notification
+metadata: {name: all}
+spec: {service: feishu, url: {env: TUTTI_SECRET_URL}}
+";
+const SERVER: &str = "apiVersion: tutti.dev/v1alpha1
+kind: Server
+metadata: {name: ecs-7}
+spec: {address: 192.0.2.7, provider: aliyun, expiresAt: 2026-12-01}
+";
+
+fn now() -> Timestamp {
+    "2026-11-27T08:00:00Z".parse().expect("a time")
+}
+
+fn fleet() -> Fleet {
+    let files = [("notifications/all.yaml", ROUTE), ("servers/ecs-7.yaml", SERVER)];
+    let snapshot = Snapshot::of_texts(files);
+    let fleet = assemble(manifest::read(&snapshot), &snapshot);
+    assert_eq!((fleet.notifications.len(), fleet.servers.len()), (1, 1), "{:#?}", fleet.diagnostics);
+    fleet
+}
+
+fn cluster(name: &str, ring: Option<&str>) -> ClusterReport {
+    ClusterReport {
+        name: ClusterName::from(name),
+        ring: ring.map(ToOwned::to_owned),
+        state: "Ready",
+        detail: String::new(),
+        observed: true,
+        objects: 1,
+        credential_expires: None,
+        dropped_by: None,
+    }
+}
+
+fn target(app: &str, cluster: &str, phase: Phase, detail: &str) -> TargetReport {
+    TargetReport {
+        revision: Revision::from(HEAD),
+        ring: Some("prod".to_owned()),
+        version: "1.5.0".to_owned(),
+        detail: detail.to_owned(),
+        ..TargetReport::of_test(AppId::new("shop", app), cluster, phase)
+    }
+}
+
+fn deletion(object: &str, approval: Option<&str>) -> DeletionReport {
+    DeletionReport {
+        cluster: ClusterName::from("p1"),
+        app: AppId::new("shop", "web"),
+        object: object.to_owned(),
+        revision: Revision::from(HEAD),
+        action: crate::plan::Action::Delete,
+        waits: approval.is_some(),
+        approval: approval.map(ToOwned::to_owned),
+        reason: String::new(),
+    }
+}
+
+fn overview(targets: Vec<TargetReport>) -> Overview {
+    Overview {
+        revision: Some(Revision::from(HEAD)),
+        is_rendered: true,
+        page_url: Some("https://tutti.example.com".to_owned()),
+        told: vec![Revision::from(HEAD)],
+        clusters: ["p1", "p2"].map(|name| cluster(name, Some("prod"))).to_vec(),
+        targets,
+        ..Overview::default()
+    }
+}
+
+/// How things stand, and what was told before.
+struct Case {
+    title: &'static str,
+    happened: Happened,
+    before: Option<Happened>,
+    overview: Overview,
+    is_reverted: bool,
+}
+
+impl Case {
+    fn of(title: &'static str, happened: Happened, overview: Overview) -> Self {
+        Self { title, happened, before: None, overview, is_reverted: false }
+    }
+
+    fn after(mut self, before: Happened) -> Self {
+        self.before = Some(before);
+        self
+    }
+
+    /// The message that it makes.
+    fn message(&self, fleet: &Fleet, commit: &CommitFacts, language: Language) -> Message {
+        let promotion = Promotion {
+            number: 12,
+            title: "promote(web): 1.4.2 → 1.5.0 on prod".to_owned(),
+            url: "https://git.example.com/platform/config/pulls/12".to_owned(),
+            apps: vec![AppId::new("shop", "web")],
+            ring: "prod".to_owned(),
+            happened: self.happened,
+        };
+        let of_pulls = matches!(self.happened, Happened::Opened | Happened::Held | Happened::Merged);
+        let promotions = if of_pulls { vec![promotion] } else { Vec::new() };
+        let reverted: BTreeSet<Revision> =
+            self.is_reverted.then(|| Revision::from(HEAD)).into_iter().collect();
+        let seen = seen_by(
+            &fleet.notifications,
+            fleet,
+            (&self.overview, &BTreeSet::new()),
+            &promotions,
+            &reverted,
+            now(),
+        );
+        let (_, threads) = seen.expect("it is known").remove(0);
+        let told = Told { last: self.before, ..Told::default() };
+        // What was offline is a cluster, and no ring.
+        let is_told_of =
+            |thread: &Thread| self.before != Some(Happened::Offline) || matches!(thread, Thread::Cluster(_));
+        let (thread, seen, step) = threads
+            .iter()
+            .filter(|(thread, _)| is_told_of(thread))
+            .find_map(|(thread, seen)| {
+                let step = next(&told, &seen.condition)?;
+                (step.happened == self.happened).then_some((thread, seen, step))
+            })
+            .unwrap_or_else(|| panic!("{}: {threads:#?}", self.title));
+        let notice = Notice {
+            instance: "main",
+            thread,
+            happened: step.happened,
+            told: &step.after,
+            facts: &seen.facts,
+            commit: thread.commit().map(|_| commit),
+            at: now(),
+        };
+        notice.message(language)
+    }
+}
+
+fn failing() -> Vec<TargetReport> {
+    let cause = "ImagePullBackOff web-6d9f8c5b7d-x2x7k (registry.example.com/web:1.5.0)";
+    vec![target("web", "p1", Phase::Degraded, cause), target("web", "p2", Phase::Degraded, cause)]
+}
+
+fn cases() -> Vec<Case> {
+    use Happened::{
+        CredentialEnds, Degraded, DeleteWaits, Done, Failed, Held, Merged, Offline, Online, Opened,
+        Recovered, Reverted, ServerEnds, Started, Waiting,
+    };
+    let web = || AppId::new("shop", "web");
+    let on = |cluster: &str, phase, detail: &str| target("web", cluster, phase, detail);
+    let well = || overview(vec![on("p1", Phase::Running, ""), on("p2", Phase::Running, "")]);
+    let mut waiting =
+        overview(vec![on("p1", Phase::Running, ""), on("p2", Phase::Waiting, "wave prod waits")]);
+    let mut asks = RolloutReport::of_test(web(), Vec::new(), Vec::new());
+    asks.confirmation = Some(Confirmation {
+        after: "canary".to_owned(),
+        through: "prod".to_owned(),
+        digest: Digest::of(b"v2"),
+    });
+    waiting.rollouts = vec![asks];
+    let mut stopped = overview(failing());
+    let unit = UnitId { cluster: ClusterName::from("p1"), pod_set: "".into() };
+    let mut of_waves = RolloutReport::of_test(web(), Vec::new(), vec![UnitReport::of_test(unit, "prod")]);
+    of_waves.units[0].failure = Some("ImagePullBackOff".to_owned());
+    of_waves.commit = Some(Revision::from(HEAD));
+    stopped.rollouts = vec![of_waves];
+    let many = ["api", "cart", "pay", "search", "web"].map(|app| {
+        target(
+            app,
+            "p1",
+            if app == "pay" { Phase::Degraded } else { Phase::Running },
+            "CrashLoopBackOff pay-0 (exit 1)",
+        )
+    });
+    let mut without_ring = overview(vec![on("p1", Phase::Progressing, "")]);
+    without_ring.targets[0].ring = None;
+    without_ring.clusters[0].ring = None;
+    let mut wrong = overview(Vec::new());
+    let error = Diagnostic::error("E1201", "unknown field `colour`", Scope::Instance)
+        .at(crate::model::Location::new("rings.yaml", 5, 1));
+    wrong.blamed = vec![(Revision::from(HEAD), error)];
+    let mut gone = overview(Vec::new());
+    gone.deleted.insert((Revision::from(HEAD), ClusterName::from("p1")), 3);
+    let mut deletes = overview(Vec::new());
+    deletes.deletions = vec![
+        deletion("ConfigMap shop/web-settings", Some("3f9a1c02")),
+        deletion("Service shop/web", Some("3f9a1c02")),
+    ];
+    let mut offline = overview(Vec::new());
+    offline.clusters[0].state = "Offline";
+    offline.clusters[0].detail = "connection refused".to_owned();
+    let mut ending = overview(Vec::new());
+    ending.clusters[0].credential_expires = Some("2026-12-05T08:00:00Z".to_owned());
+    vec![
+        Case::of(
+            "a commit in a ring",
+            Started,
+            overview(vec![on("p1", Phase::Progressing, ""), on("p2", Phase::Running, "")]),
+        ),
+        Case::of("outside of rings", Started, without_ring),
+        Case::of("a wave that is to be confirmed", Waiting, waiting),
+        Case::of("all is well", Done, well()),
+        Case::of("objects that went", Done, gone),
+        Case::of("an app on all clusters", Failed, overview(failing())),
+        Case::of("an app in waves", Failed, stopped),
+        Case::of("one of many apps", Failed, overview(many.to_vec())),
+        Case::of("a file with a mistake", Failed, wrong),
+        Case::of("after it was done", Degraded, overview(failing())).after(Done),
+        Case::of("well again", Recovered, well()).after(Degraded),
+        Case { is_reverted: true, ..Case::of("taken back", Reverted, overview(failing())).after(Failed) },
+        Case::of("of a promotion", Opened, overview(Vec::new())),
+        Case::of("of a promotion", Held, overview(Vec::new())),
+        Case::of("of a promotion", Merged, overview(Vec::new())),
+        Case::of("of a cluster", Offline, offline),
+        Case::of("of a cluster", Online, overview(Vec::new())).after(Offline),
+        Case::of("of objects of an app", DeleteWaits, deletes),
+        Case::of("of a cluster", CredentialEnds, ending),
+        Case::of("of the inventory", ServerEnds, overview(Vec::new())),
+    ]
+}
+
+fn commit() -> CommitFacts {
+    CommitFacts {
+        subject: "Web 1.5.0: faster search".to_owned(),
+        author: "Li Na".to_owned(),
+        url: Some(format!("https://git.example.com/platform/config/commit/{HEAD}")),
+    }
+}
+
+fn shown(message: &Message) -> String {
+    let links = message.links.iter().map(|link| format!("[{}]({})", link.text, link.url));
+    let links = links.collect::<Vec<_>>().join(" · ");
+    let lines = [&message.what, &message.place, &message.why, &links];
+    lines.into_iter().filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn all_texts_are_those_of_the_pages() {
+    let fleet = fleet();
+    let covered: BTreeSet<Happened> = cases().iter().map(|case| case.happened).collect();
+    assert_eq!(covered.len(), Happened::ALL.len());
+    for (language, suffix) in [(Language::En, "en"), (Language::Zh, "zh")] {
+        let page = cases().iter().fold(String::new(), |page, case| {
+            let message = case.message(&fleet, &commit(), language);
+            page + &format!("== {}: {}\n{}\n", case.happened.as_str(), case.title, shown(&message))
+        });
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join(format!("tests/fixtures/notifications/words.{suffix}.txt"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(&path, &page).expect("written");
+        }
+        let expected = fs::read_to_string(&path).expect("UPDATE_GOLDEN=1 writes it");
+        assert_eq!(page, expected, "{}", path.display());
+    }
+}
+
+/// Names and texts of others.
+const PIECES: [&str; 20] = [
+    "web",
+    " ",
+    "\n",
+    "\r\n",
+    "\t",
+    "\0",
+    "\u{1b}[31m",
+    "\u{202e}",
+    "\u{200b}",
+    "\u{2028}",
+    "\u{85}",
+    "`",
+    "<!channel>",
+    "@all",
+    "[x](https://evil.example)",
+    "日志错误",
+    "🙂",
+    "\"",
+    "\\",
+    "e\u{301}",
+];
+
+fn hostile(random: &mut StdRng) -> String {
+    let most = [1, 5, 400][random.random_range(0..3)];
+    (0..most).map(|_| PIECES[random.random_range(0..PIECES.len())]).collect()
+}
+
+/// With texts of others wherever they may be.
+fn spoilt(case: &mut Case, random: &mut StdRng) {
+    let app = AppId::new(hostile(random).as_str(), &hostile(random));
+    for target in &mut case.overview.targets {
+        target.app = app.clone();
+        (target.detail, target.version) = (hostile(random), hostile(random));
+    }
+    for rollout in &mut case.overview.rollouts {
+        rollout.app = app.clone();
+    }
+    for deletion in &mut case.overview.deletions {
+        (deletion.app, deletion.object) = (app.clone(), hostile(random));
+    }
+    for (_, error) in &mut case.overview.blamed {
+        error.message = hostile(random);
+    }
+    for cluster in &mut case.overview.clusters {
+        cluster.detail = hostile(random);
+    }
+}
+
+#[test]
+fn texts_of_others_stay_within_their_lines() {
+    let fleet = fleet();
+    let mut random = StdRng::seed_from_u64(32);
+    for _ in 0..20 {
+        for mut case in cases() {
+            spoilt(&mut case, &mut random);
+            let commit = CommitFacts {
+                subject: hostile(&mut random),
+                author: hostile(&mut random),
+                url: Some(
+                    ["https://git.example.com/c", "javascript:alert(1)"][random.random_range(0..2)]
+                        .to_owned(),
+                ),
+            };
+            for language in [Language::En, Language::Zh] {
+                let message = case.message(&fleet, &commit, language);
+                assert!(!message.what.is_empty());
+                assert_eq!(
+                    (message.what.lines().count(), message.place.lines().count().min(1)),
+                    (1, message.place.lines().count())
+                );
+                assert!(message.why.lines().count() <= 3, "{message:#?}");
+                for line in
+                    [&message.what, &message.place].into_iter().map(String::as_str).chain(message.why.lines())
+                {
+                    assert!(line.chars().count() <= LONGEST_LINE + 1, "{message:#?}");
+                    let is_hidden = |letter: char| {
+                        letter.is_control()
+                            || matches!(letter, '\u{200b}' | '\u{202e}' | '\u{2028}' | '\u{feff}')
+                    };
+                    assert!(!line.contains(is_hidden), "{line:?}");
+                }
+                assert!(message.links.len() <= 2 && message.links.iter().all(|link| is_web(&link.url)));
+                super::super::service::tests::check_all(&message);
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! How each thread stands at one moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::facts::worst_of;
+use super::{Condition, Facts, Seen, Thread};
+use crate::model::{AppId, ClusterName, Happened, Mode, Revision};
+use crate::report::words::invalid;
+use crate::report::{ClusterReport, DeletionReport, Overview, Phase, RolloutReport, TargetReport, version};
+
+/// Days before a credential ends.
+const CREDENTIAL_DAYS: i64 = 14;
+
+/// What one route of notifications looks at.
+#[derive(Clone, Copy)]
+pub struct Look<'a> {
+    /// It asks for apps: what has none is not for it.
+    pub wants_apps: bool,
+    /// It asks for rings or clusters.
+    pub wants_places: bool,
+    pub app: &'a dyn Fn(&AppId) -> bool,
+    pub ring: &'a dyn Fn(Option<&str>) -> bool,
+    pub cluster: &'a dyn Fn(&ClusterName) -> bool,
+}
+
+impl std::fmt::Debug for Look<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Look").field("wants_apps", &self.wants_apps).finish_non_exhaustive()
+    }
+}
+
+type Ring<'a> = Option<&'a str>;
+
+/// What one commit answers for in one ring.
+#[derive(Debug, Default)]
+struct Part<'a> {
+    targets: Vec<&'a TargetReport>,
+    /// Under way, or waiting.
+    deletes: Vec<&'a DeletionReport>,
+    /// Objects that went, by cluster.
+    deleted: Vec<(&'a ClusterName, usize)>,
+}
+
+/// An overview, sorted once for all routes: its size decides what that takes, not the number of routes.
+#[derive(Debug)]
+pub struct Moment<'a> {
+    overview: &'a Overview,
+    /// Of commits that are told about.
+    parts: BTreeMap<(&'a Revision, Ring<'a>), Part<'a>>,
+    told: BTreeSet<&'a Revision>,
+    /// Of older ones, in each ring, what does not run.
+    older: BTreeMap<Ring<'a>, Vec<&'a TargetReport>>,
+    /// Rings of which not every cluster was seen.
+    unseen: BTreeSet<Ring<'a>>,
+}
+
+impl<'a> Moment<'a> {
+    /// `open`: commits that people were told about, and not of their end. `None`: too little is known to tell anybody.
+    pub fn of(overview: &'a Overview, open: &'a BTreeSet<Revision>) -> Option<Self> {
+        if overview.revision.is_none() || !overview.is_rendered {
+            return None;
+        }
+        let told: BTreeSet<&Revision> = overview.told.iter().chain(&overview.recent).chain(open).collect();
+        let rings: BTreeMap<&ClusterName, Ring<'_>> =
+            overview.clusters.iter().map(|cluster| (&cluster.name, cluster.ring.as_deref())).collect();
+        let unseen = overview.clusters.iter().filter(|cluster| !cluster.observed && !cluster.is_dropped());
+        let unseen = unseen.map(|cluster| cluster.ring.as_deref()).collect();
+        let mut parts: BTreeMap<(&Revision, Ring<'_>), Part<'_>> = BTreeMap::new();
+        let mut older: BTreeMap<Ring<'_>, Vec<&TargetReport>> = BTreeMap::new();
+        // What only observes changes nothing that people wait for.
+        if overview.mode == Mode::Enforce {
+            older.extend(rings.values().map(|ring| (*ring, Vec::new())));
+            for target in &overview.targets {
+                let ring = target.ring.as_deref();
+                if matches!(target.phase, Phase::Unmanaged | Phase::KeptOut) {
+                    continue;
+                }
+                if told.contains(&target.revision) {
+                    parts.entry((&target.revision, ring)).or_default().targets.push(target);
+                } else if target.phase != Phase::Running {
+                    older.entry(ring).or_default().push(target);
+                }
+            }
+            for deletion in overview.deletions.iter().filter(|it| told.contains(&it.revision)) {
+                let ring = rings.get(&deletion.cluster).copied().flatten();
+                parts.entry((&deletion.revision, ring)).or_default().deletes.push(deletion);
+            }
+            for ((revision, cluster), objects) in &overview.deleted {
+                if told.contains(revision) {
+                    let ring = rings.get(cluster).copied().flatten();
+                    parts.entry((revision, ring)).or_default().deleted.push((cluster, *objects));
+                }
+            }
+        }
+        Some(Self { overview, parts, told, older, unseen })
+    }
+
+    /// How each thread stands for one route. `reverted`: commits that later ones of the branch took back.
+    pub fn seen(
+        &self,
+        look: &Look<'_>,
+        reverted: &BTreeSet<Revision>,
+        now: Timestamp,
+    ) -> BTreeMap<Thread, Seen> {
+        let mut threads = BTreeMap::new();
+        for ((commit, ring), part) in self.parts.iter().filter(|((_, ring), _)| (look.ring)(*ring)) {
+            let Some(mut seen) = self.rollout(*ring, part, look) else { continue };
+            if reverted.contains(*commit) {
+                seen.condition = Condition::Reverted;
+            }
+            let ring = ring.map(ToOwned::to_owned);
+            threads.insert(Thread::Rollout { commit: (*commit).clone(), ring }, seen);
+        }
+        for (ring, targets) in self.older.iter().filter(|(ring, _)| (look.ring)(**ring)) {
+            let thread = Thread::Health { ring: ring.map(ToOwned::to_owned) };
+            threads.insert(thread, self.health(*ring, targets, look));
+        }
+        self.deletes(look, &mut threads);
+        if !look.wants_apps {
+            if !look.wants_places {
+                self.errors(&mut threads);
+            }
+            self.clusters(look, now, &mut threads);
+        }
+        threads
+    }
+
+    /// `None`: nothing of it is for this route.
+    fn rollout(&self, ring: Ring<'_>, part: &Part<'a>, look: &Look<'_>) -> Option<Seen> {
+        let fits = |app: &AppId, cluster: &ClusterName| (look.app)(app) && (look.cluster)(cluster);
+        let targets: Vec<&TargetReport> =
+            part.targets.iter().copied().filter(|target| fits(&target.app, &target.cluster)).collect();
+        let deletes: Vec<_> = part.deletes.iter().filter(|it| fits(&it.app, &it.cluster)).collect();
+        // Of which app they were is not known any more.
+        let deleted = part.deleted.iter().filter(|(cluster, _)| !look.wants_apps && (look.cluster)(cluster));
+        let deleted: Vec<_> = deleted.collect();
+        if targets.is_empty() && deletes.is_empty() && deleted.is_empty() {
+            return None;
+        }
+        let asked: BTreeMap<String, String> =
+            targets.iter().filter_map(|target| self.asked(target)).collect();
+        let worst = worst_of(&targets);
+        let condition = match worst.map(|worst| worst.phase) {
+            Some(phase) if phase.is_failure() => Condition::Failed,
+            _ if !asked.is_empty() => Condition::Waiting(asked.keys().cloned().collect()),
+            Some(Phase::Running) | None if deletes.is_empty() && !self.unseen.contains(&ring) => {
+                Condition::Done
+            }
+            _ => Condition::UnderWay,
+        };
+        let mut facts = Facts {
+            healthy: targets.iter().filter(|target| target.phase.is_done()).count(),
+            total: targets.len(),
+            objects: deletes.len() + deleted.iter().map(|(_, objects)| objects).sum::<usize>(),
+            url: self.overview.page_url.clone(),
+            ..Facts::default()
+        };
+        facts.name_apps(targets.iter().map(|target| &target.app).chain(deletes.iter().map(|it| &it.app)));
+        let of_deleted = deleted.iter().map(|(cluster, _)| *cluster);
+        let of_deletes = deletes.iter().map(|it| &it.cluster);
+        facts.name_clusters(targets.iter().map(|it| &it.cluster).chain(of_deletes).chain(of_deleted));
+        // What waits for its turn runs the version before.
+        let waits = targets.iter().any(|target| target.phase == Phase::Waiting);
+        if facts.app_count == 1 && !waits {
+            let version = version::merge(targets.iter().map(|target| target.version.as_str()));
+            facts.version = Some(version).filter(|version| !version.is_empty());
+        }
+        facts.say_worst(&targets);
+        let commands = match condition {
+            Condition::Waiting(_) => asked.into_values().collect(),
+            Condition::Failed => {
+                let rollout = worst.and_then(|worst| self.overview.rollout_of(&worst.app));
+                rollout.map(RolloutReport::commands).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        facts.command = Some(commands.join("; ")).filter(|command| !command.is_empty());
+        Some(Seen { condition, facts })
+    }
+
+    /// What is asked of a person for a target, and the command that says yes.
+    fn asked(&self, target: &TargetReport) -> Option<(String, String)> {
+        if target.phase != Phase::Waiting {
+            return None;
+        }
+        let rollout = self.overview.rollout_of(&target.app)?;
+        let asked = rollout.confirmation.as_ref()?;
+        Some((format!("{} {}", target.app, asked.through), rollout.commands().into_iter().next()?))
+    }
+
+    /// How apps do that were done long ago.
+    fn health(&self, ring: Ring<'_>, targets: &[&TargetReport], look: &Look<'_>) -> Seen {
+        let fits = |target: &&TargetReport| (look.app)(&target.app) && (look.cluster)(&target.cluster);
+        let targets: Vec<&TargetReport> = targets.iter().copied().filter(fits).collect();
+        let failing: Vec<&TargetReport> =
+            targets.iter().copied().filter(|it| it.phase.is_failure()).collect();
+        let condition = match (failing.is_empty(), targets.is_empty()) {
+            (false, _) => Condition::Unwell,
+            (true, true) if !self.unseen.contains(&ring) => Condition::Well,
+            _ => Condition::Unclear,
+        };
+        let mut facts = Facts { url: self.overview.page_url.clone(), ..Facts::default() };
+        facts.name_apps(failing.iter().map(|target| &target.app));
+        facts.name_clusters(failing.iter().map(|target| &target.cluster));
+        facts.say_worst(&failing);
+        Seen { condition, facts }
+    }
+
+    /// By the approval that they wait for.
+    fn deletes(&self, look: &Look<'_>, threads: &mut BTreeMap<Thread, Seen>) {
+        let ring_of = |name: &ClusterName| {
+            self.overview.clusters.iter().find(|it| it.name == *name).and_then(|it| it.ring.as_deref())
+        };
+        let is_asked = self.overview.deletions.iter().filter(|it| it.waits);
+        let mut by_digest: BTreeMap<&str, Vec<&DeletionReport>> = BTreeMap::new();
+        for deletion in is_asked.filter(|it| (look.app)(&it.app) && (look.cluster)(&it.cluster)) {
+            if let Some(digest) =
+                deletion.approval.as_deref().filter(|_| (look.ring)(ring_of(&deletion.cluster)))
+            {
+                by_digest.entry(digest).or_default().push(deletion);
+            }
+        }
+        for (digest, deletions) in by_digest {
+            let mut facts = Facts {
+                objects: deletions.len(),
+                text: deletions.first().map(|first| first.object.clone()).unwrap_or_default(),
+                command: Some(format!("tutti approve {digest}")),
+                url: self.overview.page_url.clone(),
+                ..Facts::default()
+            };
+            facts.name_apps(deletions.iter().map(|it| &it.app));
+            facts.name_clusters(deletions.iter().map(|it| &it.cluster));
+            let condition = Condition::Is(Happened::DeleteWaits);
+            threads.insert(Thread::Deletes(digest.to_owned()), Seen { condition, facts });
+        }
+    }
+
+    fn errors(&self, threads: &mut BTreeMap<Thread, Seen>) {
+        let mut by_commit: BTreeMap<&Revision, Vec<_>> = BTreeMap::new();
+        for (commit, error) in self.overview.blamed.iter().filter(|(commit, _)| self.told.contains(commit)) {
+            by_commit.entry(commit).or_default().push(error);
+        }
+        for (commit, errors) in by_commit {
+            let text = errors.first().map(|first| invalid(first, errors.len() - 1)).unwrap_or_default();
+            let facts = Facts { text, url: self.overview.page_url.clone(), ..Facts::default() };
+            let seen = Seen { condition: Condition::Failed, facts };
+            threads.insert(Thread::Errors { commit: commit.clone() }, seen);
+        }
+    }
+
+    fn clusters(&self, look: &Look<'_>, now: Timestamp, threads: &mut BTreeMap<Thread, Seen>) {
+        let is_ours = |it: &&ClusterReport| {
+            !it.is_dropped() && (look.cluster)(&it.name) && (look.ring)(it.ring.as_deref())
+        };
+        for cluster in self.overview.clusters.iter().filter(is_ours) {
+            let mut facts = Facts { text: cluster.detail.clone(), ..Facts::default() };
+            facts.name_clusters(std::iter::once(&cluster.name));
+            let condition = match cluster.state {
+                "Offline" => Condition::Is(Happened::Offline),
+                "Connecting" => Condition::Unclear,
+                _ => Condition::Well,
+            };
+            threads.insert(Thread::Cluster(cluster.name.clone()), Seen { condition, facts: facts.clone() });
+            let Some(ends) = &cluster.credential_expires else { continue };
+            let left = ends.parse::<Timestamp>().map(|ends| ends.duration_since(now).as_hours() / 24);
+            if left.is_ok_and(|days| days < CREDENTIAL_DAYS) {
+                facts.ends = Some(ends.clone());
+                let thread = Thread::Credential { cluster: cluster.name.clone(), ends: ends.clone() };
+                threads.insert(thread, Seen { condition: Condition::Is(Happened::CredentialEnds), facts });
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
+
+use super::{Condition, Look, Moment, Seen, Thread};
+use crate::model::{AppId, ClusterName, Digest, Happened, Mode, Revision};
+use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
+use crate::rollout::Confirmation;
+
+static NOW: LazyLock<Timestamp> = LazyLock::new(|| "2026-11-27T08:00:00Z".parse().unwrap());
+
+fn cluster(name: &str, ring: &str) -> ClusterReport {
+    ClusterReport {
+        name: ClusterName::from(name),
+        ring: Some(ring.to_owned()),
+        state: "Ready",
+        detail: String::new(),
+        observed: true,
+        objects: 1,
+        credential_expires: None,
+        dropped_by: None,
+    }
+}
+
+fn target(app: &str, cluster: &str, commit: &str, phase: Phase) -> TargetReport {
+    TargetReport {
+        revision: Revision::from(commit),
+        ring: Some(if cluster.starts_with('t') { "test" } else { "prod" }.to_owned()),
+        version: "1.5.0".to_owned(),
+        ..TargetReport::of_test(AppId::new("shop", app), cluster, phase)
+    }
+}
+
+/// The head is `new`; `old` is told about no more.
+fn overview(targets: Vec<TargetReport>) -> Overview {
+    Overview {
+        revision: Some(Revision::from("new")),
+        is_rendered: true,
+        told: vec![Revision::from("new"), Revision::from("before")],
+        rings: vec!["test".to_owned(), "prod".to_owned()],
+        clusters: vec![cluster("t1", "test"), cluster("p1", "prod"), cluster("p2", "prod")],
+        targets,
+        ..Overview::default()
+    }
+}
+
+const ALL: Look<'_> =
+    Look { wants_apps: false, wants_places: false, app: &|_| true, ring: &|_| true, cluster: &|_| true };
+
+fn seen(overview: &Overview, look: &Look<'_>) -> BTreeMap<Thread, Seen> {
+    let reverted = BTreeSet::from([Revision::from("bad")]);
+    Moment::of(overview, &BTreeSet::new())
+        .map(|moment| moment.seen(look, &reverted, *NOW))
+        .unwrap_or_default()
+}
+
+/// `commit ring: condition`, of all threads but those of clusters that are well.
+fn lines(overview: &Overview, look: &Look<'_>) -> Vec<String> {
+    let shown = seen(overview, look);
+    let is_told = |seen: &Seen| !matches!(seen.condition, Condition::Well | Condition::Unclear);
+    let shown = shown.into_iter().filter(|(_, seen)| is_told(seen));
+    shown.map(|(thread, seen)| format!("{thread}: {:?}", seen.condition)).collect()
+}
+
+#[test]
+fn rollout_of_a_commit_in_a_ring_is_one_thread() {
+    #[track_caller]
+    fn check(targets: &[(&str, &str, &str, Phase)], expected: &[&str]) {
+        let targets =
+            targets.iter().map(|(app, cluster, commit, phase)| target(app, cluster, commit, *phase));
+        assert_eq!(lines(&overview(targets.collect()), &ALL), expected);
+    }
+    use Phase::{Degraded, KeptOut, Paused, Progressing, Running, Unreachable};
+    check(&[], &[]);
+    check(
+        &[("web", "t1", "new", Running), ("web", "p1", "new", Progressing), ("pay", "p1", "new", Running)],
+        &["rollout/new/prod: UnderWay", "rollout/new/test: Done"],
+    );
+    check(&[("web", "p1", "new", Running), ("pay", "p2", "new", Degraded)], &["rollout/new/prod: Failed"]);
+    check(&[("web", "p1", "before", Running)], &["rollout/before/prod: Done"]);
+    // Of an older commit only what is unwell is of interest.
+    check(&[("web", "p1", "old", Running), ("pay", "p1", "old", Progressing)], &[]);
+    check(&[("web", "p1", "old", Running), ("pay", "p1", "old", Degraded)], &["rollout/old/prod: Unwell"]);
+    check(&[("web", "p1", "bad", Degraded)], &["rollout/bad/prod: Reverted"]);
+    check(&[("web", "p1", "new", KeptOut)], &[]);
+    check(&[("web", "p1", "new", Paused)], &["rollout/new/prod: UnderWay"]);
+    check(&[("web", "p1", "new", Unreachable)], &["rollout/new/prod: UnderWay"]);
+}
+
+#[test]
+fn thousand_apps_that_fail_are_one_thread() {
+    let targets = (0..1000).map(|number| target(&format!("a{number:04}"), "p1", "new", Phase::Degraded));
+    let all = seen(&overview(targets.collect()), &ALL);
+    let facts = &all[&Thread::parse("rollout/new/prod").unwrap()].facts;
+    assert_eq!((facts.app_count, facts.apps.len(), facts.others, facts.total), (1000, 20, 999, 1000));
+    assert_eq!(facts.worst.as_ref().unwrap().app, AppId::new("shop", "a0000"));
+}
+
+#[test]
+fn route_sees_what_it_asks_for() {
+    let targets = vec![
+        target("web", "t1", "new", Phase::Running),
+        target("web", "p1", "new", Phase::Degraded),
+        target("pay", "p1", "new", Phase::Running),
+        target("pay", "p2", "new", Phase::Progressing),
+    ];
+    let mut overview = overview(targets);
+    overview.clusters[0].state = "Offline";
+    let check = |look: &Look<'_>, expected: &[&str]| assert_eq!(lines(&overview, look), expected);
+    check(&ALL, &["rollout/new/prod: Failed", "rollout/new/test: Done", "cluster/t1: Is(Offline)"]);
+    let is_pay = |app: &AppId| &*app.name == "pay";
+    check(&Look { wants_apps: true, app: &is_pay, ..ALL }, &["rollout/new/prod: UnderWay"]);
+    let is_p1 = |cluster: &ClusterName| cluster.as_str() == "p1";
+    check(&Look { wants_apps: true, app: &is_pay, cluster: &is_p1, ..ALL }, &["rollout/new/prod: Done"]);
+    let is_test = |ring: Option<&str>| ring == Some("test");
+    check(&Look { ring: &is_test, ..ALL }, &["rollout/new/test: Done", "cluster/t1: Is(Offline)"]);
+}
+
+#[test]
+fn person_is_asked_with_the_command() {
+    let app = AppId::new("shop", "web");
+    let mut rollout = RolloutReport::of_test(app, Vec::new(), Vec::new());
+    rollout.confirmation =
+        Some(Confirmation { through: "canary".to_owned(), after: String::new(), digest: Digest::of(b"v2") });
+    let mut overview = overview(vec![target("web", "p1", "new", Phase::Waiting)]);
+    overview.rollouts = vec![rollout];
+    let all = seen(&overview, &ALL);
+    let Seen { condition, facts } = &all[&Thread::parse("rollout/new/prod").unwrap()];
+    assert_eq!(*condition, Condition::Waiting(BTreeSet::from(["shop/web canary".to_owned()])));
+    assert_eq!(facts.command.as_deref(), Some("tutti approve rollout shop/web --through canary"));
+    assert_eq!(facts.version, None);
+}
+
+#[test]
+fn nothing_is_told_before_everything_is_known_or_when_nothing_is_written() {
+    let mut overview = overview(vec![target("web", "p1", "new", Phase::Running)]);
+    overview.clusters[1].observed = false;
+    assert_eq!(lines(&overview, &ALL), ["rollout/new/prod: UnderWay"]);
+    overview.is_rendered = false;
+    assert!(lines(&overview, &ALL).is_empty());
+    (overview.is_rendered, overview.mode) = (true, Mode::Observe);
+    assert!(lines(&overview, &ALL).is_empty());
+}
+
+#[test]
+fn credential_that_ends_within_two_weeks_is_told() {
+    let check = |ends: Option<&str>, expected: bool| {
+        let mut overview = overview(Vec::new());
+        overview.clusters[0].credential_expires = ends.map(ToOwned::to_owned);
+        let is_told = seen(&overview, &ALL).into_iter().any(|(thread, seen)| {
+            matches!(thread, Thread::Credential { .. })
+                && seen.condition == Condition::Is(Happened::CredentialEnds)
+        });
+        assert_eq!(is_told, expected, "{ends:?}");
+    };
+    check(None, false);
+    check(Some("2026-12-25T08:00:00Z"), false);
+    check(Some("2026-12-10T08:00:00Z"), true);
+    check(Some("2026-11-01T08:00:00Z"), true);
+    check(Some("soon"), false);
+}

@@ -1,0 +1,283 @@
+//! What messages are about, and which message comes next.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Facts;
+use crate::model::{ClusterName, Happened, Revision};
+
+/// What messages are about: those of one thread come in order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Thread {
+    /// A commit in a ring; clusters in no ring are one.
+    Rollout {
+        commit: Revision,
+        ring: Option<String>,
+    },
+    /// Apps of commits that are told about no more, in a ring: they were done long ago.
+    Health {
+        ring: Option<String>,
+    },
+    /// A commit that has errors outside of its apps, wherever it would go.
+    Errors {
+        commit: Revision,
+    },
+    Promotion(u64),
+    Cluster(ClusterName),
+    /// Deletes that wait for one approval, by its digest.
+    Deletes(String),
+    Credential {
+        cluster: ClusterName,
+        ends: String,
+    },
+    Server {
+        name: String,
+        ends: String,
+    },
+}
+
+/// As it is kept on disk, and said to programs.
+impl fmt::Display for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rollout { commit, ring: Some(ring) } => write!(f, "rollout/{commit}/{ring}"),
+            Self::Rollout { commit, ring: None } => write!(f, "rollout/{commit}"),
+            Self::Health { ring: Some(ring) } => write!(f, "health/{ring}"),
+            Self::Health { ring: None } => f.write_str("health"),
+            Self::Errors { commit } => write!(f, "errors/{commit}"),
+            Self::Promotion(number) => write!(f, "promotion/{number}"),
+            Self::Cluster(name) => write!(f, "cluster/{name}"),
+            Self::Deletes(digest) => write!(f, "deletes/{digest}"),
+            Self::Credential { cluster, ends } => write!(f, "credential/{cluster}/{ends}"),
+            Self::Server { name, ends } => write!(f, "server/{name}/{ends}"),
+        }
+    }
+}
+
+impl Thread {
+    /// Of its text.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == "health" {
+            return Some(Self::Health { ring: None });
+        }
+        let (kind, rest) = text.split_once('/')?;
+        let owned = ToOwned::to_owned;
+        Some(match kind {
+            "rollout" => match rest.split_once('/') {
+                Some((commit, ring)) => {
+                    Self::Rollout { commit: Revision::from(commit), ring: Some(ring.to_owned()) }
+                }
+                None => Self::Rollout { commit: Revision::from(rest), ring: None },
+            },
+            "health" => Self::Health { ring: Some(rest.to_owned()) },
+            "errors" => Self::Errors { commit: Revision::from(rest) },
+            "promotion" => Self::Promotion(rest.parse().ok()?),
+            "cluster" => Self::Cluster(ClusterName::from(rest)),
+            "deletes" => Self::Deletes(rest.to_owned()),
+            "credential" => {
+                let (cluster, ends) = rest.split_once('/')?;
+                Self::Credential { cluster: ClusterName::from(cluster), ends: owned(ends) }
+            }
+            "server" => {
+                let (name, ends) = rest.split_once('/')?;
+                Self::Server { name: owned(name), ends: owned(ends) }
+            }
+            _ => return None,
+        })
+    }
+
+    pub fn commit(&self) -> Option<&Revision> {
+        match self {
+            Self::Rollout { commit, .. } | Self::Errors { commit } => Some(commit),
+            _ => None,
+        }
+    }
+}
+
+/// How a thread stands at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    pub condition: Condition,
+    pub facts: Facts,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    UnderWay,
+    /// For a person; what is asked: an app and its wave.
+    Waiting(BTreeSet<String>),
+    Done,
+    Failed,
+    /// Of what was done long ago, as far as anybody knows.
+    Unwell,
+    /// Not known now, or neither good nor bad: nothing follows from it.
+    Unclear,
+    /// A later commit took it back.
+    Reverted,
+    /// Nothing is of this commit any more: later ones changed all of it.
+    TakenOver,
+    /// Told as it is, once.
+    Is(Happened),
+    /// It is over, or was never there: of a cluster, that it answers.
+    Well,
+}
+
+/// What was told of a thread so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Told {
+    pub last: Option<Happened>,
+    /// How many messages there were.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub count: u32,
+    /// How often it has become bad, and was told of.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub episode: u32,
+    /// What persons were asked.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub asked: BTreeSet<String>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// What is to be told next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub happened: Happened,
+    /// As it is once this was told.
+    pub after: Told,
+    /// So long the condition must have lasted.
+    pub hold: Duration,
+}
+
+/// Others may fail, or ask, in the same moment, and are told of in one message.
+const FAILED_HOLD: Duration = Duration::from_secs(5);
+/// What is bad for less time was not worth a message; each time it takes twice as long to be told, up to an hour.
+const BAD_HOLD: Duration = Duration::from_secs(60);
+const LONGEST_HOLD: Duration = Duration::from_secs(3600);
+
+/// `None`: nothing. Each phase is told once, but for what fails after a person was asked, and what becomes bad again after it was
+/// good; that is always told in pairs.
+pub fn next(told: &Told, condition: &Condition) -> Option<Step> {
+    use Happened::{Degraded, Done, Failed, Offline, Online, Recovered, Reverted, Started, Waiting};
+    let last = told.last;
+    let after = |happened: Happened| Told { last: Some(happened), count: told.count + 1, ..told.clone() };
+    let step = |happened: Happened, hold: Duration| Some(Step { happened, after: after(happened), hold });
+    let becomes_bad = |happened: Happened| {
+        let hold = BAD_HOLD.saturating_mul(1 << told.episode.min(6)).min(LONGEST_HOLD);
+        let after = Told { episode: told.episode + 1, ..after(happened) };
+        Some(Step { happened, after, hold })
+    };
+    match (condition, last) {
+        (Condition::UnderWay, None) => step(Started, Duration::ZERO),
+        (Condition::Waiting(asked), None | Some(Started | Waiting | Failed))
+            if !asked.is_subset(&told.asked) =>
+        {
+            let mut step = step(Waiting, FAILED_HOLD)?;
+            step.after.asked.extend(asked.iter().cloned());
+            Some(step)
+        }
+        (Condition::Done, None | Some(Started | Waiting | Failed)) => step(Done, Duration::ZERO),
+        (Condition::Failed, None | Some(Started | Waiting)) => step(Failed, FAILED_HOLD),
+        (Condition::Unwell, None) | (Condition::Failed | Condition::Unwell, Some(Done | Recovered)) => {
+            becomes_bad(Degraded)
+        }
+        (Condition::Done | Condition::Well | Condition::TakenOver, Some(Degraded)) => {
+            step(Recovered, BAD_HOLD)
+        }
+        // Whatever was bad of it is no more.
+        (Condition::Reverted, Some(Degraded)) => step(Recovered, Duration::ZERO),
+        (Condition::Reverted, Some(Started | Waiting | Failed)) => step(Reverted, Duration::ZERO),
+        (Condition::Is(Offline), None | Some(Online)) => becomes_bad(Offline),
+        (Condition::Well, Some(Offline)) => step(Online, Duration::ZERO),
+        (Condition::Is(happened), last) if *happened != Offline && last != Some(*happened) => {
+            step(*happened, Duration::ZERO)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Happened::{
+        Degraded, Done, Failed, Held, Merged, Offline, Online, Opened, Recovered, Reverted, Started, Waiting,
+    };
+
+    fn waiting(what: &str) -> Condition {
+        Condition::Waiting(BTreeSet::from([what.to_owned()]))
+    }
+
+    #[test]
+    fn each_phase_is_told_once_and_in_order() {
+        #[track_caller]
+        fn check(conditions: &[Condition], expected: &[Happened]) {
+            let mut told = Told::default();
+            let mut happened = Vec::new();
+            for condition in conditions {
+                if let Some(step) = next(&told, condition) {
+                    happened.push(step.happened);
+                    told = step.after;
+                }
+                assert!(next(&told, condition).is_none(), "{condition:?} is told twice");
+            }
+            assert_eq!(happened, expected, "{conditions:?}");
+        }
+        use Condition::{Is, Reverted as TakenBack, UnderWay, Unwell, Well};
+        check(&[UnderWay, Condition::Done, UnderWay, Condition::Done], &[Started, Done]);
+        check(
+            &[UnderWay, waiting("canary"), UnderWay, waiting("green"), waiting("canary"), Condition::Done],
+            &[Started, Waiting, Waiting, Done],
+        );
+        check(&[Condition::Failed, UnderWay, Condition::Failed, Condition::Done], &[Failed, Done]);
+        check(
+            &[Condition::Done, waiting("canary"), Condition::Failed, UnderWay, Condition::Done],
+            &[Done, Degraded, Recovered],
+        );
+        check(&[UnderWay, Condition::Failed, TakenBack, UnderWay], &[Started, Failed, Reverted]);
+        check(&[Condition::Done, TakenBack], &[Done]);
+        check(&[Condition::Done, Condition::Failed, TakenBack], &[Done, Degraded, Recovered]);
+        check(&[TakenBack], &[]);
+        check(&[Well, Unwell, Well, Unwell, Well], &[Degraded, Recovered, Degraded, Recovered]);
+        check(&[Well, Is(Offline), Well, Is(Offline)], &[Offline, Online, Offline]);
+        check(&[Is(Opened), Is(Held), Is(Opened), Is(Merged)], &[Opened, Held, Opened, Merged]);
+    }
+
+    #[test]
+    fn thread_is_read_from_its_text() {
+        let commit = || Revision::from("a1");
+        let cluster = || ClusterName::from("bj1");
+        for thread in [
+            Thread::Rollout { commit: commit(), ring: Some("prod".to_owned()) },
+            Thread::Rollout { commit: commit(), ring: None },
+            Thread::Health { ring: Some("prod".to_owned()) },
+            Thread::Health { ring: None },
+            Thread::Errors { commit: commit() },
+            Thread::Promotion(7),
+            Thread::Cluster(cluster()),
+            Thread::Deletes("3f9a".to_owned()),
+            Thread::Credential { cluster: cluster(), ends: "2026-12-01T00:00:00Z".to_owned() },
+            Thread::Server { name: "ecs-1".to_owned(), ends: "2026-12-01".to_owned() },
+        ] {
+            assert_eq!(Thread::parse(&thread.to_string()), Some(thread));
+        }
+        assert_eq!(Thread::parse("promotion/x"), None);
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_told_ever_more_seldom() {
+        let mut told = Told { last: Some(Done), ..Told::default() };
+        let mut holds = Vec::new();
+        for _ in 0..9 {
+            let step = next(&told, &Condition::Failed).unwrap();
+            holds.push(step.hold.as_secs() / 60);
+            told = next(&step.after, &Condition::Done).unwrap().after;
+        }
+        assert_eq!(holds, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    }
+}

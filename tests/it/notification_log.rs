@@ -1,0 +1,77 @@
+//! What is logged of routes whose credentials cannot be read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tutti::cluster::{Home, WritePermit};
+use tutti::controller::{ConfigHead, Grants};
+use tutti::fleet::assemble;
+use tutti::manifest;
+use tutti::metrics::Metrics;
+use tutti::model::{AppId, Happened, Snapshot};
+use tutti::notification::{self, Promotion};
+use tutti::report::Overview;
+
+use crate::support::log::Log;
+use crate::support::manifests::INSTANCE;
+
+fn route(name: &str, variable: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Notification\nmetadata: {{name: {name}}}\nspec: {{service: teams, url: {{env: {variable}}}}}\n"
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn route_whose_variable_is_not_set_is_off() {
+    let log = Log::keep();
+    let (unset, withheld) = (route("unset", "TUTTI_SECRET_OF_NOBODY"), route("withheld", "PATH"));
+    let snapshot = Snapshot::of_texts([
+        ("tutti.yaml", INSTANCE),
+        ("notifications/unset.yaml", &unset),
+        ("notifications/withheld.yaml", &withheld),
+    ]);
+    let fleet = Arc::new(assemble(manifest::read(&snapshot), &snapshot));
+    let revision = Some(snapshot.revision.clone());
+    let head = ConfigHead { fleet, snapshot: Arc::new(snapshot), defined: None };
+    let opened = Promotion {
+        number: 7,
+        title: "Promote pay".to_owned(),
+        url: "https://git.example.com/7".to_owned(),
+        apps: vec![AppId::new("shop", "pay")],
+        ring: "prod".to_owned(),
+        happened: Happened::Opened,
+    };
+    let (_head, heads) = watch::channel(Some(Arc::new(head)));
+    let overview = Overview { revision, is_rendered: true, ..Overview::default() };
+    let (_overview, overviews) = watch::channel(Arc::new(overview));
+    let (_promotions, promotions) = watch::channel(Some(Arc::new(vec![opened])));
+    let (elected, stop) = (CancellationToken::new(), CancellationToken::new());
+    elected.cancel();
+    let settings = notification::Settings {
+        repository: None,
+        home: Home::default(),
+        grants: Arc::new(Grants::default()),
+        permit: WritePermit::default(),
+        metrics: Metrics::default(),
+        folder: None,
+    };
+    let inputs =
+        notification::Inputs { head: heads, overview: overviews, promotions, elected, stop: stop.clone() };
+    let task = tokio::spawn(notification::run(settings, inputs));
+    // Each credential is read several times.
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    stop.cancel();
+    task.await.expect("no panic");
+    let text = log.text();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("route")).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    let has =
+        |level: &str, words: &str| lines.iter().any(|line| line.contains(level) && line.contains(words));
+    assert!(
+        has("INFO", "route unset is off: the environment variable TUTTI_SECRET_OF_NOBODY is not set"),
+        "{text}"
+    );
+    assert!(has("WARN", "--secret-env PATH"), "{text}");
+}

@@ -1,0 +1,119 @@
+//! The process dies at each point of a message, and the next one has its folder, or none.
+
+use super::scene::{Scene, WEB, web};
+use crate::support::chat::Fault;
+
+/// The ids that were taken, in order.
+fn ids(scene: &Scene) -> Vec<String> {
+    scene.chat.received().iter().map(|it| it.body["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+/// It dies while the service does this with the message of a failure; so often it arrives in the end.
+async fn dies_while(fault: Fault, expected: usize) {
+    let mut scene = Scene::rings().await;
+    scene.push("bad", &[(WEB, Some(&web("broken-1")))]).await;
+    scene.until_told("started rollout/bad/test").await;
+    scene.chat.set_fault(fault);
+    let asked = scene.chat.asked();
+    while scene.chat.asked() == asked {
+        scene.quiet(1).await;
+    }
+    // What was written before it was sent is all that there is.
+    assert!(scene.remembers("all").to_string().contains("\"sent\":"), "{:#}", scene.remembers("all"));
+    scene.kill().await;
+    scene.chat.set_fault(Fault::None);
+    scene.quiet(30).await;
+    scene.tell();
+    scene.until_told("failed rollout/bad/test").await;
+    scene.quiet(600).await;
+    let told = scene.told();
+    assert_eq!(told.iter().filter(|it| *it == "failed rollout/bad/test").count(), expected, "{told:#?}");
+    let mut all = ids(&scene);
+    assert_eq!(all.len(), told.len());
+    all.dedup();
+    assert_eq!(all.len(), told.len() + 1 - expected, "a repeat has the same id");
+    assert!(!scene.remembers("all").to_string().contains("\"sent\":"), "{:#}", scene.remembers("all"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_that_did_not_arrive_before_a_death_comes_once() {
+    dies_while(Fault::Hangs, 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_that_arrived_before_a_death_comes_at_most_twice() {
+    dies_while(Fault::TakesAndHangs, 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn restart_on_the_same_folder_tells_nothing_again() {
+    let mut scene = Scene::rings().await;
+    scene.push("bad", &[(WEB, Some(&web("broken-1")))]).await;
+    scene.until_told("failed rollout/bad/test").await;
+    scene.quiet(60).await;
+    let told = scene.told();
+    for _ in 0..3 {
+        scene.kill().await;
+        scene.tell();
+        scene.quiet(300).await;
+        assert_eq!(scene.told(), told);
+    }
+    // It goes on where it was.
+    scene.release("v2").await;
+    scene.until_told("done rollout/v2/prod").await;
+}
+
+/// What was sent and not noted has changed when the next process looks: what follows from it is told, and what it was is not.
+#[tokio::test(start_paused = true)]
+async fn last_state_is_told_where_everything_changed_between_two_processes() {
+    let mut scene = Scene::rings().await;
+    scene.quiet(60).await;
+    scene.chat.set_fault(Fault::TakesAndHangs);
+    scene.push("v2", &[(WEB, Some(&web("v2")))]).await;
+    scene.until_told("started rollout/v2/prod").await;
+    scene.kill().await;
+    scene.chat.set_fault(Fault::None);
+    scene.quiet(600).await;
+    scene.tell();
+    scene.until_told("done rollout/v2/prod").await;
+    scene.quiet(600).await;
+    assert_eq!(scene.story(), ["rollout/v2/prod: started done", "rollout/v2/test: done"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_folder_tells_nothing_of_what_is_done() {
+    let mut scene = Scene::rings().await;
+    scene.release("v2").await;
+    scene.until_told("done rollout/v2/prod").await;
+    let before = scene.told();
+    scene.kill().await;
+    std::fs::remove_dir_all(scene.memory()).expect("a folder");
+    scene.tell();
+    scene.quiet(600).await;
+    assert_eq!(scene.told(), before);
+    scene.release("v3").await;
+    scene.until_told("done rollout/v3/prod").await;
+    // What fails at the first look is told: nobody knows whether it was.
+    scene.push("bad", &[(WEB, Some(&web("broken-1")))]).await;
+    scene.until_told("failed rollout/bad/test").await;
+    let before = scene.told();
+    scene.kill().await;
+    std::fs::remove_dir_all(scene.memory()).expect("a folder");
+    scene.tell();
+    scene.quiet(600).await;
+    let new = scene.told().split_off(before.len());
+    assert_eq!(new, ["started rollout/bad/prod", "failed rollout/bad/test"]);
+}
+
+/// A whole process begins with nothing: it sees apps before it has seen how they are.
+#[tokio::test(start_paused = true)]
+async fn new_process_on_a_new_disk_tells_nothing_of_what_is_done() {
+    let mut scene = Scene::rings().await;
+    scene.release("v2").await;
+    scene.until_told("done rollout/v2/prod").await;
+    let before = scene.told();
+    std::fs::remove_dir_all(scene.memory()).expect("a folder");
+    scene.restart().await;
+    scene.quiet(600).await;
+    assert_eq!(scene.told(), before);
+}

@@ -1,0 +1,113 @@
+//! Many messages at once: pull requests of promotions, as the service of pull requests tells of them.
+
+use std::sync::Arc;
+
+use tutti::model::{AppId, Happened};
+use tutti::notification::Promotion;
+
+use super::scene::{Scene, WEB, web};
+
+async fn scene(service: &str) -> Scene {
+    let scene = Scene::with(&["p1"], &[("chat", service, "")], &[(WEB, &web("v1"))]).await;
+    scene.quiet(120).await;
+    scene
+}
+
+fn promotion(number: u64, happened: Happened) -> Promotion {
+    Promotion {
+        number,
+        title: format!("promote(app-{number}): 1.0 → 1.1 on prod"),
+        url: format!("https://git.example.com/pulls/{number}"),
+        apps: vec![AppId::new("shop", &format!("app-{number:03}"))],
+        ring: "prod".to_owned(),
+        happened,
+    }
+}
+
+fn set(scene: &Scene, numbers: std::ops::Range<u64>, happened: Happened) {
+    scene.promotions.send_modify(|all| {
+        let all = Arc::make_mut(all.get_or_insert_default());
+        all.retain(|it| !numbers.contains(&it.number));
+        all.extend(numbers.clone().map(|number| promotion(number, happened)));
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_a_chat_takes_become_a_digest_and_none_is_lost() {
+    let scene = scene("dingtalk").await;
+    let before = scene.told().len();
+    set(&scene, 0..40, Happened::Opened);
+    scene.until("a digest", |told| told.len() > before).await;
+    scene.quiet(300).await;
+    assert_eq!(scene.told()[before..], ["40 events"]);
+    let text = scene.chat.received().pop().expect("a message").body["markdown"]["text"].to_string();
+    assert!(text.contains("shop/app-000") && text.contains("and 30 more"), "{text}");
+
+    // One after another, faster than the chat takes them.
+    for number in 0..30 {
+        set(&scene, number..number + 1, Happened::Merged);
+        scene.quiet(2).await;
+    }
+    scene.quiet(300).await;
+    let told = scene.told().split_off(before + 1);
+    let singles = told.iter().filter(|it| it.contains("shop/app-")).count();
+    let digests: Vec<usize> = told.iter().filter_map(|it| it.strip_suffix(" events")?.parse().ok()).collect();
+    assert_eq!(singles + digests.iter().sum::<usize>(), 30, "{told:#?}");
+    assert!(!digests.is_empty() && told.len() < 30, "{told:#?}");
+    // The chat had nothing to complain of.
+    assert!(scene.chat.codes().iter().all(|code| code == "0"), "{:?}", scene.chat.codes());
+    let all = scene.remembers("chat");
+    for number in 0..30 {
+        assert_eq!(all["threads"][format!("promotion/{number}")]["last"], "merged", "{number}");
+    }
+}
+
+/// Programs get each event.
+#[tokio::test(start_paused = true)]
+async fn programs_get_no_digest() {
+    let scene = scene("generic").await;
+    let before = scene.told().len();
+    set(&scene, 0..40, Happened::Opened);
+    scene.until("all", |told| told.len() >= before + 40).await;
+    scene.quiet(300).await;
+    let mut numbers: Vec<u64> = scene.told()[before..]
+        .iter()
+        .filter_map(|it| it.strip_prefix("opened promotion/")?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..40).collect::<Vec<u64>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn slack_shows_one_message_for_each_thread() {
+    let scene = scene("slack").await;
+    let before = scene.chat.received().len();
+    set(&scene, 7..8, Happened::Opened);
+    scene.until("it is opened", |told| told.iter().any(|it| it.contains("proposed"))).await;
+    set(&scene, 7..8, Happened::Held);
+    scene.until("it is held", |told| told.iter().any(|it| it.contains("held"))).await;
+    // A person deletes the message: it is posted anew.
+    let posted = scene.chat.received()[before].ts.clone().expect("a message");
+    scene.chat.delete(&posted);
+    set(&scene, 7..8, Happened::Merged);
+    scene.until("it is merged", |told| told.iter().any(|it| it.contains("merged"))).await;
+    let places: Vec<bool> =
+        scene.chat.received()[before..].iter().map(|it| it.ts.as_ref() == Some(&posted)).collect();
+    assert_eq!(places, [true, true, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slack_changes_the_message_of_a_rollout_in_place() {
+    let scene = scene("slack").await;
+    let before = scene.chat.received().len();
+    scene.fare("p1", "rules: [{image: 'registry.example.com/web:v2', fail: crash-loop}]");
+    scene.push("v2", &[(WEB, Some(&web("v2")))]).await;
+    scene.until("a failure", |told| told.iter().any(|it| it.contains("v2: failed"))).await;
+    scene.quiet(60).await;
+    scene.fare("p1", "rules: []");
+    scene.until("it is done", |told| told.iter().any(|it| it.contains("v2: done"))).await;
+    scene.quiet(60).await;
+    let received = scene.chat.received().split_off(before);
+    assert_eq!(received.len(), 2, "{received:#?}");
+    assert!(received[0].ts.is_some() && received[0].ts == received[1].ts);
+}

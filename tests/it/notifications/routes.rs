@@ -1,0 +1,92 @@
+//! Which route tells what, and when.
+
+use jiff::{Timestamp, Unit, tz::TimeZone};
+
+use super::scene::{Scene, WEB, web};
+use crate::support::manifests::component;
+
+/// Hours from before now to after it, as a route says them.
+fn now_is_quiet(except: &str) -> String {
+    let now = Timestamp::now().to_zoned(TimeZone::UTC).round(Unit::Minute).expect("a minute");
+    let hour = |by: i64| {
+        let time = now.checked_add(jiff::Span::new().hours(by)).expect("a time");
+        time.strftime("%H:%M").to_string()
+    };
+    format!(
+        ", quietHours: [{{from: \"{}\", to: \"{}\", timeZone: UTC, except: [{except}]}}]",
+        hour(-2),
+        hour(2)
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_quiet_hours_come_after_them() {
+    let quiet = now_is_quiet("failed");
+    let image = |version: &str| component("pay", &format!("registry.example.com/pay:{version}"));
+    let pay = ("apps/pay/app.yaml", &*image("v1"));
+    let scene = Scene::with(&["p1"], &[("night", "generic", &quiet)], &[(WEB, &web("v1")), pay]).await;
+    scene.release("v2").await;
+    scene.quiet(1800).await;
+    assert!(scene.told().is_empty(), "{:?}", scene.told());
+    scene.push("bad", &[(pay.0, Some(&image("broken-1")))]).await;
+    scene.until_told("failed rollout/bad/prod").await;
+    scene.quiet(1800).await;
+    assert_eq!(scene.told(), ["failed rollout/bad/prod"]);
+    // The hours are no more.
+    let (path, text) = scene.route("night", "generic", "");
+    scene.push("Day", &[(&path, Some(&text))]).await;
+    scene.until_told("done rollout/v2/prod").await;
+    scene.quiet(600).await;
+    assert_eq!(scene.told(), ["failed rollout/bad/prod", "done rollout/v2/prod"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn route_that_goes_is_silent_and_one_that_comes_tells_what_is_new() {
+    let scene = Scene::with(&["p1"], &[("one", "generic", "")], &[(WEB, &web("v1"))]).await;
+    scene.until_told("done rollout/Begin/prod").await;
+    scene.push("Without", &[("notifications/one.yaml", None)]).await;
+    scene.quiet(60).await;
+    assert!(!scene.memory().join("one.json").exists());
+    scene.release("v2").await;
+    scene.quiet(600).await;
+    assert_eq!(scene.told(), ["done rollout/Begin/prod"]);
+    let (path, text) = scene.route("two", "generic", "");
+    scene.push("Another", &[(&path, Some(&text))]).await;
+    scene.quiet(600).await;
+    assert_eq!(scene.told(), ["done rollout/Begin/prod"]);
+    scene.release("v3").await;
+    scene.until_told("done rollout/v3/prod").await;
+    scene.quiet(600).await;
+    assert_eq!(scene.told(), ["done rollout/Begin/prod", "done rollout/v3/prod"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_see_their_own_apps_only() {
+    let select = |app: &str| format!(", select: {{apps: {{names: [default/{app}]}}}}");
+    let image = |version: &str| component("pay", &format!("registry.example.com/pay:{version}"));
+    let (of_web, of_pay) = (select("web"), select("pay"));
+    let routes = [("web", "generic", of_web.as_str()), ("pay", "feishu", &of_pay)];
+    let pay = ("apps/pay/app.yaml", &*image("v1"));
+    let scene = Scene::with(&["p1"], &routes, &[(WEB, &web("v1")), pay]).await;
+    scene.until("both", |told| told.len() == 2).await;
+    let broken = image("broken-1");
+    scene.push("both", &[(WEB, Some(&web("v2"))), (pay.0, Some(&broken))]).await;
+    scene.until("both", |told| told.len() == 4).await;
+    scene.quiet(600).await;
+    let mut told = scene.told();
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "done rollout/Begin/prod",
+            "done rollout/both/prod",
+            "✓ default/pay v1: done in prod",
+            "✗ default/pay broken-1: failed in prod",
+        ]
+    );
+    // Neither says a word of the other's app.
+    for message in scene.chat.received() {
+        let other = if message.service == "generic" { "default/pay" } else { "default/web" };
+        assert!(!message.body.to_string().contains(other), "{}", message.body);
+    }
+}

@@ -1,0 +1,315 @@
+//! Notifications beside a controller, with a chat that takes them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandbox::{SandboxOptions, Scenario};
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tutti::cluster::{Home, WritePermit};
+use tutti::controller::Origin;
+use tutti::metrics::Metrics;
+use tutti::model::{Keys, Revision};
+use tutti::notification::service::Target;
+use tutti::notification::{Inputs, Promotion, Settings, Through, run};
+use tutti::report::Overview;
+use tutti::source::Repository;
+
+use crate::support::chat::{Chat, KEY, Received, SECRET, TOKEN};
+use crate::support::fleet::{Fleet, Running, described, grants};
+use crate::support::forge::real_time_passes_too;
+use crate::support::manifests::{self, INSTANCE};
+use crate::support::repository::Change;
+use crate::support::wires::Wires;
+
+pub const WEB: &str = "apps/web/app.yaml";
+/// What a route wants: everything, also what begins.
+pub const ALL: &str = ", select: {phases: [started, waiting, done, failed, degraded, recovered, reverted, opened, held, merged]}";
+const RINGS: &str = "apiVersion: tutti.dev/v1alpha1
+kind: Rings
+metadata: {name: rings}
+spec:
+  rings:
+    - {name: test, clusters: {matchLabels: {environment: test}}}
+    - {name: prod, clusters: {matchLabels: {environment: prod}}}
+";
+
+/// So that a rollout is seen while it goes on.
+const POD_START: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(5));
+
+/// The Component `web` at a version.
+pub fn web(version: &str) -> String {
+    manifests::component("web", &format!("registry.example.com/web:{version}"))
+}
+
+pub struct Scene {
+    pub chat: Chat,
+    pub fleet: Fleet,
+    pub promotions: watch::Sender<Option<Arc<Vec<Promotion>>>>,
+    running: Option<Running>,
+    repository: Repository,
+    telling: Option<JoinHandle<()>>,
+    folder: TempDir,
+    keys: Keys,
+    pace: JoinHandle<()>,
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.pace.abort();
+    }
+}
+
+impl Scene {
+    /// Two rings of one cluster each, `web` at v1 on both, and one route `all` to a program.
+    pub async fn rings() -> Self {
+        Self::with(&["t1", "p1"], &[("all", "generic", ALL)], &[(WEB, &web("v1"))]).await
+    }
+
+    /// Clusters whose names begin with `t` are of the ring `test`, the others of `prod`. Routes by name, service and further fields.
+    pub async fn with(clusters: &[&str], routes: &[(&str, &str, &str)], files: &[(&str, &str)]) -> Self {
+        Self::with_keys(clusters, routes, files, Keys::default()).await
+    }
+
+    /// With what opens files of Git.
+    pub async fn with_keys(
+        clusters: &[&str],
+        routes: &[(&str, &str, &str)],
+        files: &[(&str, &str)],
+        keys: Keys,
+    ) -> Self {
+        let scene = Self::prepared(clusters, routes, files, keys).await;
+        scene.converged(&scene.fleet.begin).await;
+        scene
+    }
+
+    /// The same while the first rollout goes on.
+    async fn prepared(
+        clusters: &[&str],
+        routes: &[(&str, &str, &str)],
+        files: &[(&str, &str)],
+        keys: Keys,
+    ) -> Self {
+        let chat = Chat::start().await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut all: BTreeMap<String, String> = BTreeMap::from([
+            ("rings.yaml".to_owned(), RINGS.to_owned()),
+            ("tutti.yaml".to_owned(), INSTANCE.replace("spec: {}", "spec: {defaults: {rollout: rings}}")),
+        ]);
+        for name in clusters.iter().filter(|name| name.starts_with('t')) {
+            let text = manifests::cluster(name).replace("environment: prod", "environment: test");
+            all.insert(format!("clusters/{name}.yaml"), text);
+        }
+        for (name, service, more) in routes {
+            all.insert(path_of(name), route(&chat, &folder, name, service, more));
+        }
+        all.extend(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())));
+        let all: Vec<(&str, &str)> = all.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let fleet = Fleet::with(clusters, &all, |name| SandboxOptions {
+            pod_start: POD_START,
+            ..SandboxOptions::instant(name)
+        });
+        let repository = fleet.repository.open().await;
+        let (promotions, _) = watch::channel(Some(Arc::default()));
+        let pace = tokio::spawn(real_time_passes_too());
+        let mut scene =
+            Self { chat, fleet, promotions, running: None, repository, telling: None, folder, keys, pace };
+        scene.start();
+        scene
+    }
+
+    fn start(&mut self) {
+        let (origin, keys) = (Origin::Repository(self.repository.clone()), self.keys.clone());
+        self.running = Some(self.fleet.start_from(origin, &Wires::lasting(), |it| it.keys = keys));
+        self.tell();
+    }
+
+    /// The whole process ends, and another one begins.
+    pub async fn restart(&mut self) {
+        self.kill().await;
+        self.running.take().expect("it runs").stop().await;
+        self.start();
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().expect("it runs")
+    }
+
+    /// A process that tells begins.
+    pub fn tell(&mut self) {
+        self.tell_of(self.running().overview.clone());
+    }
+
+    /// The same where this is all that it sees.
+    pub fn tell_of(&mut self, overview: watch::Receiver<Arc<Overview>>) {
+        let elected = CancellationToken::new();
+        elected.cancel();
+        let settings = Settings {
+            repository: Some(self.repository.clone()),
+            home: Home::default(),
+            grants: Arc::new(grants()),
+            permit: WritePermit::default(),
+            metrics: Metrics::default(),
+            folder: Some(self.memory()),
+            through: Through(Arc::new(self.chat.catcher())),
+        };
+        let inputs = Inputs {
+            head: self.running().head.clone(),
+            overview,
+            promotions: self.promotions.subscribe(),
+            elected,
+            stop: CancellationToken::new(),
+        };
+        self.telling = Some(tokio::spawn(run(settings, inputs)));
+    }
+
+    /// Ends it as the kernel does.
+    pub async fn kill(&mut self) {
+        let telling = self.telling.take().expect("it runs");
+        telling.abort();
+        assert!(telling.await.is_err_and(|error| error.is_cancelled()), "it ended by itself");
+    }
+
+    pub fn overview(&self) -> Arc<Overview> {
+        Arc::clone(&self.running().overview.borrow())
+    }
+
+    /// Where what was told is kept.
+    pub fn memory(&self) -> PathBuf {
+        self.folder.path().join("notifications")
+    }
+
+    pub fn remembers(&self, route: &str) -> Value {
+        let text = std::fs::read(self.memory().join(format!("{route}.json"))).expect("a file");
+        serde_json::from_slice(&text).expect("JSON")
+    }
+
+    /// How many threads a route keeps in mind.
+    pub fn entries(&self, route: &str) -> usize {
+        self.remembers(route)["threads"].as_object().expect("threads").len()
+    }
+
+    /// The manifest of a route.
+    pub fn route(&self, name: &str, service: &str, more: &str) -> (String, String) {
+        (path_of(name), route(&self.chat, &self.folder, name, service, more))
+    }
+
+    pub async fn push(&self, subject: &str, changes: &[Change<'_>]) -> Revision {
+        self.fleet.push(self.running(), subject, changes).await
+    }
+
+    /// `web` at another version, in the end on all clusters.
+    pub async fn release(&self, version: &str) -> Revision {
+        let revision = self.push(version, &[(WEB, Some(&web(version)))]).await;
+        self.running().converged(&revision).await;
+        revision
+    }
+
+    /// As `git revert` does.
+    pub async fn revert(&self, commit: &Revision, changes: &[Change<'_>]) -> Revision {
+        self.push(&format!("Back\n\nThis reverts commit {commit}.\n"), changes).await
+    }
+
+    pub async fn converged(&self, revision: &Revision) {
+        self.running().converged(revision).await;
+    }
+
+    /// Pods fare so from now on.
+    pub fn fare(&self, cluster: &str, rules: &str) {
+        self.fleet.cluster(cluster).set_scenario(Scenario::parse(rules).expect("a scenario"));
+    }
+
+    pub async fn quiet(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+
+    /// All that arrived, in order: of programs `phase thread`, of people the title; with subjects in place of commits.
+    pub fn told(&self) -> Vec<String> {
+        let titles: Vec<String> = self.chat.received().iter().map(title).collect();
+        titles.iter().map(|title| self.fleet.repository.with_subjects(title)).collect()
+    }
+
+    /// The phases of each thread, in order.
+    pub fn threads(&self) -> BTreeMap<String, Vec<String>> {
+        let mut threads: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for told in self.told() {
+            let (phase, thread) = told.split_once(' ').expect("an event");
+            threads.entry(thread.to_owned()).or_default().push(phase.to_owned());
+        }
+        threads
+    }
+
+    /// `thread: phases`, but for those of the first commit.
+    pub fn story(&self) -> Vec<String> {
+        let threads = self.threads().into_iter().filter(|(thread, _)| !thread.contains("/Begin/"));
+        threads.map(|(thread, phases)| format!("{thread}: {}", phases.join(" "))).collect()
+    }
+
+    /// Waits until so much was told.
+    pub async fn until(&self, what: &str, mut done: impl FnMut(&[String]) -> bool) {
+        for _ in 0..9_000 {
+            if done(&self.told()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let overview = described(&self.running().overview.borrow());
+        let codes = self.chat.codes();
+        panic!("it never came to {what}: {:#?}\n{codes:?}\n{overview}", self.told());
+    }
+
+    /// Waits until this was told.
+    pub async fn until_told(&self, text: &str) {
+        self.until(text, |told| told.iter().any(|it| it == text)).await;
+    }
+}
+
+fn path_of(route: &str) -> String {
+    format!("notifications/{route}.yaml")
+}
+
+/// Credentials are files of the folder.
+fn route(chat: &Chat, folder: &TempDir, name: &str, service: &str, more: &str) -> String {
+    let file = |field: &str, text: &str| {
+        let path = folder.path().join(format!("{service}.{field}"));
+        std::fs::write(&path, text).expect("written");
+        format!(", {field}: {{file: {path:?}}}")
+    };
+    let credentials = match service {
+        "slack" => file("token", TOKEN) + ", channel: '#releases'",
+        _ => {
+            let (Target::Feishu { url, secret }
+            | Target::DingTalk { url, secret }
+            | Target::Generic { url, secret }) = (match service {
+                "feishu" => chat.feishu(Some(SECRET)),
+                "dingtalk" => chat.dingtalk(Some(SECRET)),
+                _ => chat.generic(Some(KEY)),
+            })
+            else {
+                unreachable!("no other is asked for")
+            };
+            let secret = secret.expect("a secret");
+            file("url", url.expose_secret()) + &file("secret", secret.expose_secret())
+        }
+    };
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Notification\nmetadata: {{name: {name}}}\n\
+         spec: {{service: {service}{credentials}{more}}}\n"
+    )
+}
+
+pub fn title(received: &Received) -> String {
+    let text = |pointer: &str| received.body.pointer(pointer).and_then(Value::as_str).unwrap_or("-");
+    match received.service {
+        "generic" => format!("{} {}", text("/data/phase"), text("/data/thread")),
+        "feishu" => text("/card/header/title/content").to_owned(),
+        "dingtalk" => text("/markdown/title").to_owned(),
+        _ => text("/text").to_owned(),
+    }
+}

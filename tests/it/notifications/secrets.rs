@@ -1,0 +1,47 @@
+//! What is encrypted in Git, or in a Secret, reaches no message.
+
+use tutti::model::Keys;
+use tutti::sops::identities;
+
+use super::scene::Scene;
+use crate::secrets::{KEY, REFUSED, SECRET, tells_nothing};
+use crate::support::manifests::{namespace, objects};
+
+const PLAIN: &str = "plain-canary-77c1";
+
+#[tokio::test(start_paused = true)]
+async fn nothing_that_is_secret_is_in_a_message() {
+    let services = ["generic", "feishu", "dingtalk", "slack"];
+    let routes = services.map(|service| (service, service, ""));
+    let files = [
+        ("apps/shop/app.yaml", &*objects("shop", "shop")),
+        ("apps/shop/objects/namespace.yaml", &*namespace("shop")),
+        ("apps/shop/objects/secret.yaml", SECRET),
+    ];
+    let keys = Keys::new(identities::read(KEY).expect("an identity"));
+    let scene = Scene::with_keys(&["p1"], &routes, &files, keys).await;
+    // A cluster refuses the values of both, and says which they are.
+    let plain = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: plain, namespace: shop}}\ndata: {{token: '{PLAIN}'}}\n"
+    );
+    let changes = [
+        ("apps/shop/objects/refused.yaml", Some(REFUSED)),
+        ("apps/plain/app.yaml", Some(&*objects("shop", "plain"))),
+        ("apps/plain/objects/secret.yaml", Some(&*plain)),
+    ];
+    scene.push("refused", &changes).await;
+    scene
+        .until("failures", |_| {
+            let received = scene.chat.received();
+            let failed = |service: &str| {
+                received.iter().any(|it| it.service == service && it.body.to_string().contains("✗"))
+            };
+            services.iter().all(|service| failed(service))
+        })
+        .await;
+    scene.quiet(120).await;
+    let all: String = scene.chat.received().iter().map(|it| format!("{}\n", it.body)).collect();
+    tells_nothing("a message", &all);
+    assert!(!all.contains("plain-canary"), "{all}");
+    assert!(!scene.remembers("generic").to_string().contains("canary"));
+}

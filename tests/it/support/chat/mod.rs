@@ -1,0 +1,228 @@
+//! Chats and another program, as strict as the services: a group of Feishu, one of DingTalk, a workspace of Slack, and a program that
+//! takes signed events. Each checks signature and time window, counts messages of a minute, and answers with the codes of its service.
+
+mod rules;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use futures::stream;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tutti::notification::service::{Request, Target};
+
+/// Of the program that takes events: `whsec_`, and base64 of 24 bytes.
+pub const KEY: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3";
+pub const SECRET: &str = "SEC0123456789";
+pub const TOKEN: &str = "xoxb-1-2-3";
+pub const CHANNEL: &str = "#releases";
+
+/// One message that was taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Received {
+    pub service: &'static str,
+    /// Of Slack: the message that was posted or changed.
+    pub ts: Option<String>,
+    pub body: Value,
+}
+
+/// What goes wrong with every request from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fault {
+    #[default]
+    None,
+    /// Never answers.
+    Hangs,
+    /// Answers 500.
+    Unwell,
+    /// Ends the connection within its answer.
+    Cuts,
+    /// Takes the message, then ends the connection.
+    TakesAndCuts,
+    /// Takes the message, and never answers.
+    TakesAndHangs,
+    /// Answers for ever.
+    Floods,
+    /// To another address.
+    Redirects,
+}
+
+#[derive(Default)]
+struct Told {
+    received: Vec<Received>,
+    /// Codes of all answers but faults, in order.
+    codes: Vec<String>,
+    fault: Fault,
+    /// Requests of all kinds.
+    asked: usize,
+    /// When requests came, of each service.
+    times: Vec<(&'static str, Instant)>,
+    /// Messages of Slack that were deleted.
+    deleted: Vec<String>,
+}
+
+/// An answer, with the code that it is counted by.
+struct Reply {
+    status: StatusCode,
+    code: String,
+    body: Value,
+    wait: Option<u64>,
+}
+
+impl Reply {
+    fn new(status: u16, code: &(impl ToString + ?Sized), body: Value) -> Self {
+        let status = StatusCode::from_u16(status).expect("a status");
+        Self { status, code: code.to_string(), body, wait: None }
+    }
+}
+
+pub struct Chat {
+    address: SocketAddr,
+    told: Arc<Mutex<Told>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Chat {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Chat {
+    pub async fn start() -> Self {
+        let told = Arc::new(Mutex::new(Told::default()));
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&told));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("address");
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.expect("serve") });
+        Self { address, told, task }
+    }
+
+    fn url(&self, path: &str) -> SecretString {
+        format!("http://{}{path}", self.address).into()
+    }
+
+    pub fn feishu(&self, secret: Option<&str>) -> Target {
+        Target::Feishu { url: self.url("/open-apis/bot/v2/hook/1"), secret: secret.map(Into::into) }
+    }
+
+    pub fn dingtalk(&self, secret: Option<&str>) -> Target {
+        Target::DingTalk { url: self.url("/robot/send?access_token=1"), secret: secret.map(Into::into) }
+    }
+
+    pub fn generic(&self, secret: Option<&str>) -> Target {
+        Target::Generic { url: self.url("/events"), secret: secret.map(Into::into) }
+    }
+
+    pub fn slack(&self, token: &str) -> Target {
+        Target::SlackBot { token: token.into(), channel: CHANNEL.to_owned() }
+    }
+
+    /// Slack has one address; a request to it comes here.
+    pub fn catcher(&self) -> impl Fn(Request) -> Request + Send + Sync + use<> {
+        let local = format!("http://{}", self.address);
+        move |mut request| {
+            request.url = request.url.expose_secret().replace("https://slack.com", &local).into();
+            request
+        }
+    }
+
+    pub fn set_fault(&self, fault: Fault) {
+        self.told.lock().fault = fault;
+    }
+
+    /// A person deletes a message of Slack.
+    pub fn delete(&self, ts: &str) {
+        self.told.lock().deleted.push(ts.to_owned());
+    }
+
+    pub fn received(&self) -> Vec<Received> {
+        self.told.lock().received.clone()
+    }
+
+    pub fn asked(&self) -> usize {
+        self.told.lock().asked
+    }
+
+    pub fn codes(&self) -> Vec<String> {
+        self.told.lock().codes.clone()
+    }
+}
+
+async fn answer(
+    State(told): State<Arc<Mutex<Told>>>,
+    uri: Uri,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let fault = {
+        let mut told = told.lock();
+        told.asked += 1;
+        told.fault
+    };
+    match fault {
+        Fault::None => {}
+        Fault::Hangs => std::future::pending().await,
+        Fault::Unwell => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Fault::Cuts => return broken(),
+        Fault::TakesAndCuts => {
+            rules::reply(&mut told.lock(), uri.path(), query.as_deref(), &headers, &body);
+            return broken();
+        }
+        Fault::TakesAndHangs => {
+            rules::reply(&mut told.lock(), uri.path(), query.as_deref(), &headers, &body);
+            std::future::pending().await
+        }
+        Fault::Floods => {
+            let chunk = || (Ok::<_, Infallible>(Bytes::from_static(&[b' '; 4096])), ());
+            return Body::from_stream(stream::unfold((), move |()| async move { Some(chunk()) }))
+                .into_response();
+        }
+        Fault::Redirects => return (StatusCode::FOUND, [("location", "/elsewhere")]).into_response(),
+    }
+    let reply = rules::reply(&mut told.lock(), uri.path(), query.as_deref(), &headers, &body);
+    let wait = reply.wait.map(|seconds| [("retry-after", seconds.to_string())]);
+    let body = axum::Json(reply.body);
+    match wait {
+        Some(wait) => (reply.status, wait, body).into_response(),
+        None => (reply.status, body).into_response(),
+    }
+}
+
+/// The beginning of an answer.
+fn broken() -> Response {
+    let end = io::Error::other("the connection ends");
+    Body::from_stream(stream::iter([Ok(Bytes::from_static(b"{")), Err(end)])).into_response()
+}
+
+impl Told {
+    /// Whether one more message of this minute is too many.
+    fn is_too_fast(&mut self, service: &'static str, per_minute: usize) -> bool {
+        let now = Instant::now();
+        self.times.retain(|(_, time)| now.duration_since(*time) < Duration::from_secs(60));
+        self.times.push((service, now));
+        self.times.iter().filter(|(other, _)| *other == service).count() > per_minute
+    }
+
+    fn take(&mut self, service: &'static str, ts: Option<String>, body: Value) {
+        self.received.push(Received { service, ts, body });
+    }
+}
+
+fn seconds_from_now(at: Timestamp) -> i64 {
+    at.duration_until(Timestamp::now()).as_secs().abs()
+}

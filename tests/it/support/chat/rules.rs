@@ -1,0 +1,158 @@
+//! What each service takes, and what it answers to the rest.
+
+use axum::http::HeaderMap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::{CHANNEL, KEY, Reply, SECRET, TOKEN, Told, seconds_from_now};
+
+/// Of [`CHANNEL`].
+const CHANNEL_ID: &str = "C0RELEASES";
+const HOUR: i64 = 3_600;
+/// Of Standard Webhooks.
+const TOLERANCE: i64 = 300;
+
+pub(super) fn reply(
+    told: &mut Told,
+    path: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+    bytes: &[u8],
+) -> Reply {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_json = header("content-type").contains("json");
+    let body: Value = if is_json { serde_json::from_slice(bytes).unwrap_or_default() } else { Value::Null };
+    let reply = match path {
+        "/open-apis/bot/v2/hook/1" => feishu(told, body, bytes.len()),
+        "/robot/send" => dingtalk(told, query.unwrap_or_default(), body, bytes.len()),
+        "/api/chat.postMessage" | "/api/chat.update" => {
+            slack(told, path.ends_with("update"), header("authorization"), body)
+        }
+        "/events" => event(told, &header, body, bytes),
+        _ if path.starts_with("/open-apis/bot/v2/hook/") => {
+            coded("code", "msg", 19001, "param invalid: incoming webhook access token invalid")
+        }
+        _ => Reply::new(404, &404, json!({})),
+    };
+    told.codes.push(reply.code.clone());
+    reply
+}
+
+fn hmac(key: &[u8], text: &[u8]) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key");
+    mac.update(text);
+    STANDARD.encode(mac.finalize().into_bytes())
+}
+
+fn coded(code: &str, message: &str, number: i64, words: &str) -> Reply {
+    Reply::new(200, &number, json!({code: number, message: words}))
+}
+
+fn feishu(told: &mut Told, body: Value, size: usize) -> Reply {
+    let coded = |number, words| coded("code", "msg", number, words);
+    let timestamp = body["timestamp"].as_str().unwrap_or_default();
+    let time = timestamp.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    let sign = hmac(format!("{timestamp}\n{SECRET}").as_bytes(), b"");
+    if time.is_none_or(|time| seconds_from_now(time) >= HOUR) || body["sign"] != sign {
+        return coded(19021, "sign match fail or timestamp is not within one hour from current time");
+    }
+    if told.is_too_fast("feishu", 100) {
+        return coded(11232, "frequency limited");
+    }
+    let card = &body["card"];
+    let is_card = body["msg_type"] == "interactive"
+        && card["header"]["title"]["content"].is_string()
+        && card["elements"].as_array().is_some_and(|elements| !elements.is_empty());
+    if !is_card || size > 20_000 {
+        return coded(9499, "Bad Request");
+    }
+    told.take("feishu", None, body);
+    coded(0, "success")
+}
+
+fn dingtalk(told: &mut Told, query: &str, body: Value, size: usize) -> Reply {
+    let coded = |number, words| coded("errcode", "errmsg", number, words);
+    let address = reqwest::Url::parse(&format!("http://localhost/?{query}")).expect("a query");
+    let value = |name: &str| {
+        let pair = address.query_pairs().find(|(key, _)| key == name);
+        pair.map(|(_, value)| value.into_owned()).unwrap_or_default()
+    };
+    if value("access_token") != "1" {
+        return coded(300005, "token is not exist");
+    }
+    let timestamp = value("timestamp");
+    let time = timestamp.parse().ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    if time.is_none_or(|time| seconds_from_now(time) >= HOUR) {
+        return coded(310000, "invalid timestamp");
+    }
+    if value("sign") != hmac(SECRET.as_bytes(), format!("{timestamp}\n{SECRET}").as_bytes()) {
+        return coded(310000, "sign not match");
+    }
+    if told.is_too_fast("dingtalk", 20) {
+        return coded(130101, "send too fast, exceed 20 times per minute");
+    }
+    if size > 20_000 {
+        return coded(460101, "body is too large");
+    }
+    let has = |name: &str| body["markdown"][name].as_str().is_some_and(|text| !text.is_empty());
+    if body["msgtype"] != "markdown" || !has("title") || !has("text") {
+        return coded(40035, "invalid parameter");
+    }
+    told.take("dingtalk", None, body);
+    coded(0, "ok")
+}
+
+fn slack(told: &mut Told, is_update: bool, authorization: &str, mut body: Value) -> Reply {
+    let refused = |error: &str| Reply::new(200, error, json!({"ok": false, "error": error}));
+    if authorization != format!("Bearer {TOKEN}") {
+        return refused("invalid_auth");
+    }
+    if told.is_too_fast("slack", 60) {
+        let reply = Reply::new(429, "ratelimited", json!({"ok": false, "error": "ratelimited"}));
+        return Reply { wait: Some(30), ..reply };
+    }
+    let channel = body["channel"].as_str().unwrap_or_default();
+    // An update takes no name of a channel.
+    if channel != CHANNEL_ID && (is_update || channel != CHANNEL) {
+        return refused("channel_not_found");
+    }
+    if body["text"].as_str().is_none_or(str::is_empty) {
+        return refused("no_text");
+    }
+    let known: Vec<String> = told.received.iter().filter_map(|message| message.ts.clone()).collect();
+    let ts = if is_update {
+        let ts = body["ts"].as_str().unwrap_or_default().to_owned();
+        if !known.contains(&ts) || told.deleted.contains(&ts) {
+            return refused("message_not_found");
+        }
+        ts
+    } else {
+        format!("1599360473.{:06}", known.len() + 1)
+    };
+    body["channel"] = CHANNEL_ID.into();
+    told.take("slack", Some(ts.clone()), body);
+    Reply::new(200, "ok", json!({"ok": true, "channel": CHANNEL_ID, "ts": ts}))
+}
+
+fn event<'a>(told: &mut Told, header: &impl Fn(&str) -> &'a str, body: Value, bytes: &[u8]) -> Reply {
+    let refused = |status: u16| Reply::new(status, &status, json!({}));
+    let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
+    let time = timestamp.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    let key = STANDARD.decode(KEY.trim_start_matches("whsec_")).expect("base64");
+    let signature = hmac(&key, &[format!("{id}.{timestamp}.").as_bytes(), bytes].concat());
+    let is_signed =
+        header("webhook-signature").split(' ').any(|it| it.strip_prefix("v1,") == Some(signature.as_str()));
+    if id.is_empty() || time.is_none_or(|time| seconds_from_now(time) >= TOLERANCE) || !is_signed {
+        return refused(401);
+    }
+    let has = |name: &str| body[name].as_str().is_some_and(|text| !text.is_empty());
+    if body["specversion"] != "1.0" || !has("id") || !has("type") || !has("source") {
+        return refused(400);
+    }
+    told.take("generic", None, body);
+    Reply::new(204, &204, json!({}))
+}
