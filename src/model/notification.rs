@@ -135,6 +135,12 @@ impl NotificationSelector {
         self.apps.is_some() || !self.app_labels.is_empty()
     }
 
+    /// The same for selectors that choose the same apps, rings and clusters.
+    pub fn of_what(&self) -> String {
+        let Self { apps, app_labels, rings, clusters, phases: _, places: _ } = self;
+        format!("{apps:?} {app_labels:?} {rings:?} {clusters:?}")
+    }
+
     /// Whether it is only for certain clusters: what has no cluster does not fit then.
     pub fn asks_for_clusters(&self) -> bool {
         self.clusters != Selector::default()

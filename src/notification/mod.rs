@@ -2,6 +2,7 @@
 
 mod memory;
 pub mod message;
+mod pace;
 mod pending;
 mod preview;
 mod route;

@@ -9,9 +9,9 @@ use super::memory::{Entry, Memory};
 use crate::model::{AppId, ClusterName, Happened, Notification, Revision};
 use crate::report::notices::{Condition, Facts, Seen, Step, Thread, Told, next};
 
-/// Since when each thread stands as it does.
+/// Since when each thread has its next message.
 #[derive(Debug, Default)]
-pub struct Pending(BTreeMap<Thread, (Condition, Instant)>);
+pub struct Pending(BTreeMap<Thread, (Happened, Instant)>);
 
 /// One message that is to be sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ impl Pending {
             due.is_noted = true;
         }
         let seen = with_departed(memory, seen, reverted);
-        self.note(&seen, now);
+        let known = std::mem::take(&mut self.0);
         let mut later = |at: Instant| due.next = Some(due.next.map_or(at, |next: Instant| next.min(at)));
         for (thread, Seen { condition, facts }) in &seen {
             let key = thread.to_string();
@@ -57,7 +57,10 @@ impl Pending {
                 entry.told.episode = 0;
             }
             while let Some((before, step)) = step(&entry, condition) {
-                let ripe = self.0.get(thread).map_or(now, |(_, since)| *since) + step.hold;
+                let since = known.get(thread).filter(|(happened, _)| *happened == step.happened);
+                let since = since.map_or(now, |(_, since)| *since);
+                self.0.insert(thread.clone(), (step.happened, since));
+                let ripe = since + step.hold;
                 if ripe > now {
                     later(ripe);
                     break;
@@ -79,17 +82,6 @@ impl Pending {
         }
         due
     }
-
-    fn note(&mut self, seen: &BTreeMap<Thread, Seen>, now: Instant) {
-        self.0.retain(|thread, _| seen.contains_key(thread));
-        for (thread, Seen { condition, .. }) in seen {
-            match self.0.get_mut(thread) {
-                Some(known) if known.0 == *condition => {}
-                Some(known) => *known = (condition.clone(), now),
-                None => drop(self.0.insert(thread.clone(), (condition.clone(), now))),
-            }
-        }
-    }
 }
 
 /// What is told next, to people who know what. Where a message may have arrived, it is sent again, or what follows from it.
@@ -109,7 +101,7 @@ fn with_departed(
     reverted: &BTreeSet<Revision>,
 ) -> BTreeMap<Thread, Seen> {
     let mut all = seen.clone();
-    let is_bad = |seen: &&Seen| matches!(seen.condition, Condition::Failed | Condition::Unwell);
+    let is_bad = |seen: &&Seen| matches!(seen.condition, Condition::Failed(_) | Condition::Unwell);
     let bad: BTreeSet<String> = seen
         .values()
         .filter(is_bad)
@@ -156,146 +148,4 @@ fn adopt_finished(memory: &mut Memory, seen: &BTreeMap<Thread, Seen>, at: Timest
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use rand::rngs::StdRng;
-    use rand::{RngExt as _, SeedableRng as _};
-
-    use super::*;
-    use crate::model::{Language, Location, NotificationSelector, NotificationService, SecretRef};
-    use Happened::{Degraded, Done, Failed, Recovered, Reverted, Started, Waiting};
-
-    fn route() -> Notification {
-        Notification {
-            name: "shop".to_owned(),
-            service: NotificationService::Generic { url: SecretRef::Env("X".to_owned()), secret: None },
-            language: Language::En,
-            selector: NotificationSelector {
-                phases: Some(Happened::ALL.to_vec()),
-                ..NotificationSelector::default()
-            },
-            quiet_hours: Vec::new(),
-            location: Location::new("notifications/shop.yaml", 1, 1),
-        }
-    }
-
-    /// What comes next, as a rollout could go.
-    fn random_condition(random: &mut StdRng) -> Condition {
-        match random.random_range(0..10) {
-            0..3 => Condition::UnderWay,
-            3 => Condition::Waiting(BTreeSet::from(["canary".to_owned()])),
-            4 => Condition::Waiting(BTreeSet::from(["green".to_owned()])),
-            5..8 => Condition::Done,
-            _ => Condition::Failed,
-        }
-    }
-
-    /// Of one thread, in the order in which the messages were sent: each after the one before it at most once, with `repeats` of those
-    /// that were sent and not noted.
-    #[track_caller]
-    fn check(sent: &[Happened], last: &Condition, story: &str) {
-        let once = |happened: Happened, most: usize| {
-            assert!(sent.iter().filter(|it| **it == happened).count() <= most, "{story}");
-        };
-        [Started, Done, Reverted].into_iter().for_each(|happened| once(happened, 1));
-        once(Waiting, 2);
-        // What fails after a person let it go on is another failure.
-        once(Failed, 3);
-        assert!(sent.windows(2).all(|pair| pair[0] != pair[1] || pair[0] == Waiting), "{story}");
-        let turns: Vec<Happened> =
-            sent.iter().copied().filter(|it| matches!(it, Degraded | Recovered)).collect();
-        assert!(
-            turns.chunks(2).all(|pair| pair[0] == Degraded && pair.get(1).is_none_or(|it| *it == Recovered)),
-            "{story}"
-        );
-        let after = sent.iter().skip_while(|it| **it != Done).skip(1);
-        assert!(after.clone().all(|it| matches!(it, Degraded | Recovered)), "{story}");
-        let end = sent.last();
-        let is_told = match last {
-            Condition::Done => matches!(end, Some(Done | Recovered)),
-            Condition::Failed => matches!(end, Some(Failed | Degraded)),
-            Condition::Reverted => matches!(end, Some(Reverted | Done | Recovered)) || end.is_none(),
-            _ => true,
-        };
-        assert!(is_told, "the last state is lost: {story}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn histories_with_deaths_lose_no_last_state_and_repeat_at_most_once_for_each_death() {
-        let route = route();
-        let thread = Thread::Rollout { commit: Revision::from("a1"), ring: Some("prod".to_owned()) };
-        for seed in 0..400 {
-            let mut random = StdRng::seed_from_u64(seed);
-            let mut memory = Memory::open(None, "shop");
-            memory.is_new = false;
-            let mut pending = Pending::default();
-            let (mut sent, mut deaths, mut story) = (Vec::new(), 0, Vec::new());
-            let mut condition = Condition::UnderWay;
-            for step in 0..40 {
-                let is_last = step == 39;
-                if step > 0 {
-                    condition = random_condition(&mut random);
-                }
-                if is_last && !matches!(condition, Condition::Done | Condition::Failed) {
-                    condition = if random.random() { Condition::Reverted } else { Condition::Done };
-                }
-                let lasts = if is_last { 7200 } else { random.random_range(1..200) };
-                let until = Instant::now() + Duration::from_secs(lasts);
-                story.push(format!("{condition:?} {lasts} s"));
-                let seen = BTreeMap::from([(
-                    thread.clone(),
-                    Seen { condition: condition.clone(), facts: Facts::default() },
-                )]);
-                // A service that does not answer for a while.
-                let is_deaf = !is_last && random.random_bool(0.2);
-                while Instant::now() < until {
-                    let due = pending.due(
-                        &mut memory,
-                        &route,
-                        &seen,
-                        &BTreeSet::new(),
-                        (Instant::now(), Timestamp::UNIX_EPOCH),
-                    );
-                    for message in &due.messages {
-                        let key = message.thread.to_string();
-                        if is_deaf {
-                            continue;
-                        }
-                        let (told, sent_now) = (message.before.clone(), Some(message.step.after.clone()));
-                        memory.set(key.clone(), Entry { told, sent: sent_now, ..Entry::default() });
-                        story.push(format!("sent {:?}", message.step.happened));
-                        sent.push((message.step.clone(), deaths));
-                        if random.random_bool(0.1) {
-                            deaths += 1;
-                            story.push("died".to_owned());
-                            // What was sent stands on the disk.
-                            pending = Pending::default();
-                            break;
-                        }
-                        let told = message.step.after.clone();
-                        memory.set(key, Entry { told, ..Entry::default() });
-                    }
-                    let wake =
-                        due.next.unwrap_or(until).min(Instant::now() + Duration::from_secs(5)).min(until);
-                    tokio::time::sleep_until(wake.max(Instant::now() + Duration::from_millis(100))).await;
-                }
-            }
-            let story = format!("seed {seed}: {story:#?}");
-            // What was sent just before a death may be sent once more.
-            let before = sent.len();
-            let mut once: Vec<(Step, i32)> = Vec::new();
-            for (step, death) in sent {
-                match once.last() {
-                    Some((known, died)) if *known == step && *died < death => {
-                        *once.last_mut().unwrap() = (step, death)
-                    }
-                    _ => once.push((step, death)),
-                }
-            }
-            assert!(before - once.len() <= usize::try_from(deaths).unwrap(), "{story}");
-            let happened: Vec<Happened> = once.iter().map(|(step, _)| step.happened).collect();
-            check(&happened, &condition, &story);
-        }
-    }
-}
+mod tests;

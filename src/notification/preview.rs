@@ -174,7 +174,12 @@ impl Sender<'_, '_> {
         let text = invalid(first, errors.len() - 1);
         let facts = Facts { text, url: self.fleet.instance.page_url.clone(), ..Facts::default() };
         let thread = Thread::Errors { commit: self.plan.head.clone() };
-        self.send(&thread, None, &mut Told::default(), &Seen { condition: Condition::Failed, facts });
+        self.send(
+            &thread,
+            None,
+            &mut Told::default(),
+            &Seen { condition: Condition::Failed(BTreeSet::new()), facts },
+        );
     }
 
     fn rollout(&mut self, ring: Option<&str>, part: &Part<'_>, wants_apps: bool) {
@@ -186,10 +191,9 @@ impl Sender<'_, '_> {
             let mut steps = vec![Seen { condition: Condition::UnderWay, facts: facts(0) }];
             for asks in part.asks() {
                 let asked = asks.iter().map(|Ask { app, through, .. }| format!("{app} {through}")).collect();
-                let commands = asks.iter().map(|Ask { app, through, .. }| open_waves(app, through));
+                let confirm = asks.iter().map(|Ask { app, through, .. }| open_waves(app, through)).collect();
                 let waiting: usize = asks.iter().map(|ask| ask.waiting).sum();
-                let command = Some(commands.collect::<Vec<_>>().join("; "));
-                let facts = Facts { command, ..facts(total - waiting) };
+                let facts = Facts { confirm, ..facts(total - waiting) };
                 steps.push(Seen { condition: Condition::Waiting(asked), facts });
             }
             // Of which app the objects were that went is not known any more: with nothing else, a route for apps hears nothing.
@@ -221,11 +225,16 @@ impl Sender<'_, '_> {
         let failed = Facts {
             worst: Some(Worst { app: app.clone(), cluster: cluster.clone(), phase: phase.as_str(), detail }),
             others: part.broken.len().saturating_sub(1),
-            command: reverts.then(|| format!("git revert {}", self.plan.head.short())),
+            mend: reverts.then(|| format!("git revert {}", self.plan.head.short())).into_iter().collect(),
             ..part.facts(self.fleet, total - part.broken.len().max(1))
         };
         let if_fails = (!is_broken).then(|| (app.clone(), cluster.clone()));
-        self.send(&thread, if_fails, &mut told, &Seen { condition: Condition::Failed, facts: failed });
+        self.send(
+            &thread,
+            if_fails,
+            &mut told,
+            &Seen { condition: Condition::Failed(BTreeSet::new()), facts: failed },
+        );
     }
 
     /// Sends what is next, if it is for the route.

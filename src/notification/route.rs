@@ -4,7 +4,7 @@
 //! costs no memory, and what it is told at last is the last state. At least once: what was sent and not noted before the process died
 //! is sent once more, with the same id.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,15 +14,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::memory::{self, Entry, Memory};
+use super::pace::Pace;
 use super::pending::{Due, Pended, Pending};
 use super::service::{self, Outcome, Target, send};
 use super::words::{CommitFacts, Notice, digest};
 use super::{Settings, Severity};
 use crate::cluster::Home;
 use crate::controller::{Grants, SecretError};
-use crate::model::{
-    Digest, Notification, NotificationSelector, NotificationService, Revision, SecretRef, SelectorPlaces,
-};
+use crate::model::{Digest, Notification, NotificationService, Revision, SecretRef};
 use crate::report::notices::{Seen, Thread};
 
 /// How everything stands for one route.
@@ -30,7 +29,7 @@ use crate::report::notices::{Seen, Thread};
 pub struct Present {
     pub route: Arc<Notification>,
     pub instance: String,
-    pub seen: BTreeMap<Thread, Seen>,
+    pub seen: Arc<BTreeMap<Thread, Seen>>,
     pub commits: Arc<BTreeMap<Revision, CommitFacts>>,
     /// Commits that later ones of the branch took back.
     pub reverted: Arc<BTreeSet<Revision>>,
@@ -51,7 +50,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 const PERMIT_PAUSE: Duration = Duration::from_secs(1);
 /// More at once become one message.
 const MOST_AT_ONCE: usize = 10;
-const MINUTE: Duration = Duration::from_secs(60);
 /// So long a credential is good without being read again.
 const CREDENTIAL_LASTS: Duration = Duration::from_secs(60);
 
@@ -60,10 +58,9 @@ pub(super) struct Worker {
     client: reqwest::Client,
     memory: Memory,
     open: OpenCommits,
+    pace: Arc<Pace>,
     pending: Pending,
     target: Option<(NotificationService, Target, Instant)>,
-    /// When messages were sent, within the last minute.
-    sent: VecDeque<Instant>,
     /// After a failure: nothing is sent before, and the pause that led to it.
     pause: Option<(Instant, Duration)>,
     /// Logged once.
@@ -71,16 +68,22 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub fn new(settings: Arc<Settings>, client: reqwest::Client, open: OpenCommits, route: &str) -> Self {
+    pub fn new(
+        settings: Arc<Settings>,
+        client: reqwest::Client,
+        open: OpenCommits,
+        pace: Arc<Pace>,
+        route: &str,
+    ) -> Self {
         let memory = Memory::open(settings.folder.as_deref(), route);
         Self {
             settings,
             client,
             memory,
             open,
+            pace,
             pending: Pending::default(),
             target: None,
-            sent: VecDeque::new(),
             pause: None,
             trouble: None,
         }
@@ -136,27 +139,23 @@ impl Worker {
                 return Some(self.pause(Some(LONGEST_PAUSE)));
             }
         };
-        let limits = service::limits(&target);
-        while self.sent.front().is_some_and(|at| *at + MINUTE <= now) {
-            self.sent.pop_front();
-        }
-        if let Some(at) = self.sent.back().map(|last| *last + limits.apart).filter(|at| *at > now) {
-            return Some(at);
-        }
-        let room = usize::try_from(limits.per_minute).unwrap_or(usize::MAX).saturating_sub(self.sent.len());
-        if room == 0 {
-            return self.sent.front().map(|at| *at + MINUTE);
-        }
+        let room = match service::limits(&target) {
+            Some(limits) => match self.pace.take(target.address(), limits, now) {
+                Ok(room) => room,
+                Err(free) => return Some(free),
+            },
+            None => usize::MAX,
+        };
         // What programs read is not summed up.
         let is_for_people = !matches!(present.route.service, NotificationService::Generic { .. });
         let together = is_for_people && (due.len() > MOST_AT_ONCE || due.len() > room);
         let most = if together { due.len() } else { 1 };
-        self.send(present, &target, &due[..most], now).await;
+        self.send(present, &target, &due[..most]).await;
         // There may be more.
         Some(self.pause.map_or(now, |(until, _)| until))
     }
 
-    async fn send(&mut self, present: &Present, target: &Target, due: &[Pended], now: Instant) {
+    async fn send(&mut self, present: &Present, target: &Target, due: &[Pended]) {
         let at = Timestamp::now();
         let notices: Vec<Notice<'_>> = due
             .iter()
@@ -197,7 +196,6 @@ impl Worker {
         self.settings.metrics.notified(service, outcome.name());
         match outcome {
             Outcome::Sent(name) => {
-                self.sent.push_back(now);
                 (self.pause, self.trouble) = (None, None);
                 // One message of several threads is none of theirs.
                 let name = name.filter(|_| due.len() == 1);
@@ -340,8 +338,7 @@ pub async fn read_target(
 /// Of what a route selects and where it goes.
 fn digest_of(route: &Notification) -> String {
     let Notification { service, selector, .. } = route;
-    let places = NotificationSelector { places: SelectorPlaces::default(), ..selector.clone() };
-    Digest::of(format!("{service:?} {places:?}").as_bytes()).to_string()
+    Digest::of(format!("{service:?} {} {:?}", selector.of_what(), selector.phases).as_bytes()).to_string()
 }
 
 async fn sleep_until(at: Option<Instant>) {

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::pace::Pace;
 use super::route::{OpenCommits, Present, Worker};
 use super::service::send::{self, Through};
 use super::words::CommitFacts;
@@ -26,6 +28,8 @@ use crate::source::Repository;
 
 /// What changes in between is told together.
 const SETTLES: Duration = Duration::from_millis(500);
+/// So many times as long as a look took is the pause after it: looking never takes more of a core than this leaves.
+const REST: u32 = 4;
 /// Days and credentials end without an event.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
 /// Commits of the branch that are looked through for what takes others back.
@@ -88,17 +92,20 @@ pub async fn run(settings: Settings, mut inputs: Inputs) {
             client,
             running: BTreeMap::new(),
             open: OpenCommits::default(),
+            pace: Arc::new(Pace::default()),
             commits: Commits::default(),
         };
         loop {
+            let began = Instant::now();
             routes.look(&mut inputs).await;
+            let rest = SETTLES.max(began.elapsed() * REST);
             tokio::select! {
                 Ok(()) = inputs.head.changed() => {}
                 Ok(()) = inputs.overview.changed() => {}
                 Ok(()) = inputs.promotions.changed() => {}
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
-            tokio::time::sleep(SETTLES).await;
+            tokio::time::sleep(rest).await;
         }
     };
     tokio::select! {
@@ -112,6 +119,7 @@ struct Routes {
     client: reqwest::Client,
     running: BTreeMap<String, Running>,
     open: OpenCommits,
+    pace: Arc<Pace>,
     commits: Commits,
 }
 
@@ -144,14 +152,15 @@ impl Routes {
             && overview.mode == head.fleet.instance.mode
             && overview.revision.as_ref() == Some(revision)
             && (forge.is_none() || promotions.is_some());
+        let mut named = open.clone();
         let (fleet, now, of_seen) = (Arc::clone(&head.fleet), Timestamp::now(), Arc::clone(&reverted));
         let promotions = promotions.unwrap_or_default();
         let known = move || seen_by(&routes, &fleet, (&overview, &open), &promotions, &of_seen, now);
         let sorted = tokio::task::spawn_blocking(known);
         let Ok(Some(all)) = sorted.await else { return };
         let threads = all.iter().flat_map(|(_, seen)| seen.keys());
-        let commits: BTreeSet<Revision> = threads.filter_map(Thread::commit).cloned().collect();
-        let commits = Arc::new(self.commits.facts(self.settings.repository.as_ref(), commits, forge).await);
+        named.extend(threads.filter_map(Thread::commit).cloned());
+        let commits = Arc::new(self.commits.facts(self.settings.repository.as_ref(), named, forge).await);
         for (route, seen) in all {
             let name = route.name.clone();
             let instance = head.fleet.instance.name.clone();
@@ -160,22 +169,28 @@ impl Routes {
             let running = self
                 .running
                 .entry(name)
-                .or_insert_with_key(|name| self.settings.start(&self.client, &self.open, name));
+                .or_insert_with_key(|name| self.settings.start(&self.client, &self.open, &self.pace, name));
             running.present.send_replace(Some(Arc::new(present)));
         }
     }
 }
 
 impl Settings {
-    fn start(self: &Arc<Self>, client: &reqwest::Client, open: &OpenCommits, name: &str) -> Running {
+    fn start(
+        self: &Arc<Self>,
+        client: &reqwest::Client,
+        open: &OpenCommits,
+        pace: &Arc<Pace>,
+        name: &str,
+    ) -> Running {
         let (present, receiver) = watch::channel(None);
-        let worker = Worker::new(Arc::clone(self), client.clone(), Arc::clone(open), name);
+        let worker = Worker::new(Arc::clone(self), client.clone(), Arc::clone(open), Arc::clone(pace), name);
         Running { present, task: AbortOnDropHandle::new(tokio::spawn(worker.run(receiver))) }
     }
 }
 
-/// How everything stands for one route.
-type OfRoute = (Arc<Notification>, BTreeMap<Thread, Seen>);
+/// How everything stands for one route; routes that ask for the same share it.
+type OfRoute = (Arc<Notification>, Arc<BTreeMap<Thread, Seen>>);
 
 /// How everything stands for each route. `None`: too little is known.
 pub(super) fn seen_by(
@@ -187,7 +202,12 @@ pub(super) fn seen_by(
     now: Timestamp,
 ) -> Option<Vec<OfRoute>> {
     let moment = Moment::of(overview, open)?;
+    let mut by_selector: BTreeMap<String, Arc<BTreeMap<Thread, Seen>>> = BTreeMap::new();
     let seen = routes.iter().map(|route| {
+        let key = route.selector.of_what();
+        if let Some(seen) = by_selector.get(&key) {
+            return (Arc::clone(route), Arc::clone(seen));
+        }
         let chosen = Chosen::of(route, fleet);
         let look = Look {
             wants_apps: route.selector.asks_for_apps(),
@@ -208,6 +228,8 @@ pub(super) fn seen_by(
             let ending = fleet.servers.iter().filter(|server| server.ends_soon(today));
             seen.extend(ending.map(|server| of_server(server)));
         }
+        let seen = Arc::new(seen);
+        by_selector.insert(key, Arc::clone(&seen));
         (Arc::clone(route), seen)
     });
     Some(seen.collect())
@@ -277,10 +299,11 @@ impl Commits {
     async fn read(&mut self, repository: Option<&Repository>, head: &Revision) {
         let Some(repository) = repository.filter(|_| self.of.as_ref() != Some(head)) else { return };
         let Ok(recent) = repository.recent(head, RECENT).await else { return };
+        let Ok(reverted) = repository.reverted(head, RECENT).await else { return };
         if self.known.len() > MOST_COMMITS {
             self.known.clear();
         }
-        self.reverted = recent.iter().filter_map(|commit| commit.reverts.clone()).collect();
+        self.reverted = reverted;
         for commit in recent {
             let facts = CommitFacts { subject: commit.subject, author: commit.author, url: None };
             self.known.insert(commit.revision, facts);

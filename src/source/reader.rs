@@ -27,9 +27,6 @@ pub struct Commit {
     pub email: String,
     /// Seconds since 1970, of the committer.
     pub time: i64,
-    /// The commit that it takes back, as `git revert` says it.
-    #[serde(skip)]
-    pub reverts: Option<Revision>,
 }
 
 pub(super) struct Reader {
@@ -401,6 +398,23 @@ impl Reader {
         Ok(commits)
     }
 
+    /// The commits that later ones took back, as the newest `limit` say, also those that merges brought. What was taken back and came
+    /// again is not among them.
+    pub(super) fn reverted(&self, tip: &Revision, limit: usize) -> Result<BTreeSet<Revision>, Error> {
+        let unreadable = |error| self.unreadable(&error);
+        // By date, the newest first: another order would read the whole history.
+        let mut walk = self.repository.revwalk().map_err(unreadable)?;
+        walk.push(self.commit(tip)?.id()).map_err(unreadable)?;
+        let mut reverted = BTreeSet::new();
+        for id in walk.take(limit) {
+            let commit = self.repository.find_commit(id.map_err(unreadable)?).map_err(unreadable)?;
+            if !reverted.contains(&revision_of(commit.id())) {
+                reverted.extend(reverted_by(commit.message_bytes()));
+            }
+        }
+        Ok(reverted)
+    }
+
     pub(super) fn commit(&self, revision: &Revision) -> Result<git2::Commit<'_>, Error> {
         let unknown = || Error::UnknownRevision { url: self.place.shown.clone(), revision: revision.clone() };
         let id = Oid::from_str(revision.as_str()).map_err(|_| unknown())?;
@@ -553,13 +567,13 @@ fn summary(commit: &git2::Commit<'_>) -> Commit {
         author: text(author.name_bytes()),
         email: text(author.email_bytes()),
         time: commit.time().seconds(),
-        reverts: reverted_by(message),
     }
 }
 
 /// Of a message, in bytes: what `git revert` writes stands near its beginning.
 const LONGEST_MESSAGE: usize = 16 * 1024;
 
+/// The commit that one with this message takes back, as `git revert` says it.
 fn reverted_by(message: &[u8]) -> Option<Revision> {
     let message = String::from_utf8_lossy(&message[..message.len().min(LONGEST_MESSAGE)]);
     let mut lines = message.lines();

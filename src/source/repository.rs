@@ -1,5 +1,6 @@
 //! The handle that everybody else uses.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -222,6 +223,13 @@ impl Repository {
     pub async fn recent(&self, tip: &Revision, limit: usize) -> Result<Vec<Commit>, Error> {
         let tip = tip.clone();
         self.blocking(move |inner| inner.reader.lock().recent(&tip, limit)).await
+    }
+
+    /// The commits that later ones took back, as the newest `limit` say, also those that merges brought. What was taken back and came
+    /// again is not among them.
+    pub async fn reverted(&self, tip: &Revision, limit: usize) -> Result<BTreeSet<Revision>, Error> {
+        let tip = tip.clone();
+        self.blocking(move |inner| inner.reader.lock().reverted(&tip, limit)).await
     }
 
     /// Wakes by polling, and for a local path as soon as a reference moves. `seed` drives the jitter.

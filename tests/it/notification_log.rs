@@ -56,6 +56,7 @@ async fn route_whose_variable_is_not_set_is_off() {
         permit: WritePermit::default(),
         metrics: Metrics::default(),
         folder: None,
+        through: notification::Through::default(),
     };
     let inputs =
         notification::Inputs { head: heads, overview: overviews, promotions, elected, stop: stop.clone() };

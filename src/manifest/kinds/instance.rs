@@ -60,7 +60,6 @@ fn read_spec(spec: &Value<'_>, instance: &mut Instance, reading: &mut Reading<'_
     if let Some(list) = fields.optional("ignore", reading) {
         instance.ignore = read_ignore(&list, reading).unwrap_or_default();
     }
-    fields.later(&["notifications"], reading);
     fields.finish(reading);
     Some(())
 }

@@ -101,7 +101,7 @@ fn change_passes_through_the_rings() {
     let done_in_test = "done: ✓ shop/pay 1.1.0: done in test | t1 · 1 of 1 healthy | “Change” by li";
     let failed_in_test = "failed if shop/pay on t1: ✗ shop/pay 1.1.0: failed in test | t1 · 0 of 1 healthy | t1 shop/pay: (the cause, in \
                           the words of the cluster) / to go on: git revert 4ead4ea / “Change” by li";
-    let waiting = "waiting: ⏸ shop/pay 1.1.0: waits for a person in prod | p1, p2 · 0 of 2 healthy | to go on: tutti approve rollout \
+    let waiting = "waiting: ⏸ shop/pay 1.1.0: waits for confirmation in prod | p1, p2 · 0 of 2 healthy | to go on: tutti approve rollout \
                    shop/pay --through prod / “Change” by li";
     let done_in_prod = "done: ✓ shop/pay 1.1.0: done in prod | p1, p2 · 2 of 2 healthy | “Change” by li";
     let failed_in_prod = "failed if shop/pay on p1: ✗ shop/pay 1.1.0: failed in prod | p1, p2 · 1 of 2 healthy | p1 shop/pay: (the cause, \
@@ -130,7 +130,7 @@ fn apps_that_ask_together_are_one_message() {
         "  select: {phases: [waiting]}\n",
         release,
         &[
-            "waiting: ⏸ 2 apps: waits for a person in prod | shop/cart, shop/pay · p1, p2 · 0 of 4 healthy | to go on: tutti approve rollout \
+            "waiting: ⏸ 2 apps: waits for confirmation in prod | shop/cart, shop/pay · p1, p2 · 0 of 4 healthy | to go on: tutti approve rollout \
          shop/cart --through prod; tutti approve rollout shop/pay --through prod / “Change” by li",
         ],
     );
@@ -154,7 +154,7 @@ fn app_that_goes_is_objects_in_the_end() {
         remove,
         &[
             "started: ▶ shop/pay: rollout started in test | t1 | “Change” by li",
-            "done: ✓ 1 object: done in test | t1 | “Change” by li",
+            "done: ✓ deletion of 1 object: done in test | t1 | “Change” by li",
         ],
     );
 }

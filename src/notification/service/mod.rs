@@ -22,7 +22,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use self::answer::ServiceAnswer;
 use super::Message;
-use crate::model::is_loopback;
+use crate::model::{Digest, is_loopback};
 
 /// A service with its credentials as read: [`crate::model::NotificationService`] without references.
 #[derive(Clone, Debug)]
@@ -98,12 +98,26 @@ impl Target {
             Self::Email { .. } => "email",
         }
     }
+
+    /// Where it goes, as a digest: the address is a credential. Routes to one address share its [`limits`].
+    pub fn address(&self) -> Digest {
+        let (Self::Feishu { url, .. }
+        | Self::DingTalk { url, .. }
+        | Self::WeCom { url }
+        | Self::SlackWebhook { url }
+        | Self::SlackBot { token: url, .. }
+        | Self::Teams { url }
+        | Self::Generic { url, .. }
+        | Self::Email { url, .. }) = self;
+        Digest::of(trimmed(url).as_bytes())
+    }
 }
 
-/// Below what each service allows, so that others may send to the same place too.
-pub fn limits(target: &Target) -> Limits {
+/// Below what each service allows, so that others may send to the same place too. `None`: a program, which says itself when it is too
+/// much.
+pub fn limits(target: &Target) -> Option<Limits> {
     let limits = |per_minute, apart| Limits { per_minute, apart: Duration::from_millis(apart) };
-    match target {
+    Some(match target {
         // 100 a minute, 5 a second.
         Target::Feishu { .. } => limits(90, 250),
         // 20 a minute; who sends more is not heard for ten minutes.
@@ -112,10 +126,10 @@ pub fn limits(target: &Target) -> Limits {
         Target::SlackWebhook { .. } | Target::SlackBot { .. } => limits(50, 1_100),
         // Four a second.
         Target::Teams { .. } => limits(120, 500),
-        Target::Generic { .. } => limits(u32::MAX, 0),
+        Target::Generic { .. } => return None,
         // Of no standard; a mail server that serves people takes so many.
         Target::Email { .. } => limits(30, 0),
-    }
+    })
 }
 
 /// The request that tells a message. `at`: now; signatures hold for an hour or less. `known`: what [`Outcome::Sent`] named when the

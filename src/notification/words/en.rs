@@ -23,6 +23,7 @@ pub(super) const WORDS: Words = Words {
     sent_by: |sender| format!("sent by {sender} with `tutti notify test`"),
     cause: "(the cause, in the words of the cluster)",
     comma: ", ",
+    or: " or ",
 };
 
 fn title(happened: Happened, thread: &Thread, what: &str, facts: &Facts) -> String {

@@ -69,6 +69,7 @@ struct Words {
     /// Stands where a message of a failure says why.
     cause: &'static str,
     comma: &'static str,
+    or: &'static str,
 }
 
 fn words(language: Language) -> &'static Words {
@@ -151,8 +152,13 @@ impl Notice<'_> {
             let more = if others == 0 { String::new() } else { (words.others)(others) };
             lines.push(self.facts.text.clone() + &more);
         }
-        if let Some(command) = &self.facts.command {
-            lines.push((words.command)(command));
+        let command = match self.happened {
+            Happened::Waiting | Happened::DeleteWaits => self.facts.confirm.join("; "),
+            _ if is_bad => self.facts.mend.join(words.or),
+            _ => String::new(),
+        };
+        if !command.is_empty() {
+            lines.push((words.command)(&command));
         }
         if let Some(commit) = self.commit.filter(|commit| !commit.subject.is_empty()) {
             lines.push((words.by)(&commit.subject, &commit.author));

@@ -22,6 +22,7 @@ pub(super) const WORDS: Words = Words {
     sent_by: |sender| format!("由 {sender} 通过 `tutti notify test` 发送"),
     cause: "（集群给出的原因）",
     comma: "、",
+    or: " 或 ",
 };
 
 fn title(happened: Happened, thread: &Thread, what: &str, facts: &Facts) -> String {

@@ -8,7 +8,7 @@ use crate::model::{AppId, ClusterName};
 use crate::report::TargetReport;
 
 /// Names of a list; beyond them their number is enough.
-const MOST_NAMES: usize = 20;
+pub(super) const MOST_NAMES: usize = 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -29,9 +29,12 @@ pub struct Facts {
     /// Of the worst phase, beside the worst.
     #[serde(skip_serializing_if = "is_zero")]
     pub others: usize,
-    /// What a person may type, or do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
+    /// What a person types to let go on what waits; of many the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub confirm: Vec<String>,
+    /// What a person may do about a failure: one of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mend: Vec<String>,
     /// A name and a reason from elsewhere: of a pull request its title, of a cluster why it does not answer, of errors the first.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,

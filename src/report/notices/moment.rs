@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::facts::worst_of;
+use super::facts::{MOST_NAMES, worst_of};
 use super::{Condition, Facts, Seen, Thread};
 use crate::model::{AppId, ClusterName, Happened, Mode, Revision};
 use crate::report::words::invalid;
@@ -32,11 +32,13 @@ impl std::fmt::Debug for Look<'_> {
 }
 
 type Ring<'a> = Option<&'a str>;
+/// By app: a route for few apps costs what these are.
+type Targets<'a> = BTreeMap<&'a AppId, Vec<&'a TargetReport>>;
 
 /// What one commit answers for in one ring.
 #[derive(Debug, Default)]
 struct Part<'a> {
-    targets: Vec<&'a TargetReport>,
+    targets: Targets<'a>,
     /// Under way, or waiting.
     deletes: Vec<&'a DeletionReport>,
     /// Objects that went, by cluster.
@@ -51,7 +53,8 @@ pub struct Moment<'a> {
     parts: BTreeMap<(&'a Revision, Ring<'a>), Part<'a>>,
     told: BTreeSet<&'a Revision>,
     /// Of older ones, in each ring, what does not run.
-    older: BTreeMap<Ring<'a>, Vec<&'a TargetReport>>,
+    older: BTreeMap<Ring<'a>, Targets<'a>>,
+    rings: BTreeMap<&'a ClusterName, Ring<'a>>,
     /// Rings of which not every cluster was seen.
     unseen: BTreeSet<Ring<'a>>,
 }
@@ -68,19 +71,20 @@ impl<'a> Moment<'a> {
         let unseen = overview.clusters.iter().filter(|cluster| !cluster.observed && !cluster.is_dropped());
         let unseen = unseen.map(|cluster| cluster.ring.as_deref()).collect();
         let mut parts: BTreeMap<(&Revision, Ring<'_>), Part<'_>> = BTreeMap::new();
-        let mut older: BTreeMap<Ring<'_>, Vec<&TargetReport>> = BTreeMap::new();
+        let mut older: BTreeMap<Ring<'_>, Targets<'_>> = BTreeMap::new();
         // What only observes changes nothing that people wait for.
         if overview.mode == Mode::Enforce {
-            older.extend(rings.values().map(|ring| (*ring, Vec::new())));
+            older.extend(rings.values().map(|ring| (*ring, Targets::new())));
             for target in &overview.targets {
                 let ring = target.ring.as_deref();
                 if matches!(target.phase, Phase::Unmanaged | Phase::KeptOut) {
                     continue;
                 }
                 if told.contains(&target.revision) {
-                    parts.entry((&target.revision, ring)).or_default().targets.push(target);
+                    let part = parts.entry((&target.revision, ring)).or_default();
+                    part.targets.entry(&target.app).or_default().push(target);
                 } else if target.phase != Phase::Running {
-                    older.entry(ring).or_default().push(target);
+                    older.entry(ring).or_default().entry(&target.app).or_default().push(target);
                 }
             }
             for deletion in overview.deletions.iter().filter(|it| told.contains(&it.revision)) {
@@ -94,7 +98,7 @@ impl<'a> Moment<'a> {
                 }
             }
         }
-        Some(Self { overview, parts, told, older, unseen })
+        Some(Self { overview, parts, told, older, rings, unseen })
     }
 
     /// How each thread stands for one route. `reverted`: commits that later ones of the branch took back.
@@ -130,8 +134,7 @@ impl<'a> Moment<'a> {
     /// `None`: nothing of it is for this route.
     fn rollout(&self, ring: Ring<'_>, part: &Part<'a>, look: &Look<'_>) -> Option<Seen> {
         let fits = |app: &AppId, cluster: &ClusterName| (look.app)(app) && (look.cluster)(cluster);
-        let targets: Vec<&TargetReport> =
-            part.targets.iter().copied().filter(|target| fits(&target.app, &target.cluster)).collect();
+        let targets = chosen(&part.targets, look);
         let deletes: Vec<_> = part.deletes.iter().filter(|it| fits(&it.app, &it.cluster)).collect();
         // Of which app they were is not known any more.
         let deleted = part.deleted.iter().filter(|(cluster, _)| !look.wants_apps && (look.cluster)(cluster));
@@ -139,11 +142,11 @@ impl<'a> Moment<'a> {
         if targets.is_empty() && deletes.is_empty() && deleted.is_empty() {
             return None;
         }
-        let asked: BTreeMap<String, String> =
-            targets.iter().filter_map(|target| self.asked(target)).collect();
+        let of_apps = || targets.chunk_by(|one, other| one.app == other.app);
+        let asked: BTreeMap<String, String> = of_apps().filter_map(|targets| self.asked(targets)).collect();
         let worst = worst_of(&targets);
         let condition = match worst.map(|worst| worst.phase) {
-            Some(phase) if phase.is_failure() => Condition::Failed,
+            Some(phase) if phase.is_failure() => Condition::Failed(asked.keys().cloned().collect()),
             _ if !asked.is_empty() => Condition::Waiting(asked.keys().cloned().collect()),
             Some(Phase::Running) | None if deletes.is_empty() && !self.unseen.contains(&ring) => {
                 Condition::Done
@@ -157,7 +160,8 @@ impl<'a> Moment<'a> {
             url: self.overview.page_url.clone(),
             ..Facts::default()
         };
-        facts.name_apps(targets.iter().map(|target| &target.app).chain(deletes.iter().map(|it| &it.app)));
+        let apps = of_apps().filter_map(|targets| targets.first()).map(|target| &target.app);
+        facts.name_apps(apps.chain(deletes.iter().map(|it| &it.app)));
         let of_deleted = deleted.iter().map(|(cluster, _)| *cluster);
         let of_deletes = deletes.iter().map(|it| &it.cluster);
         facts.name_clusters(targets.iter().map(|it| &it.cluster).chain(of_deletes).chain(of_deleted));
@@ -168,32 +172,25 @@ impl<'a> Moment<'a> {
             facts.version = Some(version).filter(|version| !version.is_empty());
         }
         facts.say_worst(&targets);
-        let commands = match condition {
-            Condition::Waiting(_) => asked.into_values().collect(),
-            Condition::Failed => {
-                let rollout = worst.and_then(|worst| self.overview.rollout_of(&worst.app));
-                rollout.map(RolloutReport::commands).unwrap_or_default()
-            }
-            _ => Vec::new(),
-        };
-        facts.command = Some(commands.join("; ")).filter(|command| !command.is_empty());
+        if matches!(condition, Condition::Failed(_)) {
+            let rollout = worst.and_then(|worst| self.overview.rollout_of(&worst.app));
+            facts.mend = rollout.map(RolloutReport::commands).unwrap_or_default();
+        }
+        facts.confirm = asked.into_values().take(MOST_NAMES).collect();
         Some(Seen { condition, facts })
     }
 
-    /// What is asked of a person for a target, and the command that says yes.
-    fn asked(&self, target: &TargetReport) -> Option<(String, String)> {
-        if target.phase != Phase::Waiting {
-            return None;
-        }
+    /// What is asked of a person for targets of one app, and the command that says yes.
+    fn asked(&self, targets: &[&TargetReport]) -> Option<(String, String)> {
+        let target = targets.iter().find(|target| target.phase == Phase::Waiting)?;
         let rollout = self.overview.rollout_of(&target.app)?;
         let asked = rollout.confirmation.as_ref()?;
         Some((format!("{} {}", target.app, asked.through), rollout.commands().into_iter().next()?))
     }
 
     /// How apps do that were done long ago.
-    fn health(&self, ring: Ring<'_>, targets: &[&TargetReport], look: &Look<'_>) -> Seen {
-        let fits = |target: &&TargetReport| (look.app)(&target.app) && (look.cluster)(&target.cluster);
-        let targets: Vec<&TargetReport> = targets.iter().copied().filter(fits).collect();
+    fn health(&self, ring: Ring<'_>, targets: &Targets<'a>, look: &Look<'_>) -> Seen {
+        let targets = chosen(targets, look);
         let failing: Vec<&TargetReport> =
             targets.iter().copied().filter(|it| it.phase.is_failure()).collect();
         let condition = match (failing.is_empty(), targets.is_empty()) {
@@ -210,9 +207,7 @@ impl<'a> Moment<'a> {
 
     /// By the approval that they wait for.
     fn deletes(&self, look: &Look<'_>, threads: &mut BTreeMap<Thread, Seen>) {
-        let ring_of = |name: &ClusterName| {
-            self.overview.clusters.iter().find(|it| it.name == *name).and_then(|it| it.ring.as_deref())
-        };
+        let ring_of = |name: &ClusterName| self.rings.get(name).copied().flatten();
         let is_asked = self.overview.deletions.iter().filter(|it| it.waits);
         let mut by_digest: BTreeMap<&str, Vec<&DeletionReport>> = BTreeMap::new();
         for deletion in is_asked.filter(|it| (look.app)(&it.app) && (look.cluster)(&it.cluster)) {
@@ -226,7 +221,7 @@ impl<'a> Moment<'a> {
             let mut facts = Facts {
                 objects: deletions.len(),
                 text: deletions.first().map(|first| first.object.clone()).unwrap_or_default(),
-                command: Some(format!("tutti approve {digest}")),
+                confirm: vec![format!("tutti approve {digest}")],
                 url: self.overview.page_url.clone(),
                 ..Facts::default()
             };
@@ -245,7 +240,7 @@ impl<'a> Moment<'a> {
         for (commit, errors) in by_commit {
             let text = errors.first().map(|first| invalid(first, errors.len() - 1)).unwrap_or_default();
             let facts = Facts { text, url: self.overview.page_url.clone(), ..Facts::default() };
-            let seen = Seen { condition: Condition::Failed, facts };
+            let seen = Seen { condition: Condition::Failed(BTreeSet::new()), facts };
             threads.insert(Thread::Errors { commit: commit.clone() }, seen);
         }
     }
@@ -272,4 +267,10 @@ impl<'a> Moment<'a> {
             }
         }
     }
+}
+
+/// Of these targets what a route looks at.
+fn chosen<'a>(targets: &Targets<'a>, look: &Look<'_>) -> Vec<&'a TargetReport> {
+    let apps = targets.iter().filter(|(app, _)| (look.app)(app));
+    apps.flat_map(|(_, targets)| targets).copied().filter(|target| (look.cluster)(&target.cluster)).collect()
 }

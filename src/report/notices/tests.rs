@@ -37,7 +37,7 @@ fn overview(targets: Vec<TargetReport>) -> Overview {
     Overview {
         revision: Some(Revision::from("new")),
         is_rendered: true,
-        told: vec![Revision::from("new"), Revision::from("before")],
+        told: ["new", "before", "bad"].map(Revision::from).to_vec(),
         rings: vec!["test".to_owned(), "prod".to_owned()],
         clusters: vec![cluster("t1", "test"), cluster("p1", "prod"), cluster("p2", "prod")],
         targets,
@@ -77,11 +77,14 @@ fn rollout_of_a_commit_in_a_ring_is_one_thread() {
         &[("web", "t1", "new", Running), ("web", "p1", "new", Progressing), ("pay", "p1", "new", Running)],
         &["rollout/new/prod: UnderWay", "rollout/new/test: Done"],
     );
-    check(&[("web", "p1", "new", Running), ("pay", "p2", "new", Degraded)], &["rollout/new/prod: Failed"]);
+    check(
+        &[("web", "p1", "new", Running), ("pay", "p2", "new", Degraded)],
+        &["rollout/new/prod: Failed({})"],
+    );
     check(&[("web", "p1", "before", Running)], &["rollout/before/prod: Done"]);
     // Of an older commit only what is unwell is of interest.
     check(&[("web", "p1", "old", Running), ("pay", "p1", "old", Progressing)], &[]);
-    check(&[("web", "p1", "old", Running), ("pay", "p1", "old", Degraded)], &["rollout/old/prod: Unwell"]);
+    check(&[("web", "p1", "old", Running), ("pay", "p1", "old", Degraded)], &["health/prod: Unwell"]);
     check(&[("web", "p1", "bad", Degraded)], &["rollout/bad/prod: Reverted"]);
     check(&[("web", "p1", "new", KeptOut)], &[]);
     check(&[("web", "p1", "new", Paused)], &["rollout/new/prod: UnderWay"]);
@@ -108,7 +111,7 @@ fn route_sees_what_it_asks_for() {
     let mut overview = overview(targets);
     overview.clusters[0].state = "Offline";
     let check = |look: &Look<'_>, expected: &[&str]| assert_eq!(lines(&overview, look), expected);
-    check(&ALL, &["rollout/new/prod: Failed", "rollout/new/test: Done", "cluster/t1: Is(Offline)"]);
+    check(&ALL, &["rollout/new/prod: Failed({})", "rollout/new/test: Done", "cluster/t1: Is(Offline)"]);
     let is_pay = |app: &AppId| &*app.name == "pay";
     check(&Look { wants_apps: true, app: &is_pay, ..ALL }, &["rollout/new/prod: UnderWay"]);
     let is_p1 = |cluster: &ClusterName| cluster.as_str() == "p1";
@@ -128,7 +131,7 @@ fn person_is_asked_with_the_command() {
     let all = seen(&overview, &ALL);
     let Seen { condition, facts } = &all[&Thread::parse("rollout/new/prod").unwrap()];
     assert_eq!(*condition, Condition::Waiting(BTreeSet::from(["shop/web canary".to_owned()])));
-    assert_eq!(facts.command.as_deref(), Some("tutti approve rollout shop/web --through canary"));
+    assert_eq!(facts.confirm, ["tutti approve rollout shop/web --through canary"]);
     assert_eq!(facts.version, None);
 }
 

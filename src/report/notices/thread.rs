@@ -110,7 +110,8 @@ pub enum Condition {
     /// For a person; what is asked: an app and its wave.
     Waiting(BTreeSet<String>),
     Done,
-    Failed,
+    /// With what is asked of persons for the rest of it.
+    Failed(BTreeSet<String>),
     /// Of what was done long ago, as far as anybody knows.
     Unwell,
     /// Not known now, or neither good nor bad: nothing follows from it.
@@ -157,6 +158,8 @@ pub struct Step {
 
 /// Others may fail, or ask, in the same moment, and are told of in one message.
 const FAILED_HOLD: Duration = Duration::from_secs(5);
+/// Who asks later is collected for twice as long with each message, up to five minutes.
+const MOST_DOUBLINGS: u32 = 6;
 /// What is bad for less time was not worth a message; each time it takes twice as long to be told, up to an hour.
 const BAD_HOLD: Duration = Duration::from_secs(60);
 const LONGEST_HOLD: Duration = Duration::from_secs(3600);
@@ -174,17 +177,21 @@ pub fn next(told: &Told, condition: &Condition) -> Option<Step> {
         Some(Step { happened, after, hold })
     };
     match (condition, last) {
+        // While something fails it stays told as failed: it is not told again when the rest goes on.
+        (Condition::Failed(asked), Some(Failed)) if !asked.is_subset(&told.asked) => {
+            let mut step = asks(told, asked);
+            step.after.last = Some(Failed);
+            Some(step)
+        }
         (Condition::UnderWay, None) => step(Started, Duration::ZERO),
         (Condition::Waiting(asked), None | Some(Started | Waiting | Failed))
             if !asked.is_subset(&told.asked) =>
         {
-            let mut step = step(Waiting, FAILED_HOLD)?;
-            step.after.asked.extend(asked.iter().cloned());
-            Some(step)
+            Some(asks(told, asked))
         }
         (Condition::Done, None | Some(Started | Waiting | Failed)) => step(Done, Duration::ZERO),
-        (Condition::Failed, None | Some(Started | Waiting)) => step(Failed, FAILED_HOLD),
-        (Condition::Unwell, None) | (Condition::Failed | Condition::Unwell, Some(Done | Recovered)) => {
+        (Condition::Failed(_), None | Some(Started | Waiting)) => step(Failed, FAILED_HOLD),
+        (Condition::Unwell, None) | (Condition::Failed(_) | Condition::Unwell, Some(Done | Recovered)) => {
             becomes_bad(Degraded)
         }
         (Condition::Done | Condition::Well | Condition::TakenOver, Some(Degraded)) => {
@@ -202,6 +209,14 @@ pub fn next(told: &Told, condition: &Condition) -> Option<Step> {
     }
 }
 
+/// Somebody is asked for what nobody was asked before.
+fn asks(told: &Told, asked: &BTreeSet<String>) -> Step {
+    let mut after = Told { last: Some(Happened::Waiting), count: told.count + 1, ..told.clone() };
+    after.asked.extend(asked.iter().cloned());
+    let hold = FAILED_HOLD * (1 << told.count.min(MOST_DOUBLINGS));
+    Step { happened: Happened::Waiting, after, hold }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,6 +226,13 @@ mod tests {
 
     fn waiting(what: &str) -> Condition {
         Condition::Waiting(BTreeSet::from([what.to_owned()]))
+    }
+
+    const FAILS: Condition = Condition::Failed(BTreeSet::new());
+
+    /// Something fails while the rest asks.
+    fn fails_beside(what: &str) -> Condition {
+        Condition::Failed(BTreeSet::from([what.to_owned()]))
     }
 
     #[test]
@@ -234,14 +256,18 @@ mod tests {
             &[UnderWay, waiting("canary"), UnderWay, waiting("green"), waiting("canary"), Condition::Done],
             &[Started, Waiting, Waiting, Done],
         );
-        check(&[Condition::Failed, UnderWay, Condition::Failed, Condition::Done], &[Failed, Done]);
+        check(&[FAILS, UnderWay, FAILS, Condition::Done], &[Failed, Done]);
         check(
-            &[Condition::Done, waiting("canary"), Condition::Failed, UnderWay, Condition::Done],
+            &[UnderWay, FAILS, fails_beside("canary"), waiting("canary"), FAILS, Condition::Done],
+            &[Started, Failed, Waiting, Done],
+        );
+        check(
+            &[Condition::Done, waiting("canary"), FAILS, UnderWay, Condition::Done],
             &[Done, Degraded, Recovered],
         );
-        check(&[UnderWay, Condition::Failed, TakenBack, UnderWay], &[Started, Failed, Reverted]);
+        check(&[UnderWay, FAILS, TakenBack, UnderWay], &[Started, Failed, Reverted]);
         check(&[Condition::Done, TakenBack], &[Done]);
-        check(&[Condition::Done, Condition::Failed, TakenBack], &[Done, Degraded, Recovered]);
+        check(&[Condition::Done, FAILS, TakenBack], &[Done, Degraded, Recovered]);
         check(&[TakenBack], &[]);
         check(&[Well, Unwell, Well, Unwell, Well], &[Degraded, Recovered, Degraded, Recovered]);
         check(&[Well, Is(Offline), Well, Is(Offline)], &[Offline, Online, Offline]);
@@ -270,11 +296,23 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_later_is_told_of_together() {
+        let mut told = Told::default();
+        let mut holds = Vec::new();
+        for wave in 0..9 {
+            let step = next(&told, &waiting(&format!("wave {wave}"))).unwrap();
+            holds.push(step.hold.as_secs());
+            told = step.after;
+        }
+        assert_eq!(holds, [5, 10, 20, 40, 80, 160, 320, 320, 320]);
+    }
+
+    #[test]
     fn what_comes_and_goes_is_told_ever_more_seldom() {
         let mut told = Told { last: Some(Done), ..Told::default() };
         let mut holds = Vec::new();
         for _ in 0..9 {
-            let step = next(&told, &Condition::Failed).unwrap();
+            let step = next(&told, &FAILS).unwrap();
             holds.push(step.hold.as_secs() / 60);
             told = next(&step.after, &Condition::Done).unwrap().after;
         }

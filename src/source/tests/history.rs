@@ -96,6 +96,25 @@ async fn a_merge_is_the_change_of_what_it_brings() {
 }
 
 #[tokio::test]
+async fn what_was_taken_back_is_known_also_by_a_merge() {
+    let fixture = Fixture::new();
+    let state = tempfile::tempdir().expect("state");
+    let revert = |what: &str, it: &Revision| format!("Revert \"{what}\"\n\nThis reverts commit {it}.\n");
+    let commit = |message: &str, content: &str| fixture.commit(message, &[("a.yaml", Some(content))]);
+    let (one, two) = (commit("one", "1"), commit("two", "2"));
+    let again = commit(&revert("two", &two), "1");
+    commit(&revert("revert", &again), "2");
+    let base = fixture.tip("main");
+    fixture.commit_on("refs/heads/side", &base, &revert("one", &one), &[("a.yaml", None)]);
+    let parents = [base, fixture.tip("side")].concat();
+    fixture.commit_on("refs/heads/main", &parents, "Merge side", &[("a.yaml", None)]);
+    let repository = open(&fixture.path().display().to_string(), state.path()).await;
+    let tip = repository.fetch().await.expect("fetch");
+    let reverted = repository.reverted(&tip, 100).await.expect("reverted");
+    assert_eq!(reverted, std::collections::BTreeSet::from([one, again]));
+}
+
+#[tokio::test]
 async fn a_folder_of_the_repository_has_its_own_paths() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");

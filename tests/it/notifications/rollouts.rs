@@ -57,10 +57,7 @@ async fn failed_commit_is_reverted_where_it_failed() {
         .iter()
         .find(|it| it.body["data"]["phase"] == "reverted" && it.body["data"]["ring"] == "test");
     let data = &reverted.expect("a message").body["data"];
-    assert_eq!(
-        (&data["what"], &data["subject"]),
-        (&"↩ default/web broken-1: reverted in test".into(), &"bad".into())
-    );
+    assert_eq!((&data["what"], &data["subject"]), (&"↩ default/web: reverted in test".into(), &"bad".into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,12 +74,12 @@ async fn pods_that_die_later_are_told_after_a_minute_and_when_they_are_back() {
     scene.fare("p1", "rules: [{kind: Deployment, name: web, fail: crash-loop}]");
     scene.quiet(50).await;
     assert_eq!(scene.told(), before);
-    scene.until_told("degraded health/prod").await;
+    scene.until_told("degraded rollout/Begin/prod").await;
     scene.quiet(600).await;
     scene.fare("p1", "rules: []");
-    scene.until_told("recovered health/prod").await;
+    scene.until_told("recovered rollout/Begin/prod").await;
     scene.quiet(600).await;
-    assert_eq!(scene.told()[before.len()..], ["degraded health/prod", "recovered health/prod"]);
+    assert_eq!(scene.told()[before.len()..], ["degraded rollout/Begin/prod", "recovered rollout/Begin/prod"]);
     let last = scene.chat.received().pop().expect("a message");
     assert_eq!(last.body["data"]["what"], "✓ default/web v1: recovered in prod");
 }
@@ -92,13 +89,13 @@ async fn pods_that_die_later_are_told_after_a_minute_and_when_they_are_back() {
 async fn degraded_app_that_another_commit_changes_has_recovered() {
     let scene = Scene::rings().await;
     scene.fare("p1", "rules: [{image: 'registry.example.com/web:v1', fail: crash-loop}]");
-    scene.until_told("degraded health/prod").await;
+    scene.until_told("degraded rollout/Begin/prod").await;
     scene.release("v2").await;
-    scene.until_told("recovered health/prod").await;
+    scene.until_told("recovered rollout/Begin/prod").await;
     scene.quiet(600).await;
     let received = scene.chat.received();
     let recovered = received.iter().find(|it| it.body["data"]["phase"] == "recovered").expect("a message");
-    assert_eq!(recovered.body["data"]["what"], "✓ default/web v1: recovered in prod");
+    assert_eq!(recovered.body["data"]["what"], "✓ default/web: recovered in prod");
 }
 
 #[tokio::test(start_paused = true)]

@@ -46,7 +46,8 @@ async fn route_that_goes_is_silent_and_one_that_comes_tells_what_is_new() {
     scene.until_told("done rollout/Begin/prod").await;
     scene.push("Without", &[("notifications/one.yaml", None)]).await;
     scene.quiet(60).await;
-    assert!(!scene.memory().join("one.json").exists());
+    // It may come back.
+    assert!(scene.memory().join("one.json").exists());
     scene.release("v2").await;
     scene.quiet(600).await;
     assert_eq!(scene.told(), ["done rollout/Begin/prod"]);

@@ -157,7 +157,10 @@ fn teams_and_other_programs() {
 fn limits_are_below_those_of_the_services() {
     let allowed = [("feishu", 100), ("dingtalk", 20), ("wecom", 20), ("slack-bot", 60), ("teams", 240)];
     for (name, target) in targets() {
-        let Limits { per_minute, apart } = limits(&target);
+        let Some(Limits { per_minute, apart }) = limits(&target) else {
+            assert_eq!(name, "generic");
+            continue;
+        };
         if let Some((_, allowed)) = allowed.iter().find(|(service, _)| *service == name) {
             assert!(per_minute < *allowed, "{name}");
         }

@@ -1,0 +1,63 @@
+//! How often each address is sent to, whichever routes send there: a service that gets too much hears nothing for minutes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::service::Limits;
+use crate::model::Digest;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// When messages went to each address, within the last minute.
+#[derive(Debug, Default)]
+pub struct Pace(Mutex<BTreeMap<Digest, VecDeque<Instant>>>);
+
+impl Pace {
+    /// One message goes now: how many more may, with this one. Or when there is room again.
+    pub fn take(&self, address: Digest, limits: Limits, now: Instant) -> Result<usize, Instant> {
+        let mut all = self.0.lock();
+        all.retain(|_, sent| {
+            while sent.front().is_some_and(|at| *at + MINUTE <= now) {
+                sent.pop_front();
+            }
+            !sent.is_empty()
+        });
+        let sent = all.entry(address).or_default();
+        if let Some(free) = sent.back().map(|last| *last + limits.apart).filter(|free| *free > now) {
+            return Err(free);
+        }
+        let room = usize::try_from(limits.per_minute).unwrap_or(usize::MAX).saturating_sub(sent.len());
+        match sent.front() {
+            Some(oldest) if room == 0 => Err(*oldest + MINUTE),
+            _ => {
+                sent.push_back(now);
+                Ok(room)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_has_its_own_minute() {
+        let (pace, begin) = (Pace::default(), Instant::now());
+        let limits = Limits { per_minute: 3, apart: Duration::from_secs(1) };
+        let (here, there) = (Digest::of(b"here"), Digest::of(b"there"));
+        let take = |address: &Digest, second: u64| {
+            let taken = pace.take(address.clone(), limits, begin + Duration::from_secs(second));
+            taken.map_err(|free| (free - begin).as_secs())
+        };
+        assert_eq!(take(&here, 0), Ok(3));
+        assert_eq!(take(&here, 0), Err(1));
+        assert_eq!(take(&there, 0), Ok(3));
+        assert_eq!((take(&here, 10), take(&here, 20)), (Ok(2), Ok(1)));
+        assert_eq!(take(&here, 30), Err(60));
+        assert_eq!((take(&here, 60), take(&here, 61)), (Ok(1), Err(70)));
+    }
+}
