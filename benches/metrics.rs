@@ -5,19 +5,16 @@
 
 #[path = "shared/goals.rs"]
 mod goals;
+#[path = "shared/large_fleet.rs"]
+mod large_fleet;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Instant;
 
+use large_fleet::{median, milliseconds, overview};
 use tutti::forge::{Observer as _, Operation};
 use tutti::metrics::{Metrics, Verdict};
-use tutti::model::{AppId, ClusterName, Digest, PodCount, Revision};
-use tutti::plan::Plan;
-use tutti::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
+use tutti::model::Revision;
 
-const APPS: usize = 10_000;
-const CLUSTERS: usize = 200;
 const SCRAPES: usize = 101;
 const PUBLISHED: usize = 5;
 
@@ -44,74 +41,6 @@ fn main() {
     goals::at_most("metrics_scrape_worst_ms", scrapes[SCRAPES - 1], "ms", 100.0);
     goals::at_most("metrics_series_of_the_largest", largest(&text) as f64, "series", 1000.0);
     goals::check();
-}
-
-/// A fleet in the middle of a rollout.
-fn overview(commit: &Revision) -> Overview {
-    let clusters: Vec<ClusterName> =
-        (0..CLUSTERS).map(|number| ClusterName::from(format!("cluster-{number:03}").as_str())).collect();
-    let apps: Vec<AppId> = (0..APPS).map(|number| AppId::new("shop", &format!("app-{number:05}"))).collect();
-    let target = |app: &AppId, cluster: &ClusterName, number: usize| TargetReport {
-        app: app.clone(),
-        kind: "App",
-        cluster: cluster.clone(),
-        ring: Some("prod".to_owned()),
-        revision: commit.clone(),
-        phase: Phase::ALL[number % Phase::ALL.len()],
-        detail: String::new(),
-        pods: PodCount::default(),
-        version: "1.4.2".to_owned(),
-        pod_sets: Vec::new(),
-        created: None,
-        plan: Some(Arc::new(Plan::of_nothing(app.clone(), cluster.clone(), commit.clone()))),
-        differences: None,
-    };
-    let targets = apps.iter().enumerate().flat_map(|(number, app)| {
-        clusters.iter().enumerate().map(move |(at, cluster)| target(app, cluster, number + at))
-    });
-    let rollout = |app: &AppId| RolloutReport {
-        app: app.clone(),
-        digest: Digest::of(b"v2"),
-        commit: Some(commit.clone()),
-        is_open: true,
-        waves: Vec::new(),
-        confirmation: None,
-        units: Vec::new(),
-        approvals_unused: Vec::new(),
-    };
-    let cluster = |name: &ClusterName| ClusterReport {
-        name: name.clone(),
-        ring: Some("prod".to_owned()),
-        state: "Ready",
-        detail: String::new(),
-        observed: true,
-        objects: 5 * APPS,
-        credential_expires: None,
-        dropped_by: None,
-    };
-    Overview {
-        revision: Some(commit.clone()),
-        is_rendered: true,
-        told: vec![commit.clone()],
-        targets: targets.collect(),
-        rollouts: apps.iter().map(rollout).collect(),
-        clusters: clusters.iter().map(cluster).collect(),
-        ..Overview::default()
-    }
-}
-
-fn milliseconds(times: usize, mut work: impl FnMut()) -> Vec<f64> {
-    let mut one = || {
-        let start = Instant::now();
-        work();
-        start.elapsed().as_secs_f64() * 1e3
-    };
-    (0..times).map(|_| one()).collect()
-}
-
-fn median(times: &mut [f64]) -> f64 {
-    times.sort_unstable_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 fn largest(text: &str) -> usize {

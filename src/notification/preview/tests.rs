@@ -100,12 +100,12 @@ fn change_passes_through_the_rings() {
     let release = |texts: &mut Texts| set(texts, "apps/pay/app.yaml", &component("pay", "1.1.0", 2));
     let done_in_test = "done: ✓ shop/pay 1.1.0: done in test | t1 · 1 of 1 healthy | “Change” by li";
     let failed_in_test = "failed if shop/pay on t1: ✗ shop/pay 1.1.0: failed in test | t1 · 0 of 1 healthy | t1 shop/pay: (the cause, in \
-                          the words of the cluster) / to go on: git revert 4ead4ea / “Change” by li";
+                          the words of the cluster) / what to do: git revert 4ead4ea / “Change” by li";
     let waiting = "waiting: ⏸ shop/pay 1.1.0: waits for confirmation in prod | p1, p2 · 0 of 2 healthy | to go on: tutti approve rollout \
                    shop/pay --through prod / “Change” by li";
     let done_in_prod = "done: ✓ shop/pay 1.1.0: done in prod | p1, p2 · 2 of 2 healthy | “Change” by li";
     let failed_in_prod = "failed if shop/pay on p1: ✗ shop/pay 1.1.0: failed in prod | p1, p2 · 1 of 2 healthy | p1 shop/pay: (the cause, \
-                          in the words of the cluster) / to go on: git revert 4ead4ea / “Change” by li";
+                          in the words of the cluster) / what to do: git revert 4ead4ea / “Change” by li";
     check("", release, &[done_in_test, failed_in_test, waiting, done_in_prod, failed_in_prod]);
     check("  select: {rings: [prod], phases: [waiting]}\n", release, &[waiting]);
     check("  select: {apps: {names: [shop/cart]}}\n", release, &[]);

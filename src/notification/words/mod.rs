@@ -57,8 +57,10 @@ struct Words {
     rest: fn(usize) -> String,
     healthy: fn(usize, usize) -> String,
     by: fn(&str, &str) -> String,
-    /// What a person types.
-    command: fn(&str) -> String,
+    /// What a person types to let go on what waits.
+    confirm: fn(&str) -> String,
+    /// What a person may do about a failure.
+    mend: fn(&str) -> String,
     commit: &'static str,
     page: &'static str,
     pull: &'static str,
@@ -152,13 +154,12 @@ impl Notice<'_> {
             let more = if others == 0 { String::new() } else { (words.others)(others) };
             lines.push(self.facts.text.clone() + &more);
         }
-        let command = match self.happened {
-            Happened::Waiting | Happened::DeleteWaits => self.facts.confirm.join("; "),
-            _ if is_bad => self.facts.mend.join(words.or),
-            _ => String::new(),
-        };
-        if !command.is_empty() {
-            lines.push((words.command)(&command));
+        let asks = matches!(self.happened, Happened::Waiting | Happened::DeleteWaits);
+        if asks && !self.facts.confirm.is_empty() {
+            lines.push((words.confirm)(&self.facts.confirm.join("; ")));
+        }
+        if is_bad && !self.facts.mend.is_empty() {
+            lines.push((words.mend)(&self.facts.mend.join(words.or)));
         }
         if let Some(commit) = self.commit.filter(|commit| !commit.subject.is_empty()) {
             lines.push((words.by)(&commit.subject, &commit.author));

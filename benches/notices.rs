@@ -1,0 +1,59 @@
+//! What a look at a fleet costs for 20 routes of notifications: 10,000 apps on 200 clusters, all of one commit.
+#![allow(clippy::expect_used, reason = "a benchmark fails by panicking")]
+#![allow(clippy::print_stdout, reason = "figures go to standard output")]
+
+#[path = "shared/goals.rs"]
+mod goals;
+#[path = "shared/large_fleet.rs"]
+mod large_fleet;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use large_fleet::{median, milliseconds, overview};
+use tutti::model::{AppId, Revision};
+use tutti::report::notices::{Look, Moment};
+
+const ROUTES: usize = 20;
+const LOOKS: usize = 5;
+
+fn main() {
+    let overview = overview(&Revision::from("4f9c2d1e8b7a6053c4d2e1f0a9b8c7d6e5f40312"));
+    let apps: BTreeSet<&AppId> = overview.targets.iter().map(|target| &target.app).collect();
+    // Each team has its own apps.
+    let teams: Vec<BTreeSet<&AppId>> = (0..ROUTES)
+        .map(|team| {
+            apps.iter()
+                .copied()
+                .enumerate()
+                .filter(|(at, _)| at % ROUTES == team)
+                .map(|(_, app)| app)
+                .collect()
+        })
+        .collect();
+    let (open, reverted) = (BTreeSet::new(), BTreeSet::new());
+    let mut sorted = milliseconds(LOOKS, || drop(Moment::of(&overview, &open).expect("it is known")));
+    let moment = Moment::of(&overview, &open).expect("it is known");
+    let mut seen = milliseconds(LOOKS, || {
+        for team in &teams {
+            let look = Look {
+                wants_apps: true,
+                wants_places: false,
+                app: &|app| team.contains(app),
+                ring: &|_| true,
+                cluster: &|_| true,
+            };
+            assert_eq!(moment.seen(&look, &reverted, Timestamp::UNIX_EPOCH).len(), 2);
+        }
+    });
+    let all =
+        Look { wants_apps: false, wants_places: false, app: &|_| true, ring: &|_| true, cluster: &|_| true };
+    let mut one = milliseconds(LOOKS, || drop(moment.seen(&all, &reverted, Timestamp::UNIX_EPOCH)));
+    goals::figure("notices_sort_ms", median(&mut sorted), "ms");
+    goals::figure("notices_all_ms", median(&mut one), "ms");
+    // Beside the controller; after it comes a pause of four times as long.
+    goals::at_most("notices_20_teams_ms", median(&mut seen), "ms", 1000.0);
+    // Teams share the fleet: together they cost what it is, and not twenty times that.
+    goals::at_most("notices_20_teams_of_all", median(&mut seen) / median(&mut one), "×", 3.0);
+    goals::check();
+}
