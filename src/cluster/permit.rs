@@ -139,11 +139,21 @@ impl WritePermit {
 
     /// A write, as far as the term goes: `None` where it is over before the answer has come.
     pub async fn write<T>(&self, request: impl Future<Output = T>) -> Option<T> {
+        let Some(term) = self.term.as_ref().filter(|term| term.holds()) else {
+            return self.within(request).await;
+        };
+        let mut sent = Sent::new(term);
+        let answer = self.within(request).await;
+        sent.is_answered = answer.is_some();
+        answer
+    }
+
+    /// What nobody has to wait for when the term ends, as far as it goes: `None` where it is over before.
+    pub async fn within<T>(&self, request: impl Future<Output = T>) -> Option<T> {
         let Some(term) = &self.term else { return Some(request.await) };
         if !term.holds() {
             return None;
         }
-        let mut sent = Sent::new(term);
         let mut request = pin!(request);
         let mut end = pin!(tokio::time::sleep_until(term.until()));
         poll_fn(|context| {
@@ -154,9 +164,7 @@ impl WritePermit {
             if !term.holds() {
                 return Poll::Ready(None);
             }
-            let answer = request.as_mut().poll(context);
-            sent.is_answered = answer.is_ready();
-            answer.map(Some)
+            request.as_mut().poll(context).map(Some)
         })
         .await
     }

@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Happened;
-use crate::report::notices::Told;
+use crate::model::{AppId, ClusterName, Happened};
+use crate::report::notices::{Facts, Told};
 
 /// Of threads that nobody sees any more.
 const MOST_PAST: usize = 1000;
-/// A file that is older is of a process that another one followed: what is done by now was told by that.
-const FRESH: Duration = Duration::from_secs(600);
+/// The process that leads touches the file every ten minutes: while it is this fresh, no other has led since.
+const FRESH: Duration = Duration::from_secs(1200);
 /// In bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
@@ -26,17 +26,31 @@ pub struct Memory {
     /// A digest of the route that this was told by.
     route: String,
     threads: BTreeMap<String, Entry>,
-    /// It begins without knowing what was told just before.
-    pub is_new: bool,
+    /// Until the first look at how everything stands.
+    pub first_look: Option<FirstLook>,
+}
+
+/// What the first look of a route means for what is done by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstLook {
+    /// The process begins without what was told just before: what was done long ago was told by another, what was done just now may
+    /// not have been.
+    OfProcess,
+    /// The route is new, or selects something else: it begins with what comes.
+    OfRoute,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Entry {
     #[serde(flatten)]
     pub told: Told,
     /// What it becomes by a message that was sent, or was about to be: whether it arrived is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Told>,
+    /// When the thread began for this route: messages of another memory have other ids.
+    #[serde(default)]
+    pub began: Timestamp,
     pub at: Timestamp,
     /// The message at the service, where it can be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,8 +58,15 @@ pub struct Entry {
     /// What it was about, for the words of its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<String>,
+    #[serde(default)]
+    pub app_count: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<String>,
+    #[serde(default)]
+    pub cluster_count: usize,
+    /// Later commits changed all of it, before its end was told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_over: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -64,32 +85,29 @@ struct Shown<'a> {
 
 impl Memory {
     /// What cannot be read is set aside, and begun anew.
-    pub fn open(folder: Option<&Path>, route: &str) -> Self {
+    pub fn open(folder: Option<&Path>, route: &str, first_look: FirstLook) -> Self {
         let path = folder.map(|folder| folder.join(format!("{route}.json")));
-        let read = path.as_ref().map_or(Ok(None), |path| read(path));
-        let (content, is_new) = match read {
-            Ok(Some((content, is_fresh))) => (content, !is_fresh),
-            Ok(None) => (Content::default(), true),
-            Err(error) => {
-                tracing::warn!(route, %error, "what a route of notifications has told cannot be read: it begins anew");
-                if let Some(path) = &path {
-                    let _ = fs::rename(path, path.with_extension("json.unreadable"));
-                }
-                (Content::default(), true)
+        let content = path.as_ref().map_or(Ok(None), |path| read(path)).unwrap_or_else(|error| {
+            tracing::warn!(route, %error, "what a route of notifications has told cannot be read: it begins anew");
+            if let Some(path) = &path {
+                let _ = fs::rename(path, path.with_extension("json.unreadable"));
             }
-        };
-        Self { path, route: content.route, threads: content.threads, is_new }
+            None
+        });
+        let (content, is_fresh) = content.unwrap_or_default();
+        let is_known = is_fresh && first_look == FirstLook::OfProcess;
+        let Content { route, threads } = content;
+        Self { path, route, threads, first_look: (!is_known).then_some(first_look) }
     }
 
-    /// A route that selects something else, or goes elsewhere, begins anew: what it sees no more is not over for that.
+    /// A route that selects something else, or goes elsewhere, begins anew.
     pub fn belongs_to(&mut self, route: &str) {
         if self.route == route {
             return;
         }
         if !self.route.is_empty() {
-            self.is_new = true;
-            self.threads.retain(|_, entry| !entry.is_bad());
-            self.threads.values_mut().for_each(|entry| entry.name = None);
+            self.first_look = Some(FirstLook::OfRoute);
+            self.threads.clear();
         }
         self.route = route.to_owned();
     }
@@ -119,6 +137,11 @@ impl Memory {
         past.into_iter().take(more).for_each(|(_, key)| drop(self.threads.remove(&key)));
     }
 
+    /// Where it is kept.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     /// What is to be written, and where.
     pub fn content(&self) -> io::Result<Option<(PathBuf, Vec<u8>)>> {
         let Some(path) = &self.path else { return Ok(None) };
@@ -136,7 +159,37 @@ impl Entry {
     /// A commit whose end was not told.
     pub fn is_open(&self) -> bool {
         use Happened::{Degraded, Failed, Started, Waiting};
-        self.last().any(|last| matches!(last, Started | Waiting | Failed | Degraded))
+        !self.is_over && self.last().any(|last| matches!(last, Started | Waiting | Failed | Degraded))
+    }
+
+    /// What it is about, as far as the facts name something.
+    pub fn note_names(&mut self, facts: &Facts) {
+        if facts.app_count > 0 {
+            self.apps = facts.apps.iter().map(ToString::to_string).collect();
+            self.app_count = facts.app_count;
+        }
+        if facts.cluster_count > 0 {
+            self.clusters = facts.clusters.iter().map(ToString::to_string).collect();
+            self.cluster_count = facts.cluster_count;
+        }
+    }
+
+    pub fn apps(&self) -> impl Iterator<Item = AppId> {
+        let names = self.apps.iter().filter_map(|app| app.split_once('/'));
+        names.map(|(namespace, name)| AppId::new(namespace, name))
+    }
+
+    /// These facts; where they name nothing, with the names that were noted.
+    pub fn named(&self, facts: &Facts) -> Facts {
+        let mut facts = facts.clone();
+        if facts.app_count == 0 && facts.objects == 0 {
+            (facts.apps, facts.app_count) = (self.apps().collect(), self.app_count);
+        }
+        if facts.cluster_count == 0 {
+            facts.clusters = self.clusters.iter().map(|name| ClusterName::from(name.as_str())).collect();
+            facts.cluster_count = self.cluster_count;
+        }
+        facts
     }
 
     fn last(&self) -> impl Iterator<Item = Happened> {
@@ -156,6 +209,12 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// This process still leads.
+pub fn touch(path: &Path) -> io::Result<()> {
+    File::options().write(true).open(path)?.set_modified(SystemTime::now())
+}
+
+/// Whether no other process has led since.
 fn read(path: &Path) -> io::Result<Option<(Content, bool)>> {
     let meta = match fs::metadata(path) {
         Ok(meta) if meta.len() > LARGEST => return Err(io::Error::other("it is too large")),
@@ -177,31 +236,41 @@ mod tests {
         Entry { told, sent: Some(Told::default()), at, name: Some("1.2".to_owned()), ..Entry::default() }
     }
 
+    fn open(folder: Option<&Path>, route: &str) -> Memory {
+        Memory::open(folder, route, FirstLook::OfProcess)
+    }
+
     #[test]
     fn what_was_told_is_there_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
-        let mut memory = Memory::open(Some(folder.path()), "shop");
-        assert!(memory.is_new);
+        let mut memory = open(Some(folder.path()), "shop");
+        memory.belongs_to("one");
         memory.set("a".to_owned(), entry(7));
         let (path, bytes) = memory.content().unwrap().unwrap();
         write(&path, &bytes).unwrap();
-        let memory = Memory::open(Some(folder.path()), "shop");
-        assert!(!memory.is_new);
-        assert_eq!(memory.of("a"), Some(&entry(7)));
-        assert!(Memory::open(Some(folder.path()), "other").is_new);
+        let mut memory = open(Some(folder.path()), "shop");
+        memory.belongs_to("one");
+        assert_eq!((memory.of("a"), memory.first_look), (Some(&entry(7)), None));
+        File::open(&path).unwrap().set_modified(SystemTime::now() - 2 * FRESH).unwrap();
+        assert_eq!(open(Some(folder.path()), "shop").first_look, Some(FirstLook::OfProcess));
+        touch(&path).unwrap();
+        assert_eq!(open(Some(folder.path()), "shop").first_look, None);
+        assert!(open(Some(folder.path()), "other").of("a").is_none());
+        memory.belongs_to("another");
+        assert_eq!((memory.of("a"), memory.first_look), (None, Some(FirstLook::OfRoute)));
     }
 
     #[test]
     fn unreadable_file_is_set_aside() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("shop.json"), "{").unwrap();
-        assert!(Memory::open(Some(folder.path()), "shop").is_new);
+        assert_eq!(open(Some(folder.path()), "shop").threads().count(), 0);
         assert!(folder.path().join("shop.json.unreadable").exists());
     }
 
     #[test]
     fn oldest_of_the_past_is_forgotten() {
-        let mut memory = Memory::open(None, "shop");
+        let mut memory = open(None, "shop");
         for number in 0..MOST_PAST + 10 {
             memory.set(format!("{number:05}"), entry(i64::try_from(number).unwrap()));
         }

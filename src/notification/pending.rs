@@ -1,13 +1,35 @@
 //! What one route has to tell: how everything stands, against what it has told. No IO: the clock is the caller's.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::memory::{Entry, Memory};
-use crate::model::{AppId, ClusterName, Happened, Notification, Revision};
+use super::memory::{Entry, FirstLook, Memory};
+use super::words::CommitFacts;
+use crate::model::{AppId, Happened, Notification, Revision};
 use crate::report::notices::{Condition, Facts, Seen, Step, Thread, Told, next};
+
+/// What was done before a process began is told by it, unless the commit is older.
+const YOUNG: SignedDuration = SignedDuration::from_mins(10);
+
+/// How everything stands for one route.
+#[derive(Clone, Debug)]
+pub struct Present {
+    pub route: Arc<Notification>,
+    pub instance: String,
+    pub seen: Arc<BTreeMap<Thread, Seen>>,
+    pub commits: Arc<BTreeMap<Revision, CommitFacts>>,
+    /// Commits that later ones of the branch took back.
+    pub reverted: Arc<BTreeSet<Revision>>,
+    /// Apps that fail somewhere, also those that the route does not select.
+    pub failing: Arc<BTreeSet<AppId>>,
+    /// Not so while tutti only observes: nothing is known of commits then.
+    pub tells_of_commits: bool,
+    /// Everything is known: what is done now was done before this process began.
+    pub is_settled: bool,
+}
 
 /// Since when each thread has its next message.
 #[derive(Debug, Default)]
@@ -21,6 +43,8 @@ pub struct Pended {
     pub before: Told,
     pub step: Step,
     pub facts: Facts,
+    /// When the thread began.
+    pub began: Timestamp,
 }
 
 #[derive(Debug)]
@@ -33,30 +57,26 @@ pub struct Due {
 }
 
 impl Pending {
-    pub fn due(
-        &mut self,
-        memory: &mut Memory,
-        route: &Notification,
-        seen: &BTreeMap<Thread, Seen>,
-        reverted: &BTreeSet<Revision>,
-        (now, at): (Instant, Timestamp),
-    ) -> Due {
+    pub fn due(&mut self, memory: &mut Memory, present: &Present, (now, at): (Instant, Timestamp)) -> Due {
         let mut due = Due { messages: Vec::new(), next: None, is_noted: false };
-        if std::mem::take(&mut memory.is_new) {
-            adopt_finished(memory, seen, at);
+        if let Some(first_look) = memory.first_look.take() {
+            adopt_finished(memory, present, first_look, at);
             due.is_noted = true;
         }
-        let seen = with_departed(memory, seen, reverted);
+        let departed = departed(memory, present);
         let known = std::mem::take(&mut self.0);
         let mut later = |at: Instant| due.next = Some(due.next.map_or(at, |next: Instant| next.min(at)));
-        for (thread, Seen { condition, facts }) in &seen {
+        for (thread, Seen { condition, facts }) in present.seen.iter().chain(&departed) {
             let key = thread.to_string();
-            let mut entry = memory.of(&key).cloned().unwrap_or_default();
+            let mut entry =
+                memory.of(&key).cloned().unwrap_or_else(|| Entry { began: at, ..Entry::default() });
             if entry.at + SignedDuration::from_hours(24) < at && !entry.is_bad() {
                 // It was well for long: what is bad now is told as soon as the first time.
                 entry.told.episode = 0;
             }
+            let mut is_next = false;
             while let Some((before, step)) = step(&entry, condition) {
+                is_next = true;
                 let since = known.get(thread).filter(|(happened, _)| *happened == step.happened);
                 let since = since.map_or(now, |(_, since)| *since);
                 self.0.insert(thread.clone(), (step.happened, since));
@@ -65,19 +85,30 @@ impl Pending {
                     later(ripe);
                     break;
                 }
-                if route.selector.wants(step.happened) {
-                    match route.quiet_until(at, step.happened) {
+                // Who was told nothing of a commit is not told that it is gone.
+                let is_known = step.happened != Happened::Reverted || before.count > 0;
+                if is_known && present.route.selector.wants(step.happened) {
+                    match present.route.quiet_until(at, step.happened) {
                         Some(until) => later(now + until.duration_since(at).try_into().unwrap_or_default()),
-                        None => {
-                            let (thread, facts) = (thread.clone(), facts.clone());
-                            due.messages.push(Pended { thread, before: before.clone(), step, facts });
-                        }
+                        None => due.messages.push(Pended {
+                            thread: thread.clone(),
+                            before: before.clone(),
+                            step,
+                            facts: entry.named(facts),
+                            began: entry.began,
+                        }),
                     }
                     break;
                 }
                 // Nobody is told, and what comes after it is the same.
-                (entry.told, entry.sent, entry.at, due.is_noted) = (step.after, None, at, true);
+                let told = Told { count: before.count, ..step.after };
+                (entry.told, entry.sent, entry.at, due.is_noted, is_next) = (told, None, at, true, false);
+                entry.note_names(facts);
                 memory.set(key.clone(), entry.clone());
+            }
+            if *condition == Condition::TakenOver && !is_next && entry.is_open() {
+                (entry.is_over, due.is_noted) = (true, true);
+                memory.set(key, entry);
             }
         }
         due
@@ -94,55 +125,42 @@ fn step<'e>(entry: &'e Entry, condition: &Condition) -> Option<(&'e Told, Step)>
     }
 }
 
-/// With the commits that nothing is of any more, and whose end was not told.
-fn with_departed(
-    memory: &Memory,
-    seen: &BTreeMap<Thread, Seen>,
-    reverted: &BTreeSet<Revision>,
-) -> BTreeMap<Thread, Seen> {
-    let mut all = seen.clone();
-    let is_bad = |seen: &&Seen| matches!(seen.condition, Condition::Failed(_) | Condition::Unwell);
-    let bad: BTreeSet<String> = seen
-        .values()
-        .filter(is_bad)
-        .flat_map(|seen| seen.facts.apps.iter().map(ToString::to_string))
-        .collect();
+/// The commits that nothing is of any more, and whose end was not told.
+fn departed(memory: &Memory, present: &Present) -> BTreeMap<Thread, Seen> {
+    let mut departed = BTreeMap::new();
+    if !present.tells_of_commits {
+        return departed;
+    }
     for (key, entry) in memory.threads().filter(|(_, entry)| entry.is_open()) {
         let Some(thread @ Thread::Rollout { .. }) = Thread::parse(key) else { continue };
+        if present.seen.contains_key(&thread) {
+            continue;
+        }
         let condition = match thread.commit() {
-            Some(commit) if reverted.contains(commit) => Condition::Reverted,
-            // What took it over is bad as well.
-            _ if entry.apps.iter().any(|app| bad.contains(app)) => Condition::Unclear,
+            Some(commit) if present.reverted.contains(commit) => Condition::Reverted,
+            // What took it over is bad as well, or it is no longer for this route.
+            _ if entry.apps().any(|app| present.failing.contains(&app)) => Condition::Unclear,
             _ => Condition::TakenOver,
         };
-        all.entry(thread).or_insert_with(|| Seen { condition, facts: facts_of(entry) });
+        departed.insert(thread, Seen { condition, facts: entry.named(&Facts::default()) });
     }
-    all
-}
-
-fn facts_of(entry: &Entry) -> Facts {
-    let apps = entry.apps.iter().filter_map(|app| app.split_once('/'));
-    let apps: Vec<AppId> = apps.map(|(namespace, name)| AppId::new(namespace, name)).collect();
-    let clusters: Vec<ClusterName> =
-        entry.clusters.iter().map(|name| ClusterName::from(name.as_str())).collect();
-    let mut facts = Facts::default();
-    facts.name_apps(apps.iter());
-    facts.name_clusters(clusters.iter());
-    facts
+    departed
 }
 
 /// What is done at the first look was done before: somebody else told of it, or nobody was there to tell.
-fn adopt_finished(memory: &mut Memory, seen: &BTreeMap<Thread, Seen>, at: Timestamp) {
-    for (thread, Seen { condition, .. }) in seen {
+fn adopt_finished(memory: &mut Memory, present: &Present, first_look: FirstLook, at: Timestamp) {
+    for (thread, Seen { condition, .. }) in &*present.seen {
         let key = thread.to_string();
+        let facts = thread.commit().and_then(|commit| present.commits.get(commit));
+        let is_young = facts.and_then(|facts| facts.time).is_some_and(|time| time + YOUNG > at);
         let last = match condition {
-            Condition::Done => Happened::Done,
+            Condition::Done if first_look == FirstLook::OfRoute || !is_young => Happened::Done,
             Condition::Is(happened @ (Happened::Held | Happened::Merged)) => *happened,
             _ => continue,
         };
         if memory.of(&key).is_none() {
             let told = Told { last: Some(last), ..Told::default() };
-            memory.set(key, Entry { told, at, ..Entry::default() });
+            memory.set(key, Entry { told, began: at, at, ..Entry::default() });
         }
     }
 }

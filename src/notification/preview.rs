@@ -257,6 +257,7 @@ impl Sender<'_, '_> {
             told,
             facts: &seen.facts,
             commit: Some(self.commit),
+            began: self.at,
             at: self.at,
         };
         let ring = match thread {

@@ -13,29 +13,16 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::memory::{self, Entry, Memory};
+use super::memory::{self, Entry, FirstLook, Memory};
 use super::pace::Pace;
-use super::pending::{Due, Pended, Pending};
+use super::pending::{Due, Pended, Pending, Present};
 use super::service::{self, Outcome, Target, send};
-use super::words::{CommitFacts, Notice, digest};
+use super::words::{Notice, digest};
 use super::{Settings, Severity};
 use crate::cluster::Home;
 use crate::controller::{Grants, SecretError};
 use crate::model::{Digest, Notification, NotificationService, Revision, SecretRef};
-use crate::report::notices::{Seen, Thread};
-
-/// How everything stands for one route.
-#[derive(Clone, Debug)]
-pub struct Present {
-    pub route: Arc<Notification>,
-    pub instance: String,
-    pub seen: Arc<BTreeMap<Thread, Seen>>,
-    pub commits: Arc<BTreeMap<Revision, CommitFacts>>,
-    /// Commits that later ones of the branch took back.
-    pub reverted: Arc<BTreeSet<Revision>>,
-    /// Everything is known: what is done now was done before this process began.
-    pub is_settled: bool,
-}
+use crate::report::notices::Thread;
 
 /// The commits of each route whose end was not told.
 pub type OpenCommits = Arc<Mutex<BTreeMap<String, BTreeSet<Revision>>>>;
@@ -48,6 +35,8 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(300);
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// While this process may not write.
 const PERMIT_PAUSE: Duration = Duration::from_secs(1);
+/// The file is touched so often.
+const TOUCHED: Duration = Duration::from_secs(300);
 /// More at once become one message.
 const MOST_AT_ONCE: usize = 10;
 /// So long a credential is good without being read again.
@@ -63,6 +52,12 @@ pub(super) struct Worker {
     target: Option<(NotificationService, Target, Instant)>,
     /// After a failure: nothing is sent before, and the pause that led to it.
     pause: Option<(Instant, Duration)>,
+    /// Threads whose message was refused, and when it is tried again: the others go on.
+    refused: BTreeMap<Thread, Instant>,
+    /// The thread whose message did not get through last: another one is tried before it.
+    failed: Option<Thread>,
+    /// When the file was touched.
+    touched: Option<Instant>,
     /// Logged once.
     trouble: Option<String>,
 }
@@ -74,9 +69,10 @@ impl Worker {
         open: OpenCommits,
         pace: Arc<Pace>,
         route: &str,
+        first_look: FirstLook,
     ) -> Self {
-        let memory = Memory::open(settings.folder.as_deref(), route);
-        Self {
+        let memory = Memory::open(settings.folder.as_deref(), route, first_look);
+        let worker = Self {
             settings,
             client,
             memory,
@@ -85,8 +81,13 @@ impl Worker {
             pending: Pending::default(),
             target: None,
             pause: None,
+            refused: BTreeMap::new(),
+            failed: None,
+            touched: None,
             trouble: None,
-        }
+        };
+        worker.note_open(route);
+        worker
     }
 
     /// Until nobody says any more how things stand: the route is gone, or the process ends.
@@ -111,24 +112,27 @@ impl Worker {
             return Some(now + PERMIT_PAUSE);
         }
         self.memory.belongs_to(&digest_of(&present.route));
-        if self.memory.is_new && !present.is_settled {
+        if self.memory.first_look.is_some() && !present.is_settled {
             return None;
         }
-        let Due { messages: due, next, is_noted } = self.pending.due(
-            &mut self.memory,
-            &present.route,
-            &present.seen,
-            &present.reverted,
-            (now, Timestamp::now()),
-        );
+        let Due { messages, next, is_noted } =
+            self.pending.due(&mut self.memory, present, (now, Timestamp::now()));
         if is_noted {
             self.bound(present);
             self.save().await;
         }
-        self.note_open(present);
+        self.note_open(&present.route.name);
+        self.touch(now).await;
+        self.refused.retain(|_, again| *again > now);
+        let mut due: Vec<Pended> =
+            messages.into_iter().filter(|due| !self.refused.contains_key(&due.thread)).collect();
         if due.is_empty() {
-            return next;
+            return self.refused.values().copied().chain(next).min();
         }
+        // In turn: one that does not get through holds up no other.
+        let after =
+            due.iter().position(|due| self.failed.as_ref().is_some_and(|failed| due.thread > *failed));
+        due.rotate_left(after.unwrap_or(0));
         if let Some((until, _)) = self.pause.filter(|(until, _)| *until > now) {
             return Some(until);
         }
@@ -146,9 +150,10 @@ impl Worker {
             },
             None => usize::MAX,
         };
-        // What programs read is not summed up.
+        // What programs read is not summed up; nor is what may hold words that the service refuses.
         let is_for_people = !matches!(present.route.service, NotificationService::Generic { .. });
-        let together = is_for_people && (due.len() > MOST_AT_ONCE || due.len() > room);
+        let together =
+            is_for_people && self.refused.is_empty() && (due.len() > MOST_AT_ONCE || due.len() > room);
         let most = if together { due.len() } else { 1 };
         self.send(present, &target, &due[..most]).await;
         // There may be more.
@@ -165,6 +170,7 @@ impl Worker {
                 happened: due.step.happened,
                 told: &due.step.after,
                 facts: &due.facts,
+                began: due.began,
                 commit: due.thread.commit().and_then(|commit| present.commits.get(commit)),
                 at,
             })
@@ -185,38 +191,41 @@ impl Worker {
         let (route, service) = (&present.route.name, present.route.service.name());
         self.note_sent(due, |entry, due| {
             (entry.told, entry.sent) = (due.before.clone(), Some(due.step.after.clone()));
-            entry.apps = due.facts.apps.iter().map(ToString::to_string).collect();
-            entry.clusters = due.facts.clusters.iter().map(ToString::to_string).collect();
+            entry.began = due.began;
+            entry.note_names(&due.facts);
         })
         .await;
+        self.bound(present);
         let send =
             send::deliver(&self.client, target, &message, at, known.as_deref(), &self.settings.through);
         let ended = || Outcome::Lost("this process may not write any more".to_owned());
-        let outcome = self.settings.permit.write(Box::pin(send)).await.unwrap_or_else(ended);
+        let outcome = self.settings.permit.within(Box::pin(send)).await.unwrap_or_else(ended);
         self.settings.metrics.notified(service, outcome.name());
         match outcome {
             Outcome::Sent(name) => {
-                (self.pause, self.trouble) = (None, None);
+                (self.pause, self.trouble, self.failed) = (None, None, None);
                 // One message of several threads is none of theirs.
                 let name = name.filter(|_| due.len() == 1);
                 self.note_sent(due, |entry, due| {
                     (entry.told, entry.sent, entry.at) = (due.step.after.clone(), None, at);
-                    entry.name = name.clone().or(entry.name.take());
+                    entry.name.clone_from(&name);
                 })
                 .await;
-                self.note_open(present);
+                self.note_open(&present.route.name);
                 tracing::debug!(route, service, what = message.what, "told");
             }
             Outcome::Later { after, why } => {
                 self.note_sent(due, |entry, _| entry.sent = None).await;
-                self.failed(route, &why, after);
+                self.failed(route, due, &why, after);
             }
-            Outcome::Lost(why) => drop(self.failed(route, &why, None)),
+            Outcome::Lost(why) => self.failed(route, due, &why, None),
             Outcome::Refused(why) => {
                 // Another credential may have been put in its place.
                 self.target = None;
                 self.note_sent(due, |entry, _| entry.sent = None).await;
-                self.failed(route, &why, Some(REFUSED_PAUSE));
+                self.failed(route, due, &why, None);
+                let again = Instant::now() + REFUSED_PAUSE;
+                self.refused.extend(due.iter().map(|due| (due.thread.clone(), again)));
             }
         }
     }
@@ -233,11 +242,10 @@ impl Worker {
     }
 
     /// Whoever sorts what is known goes on to look at these commits.
-    fn note_open(&self, present: &Present) {
-        let open = present.seen.keys().filter(|thread| matches!(thread, Thread::Rollout { .. }));
-        let open = open.filter(|thread| self.memory.of(&thread.to_string()).is_some_and(Entry::is_open));
-        let open = open.filter_map(Thread::commit).cloned().collect();
-        self.open.lock().insert(present.route.name.clone(), open);
+    fn note_open(&self, route: &str) {
+        let open = self.memory.threads().filter(|(_, entry)| entry.is_open());
+        let open = open.filter_map(|(key, _)| Thread::parse(key)?.commit().cloned()).collect();
+        self.open.lock().insert(route.to_owned(), open);
     }
 
     fn bound(&mut self, present: &Present) {
@@ -245,12 +253,12 @@ impl Worker {
         self.memory.bound(|key| seen.contains(key));
     }
 
-    /// When it is tried again.
-    fn failed(&mut self, route: &str, why: &str, after: Option<Duration>) -> Instant {
+    fn failed(&mut self, route: &str, due: &[Pended], why: &str, after: Option<Duration>) {
         if self.note_trouble(why) {
             tracing::warn!(route, error = why, "a notification waits");
         }
-        self.pause(after)
+        self.failed = due.last().map(|due| due.thread.clone());
+        self.pause(after);
     }
 
     /// A variable that is not set switches a route off, which is no fault.
@@ -274,6 +282,18 @@ impl Worker {
         let until = Instant::now() + after.unwrap_or(pause).min(LONGEST_WAIT);
         self.pause = Some((until, pause));
         until
+    }
+
+    /// Says on the disk that this process leads.
+    async fn touch(&mut self, now: Instant) {
+        let Some(path) = self.memory.path().filter(|_| self.touched.is_none_or(|at| at + TOUCHED <= now))
+        else {
+            return;
+        };
+        let path = path.to_owned();
+        self.touched = Some(now);
+        // Without it a later process takes what is done for told, if its commit is old.
+        let _ = tokio::task::spawn_blocking(move || memory::touch(&path)).await;
     }
 
     async fn save(&self) {

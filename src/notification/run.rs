@@ -11,16 +11,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::memory::FirstLook;
 use super::pace::Pace;
-use super::route::{OpenCommits, Present, Worker};
+use super::pending::Present;
+use super::route::{OpenCommits, Worker};
 use super::service::send::{self, Through};
 use super::words::CommitFacts;
 use crate::cluster::{Home, WritePermit};
-use crate::controller::{ConfigHead, Grants};
+use crate::controller::{ConfigHead, Grants, START_LASTS};
 use crate::fleet::Fleet;
 use crate::metrics::Metrics;
 use crate::model::{
-    AppId, ClusterFacts, ClusterName, Forge, Happened, Notification, NotificationSelector, Revision, Server,
+    AppId, ClusterFacts, ClusterName, Forge, Happened, Mode, Notification, NotificationSelector, Revision,
+    Server,
 };
 use crate::report::Overview;
 use crate::report::notices::{Condition, Facts, Look, Moment, Seen, Thread};
@@ -90,7 +93,8 @@ pub async fn run(settings: Settings, mut inputs: Inputs) {
         let mut routes = Routes {
             settings: Arc::new(settings),
             client,
-            running: BTreeMap::new(),
+            running: None,
+            began: Instant::now(),
             open: OpenCommits::default(),
             pace: Arc::new(Pace::default()),
             commits: Commits::default(),
@@ -117,7 +121,9 @@ pub async fn run(settings: Settings, mut inputs: Inputs) {
 struct Routes {
     settings: Arc<Settings>,
     client: reqwest::Client,
-    running: BTreeMap<String, Running>,
+    /// `None` before the first look.
+    running: Option<BTreeMap<String, Running>>,
+    began: Instant,
     open: OpenCommits,
     pace: Arc<Pace>,
     commits: Commits,
@@ -137,10 +143,24 @@ impl Routes {
         let routes = head.fleet.notifications.clone();
         let names: BTreeSet<&str> = routes.iter().map(|route| route.name.as_str()).collect();
         // What was told stays on the disk: a route whose file has a mistake comes back.
-        self.running.retain(|name, running| names.contains(name.as_str()) && !running.task.is_finished());
+        let first_look = if self.running.is_none() { FirstLook::OfProcess } else { FirstLook::OfRoute };
+        let running = self.running.get_or_insert_default();
+        running.retain(|name, running| names.contains(name.as_str()) && !running.task.is_finished());
         self.open.lock().retain(|name, _| names.contains(name.as_str()));
         if routes.is_empty() {
             return;
+        }
+        // What they told before says which commits are looked at.
+        for name in names.into_iter().filter(|name| !running.contains_key(*name)).collect::<Vec<_>>() {
+            let worker = Worker::new(
+                Arc::clone(&self.settings),
+                self.client.clone(),
+                Arc::clone(&self.open),
+                Arc::clone(&self.pace),
+                name,
+                first_look,
+            );
+            running.insert(name.to_owned(), Running::start(worker));
         }
         let revision = &head.snapshot.revision;
         self.commits.read(self.settings.repository.as_ref(), revision).await;
@@ -148,16 +168,19 @@ impl Routes {
         let open: BTreeSet<Revision> = self.open.lock().values().flatten().cloned().collect();
         let forge = head.fleet.instance.forge.as_ref();
         // A process that stood by until now has an overview of that.
-        let is_settled = overview.is_known()
-            && overview.mode == head.fleet.instance.mode
-            && overview.revision.as_ref() == Some(revision)
-            && (forge.is_none() || promotions.is_some());
+        let is_of_head =
+            overview.mode == head.fleet.instance.mode && overview.revision.as_ref() == Some(revision);
+        let is_known = overview.is_known() && (forge.is_none() || promotions.is_some());
+        // What is not known by then may never be: a cluster that lists a kind for nobody, a forge that is down.
+        let is_settled = is_of_head && (is_known || self.began.elapsed() > START_LASTS);
+        let tells_of_commits = overview.mode == Mode::Enforce;
         let mut named = open.clone();
         let (fleet, now, of_seen) = (Arc::clone(&head.fleet), Timestamp::now(), Arc::clone(&reverted));
         let promotions = promotions.unwrap_or_default();
         let known = move || seen_by(&routes, &fleet, (&overview, &open), &promotions, &of_seen, now);
         let sorted = tokio::task::spawn_blocking(known);
-        let Ok(Some(all)) = sorted.await else { return };
+        let Ok(Some((all, failing))) = sorted.await else { return };
+        let failing = Arc::new(failing);
         let threads = all.iter().flat_map(|(_, seen)| seen.keys());
         named.extend(threads.filter_map(Thread::commit).cloned());
         let commits = Arc::new(self.commits.facts(self.settings.repository.as_ref(), named, forge).await);
@@ -165,34 +188,27 @@ impl Routes {
             let name = route.name.clone();
             let instance = head.fleet.instance.name.clone();
             let (commits, reverted) = (Arc::clone(&commits), Arc::clone(&reverted));
-            let present = Present { route, instance, seen, commits, reverted, is_settled };
-            let running = self
-                .running
-                .entry(name)
-                .or_insert_with_key(|name| self.settings.start(&self.client, &self.open, &self.pace, name));
-            running.present.send_replace(Some(Arc::new(present)));
+            let failing = Arc::clone(&failing);
+            let present =
+                Present { route, instance, seen, commits, reverted, failing, tells_of_commits, is_settled };
+            if let Some(running) = self.running.as_ref().and_then(|running| running.get(&name)) {
+                running.present.send_replace(Some(Arc::new(present)));
+            }
         }
     }
 }
 
-impl Settings {
-    fn start(
-        self: &Arc<Self>,
-        client: &reqwest::Client,
-        open: &OpenCommits,
-        pace: &Arc<Pace>,
-        name: &str,
-    ) -> Running {
+impl Running {
+    fn start(worker: Worker) -> Self {
         let (present, receiver) = watch::channel(None);
-        let worker = Worker::new(Arc::clone(self), client.clone(), Arc::clone(open), Arc::clone(pace), name);
-        Running { present, task: AbortOnDropHandle::new(tokio::spawn(worker.run(receiver))) }
+        Self { present, task: AbortOnDropHandle::new(tokio::spawn(worker.run(receiver))) }
     }
 }
 
 /// How everything stands for one route; routes that ask for the same share it.
 type OfRoute = (Arc<Notification>, Arc<BTreeMap<Thread, Seen>>);
 
-/// How everything stands for each route. `None`: too little is known.
+/// How everything stands for each route, and the apps that fail. `None`: too little is known.
 pub(super) fn seen_by(
     routes: &[Arc<Notification>],
     fleet: &Fleet,
@@ -200,7 +216,7 @@ pub(super) fn seen_by(
     promotions: &[Promotion],
     reverted: &BTreeSet<Revision>,
     now: Timestamp,
-) -> Option<Vec<OfRoute>> {
+) -> Option<(Vec<OfRoute>, BTreeSet<AppId>)> {
     let moment = Moment::of(overview, open)?;
     let mut by_selector: BTreeMap<String, Arc<BTreeMap<Thread, Seen>>> = BTreeMap::new();
     let seen = routes.iter().map(|route| {
@@ -232,7 +248,7 @@ pub(super) fn seen_by(
         by_selector.insert(key, Arc::clone(&seen));
         (Arc::clone(route), seen)
     });
-    Some(seen.collect())
+    Some((seen.collect(), moment.failing()))
 }
 
 /// What a route selects by name and label; `None`: all.
@@ -246,7 +262,8 @@ pub(super) struct Chosen<'a> {
 impl<'a> Chosen<'a> {
     pub fn of(route: &'a Notification, fleet: &'a Fleet) -> Self {
         let selector = &route.selector;
-        let apps = fleet.apps.values().filter(|app| selector.wants_app(&app.id, &app.labels));
+        let broken = fleet.broken.values().filter_map(|broken| broken.app.as_ref());
+        let apps = fleet.apps.values().chain(broken).filter(|app| selector.wants_app(&app.id, &app.labels));
         let apps = selector.asks_for_apps().then(|| apps.map(|app| &app.id).collect());
         let facts = |cluster: &'a ClusterName, labels| ClusterFacts {
             name: cluster.as_str(),
@@ -260,7 +277,7 @@ impl<'a> Chosen<'a> {
     }
 
     pub fn app(&self, app: &AppId) -> bool {
-        // Of an app that is not there any more only the name is known.
+        // Of an app that is not there any more, or cannot be read, only the name is known.
         let is_gone = || !self.fleet.apps.contains_key(app) && self.selector.wants_app(app, &BTreeMap::new());
         self.apps.as_ref().is_none_or(|apps| apps.contains(app) || is_gone())
     }
@@ -305,8 +322,7 @@ impl Commits {
         }
         self.reverted = reverted;
         for commit in recent {
-            let facts = CommitFacts { subject: commit.subject, author: commit.author, url: None };
-            self.known.insert(commit.revision, facts);
+            self.known.insert(commit.revision.clone(), CommitFacts::of(commit));
         }
         self.of = Some(head.clone());
     }
@@ -321,9 +337,8 @@ impl Commits {
         for revision in wanted {
             if let (false, Some(repository)) = (self.known.contains_key(&revision), repository) {
                 let read = repository.recent(&revision, 1).await.ok().and_then(|mut read| read.pop());
-                if let Some(it) = read {
-                    let facts = CommitFacts { subject: it.subject, author: it.author, url: None };
-                    self.known.insert(revision.clone(), facts);
+                if let Some(commit) = read {
+                    self.known.insert(revision.clone(), CommitFacts::of(commit));
                 }
             }
             let known = self.known.get(&revision).cloned().unwrap_or_default();

@@ -41,6 +41,8 @@ const APART: Duration = Duration::from_secs(3);
 pub struct Ours {
     pulls: Vec<Pull>,
     listed_at: Option<Instant>,
+    /// There may be some.
+    is_needed: bool,
     /// Whether the branch of each holds a commit of somebody else, by its head.
     foreign: BTreeMap<u64, (Revision, bool)>,
     undo: BTreeMap<(Revision, Revision), Undone>,
@@ -127,6 +129,7 @@ impl Ours {
         let is_needed = has_open
             || !overview.rollouts.is_empty()
             || head.fleet.apps.values().any(|app| !app.pins.is_empty());
+        self.is_needed = is_needed || !is_of_head;
         if !is_of_head || !is_needed {
             return Ok(false);
         }
@@ -204,8 +207,12 @@ impl Ours {
         self.pulls.iter().filter(|pull| pull.state == PullState::Open)
     }
 
-    /// The promotions among them, for people who are told.
-    pub fn promotions(&self) -> Vec<Promotion> {
+    /// The promotions among them, for people who are told. `None`: not listed, or one of them has changed since.
+    pub fn promotions(&self) -> Option<Vec<Promotion>> {
+        if !self.is_needed {
+            return Some(Vec::new());
+        }
+        self.listed_at?;
         let one = |pull: &Pull| {
             let block =
                 parse_body(&pull.body).filter(|block| block.kind == "promotion" && !block.is_withdrawn)?;
@@ -222,7 +229,7 @@ impl Ours {
                 },
             })
         };
-        self.pulls.iter().filter_map(one).collect()
+        Some(self.pulls.iter().filter_map(one).collect())
     }
 
     fn requests(&self, conflicts: &BTreeSet<u64>) -> Vec<PullRequest> {

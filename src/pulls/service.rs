@@ -458,12 +458,13 @@ impl Service {
         if did? {
             self.list_at = now;
         }
-        let promotions = self.ours.promotions();
-        self.settings.promotions.send_if_modified(|known| {
-            let is_new = known.as_ref().is_none_or(|known| **known != promotions);
-            *known = Some(Arc::new(promotions));
-            is_new
-        });
+        if let Some(promotions) = self.ours.promotions() {
+            self.settings.promotions.send_if_modified(|known| {
+                let is_new = known.as_ref().is_none_or(|known| **known != promotions);
+                *known = Some(Arc::new(promotions));
+                is_new
+            });
+        }
         self.tell(&instance.status_prefix, instance.page_url.as_deref());
         Ok(None)
     }

@@ -2,7 +2,7 @@
 
 use super::{Phase, RolloutReport, TargetReport, UnitReport};
 use crate::model::{AppId, ClusterName, Digest, PodCount, Revision};
-use crate::rollout::{UnitId, WaveReport, WaveState};
+use crate::rollout::{Confirmation, Hold, UnitId, WaveReport, WaveState};
 
 impl TargetReport {
     pub(crate) fn of_test(app: AppId, cluster: &str, phase: Phase) -> Self {
@@ -43,6 +43,26 @@ impl UnitReport {
 }
 
 impl RolloutReport {
+    /// A person is asked whether the wave behind `after` may open; units on these clusters, in order, wait for it.
+    pub(crate) fn that_asks(app: AppId, clusters: &[&str], after: &str, through: &str) -> Self {
+        let (after, through, digest) = (after.to_owned(), through.to_owned(), Digest::of(b"v2"));
+        let unit = |cluster: &&str| UnitReport {
+            hold: Some(Hold::Confirmation {
+                after: after.clone(),
+                through: through.clone(),
+                digest: digest.clone(),
+            }),
+            ..UnitReport::of_test(
+                UnitId { cluster: ClusterName::from(*cluster), pod_set: "".into() },
+                &through,
+            )
+        };
+        let units = clusters.iter().map(unit).collect();
+        let confirmation =
+            Some(Confirmation { after: after.clone(), through: through.clone(), digest: digest.clone() });
+        Self { confirmation, ..Self::of_test(app, Vec::new(), units) }
+    }
+
     /// An open rollout.
     pub(crate) fn of_test(app: AppId, waves: Vec<WaveReport>, units: Vec<UnitReport>) -> Self {
         Self {

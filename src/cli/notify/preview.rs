@@ -107,9 +107,9 @@ async fn commit(
     instance: &Instance,
 ) -> anyhow::Result<CommitFacts> {
     let mut read = repository.recent(head, 1).await.map_err(Source)?;
-    let source::Commit { subject, author, .. } = read.pop().context("the commit cannot be read")?;
+    let read = read.pop().context("the commit cannot be read")?;
     let url = instance.forge.as_ref().map(|forge| forge.commit_page(head));
-    Ok(CommitFacts { subject, author, url })
+    Ok(CommitFacts { url, ..CommitFacts::of(read) })
 }
 
 fn line(foreseen: &Foreseen) -> MessageLine<'_> {

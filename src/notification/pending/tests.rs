@@ -6,10 +6,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
-use crate::model::{Digest, Language, Location, NotificationSelector, NotificationService, SecretRef};
+use crate::model::{ClusterName, Language, Location, NotificationSelector, NotificationService, SecretRef};
 use crate::report::notices::{Look, Moment};
 use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
-use crate::rollout::Confirmation;
 use Happened::{Degraded, Done, Failed, Recovered, Reverted, Started, Waiting};
 
 fn route() -> Notification {
@@ -23,6 +22,19 @@ fn route() -> Notification {
         },
         quiet_hours: Vec::new(),
         location: Location::new("notifications/shop.yaml", 1, 1),
+    }
+}
+
+fn present(seen: BTreeMap<Thread, Seen>) -> Present {
+    Present {
+        route: Arc::new(route()),
+        instance: "main".to_owned(),
+        seen: Arc::new(seen),
+        commits: Arc::default(),
+        reverted: Arc::default(),
+        failing: Arc::default(),
+        tells_of_commits: true,
+        is_settled: true,
     }
 }
 
@@ -73,12 +85,11 @@ fn check(sent: &[Happened], last: &Condition, story: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn histories_with_deaths_lose_no_last_state_and_repeat_at_most_once_for_each_death() {
-    let route = route();
     let thread = Thread::Rollout { commit: Revision::from("a1"), ring: Some("prod".to_owned()) };
     for seed in 0..400 {
         let mut random = StdRng::seed_from_u64(seed);
-        let mut memory = Memory::open(None, "shop");
-        memory.is_new = false;
+        let mut memory = Memory::open(None, "shop", FirstLook::OfRoute);
+        memory.first_look = None;
         let mut pending = Pending::default();
         let (mut sent, mut deaths, mut story) = (Vec::new(), 0, Vec::new());
         let mut condition = Condition::UnderWay;
@@ -97,16 +108,11 @@ async fn histories_with_deaths_lose_no_last_state_and_repeat_at_most_once_for_ea
                 thread.clone(),
                 Seen { condition: condition.clone(), facts: Facts::default() },
             )]);
+            let present = present(seen);
             // A service that does not answer for a while.
             let is_deaf = !is_last && random.random_bool(0.2);
             while Instant::now() < until {
-                let due = pending.due(
-                    &mut memory,
-                    &route,
-                    &seen,
-                    &BTreeSet::new(),
-                    (Instant::now(), Timestamp::UNIX_EPOCH),
-                );
+                let due = pending.due(&mut memory, &present, (Instant::now(), Timestamp::UNIX_EPOCH));
                 for message in &due.messages {
                     let key = message.thread.to_string();
                     if is_deaf {
@@ -172,14 +178,8 @@ impl Fleet {
                 ..TargetReport::of_test(AppId::new("shop", app), cluster, Phase::Running)
             })
         });
-        let rollouts = apps.map(|app| {
-            let asked =
-                Confirmation { through: "all".to_owned(), after: String::new(), digest: Digest::of(b"v2") };
-            RolloutReport {
-                confirmation: Some(asked),
-                ..RolloutReport::of_test(AppId::new("shop", app), Vec::new(), Vec::new())
-            }
-        });
+        let rollouts =
+            apps.map(|app| RolloutReport::that_asks(AppId::new("shop", app), &["p1", "t1"], "", "all"));
         let clusters = clusters.map(|(name, ring)| ClusterReport {
             name: ClusterName::from(name),
             ring: Some(ring.to_owned()),
@@ -236,11 +236,10 @@ impl Fleet {
 
 #[tokio::test(start_paused = true)]
 async fn histories_of_a_fleet_tell_each_commit_in_order_and_to_its_end() {
-    let route = route();
     for seed in 0..200 {
         let mut random = StdRng::seed_from_u64(seed);
-        let mut memory = Memory::open(None, "shop");
-        memory.is_new = false;
+        let mut memory = Memory::open(None, "shop", FirstLook::OfRoute);
+        memory.first_look = None;
         let (mut pending, mut fleet) = (Pending::default(), Fleet::new());
         let mut sent: BTreeMap<Thread, Vec<Happened>> = BTreeMap::new();
         let mut story = Vec::new();
@@ -262,15 +261,17 @@ async fn histories_of_a_fleet_tell_each_commit_in_order_and_to_its_end() {
                 let moment = Moment::of(&fleet.overview, &open).expect("it is known");
                 let seen = moment.seen(&LOOK, &fleet.reverted, Timestamp::UNIX_EPOCH);
                 let at = (Instant::now(), Timestamp::UNIX_EPOCH);
-                let due = pending.due(&mut memory, &route, &seen, &fleet.reverted, at);
+                let present = Present {
+                    reverted: Arc::new(fleet.reverted.clone()),
+                    failing: Arc::new(moment.failing()),
+                    ..present(seen)
+                };
+                let due = pending.due(&mut memory, &present, at);
                 for message in due.messages {
                     story.push(format!("{} {:?}", message.thread, message.step.happened));
                     sent.entry(message.thread.clone()).or_default().push(message.step.happened);
-                    let entry = Entry {
-                        told: message.step.after,
-                        apps: message.facts.apps.iter().map(ToString::to_string).collect(),
-                        ..Entry::default()
-                    };
+                    let mut entry = Entry { told: message.step.after, ..Entry::default() };
+                    entry.note_names(&message.facts);
                     memory.set(message.thread.to_string(), entry);
                 }
                 let wake = due.next.unwrap_or(until).min(until);
@@ -297,4 +298,49 @@ async fn histories_of_a_fleet_tell_each_commit_in_order_and_to_its_end() {
             assert!(!matches!(happened.last(), Some(Degraded | Happened::Offline)), "{story}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_done_before_the_first_look_is_told_if_it_is_young() {
+    let now: Timestamp = "2026-11-27T08:00:00Z".parse().expect("a time");
+    let check = |first_look: FirstLook, minutes: i64, expected: &[Happened]| {
+        let commit = Revision::from("a1");
+        let facts =
+            CommitFacts { time: Some(now - SignedDuration::from_mins(minutes)), ..CommitFacts::default() };
+        let thread = Thread::Rollout { commit: commit.clone(), ring: None };
+        let seen = Seen { condition: Condition::Done, facts: Facts::default() };
+        let present = Present {
+            commits: Arc::new(BTreeMap::from([(commit, facts)])),
+            ..present(BTreeMap::from([(thread, seen)]))
+        };
+        let mut memory = Memory::open(None, "shop", first_look);
+        let due = Pending::default().due(&mut memory, &present, (Instant::now(), now));
+        let happened: Vec<Happened> = due.messages.iter().map(|due| due.step.happened).collect();
+        assert_eq!(happened, expected, "{first_look:?}, {minutes} minutes");
+    };
+    check(FirstLook::OfProcess, 1, &[Done]);
+    check(FirstLook::OfProcess, 11, &[]);
+    check(FirstLook::OfRoute, 1, &[]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn commit_that_the_route_sees_no_more_is_not_well_for_that() {
+    let thread = Thread::Rollout { commit: Revision::from("a1"), ring: None };
+    let mut memory = Memory::open(None, "shop", FirstLook::OfProcess);
+    memory.first_look = None;
+    let told = Told { last: Some(Degraded), count: 2, ..Told::default() };
+    let apps = vec!["shop/web".to_owned()];
+    memory.set(thread.to_string(), Entry { told, apps, app_count: 1, ..Entry::default() });
+    let mut pending = Pending::default();
+    let mut happened = async |present: Present| {
+        let mut look = || pending.due(&mut memory, &present, (Instant::now(), Timestamp::UNIX_EPOCH));
+        look();
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        look().messages.into_iter().map(|due| (due.step.happened, due.facts.app_count)).collect::<Vec<_>>()
+    };
+    let nothing = || present(BTreeMap::new());
+    assert_eq!(happened(Present { tells_of_commits: false, ..nothing() }).await, []);
+    let failing = Arc::new(BTreeSet::from([AppId::new("shop", "web")]));
+    assert_eq!(happened(Present { failing, ..nothing() }).await, []);
+    assert_eq!(happened(nothing()).await, [(Recovered, 1)]);
 }

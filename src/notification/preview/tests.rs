@@ -75,7 +75,8 @@ fn told(route: &str, at: &str, change: impl FnOnce(&mut Texts)) -> Vec<String> {
     assert_eq!(before.diagnostics, [], "the base has no mistake");
     let side = |fleet, snapshot| Side { fleet, snapshot, charts: &NoCharts, discovered: Discovered::new() };
     let plan = compare(&side(&before, &base), &side(&after, &head), &mut Kept::default(), None);
-    let commit = CommitFacts { subject: "Change".to_owned(), author: "li".to_owned(), url: None };
+    let commit =
+        CommitFacts { subject: "Change".to_owned(), author: "li".to_owned(), ..CommitFacts::default() };
     let at: Timestamp = at.parse().expect("a time");
     let sent = foreseen(&plan, &after, &after.notifications, &commit, at);
     let line = |it: &super::Foreseen| {

@@ -40,14 +40,14 @@ mod smtp {
     use secrecy::SecretString;
     use sha2::{Digest as _, Sha256};
 
-    use super::super::send::PATIENCE;
     use super::super::text::Lines;
     use super::super::{Outcome, trimmed};
     use crate::model::{is_loopback, short_line};
     use crate::notification::Message;
 
-    /// Of the whole conversation; [`PATIENCE`] holds for each of its steps.
-    const LONGEST_CONVERSATION: Duration = Duration::from_secs(30);
+    /// Of each step: a server that looks into a mail takes long for the last one.
+    const PATIENCE: Duration = Duration::from_secs(30);
+    const LONGEST_CONVERSATION: Duration = Duration::from_secs(90);
     /// How much of an error is repeated, in characters.
     const LONGEST_ERROR: usize = 200;
 
@@ -69,12 +69,13 @@ mod smtp {
             Ok(Ok(Err(error))) if error.is_permanent() => {
                 Outcome::Refused(format!("the mail server refuses the mail: {}", shown(error)))
             }
-            Ok(Ok(Err(error))) => {
-                Outcome::Later { after: None, why: format!("the mail is not sent: {}", shown(error)) }
+            Ok(Ok(Err(error))) if error.is_transient() => {
+                Outcome::Later { after: None, why: format!("the mail server is not ready: {}", shown(error)) }
             }
+            Ok(Ok(Err(error))) => Outcome::Lost(format!("the mail server does not answer: {}", shown(error))),
             Ok(Err(_)) => {
                 let seconds = LONGEST_CONVERSATION.as_secs();
-                Outcome::Later { after: None, why: format!("the mail is not sent after {seconds} s") }
+                Outcome::Lost(format!("the mail server has not taken the mail after {seconds} s"))
             }
         }
     }

@@ -101,6 +101,21 @@ impl Target {
 
     /// Where it goes, as a digest: the address is a credential. Routes to one address share its [`limits`].
     pub fn address(&self) -> Digest {
+        Digest::of(trimmed(self.credential()).as_bytes())
+    }
+
+    /// Some servers repeat what they were asked for, which is a credential.
+    fn without_address(&self, text: String) -> String {
+        const SHORTEST: usize = 6;
+        let Ok(url) = Url::parse(trimmed(self.credential())) else { return text };
+        let values = url.query_pairs().map(|(_, value)| value.into_owned());
+        let raw = url.query().into_iter().flat_map(|query| query.split(['&', '='])).map(str::to_owned);
+        let parts = url.path().split('/').map(str::to_owned).chain(values).chain(raw);
+        let parts = parts.filter(|part| part.len() >= SHORTEST);
+        parts.fold(text, |text, part| text.replace(&part, "…"))
+    }
+
+    fn credential(&self) -> &SecretString {
         let (Self::Feishu { url, .. }
         | Self::DingTalk { url, .. }
         | Self::WeCom { url }
@@ -109,7 +124,7 @@ impl Target {
         | Self::Teams { url }
         | Self::Generic { url, .. }
         | Self::Email { url, .. }) = self;
-        Digest::of(trimmed(url).as_bytes())
+        url
     }
 }
 
@@ -192,13 +207,18 @@ pub fn check(target: &Target, message: &Message, at: Timestamp) -> Result<(), St
 /// What an answer to [`request`] means. Of a body that is cut off, what is there.
 pub fn outcome(target: &Target, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Outcome {
     let answer = ServiceAnswer { service: target.name(), status, headers, body };
-    match target {
+    let outcome = match target {
         Target::Feishu { .. } => answer.by_code(["code", "msg"], feishu::meaning),
         Target::DingTalk { .. } => answer.by_code(["errcode", "errmsg"], dingtalk::meaning),
         Target::WeCom { .. } => answer.by_code(["errcode", "errmsg"], wecom::meaning),
         Target::SlackBot { .. } => slack::bot_outcome(&answer),
         Target::Teams { .. } => teams::outcome(&answer),
         Target::SlackWebhook { .. } | Target::Generic { .. } | Target::Email { .. } => answer.by_status(),
+    };
+    match outcome {
+        Outcome::Later { after, why } => Outcome::Later { after, why: target.without_address(why) },
+        Outcome::Refused(why) => Outcome::Refused(target.without_address(why)),
+        other => other,
     }
 }
 

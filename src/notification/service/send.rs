@@ -11,7 +11,7 @@ use super::{Outcome, Request, Target, email, outcome, request, slack};
 use crate::notification::Message;
 
 /// Of one request, from its start to the last byte of the answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Of the body of an answer, unpacked, in bytes; more is not read.
 const LARGEST_ANSWER: usize = 64 * 1024;
 

@@ -71,7 +71,17 @@ pub(super) fn without_markup(text: &str) -> String {
         }
         other => other,
     };
-    text.chars().map(wide).collect()
+    let mut plain = String::new();
+    let mut letters = text.chars().peekable();
+    let mut is_in_word = false;
+    while let Some(letter) = letters.next() {
+        // Within a word it is no markup.
+        let is_name =
+            letter == '_' && is_in_word && letters.peek().is_some_and(|next| next.is_alphanumeric());
+        plain.push(if letter == '_' && !is_name { '＿' } else { wide(letter) });
+        is_in_word = letter.is_alphanumeric();
+    }
+    plain
 }
 
 /// Links in the form of a service, one behind the other, as many as so many bytes hold.

@@ -11,9 +11,12 @@ use serde_json::json;
 use super::message::{Link, Message};
 use crate::model::{Happened, Instance, Language, Notification, short_line};
 use crate::report::notices::{Facts, Thread, Told, Worst};
+use crate::source::Commit;
 
 /// In characters, of one line; what a service takes may be less.
 const LONGEST_LINE: usize = 300;
+/// Of commands, in characters, with room for the words before them.
+const LONGEST_COMMANDS: usize = 260;
 /// Names that are told, of a list.
 const NAMED: usize = 3;
 /// Lines of a digest.
@@ -24,8 +27,17 @@ const MOST_LINES: usize = 10;
 pub struct CommitFacts {
     pub subject: String,
     pub author: String,
+    /// Of the committer.
+    pub time: Option<Timestamp>,
     /// Its page at the forge.
     pub url: Option<String>,
+}
+
+impl CommitFacts {
+    pub fn of(commit: Commit) -> Self {
+        let time = Timestamp::from_second(commit.time).ok();
+        Self { subject: commit.subject, author: commit.author, time, url: None }
+    }
 }
 
 /// What one message is made from.
@@ -39,6 +51,8 @@ pub struct Notice<'a> {
     pub told: &'a Told,
     pub facts: &'a Facts,
     pub commit: Option<&'a CommitFacts>,
+    /// When the thread began.
+    pub began: Timestamp,
     pub at: Timestamp,
 }
 
@@ -100,7 +114,7 @@ impl Notice<'_> {
 
     /// The same each time it is sent: who was told already knows it.
     fn id(&self) -> String {
-        let text = format!("{} {} {:?}", self.instance, self.thread, self.told);
+        let text = format!("{} {} {} {:?}", self.instance, self.thread, self.began, self.told);
         format!("tutti-{}", crate::model::Digest::of(text.as_bytes()).short())
     }
 
@@ -156,7 +170,7 @@ impl Notice<'_> {
         }
         let asks = matches!(self.happened, Happened::Waiting | Happened::DeleteWaits);
         if asks && !self.facts.confirm.is_empty() {
-            lines.push((words.confirm)(&self.facts.confirm.join("; ")));
+            lines.push((words.confirm)(&whole(&self.facts.confirm)));
         }
         if is_bad && !self.facts.mend.is_empty() {
             lines.push((words.mend)(&self.facts.mend.join(words.or)));
@@ -258,7 +272,8 @@ pub fn digest(notices: &[Notice<'_>], language: Language, at: Timestamp) -> Opti
             .map(|url| Link { text: words.page.to_owned(), url })
             .into_iter()
             .collect(),
-        data: json!({"instance": worst.instance, "events": sorted.iter().take(100).map(|notice| notice.data()).collect::<Vec<_>>()}),
+        // Programs get each event by itself.
+        data: serde_json::Value::Null,
     })
 }
 
@@ -278,6 +293,20 @@ fn names<T: std::fmt::Display>(names: &[T], count: usize, words: &Words) -> Stri
     let more = count - named.len();
     let rest = if more == 0 { String::new() } else { (words.and_more)(more) };
     named.join(words.comma) + &rest
+}
+
+/// As many commands as a line holds.
+fn whole(commands: &[String]) -> String {
+    const MORE: &str = "; …";
+    let mut line = String::new();
+    for command in commands {
+        let between = if line.is_empty() { "" } else { "; " };
+        if line.chars().count() + command.chars().count() > LONGEST_COMMANDS {
+            return line + MORE;
+        }
+        line = line + between + command;
+    }
+    line
 }
 
 /// Without control characters and line ends, and of bounded length.

@@ -12,12 +12,12 @@ use super::super::run::{Promotion, seen_by};
 use super::*;
 use crate::fleet::{Fleet, assemble};
 use crate::manifest;
-use crate::model::{AppId, ClusterName, Diagnostic, Digest, Revision, Scope, Snapshot};
+use crate::model::{AppId, ClusterName, Diagnostic, Revision, Scope, Snapshot};
 use crate::report::notices::next;
 use crate::report::{
     ClusterReport, DeletionReport, Overview, Phase, RolloutReport, TargetReport, UnitReport,
 };
-use crate::rollout::{Confirmation, UnitId};
+use crate::rollout::UnitId;
 
 const HEAD: &str = "3f9c2d1a7b3e4d5f60718293a4b5c6d7e8f90a1b";
 const ROUTE: &str = "apiVersion: tutti.dev/v1alpha1
@@ -132,7 +132,7 @@ impl Case {
             &reverted,
             now(),
         );
-        let (_, threads) = seen.expect("it is known").remove(0);
+        let (_, threads) = seen.expect("it is known").0.remove(0);
         let told = Told { last: self.before, ..Told::default() };
         // What was offline is a cluster, and no ring.
         let is_told_of =
@@ -152,6 +152,7 @@ impl Case {
             told: &step.after,
             facts: &seen.facts,
             commit: thread.commit().map(|_| commit),
+            began: now(),
             at: now(),
         };
         notice.message(language)
@@ -173,12 +174,7 @@ fn cases() -> Vec<Case> {
     let well = || overview(vec![on("p1", Phase::Running, ""), on("p2", Phase::Running, "")]);
     let mut waiting =
         overview(vec![on("p1", Phase::Running, ""), on("p2", Phase::Waiting, "wave prod waits")]);
-    let mut asks = RolloutReport::of_test(web(), Vec::new(), Vec::new());
-    asks.confirmation = Some(Confirmation {
-        after: "canary".to_owned(),
-        through: "prod".to_owned(),
-        digest: Digest::of(b"v2"),
-    });
+    let asks = RolloutReport::that_asks(web(), &["p2"], "canary", "prod");
     waiting.rollouts = vec![asks];
     let mut stopped = overview(failing());
     let unit = UnitId { cluster: ClusterName::from("p1"), pod_set: "".into() };
@@ -245,6 +241,7 @@ fn commit() -> CommitFacts {
     CommitFacts {
         subject: "Web 1.5.0: faster search".to_owned(),
         author: "Li Na".to_owned(),
+        time: None,
         url: Some(format!("https://git.example.com/platform/config/commit/{HEAD}")),
     }
 }
@@ -336,6 +333,7 @@ fn texts_of_others_stay_within_their_lines() {
             let commit = CommitFacts {
                 subject: hostile(&mut random),
                 author: hostile(&mut random),
+                time: None,
                 url: Some(
                     ["https://git.example.com/c", "javascript:alert(1)"][random.random_range(0..2)]
                         .to_owned(),

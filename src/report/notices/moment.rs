@@ -9,6 +9,7 @@ use super::{Condition, Facts, Seen, Thread};
 use crate::model::{AppId, ClusterName, Happened, Mode, Revision};
 use crate::report::words::invalid;
 use crate::report::{ClusterReport, DeletionReport, Overview, Phase, RolloutReport, TargetReport, version};
+use crate::rollout::Hold;
 
 /// Days before a credential ends.
 const CREDENTIAL_DAYS: i64 = 14;
@@ -55,6 +56,7 @@ pub struct Moment<'a> {
     /// Of older ones, in each ring, what does not run.
     older: BTreeMap<Ring<'a>, Targets<'a>>,
     rings: BTreeMap<&'a ClusterName, Ring<'a>>,
+    failing: BTreeSet<&'a AppId>,
     /// Rings of which not every cluster was seen.
     unseen: BTreeSet<Ring<'a>>,
 }
@@ -70,6 +72,8 @@ impl<'a> Moment<'a> {
             overview.clusters.iter().map(|cluster| (&cluster.name, cluster.ring.as_deref())).collect();
         let unseen = overview.clusters.iter().filter(|cluster| !cluster.observed && !cluster.is_dropped());
         let unseen = unseen.map(|cluster| cluster.ring.as_deref()).collect();
+        let failing = overview.targets.iter().filter(|target| target.phase.is_failure());
+        let failing = failing.map(|target| &target.app).collect();
         let mut parts: BTreeMap<(&Revision, Ring<'_>), Part<'_>> = BTreeMap::new();
         let mut older: BTreeMap<Ring<'_>, Targets<'_>> = BTreeMap::new();
         // What only observes changes nothing that people wait for.
@@ -98,7 +102,12 @@ impl<'a> Moment<'a> {
                 }
             }
         }
-        Some(Self { overview, parts, told, older, rings, unseen })
+        Some(Self { overview, parts, told, older, rings, failing, unseen })
+    }
+
+    /// Apps that fail somewhere, whoever asks for them.
+    pub fn failing(&self) -> BTreeSet<AppId> {
+        self.failing.iter().map(|app| (*app).clone()).collect()
     }
 
     /// How each thread stands for one route. `reverted`: commits that later ones of the branch took back.
@@ -182,8 +191,12 @@ impl<'a> Moment<'a> {
 
     /// What is asked of a person for targets of one app, and the command that says yes.
     fn asked(&self, targets: &[&TargetReport]) -> Option<(String, String)> {
-        let target = targets.iter().find(|target| target.phase == Phase::Waiting)?;
-        let rollout = self.overview.rollout_of(&target.app)?;
+        let mut waiting = targets.iter().filter(|target| target.phase == Phase::Waiting).peekable();
+        let rollout = self.overview.rollout_of(&waiting.peek()?.app)?;
+        let target = waiting.find(|target| {
+            let holds = rollout.units_on(&target.cluster).filter_map(|unit| unit.hold.as_ref());
+            holds.into_iter().any(|hold| matches!(hold, Hold::Confirmation { .. } | Hold::Pin { .. }))
+        })?;
         let asked = rollout.confirmation.as_ref()?;
         Some((format!("{} {}", target.app, asked.through), rollout.commands().into_iter().next()?))
     }
@@ -193,10 +206,15 @@ impl<'a> Moment<'a> {
         let targets = chosen(targets, look);
         let failing: Vec<&TargetReport> =
             targets.iter().copied().filter(|it| it.phase.is_failure()).collect();
-        let condition = match (failing.is_empty(), targets.is_empty()) {
-            (false, _) => Condition::Unwell,
-            (true, true) if !self.unseen.contains(&ring) => Condition::Well,
-            _ => Condition::Unclear,
+        // Nobody knows yet how these do.
+        let is_unknown = |target: &&TargetReport| {
+            use Phase::{Pending, Progressing, Unreachable, Waiting};
+            matches!(target.phase, Pending | Progressing | Unreachable | Waiting)
+        };
+        let condition = match failing.is_empty() {
+            false => Condition::Unwell,
+            true if self.unseen.contains(&ring) || targets.iter().any(is_unknown) => Condition::Unclear,
+            true => Condition::Well,
         };
         let mut facts = Facts { url: self.overview.page_url.clone(), ..Facts::default() };
         facts.name_apps(failing.iter().map(|target| &target.app));

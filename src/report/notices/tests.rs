@@ -4,9 +4,8 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 
 use super::{Condition, Look, Moment, Seen, Thread};
-use crate::model::{AppId, ClusterName, Digest, Happened, Mode, Revision};
+use crate::model::{AppId, ClusterName, Happened, Mode, Revision};
 use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
-use crate::rollout::Confirmation;
 
 static NOW: LazyLock<Timestamp> = LazyLock::new(|| "2026-11-27T08:00:00Z".parse().unwrap());
 
@@ -84,6 +83,7 @@ fn rollout_of_a_commit_in_a_ring_is_one_thread() {
     check(&[("web", "p1", "before", Running)], &["rollout/before/prod: Done"]);
     // Of an older commit only what is unwell is of interest.
     check(&[("web", "p1", "old", Running), ("pay", "p1", "old", Progressing)], &[]);
+    check(&[("web", "p1", "old", Paused), ("pay", "p1", "old", Degraded)], &["health/prod: Unwell"]);
     check(&[("web", "p1", "old", Running), ("pay", "p1", "old", Degraded)], &["health/prod: Unwell"]);
     check(&[("web", "p1", "bad", Degraded)], &["rollout/bad/prod: Reverted"]);
     check(&[("web", "p1", "new", KeptOut)], &[]);
@@ -123,9 +123,7 @@ fn route_sees_what_it_asks_for() {
 #[test]
 fn person_is_asked_with_the_command() {
     let app = AppId::new("shop", "web");
-    let mut rollout = RolloutReport::of_test(app, Vec::new(), Vec::new());
-    rollout.confirmation =
-        Some(Confirmation { through: "canary".to_owned(), after: String::new(), digest: Digest::of(b"v2") });
+    let rollout = RolloutReport::that_asks(app, &["p1"], "", "canary");
     let mut overview = overview(vec![target("web", "p1", "new", Phase::Waiting)]);
     overview.rollouts = vec![rollout];
     let all = seen(&overview, &ALL);
@@ -133,6 +131,10 @@ fn person_is_asked_with_the_command() {
     assert_eq!(*condition, Condition::Waiting(BTreeSet::from(["shop/web canary".to_owned()])));
     assert_eq!(facts.confirm, ["tutti approve rollout shop/web --through canary"]);
     assert_eq!(facts.version, None);
+    // What waits for something else asks nobody.
+    overview.rollouts[0].units.clear();
+    let all = seen(&overview, &ALL);
+    assert_eq!(all[&Thread::parse("rollout/new/prod").unwrap()].condition, Condition::UnderWay);
 }
 
 #[test]

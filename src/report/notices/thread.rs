@@ -169,7 +169,10 @@ const LONGEST_HOLD: Duration = Duration::from_secs(3600);
 pub fn next(told: &Told, condition: &Condition) -> Option<Step> {
     use Happened::{Degraded, Done, Failed, Offline, Online, Recovered, Reverted, Started, Waiting};
     let last = told.last;
-    let after = |happened: Happened| Told { last: Some(happened), count: told.count + 1, ..told.clone() };
+    let after = |happened: Happened| {
+        let asked = if matches!(happened, Done | Reverted) { BTreeSet::new() } else { told.asked.clone() };
+        Told { last: Some(happened), count: told.count + 1, episode: told.episode, asked }
+    };
     let step = |happened: Happened, hold: Duration| Some(Step { happened, after: after(happened), hold });
     let becomes_bad = |happened: Happened| {
         let hold = BAD_HOLD.saturating_mul(1 << told.episode.min(6)).min(LONGEST_HOLD);

@@ -8,7 +8,7 @@ use tutti::report::{Phase, TargetReport};
 
 use super::scene::{Scene, WEB, web};
 use crate::support::chat::Fault;
-use crate::support::manifests::{config_map, objects};
+use crate::support::manifests::{component, config_map, objects};
 
 #[tokio::test(start_paused = true)]
 async fn each_phase_of_a_rollout_is_told_once_for_each_ring() {
@@ -191,4 +191,27 @@ async fn last_state_arrives_after_an_hour_of_silence() {
 #[tokio::test(start_paused = true)]
 async fn last_state_arrives_after_an_hour_of_errors() {
     hour_without(Fault::Unwell).await;
+}
+
+/// Beyond the commits that are told about: a restart does not forget what people wait for.
+#[tokio::test(start_paused = true)]
+async fn old_failure_is_told_as_well_again_after_a_restart() {
+    let pay = |version: usize| component("pay", &format!("registry.example.com/pay:v{version}"));
+    let files = [(WEB, &*web("v1")), ("apps/pay/app.yaml", &*pay(0))];
+    let mut scene = Scene::with(&["p1"], &[("all", "generic", "")], &files).await;
+    scene.fare("p1", "rules: [{image: 'registry.example.com/web:v2', fail: crash-loop}]");
+    scene.push("bad", &[(WEB, Some(&web("v2")))]).await;
+    scene.until_told("failed rollout/bad/prod").await;
+    for version in 1..25 {
+        scene.push(&format!("pay {version}"), &[("apps/pay/app.yaml", Some(&pay(version)))]).await;
+    }
+    scene.until_told("done rollout/pay 24/prod").await;
+    scene.kill().await;
+    scene.tell();
+    scene.quiet(300).await;
+    scene.fare("p1", "rules: []");
+    scene.until_told("done rollout/bad/prod").await;
+    scene.quiet(300).await;
+    let of_web: Vec<String> = scene.told().into_iter().filter(|it| !it.contains("/pay ")).collect();
+    assert_eq!(of_web[1..], ["failed rollout/bad/prod", "done rollout/bad/prod"]);
 }

@@ -3,6 +3,7 @@
 use jiff::{Timestamp, Unit, tz::TimeZone};
 
 use super::scene::{Scene, WEB, web};
+use crate::support::chat::Fault;
 use crate::support::manifests::component;
 
 /// Hours from before now to after it, as a route says them.
@@ -90,4 +91,36 @@ async fn routes_see_their_own_apps_only() {
         let other = if message.service == "generic" { "default/pay" } else { "default/web" };
         assert!(!message.body.to_string().contains(other), "{}", message.body);
     }
+}
+
+/// What a service does not take holds up nothing else, and comes when it is taken.
+async fn one_message_does_not_get_through(fault: Fault) {
+    let pay = |version: &str| component("pay", &format!("registry.example.com/pay:{version}"));
+    let files = [(WEB, &*web("v1")), ("apps/pay/app.yaml", &*pay("v1"))];
+    let scene = Scene::with(&["p1"], &[("one", "generic", "")], &files).await;
+    scene.until_told("done rollout/Begin/prod").await;
+    scene.chat.set_fault(fault);
+    scene.push("stuck", &[(WEB, Some(&web("v2")))]).await;
+    scene.quiet(60).await;
+    scene.push("next", &[("apps/pay/app.yaml", Some(&pay("v2")))]).await;
+    scene.until_told("done rollout/next/prod").await;
+    scene.push("broken", &[("apps/pay/app.yaml", Some(&pay("broken-1")))]).await;
+    scene.until_told("failed rollout/broken/prod").await;
+    assert_eq!(scene.story().len(), 2, "{:#?}", scene.story());
+    scene.chat.set_fault(Fault::None);
+    scene.until_told("done rollout/stuck/prod").await;
+    scene.quiet(600).await;
+    let mut story = scene.story();
+    story.sort();
+    assert_eq!(story, ["rollout/broken/prod: failed", "rollout/next/prod: done", "rollout/stuck/prod: done"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_message_holds_up_no_other() {
+    one_message_does_not_get_through(Fault::Refuses("\"subject\":\"stuck\"")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_that_a_program_fails_at_holds_up_no_other() {
+    one_message_does_not_get_through(Fault::FailsAt("\"subject\":\"stuck\"")).await;
 }

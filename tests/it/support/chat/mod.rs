@@ -58,6 +58,10 @@ pub enum Fault {
     Floods,
     /// To another address.
     Redirects,
+    /// Refuses each message that holds this text, and repeats the address.
+    Refuses(&'static str),
+    /// Answers 500 to each message that holds this text.
+    FailsAt(&'static str),
 }
 
 #[derive(Default)]
@@ -192,6 +196,13 @@ async fn answer(
             return Body::from_stream(stream::unfold((), move |()| async move { Some(chunk()) }))
                 .into_response();
         }
+        Fault::Refuses(text) if holds(&body, text) => {
+            return (StatusCode::UNPROCESSABLE_ENTITY, format!("Cannot POST {}", uri.path())).into_response();
+        }
+        Fault::FailsAt(text) if holds(&body, text) => {
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        }
+        Fault::Refuses(_) | Fault::FailsAt(_) => {}
         Fault::Redirects => return (StatusCode::FOUND, [("location", "/elsewhere")]).into_response(),
     }
     let reply = rules::reply(&mut told.lock(), uri.path(), query.as_deref(), &headers, &body);
@@ -201,6 +212,10 @@ async fn answer(
         Some(wait) => (reply.status, wait, body).into_response(),
         None => (reply.status, body).into_response(),
     }
+}
+
+fn holds(body: &[u8], text: &str) -> bool {
+    String::from_utf8_lossy(body).contains(text)
 }
 
 /// The beginning of an answer.
