@@ -50,7 +50,7 @@ mod tests {
         let limits = Limits { per_minute: 3, apart: Duration::from_secs(1) };
         let (here, there) = (Digest::of(b"here"), Digest::of(b"there"));
         let take = |address: &Digest, second: u64| {
-            let taken = pace.take(address.clone(), limits, begin + Duration::from_secs(second));
+            let taken = pace.take(*address, limits, begin + Duration::from_secs(second));
             taken.map_err(|free| (free - begin).as_secs())
         };
         assert_eq!(take(&here, 0), Ok(3));

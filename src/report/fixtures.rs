@@ -47,19 +47,14 @@ impl RolloutReport {
     pub(crate) fn that_asks(app: AppId, clusters: &[&str], after: &str, through: &str) -> Self {
         let (after, through, digest) = (after.to_owned(), through.to_owned(), Digest::of(b"v2"));
         let unit = |cluster: &&str| UnitReport {
-            hold: Some(Hold::Confirmation {
-                after: after.clone(),
-                through: through.clone(),
-                digest: digest.clone(),
-            }),
+            hold: Some(Hold::Confirmation { after: after.clone(), through: through.clone(), digest }),
             ..UnitReport::of_test(
                 UnitId { cluster: ClusterName::from(*cluster), pod_set: "".into() },
                 &through,
             )
         };
         let units = clusters.iter().map(unit).collect();
-        let confirmation =
-            Some(Confirmation { after: after.clone(), through: through.clone(), digest: digest.clone() });
+        let confirmation = Some(Confirmation { after: after.clone(), through: through.clone(), digest });
         Self { confirmation, ..Self::of_test(app, Vec::new(), units) }
     }
 
