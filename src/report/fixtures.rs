@@ -1,8 +1,24 @@
 //! Reports for tests: what a test does not say is empty.
 
-use super::{Phase, RolloutReport, TargetReport, UnitReport};
+use super::{ClusterReport, Phase, RolloutReport, TargetReport, UnitReport};
 use crate::model::{AppId, ClusterName, Digest, PodCount, Revision};
 use crate::rollout::{Confirmation, Hold, UnitId, WaveReport, WaveState};
+
+impl ClusterReport {
+    /// It answers, and was read.
+    pub(crate) fn of_test(name: &str, ring: Option<&str>) -> Self {
+        Self {
+            name: ClusterName::from(name),
+            ring: ring.map(ToOwned::to_owned),
+            state: "Ready",
+            detail: String::new(),
+            observed: true,
+            objects: 1,
+            credential_expires: None,
+            dropped_by: None,
+        }
+    }
+}
 
 impl TargetReport {
     pub(crate) fn of_test(app: AppId, cluster: &str, phase: Phase) -> Self {

@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
-use crate::model::{ClusterName, Language, Location, NotificationSelector, NotificationService, SecretRef};
+use crate::model::{Language, Location, NotificationSelector, NotificationService, SecretRef};
 use crate::report::notices::{Look, Moment};
 use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
 use Happened::{Degraded, Done, Failed, Recovered, Reverted, Started, Waiting};
@@ -180,16 +180,7 @@ impl Fleet {
         });
         let rollouts =
             apps.map(|app| RolloutReport::that_asks(AppId::new("shop", app), &["p1", "t1"], "", "all"));
-        let clusters = clusters.map(|(name, ring)| ClusterReport {
-            name: ClusterName::from(name),
-            ring: Some(ring.to_owned()),
-            state: "Ready",
-            detail: String::new(),
-            observed: true,
-            objects: 1,
-            credential_expires: None,
-            dropped_by: None,
-        });
+        let clusters = clusters.map(|(name, ring)| ClusterReport::of_test(name, Some(ring)));
         let overview = Overview {
             revision: Some(first.clone()),
             is_rendered: true,

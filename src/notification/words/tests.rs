@@ -43,19 +43,6 @@ fn fleet() -> Fleet {
     fleet
 }
 
-fn cluster(name: &str, ring: Option<&str>) -> ClusterReport {
-    ClusterReport {
-        name: ClusterName::from(name),
-        ring: ring.map(ToOwned::to_owned),
-        state: "Ready",
-        detail: String::new(),
-        observed: true,
-        objects: 1,
-        credential_expires: None,
-        dropped_by: None,
-    }
-}
-
 fn target(app: &str, cluster: &str, phase: Phase, detail: &str) -> TargetReport {
     TargetReport {
         revision: Revision::from(HEAD),
@@ -85,7 +72,7 @@ fn overview(targets: Vec<TargetReport>) -> Overview {
         is_rendered: true,
         page_url: Some("https://tutti.example.com".to_owned()),
         told: vec![Revision::from(HEAD)],
-        clusters: ["p1", "p2"].map(|name| cluster(name, Some("prod"))).to_vec(),
+        clusters: ["p1", "p2"].map(|name| ClusterReport::of_test(name, Some("prod"))).to_vec(),
         targets,
         ..Overview::default()
     }

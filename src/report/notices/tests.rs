@@ -9,19 +9,6 @@ use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport}
 
 static NOW: LazyLock<Timestamp> = LazyLock::new(|| "2026-11-27T08:00:00Z".parse().unwrap());
 
-fn cluster(name: &str, ring: &str) -> ClusterReport {
-    ClusterReport {
-        name: ClusterName::from(name),
-        ring: Some(ring.to_owned()),
-        state: "Ready",
-        detail: String::new(),
-        observed: true,
-        objects: 1,
-        credential_expires: None,
-        dropped_by: None,
-    }
-}
-
 fn target(app: &str, cluster: &str, commit: &str, phase: Phase) -> TargetReport {
     TargetReport {
         revision: Revision::from(commit),
@@ -38,7 +25,11 @@ fn overview(targets: Vec<TargetReport>) -> Overview {
         is_rendered: true,
         told: ["new", "before", "bad"].map(Revision::from).to_vec(),
         rings: vec!["test".to_owned(), "prod".to_owned()],
-        clusters: vec![cluster("t1", "test"), cluster("p1", "prod"), cluster("p2", "prod")],
+        clusters: vec![
+            ClusterReport::of_test("t1", Some("test")),
+            ClusterReport::of_test("p1", Some("prod")),
+            ClusterReport::of_test("p2", Some("prod")),
+        ],
         targets,
         ..Overview::default()
     }
