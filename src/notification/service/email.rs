@@ -30,6 +30,7 @@ pub(super) async fn deliver(
 
 #[cfg(feature = "mail")]
 mod smtp {
+    use std::error::Error;
     use std::time::{Duration, SystemTime};
 
     use lettre::address::AddressError;
@@ -69,8 +70,8 @@ mod smtp {
             Ok(Ok(Err(error))) if error.is_permanent() => {
                 Outcome::Refused(format!("the mail server refuses the mail: {}", shown(error)))
             }
-            Ok(Ok(Err(error))) if error.is_transient() => {
-                Outcome::Later { after: None, why: format!("the mail server is not ready: {}", shown(error)) }
+            Ok(Ok(Err(error))) if error.is_transient() || is_unreached(&error) => {
+                Outcome::Later { after: None, why: format!("the mail is not sent: {}", shown(error)) }
             }
             Ok(Ok(Err(error))) => Outcome::Lost(format!("the mail server does not answer: {}", shown(error))),
             Ok(Err(_)) => {
@@ -155,8 +156,20 @@ mod smtp {
         Ok(builder.timeout(Some(PATIENCE)).build())
     }
 
-    fn chain(error: &dyn std::error::Error) -> String {
-        let causes = std::iter::successors(Some(error), |error| error.source());
-        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    /// No conversation began.
+    fn is_unreached(error: &lettre::transport::smtp::Error) -> bool {
+        use std::io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+        let mut kinds =
+            causes(error).filter_map(|cause| Some(cause.downcast_ref::<std::io::Error>()?.kind()));
+        let is_refused = |kind| matches!(kind, ConnectionRefused | HostUnreachable | NetworkUnreachable);
+        error.is_tls() || kinds.any(is_refused)
+    }
+
+    fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+        std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source())
+    }
+
+    fn chain(error: &(dyn Error + 'static)) -> String {
+        causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
     }
 }

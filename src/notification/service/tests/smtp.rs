@@ -73,7 +73,14 @@ async fn answers_of_mail_servers() {
 #[tokio::test(start_paused = true)]
 async fn mail_servers_that_hang_are_left() {
     let (url, _) = server(None).await;
-    assert!(matches!(told(&url).await, Outcome::Later { .. }));
+    assert!(matches!(told(&url).await, Outcome::Lost(_)));
+}
+
+#[tokio::test]
+async fn mail_that_reaches_no_server_is_not_sent() {
+    let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
+    let told = told(&format!("smtp://{nobody}")).await;
+    assert!(matches!(told, Outcome::Later { .. }), "{told:?}");
 }
 
 #[tokio::test]
