@@ -142,19 +142,10 @@ fn leader(role: Option<&(Role, bool)>) -> (State, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ClusterName, Revision};
+    use crate::model::Revision;
 
     fn cluster(name: &str, state: &'static str, detail: &str) -> ClusterReport {
-        ClusterReport {
-            name: ClusterName::from(name),
-            ring: None,
-            state,
-            detail: detail.to_owned(),
-            observed: true,
-            objects: 0,
-            credential_expires: None,
-            dropped_by: None,
-        }
+        ClusterReport { state, detail: detail.to_owned(), objects: 0, ..ClusterReport::of_test(name, None) }
     }
 
     fn read() -> Overview {

@@ -114,20 +114,11 @@ fn phase_of(rollout: &RolloutReport) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AppId, ClusterName};
+    use crate::model::AppId;
     use crate::rollout::WaveReport;
 
     fn cluster(name: &str, state: &'static str) -> ClusterReport {
-        ClusterReport {
-            name: ClusterName::from(name),
-            ring: None,
-            state,
-            detail: String::new(),
-            observed: true,
-            objects: 0,
-            credential_expires: None,
-            dropped_by: None,
-        }
+        ClusterReport { state, objects: 0, ..ClusterReport::of_test(name, None) }
     }
 
     #[test]

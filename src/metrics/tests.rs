@@ -7,7 +7,7 @@ use http::StatusCode;
 use super::{Metrics, Verdict, WriteResult};
 use crate::cluster::WritePermit;
 use crate::forge::{Observer as _, Operation};
-use crate::model::{AppId, ClusterName, Revision};
+use crate::model::{AppId, Revision};
 use crate::report::{ClusterReport, Overview, Phase, TargetReport};
 
 /// Type and labels of each metric.
@@ -25,14 +25,8 @@ fn busy() -> Metrics {
 
 fn fleet(clusters: usize) -> Overview {
     let cluster = |number: usize| ClusterReport {
-        name: ClusterName::from(format!("cluster-{number}").as_str()),
-        ring: None,
-        state: "Ready",
-        detail: String::new(),
-        observed: true,
         objects: 0,
-        credential_expires: None,
-        dropped_by: None,
+        ..ClusterReport::of_test(&format!("cluster-{number}"), None)
     };
     Overview {
         revision: Some(Revision::from("0123456789")),

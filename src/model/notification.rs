@@ -28,48 +28,48 @@ impl Notification {
     }
 }
 
-/// Where it goes, and the credentials. The address of a chat's webhook is one of them.
+/// Where it goes, and the credentials `C`: references to them in a manifest. The address of a chat's webhook is one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotificationService {
+pub enum NotificationService<C = SecretRef> {
     /// A bot of a group; `secret`: what it signs with.
     Feishu {
-        url: SecretRef,
-        secret: Option<SecretRef>,
+        url: C,
+        secret: Option<C>,
     },
     DingTalk {
-        url: SecretRef,
-        secret: Option<SecretRef>,
+        url: C,
+        secret: Option<C>,
     },
     WeCom {
-        url: SecretRef,
+        url: C,
     },
     /// An incoming webhook: messages cannot be changed later.
     SlackWebhook {
-        url: SecretRef,
+        url: C,
     },
     /// A bot with the right `chat:write`: messages are updated in place.
     SlackBot {
-        token: SecretRef,
+        token: C,
         channel: String,
     },
     /// The address of a workflow.
     Teams {
-        url: SecretRef,
+        url: C,
     },
     /// CloudEvents in a signed request, as Standard Webhooks says.
     Generic {
-        url: SecretRef,
-        secret: Option<SecretRef>,
+        url: C,
+        secret: Option<C>,
     },
     /// `url`: `smtps://user:password@host`.
     Email {
-        url: SecretRef,
+        url: C,
         from: String,
         to: Vec<String>,
     },
 }
 
-impl NotificationService {
+impl<C> NotificationService<C> {
     /// As `service:` of the manifest says it.
     pub fn name(&self) -> &'static str {
         match self {

@@ -315,16 +315,11 @@ impl Commits {
     /// Of a head that is new.
     async fn read(&mut self, repository: Option<&Repository>, head: &Revision) {
         let Some(repository) = repository.filter(|_| self.of.as_ref() != Some(head)) else { return };
-        let Ok(recent) = repository.recent(head, RECENT).await else { return };
         let Ok(reverted) = repository.reverted(head, RECENT).await else { return };
         if self.known.len() > MOST_COMMITS {
             self.known.clear();
         }
-        self.reverted = reverted;
-        for commit in recent {
-            self.known.insert(commit.revision.clone(), CommitFacts::of(commit));
-        }
-        self.of = Some(head.clone());
+        (self.reverted, self.of) = (reverted, Some(head.clone()));
     }
 
     async fn facts(

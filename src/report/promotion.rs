@@ -229,14 +229,10 @@ mod tests {
     #[test]
     fn cluster_that_is_not_read_holds_up_its_own_apps() {
         let cluster = |name: &str, observed: bool, detail: &str| ClusterReport {
-            name: ClusterName::from(name),
-            ring: None,
-            state: "Ready",
             detail: detail.to_owned(),
             observed,
             objects: 0,
-            credential_expires: None,
-            dropped_by: None,
+            ..ClusterReport::of_test(name, None)
         };
         let app = |name: &str| AppId::new("default", name);
         let rollout = |name: &str, cluster: &str| {

@@ -144,14 +144,8 @@ mod tests {
         let ring = |number: usize| Some(if number < 20 { "test" } else { "prod" }.to_owned());
         let name = |number: usize| ClusterName::from(format!("cluster-{number:03}").as_str());
         let cluster = |number| ClusterReport {
-            name: name(number),
             ring: ring(number),
-            state: "Ready",
-            detail: String::new(),
-            observed: true,
-            objects: 1,
-            credential_expires: None,
-            dropped_by: None,
+            ..ClusterReport::of_test(name(number).as_str(), None)
         };
         let target = |number| TargetReport {
             app: AppId::new("shop", "web"),

@@ -22,20 +22,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use self::answer::ServiceAnswer;
 use super::Message;
-use crate::model::{Digest, is_loopback};
+use crate::model::{Digest, NotificationService, is_loopback};
 
-/// A service with its credentials as read: [`crate::model::NotificationService`] without references.
-#[derive(Clone, Debug)]
-pub enum Target {
-    Feishu { url: SecretString, secret: Option<SecretString> },
-    DingTalk { url: SecretString, secret: Option<SecretString> },
-    WeCom { url: SecretString },
-    SlackWebhook { url: SecretString },
-    SlackBot { token: SecretString, channel: String },
-    Teams { url: SecretString },
-    Generic { url: SecretString, secret: Option<SecretString> },
-    Email { url: SecretString, from: String, to: Vec<String> },
-}
+/// A service with its credentials as read.
+pub type Target = NotificationService<SecretString>;
 
 /// One request. It prints without its address, which is a credential.
 #[derive(Clone)]
@@ -86,19 +76,6 @@ pub struct Limits {
 }
 
 impl Target {
-    /// As `service:` of the manifest says it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Feishu { .. } => "feishu",
-            Self::DingTalk { .. } => "dingtalk",
-            Self::WeCom { .. } => "wecom",
-            Self::SlackWebhook { .. } | Self::SlackBot { .. } => "slack",
-            Self::Teams { .. } => "teams",
-            Self::Generic { .. } => "generic",
-            Self::Email { .. } => "email",
-        }
-    }
-
     /// Where it goes, as a digest: the address is a credential. Routes to one address share its [`limits`].
     pub fn address(&self) -> Digest {
         Digest::of(trimmed(self.credential()).as_bytes())
