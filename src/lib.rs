@@ -3,6 +3,7 @@
 pub mod access;
 pub mod api;
 pub mod apply;
+pub mod cel;
 pub mod chart;
 pub mod child;
 pub mod cli;
@@ -18,6 +19,7 @@ pub mod metrics;
 pub mod model;
 pub mod notification;
 pub mod plan;
+pub mod policy;
 pub mod promotion;
 pub mod pulls;
 pub mod reconcile;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::checks::{CHECKS, Facts, comes_of_kustomize};
-use super::{Broken, Fleet, Holders, health_rules, pins, projects, registry, rivals, routes};
+use super::{Broken, Fleet, Holders, health_rules, pins, policies, projects, registry, rivals, routes};
 use crate::manifest::Manifests;
 use crate::model::{
     App, AppId, Cluster, ClusterName, Diagnostic, Location, Ring, RolloutApproval, Scope, Snapshot,
@@ -40,6 +40,8 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
     found.append(&mut lost_routes);
     found.append(&mut unregistered);
     let (health, mut mistakes) = health_rules::of(snapshot);
+    found.append(&mut mistakes);
+    let (policies, mut mistakes) = policies::of(&manifests.policies, snapshot);
     found.append(&mut mistakes);
     found.append(&mut projects::held(&manifests, &found, before));
 
@@ -82,6 +84,7 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
         triggers,
         notifications: manifests.notifications,
         servers: manifests.servers,
+        policies: Arc::new(policies),
         health: Arc::new(health),
         diagnostics,
         holders: Arc::new(holders),

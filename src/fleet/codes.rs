@@ -77,6 +77,10 @@ pub const NOTIFICATION: &str = "E2131";
 pub const SERVER: &str = "E2132";
 /// A route of notifications by mail, in a program that sends none.
 pub const NO_MAIL: &str = "E2133";
+/// An expression of a policy that cannot be used.
+pub const POLICY: &str = "E2141";
+/// A policy selects an app, a ring or a cluster that does not exist.
+pub const POLICY_SELECTS: &str = "E2142";
 /// The registry of clusters in the home cluster could not be read.
 pub const REGISTRY_UNREAD: &str = "E2091";
 /// A ConfigMap of that registry without a kubeconfig.

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use super::codes;
+use super::text_places::within;
 use crate::health::{Expressions, Part, RuleBody, RuleMistake, RuleSource, Rules};
-use crate::manifest::health_rule::{self, Expression, FOLDER, HealthRule};
+use crate::manifest::health_rule::{self, FOLDER, HealthRule};
 use crate::manifest::read::Reading;
 use crate::manifest::yaml;
-use crate::model::{Diagnostic, Location, Scope, Snapshot};
+use crate::model::{Diagnostic, Expression, Location, Scope, Snapshot};
 
 /// The name of the core group's folder.
 const CORE: &str = "core";
@@ -192,7 +193,7 @@ fn told(path: &str, rule: Option<&HealthRule>, mistake: &RuleMistake, snapshot: 
     let (message, place, help) = match expression {
         Some(expression) => (
             format!("`{name}` cannot be used: {}", mistake.message),
-            within(&expression.location, mistake, snapshot),
+            within(&expression.location, mistake.line, mistake.column, snapshot),
             "an expression in CEL, as in admission policies: the fields of the object stand at its top, as status.phase",
         ),
         None => (
@@ -206,34 +207,6 @@ fn told(path: &str, rule: Option<&HealthRule>, mistake: &RuleMistake, snapshot: 
         Some(expression) => error.in_path(expression.path.clone()),
         None => error,
     }
-}
-
-/// A place in a text, as a place in the file that holds it. Where lines were folded or characters escaped, the
-/// beginning of the text.
-fn within(text: &Location, mistake: &RuleMistake, snapshot: &Snapshot) -> Location {
-    let Some(column) = mistake.column else { return text.clone() };
-    let line_at = |number: u32| {
-        let number = usize::try_from(number.saturating_sub(1)).unwrap_or_default();
-        snapshot.text(&text.file).and_then(|file| file.lines().nth(number)).unwrap_or_default()
-    };
-    let first: String = line_at(text.start.line).chars().skip(index(text.start.column)).collect();
-    let place = |line, column| Location::new(&text.file, line, column);
-    match first.chars().next() {
-        Some('|') => {
-            let line = text.start.line + mistake.line;
-            let indent = line_at(text.start.line + 1).chars().take_while(|it| *it == ' ').count();
-            place(line, u32::try_from(indent).unwrap_or_default() + column)
-        }
-        Some('\'' | '"') if mistake.line == 1 => place(text.start.line, text.start.column + column),
-        Some(other) if mistake.line == 1 && other != '>' => {
-            place(text.start.line, text.start.column + column - 1)
-        }
-        _ => text.clone(),
-    }
-}
-
-fn index(column: u32) -> usize {
-    usize::try_from(column.saturating_sub(1)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod pattern;
 mod pins;
 mod placement;
 mod places;
+mod policies;
 mod projects;
 mod registry;
 mod replicas;
@@ -25,6 +26,7 @@ mod routes;
 mod shipped;
 #[cfg(test)]
 mod tests;
+mod text_places;
 pub mod triggers;
 mod vanished;
 pub mod waves;
@@ -48,6 +50,7 @@ use crate::model::{
     App, AppId, Approval, Cluster, ClusterName, ClusterState, Diagnostic, Instance, Location, Notification,
     Project, PruneMode, Ring, RolloutApproval, Route, Scope, Server, Trigger,
 };
+use crate::policy::Policies;
 
 /// One app on one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -91,6 +94,8 @@ pub struct Fleet {
     pub notifications: Vec<Arc<Notification>>,
     /// The inventory of machines.
     pub servers: Vec<Arc<Server>>,
+    /// What may be deployed.
+    pub policies: Arc<Policies>,
     /// How the health of objects is judged.
     pub health: Arc<health::Rules>,
     /// Of reading and of the checks here, by place.
@@ -228,6 +233,7 @@ impl Fleet {
             triggers: BTreeMap::new(),
             notifications: Vec::new(),
             servers: Vec::new(),
+            policies: Arc::clone(&self.policies),
             health: Arc::clone(&self.health),
             diagnostics: Vec::new(),
             holders: Arc::default(),

@@ -154,6 +154,7 @@ impl Manifests {
         self.triggers.extend(part.triggers.iter().cloned());
         self.notifications.extend(part.notifications.iter().cloned());
         self.servers.extend(part.servers.iter().cloned());
+        self.policies.extend(part.policies.iter().cloned());
         self.unread.extend(part.unread.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
         part.lost.iter().for_each(|(native, place)| self.lose(place, [*native]));
@@ -174,6 +175,7 @@ impl Manifests {
         self.triggers.sort_by(|one, other| one.location.cmp(&other.location));
         self.notifications.sort_by(|one, other| one.location.cmp(&other.location));
         self.servers.sort_by(|one, other| one.location.cmp(&other.location));
+        self.policies.sort_by(|one, other| one.location.cmp(&other.location));
         self.unread_projects.sort();
         self.plain.sort_by(|one, other| one.location.cmp(&other.location));
         self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
@@ -386,9 +388,12 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         Native::Cluster => kinds::cluster_scope(root, file),
         Native::AppSet | Native::Component | Native::Objects => kinds::app_scope(root, file, namespace),
         Native::Project => kinds::project_scope(root, file),
-        Native::Route | Native::Approval | Native::Trigger | Native::Notification | Native::Server => {
-            Scope::File((*file).to_owned())
-        }
+        Native::Route
+        | Native::Approval
+        | Native::Trigger
+        | Native::Notification
+        | Native::Server
+        | Native::Policy => Scope::File((*file).to_owned()),
     };
     let mut reading = Reading::new(file, scope.clone());
     let rescoped =
@@ -456,6 +461,10 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         Native::Server => {
             let server = kinds::server::read(root, &mut reading);
             keep(server, &reading, |server| manifests.servers.push(Arc::new(server)));
+        }
+        Native::Policy => {
+            let policy = kinds::policy::read(root, &mut reading);
+            keep(policy, &reading, |policy| manifests.policies.push(Arc::new(policy)));
         }
     }
     note_unread(found.place(), &reading, manifests);

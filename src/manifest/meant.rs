@@ -118,7 +118,8 @@ impl Manifests {
             | Native::Approval
             | Native::Trigger
             | Native::Notification
-            | Native::Server => false,
+            | Native::Server
+            | Native::Policy => false,
         }
     }
 }

@@ -43,7 +43,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
-    App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Notification, Rings,
+    App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Notification, Policy, Rings,
     RolloutApproval, Route, Scope, Server, Trigger,
 };
 
@@ -67,6 +67,7 @@ pub struct Manifests {
     pub triggers: Vec<Arc<Trigger>>,
     pub notifications: Vec<Arc<Notification>>,
     pub servers: Vec<Arc<Server>>,
+    pub policies: Vec<Arc<Policy>>,
     /// Apps and clusters whose manifest has mistakes.
     pub unread: Vec<(Scope, Location)>,
     /// Projects with mistakes, each with its namespace as far as that can be told.

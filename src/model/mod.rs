@@ -31,7 +31,8 @@ pub mod object;
 pub mod observation;
 mod panics;
 pub mod patch;
-pub mod project;
+pub mod policy;
+mod project;
 mod quiet_hours;
 pub mod registry;
 pub mod rendered;
@@ -47,6 +48,7 @@ pub mod size;
 mod snapshot;
 pub mod sync_wave;
 pub mod taint;
+mod target_selector;
 mod templates;
 mod trigger;
 pub mod unit_mark;
@@ -81,9 +83,7 @@ pub use keys::Keys;
 pub use line::{one_line, short_line, shortened, visible_line};
 pub use mark::Mark;
 pub use name::{AppId, ClusterName, Revision};
-pub use notification::{
-    Happened, Language, Notification, NotificationSelector, NotificationService, SelectorPlaces, Server,
-};
+pub use notification::{Happened, Language, Notification, NotificationService, Server};
 pub use object::{Kind, ObjectId};
 pub use observation::{
     Displacement, Effect, Evidence, ForeignChanges, ForeignField, Ignored, Immutable, Live, LiveReplicas,
@@ -91,6 +91,10 @@ pub use observation::{
 };
 pub use panics::{tell_of_panics, unless_it_panics};
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
+pub use policy::{
+    Expression, MatchConstraints, NamedExpression, Operation, Policy, PolicyAction, PolicyExample,
+    ResourceRule, Validation,
+};
 pub use project::{Allow, Member, Project, Role, Subject};
 pub use quiet_hours::QuietHours;
 pub use registry::{ConfigMapRegistry, Registered, RegisteredCluster, StoredKey};
@@ -103,11 +107,12 @@ pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
 pub use scale::Scale;
 pub use sealed::{Sealed, hide_both, hide_changed, is_secret, masked};
 pub use secret_values::SecretValues;
-pub use selector::{ClusterFacts, Operator, Requirement, Selector};
+pub use selector::{ClusterFacts, LabelSelector, Operator, Requirement, Selector};
 pub use size::size_in_memory;
 pub use snapshot::{Changed, File, History, Snapshot, over_limit};
 pub use sync_wave::{NotAWave, SyncWave};
 pub use taint::{Effect as TaintEffect, Taint, Toleration};
+pub use target_selector::{SelectorPlaces, TargetSelector};
 pub use templates::{
     KeptText, NO_WORKER_HELP, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers,
     Wait, WorkerTask,

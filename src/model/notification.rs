@@ -7,8 +7,7 @@ use jiff::civil::Date;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::selector::name_matches;
-use super::{AppId, ClusterFacts, Location, QuietHours, SecretRef, Selector};
+use super::{Location, QuietHours, SecretRef, TargetSelector};
 
 /// One manifest below `notifications/`: what is told to a chat, a mailbox or another program.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,12 +15,18 @@ pub struct Notification {
     pub name: String,
     pub service: NotificationService,
     pub language: Language,
-    pub selector: NotificationSelector,
+    pub selector: TargetSelector,
+    /// `None`: all but [`Happened::Started`].
+    pub phases: Option<Vec<Happened>>,
     pub quiet_hours: Vec<QuietHours>,
     pub location: Location,
 }
 
 impl Notification {
+    pub fn wants(&self, phase: Happened) -> bool {
+        self.phases.as_ref().map_or(phase != Happened::Started, |phases| phases.contains(&phase))
+    }
+
     /// The end of the quiet hours that `now` is in: then it is time to look again.
     pub fn quiet_until(&self, now: Timestamp, happened: Happened) -> Option<Timestamp> {
         self.quiet_hours.iter().filter_map(|hours| hours.until(now, happened)).max()
@@ -100,73 +105,6 @@ impl Language {
             Self::Zh => "zh",
         }
     }
-}
-
-/// All that is given must hold. What has no app, such as a cluster that is offline, fits wherever apps are not asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NotificationSelector {
-    /// Patterns of `namespace/name`; one must fit. `None`: not asked.
-    pub apps: Option<Vec<String>>,
-    /// Labels of the app.
-    pub app_labels: BTreeMap<String, String>,
-    /// Patterns of names. `None`: not asked.
-    pub rings: Option<Vec<String>>,
-    pub clusters: Selector,
-    /// `None`: all but [`Happened::Started`].
-    pub phases: Option<Vec<Happened>>,
-    #[serde(skip)]
-    pub places: SelectorPlaces,
-}
-
-/// Where the patterns of a selector are written, for messages: one place for each.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SelectorPlaces {
-    pub apps: Vec<Location>,
-    pub rings: Vec<Location>,
-    pub clusters: Vec<Location>,
-    /// Of `clusters.ring`.
-    pub cluster_ring: Option<Location>,
-}
-
-impl NotificationSelector {
-    /// Whether it is only for certain apps: what has no app does not fit then.
-    pub fn asks_for_apps(&self) -> bool {
-        self.apps.is_some() || !self.app_labels.is_empty()
-    }
-
-    /// The same for selectors that choose the same apps, rings and clusters.
-    pub fn of_what(&self) -> String {
-        let Self { apps, app_labels, rings, clusters, phases: _, places: _ } = self;
-        format!("{apps:?} {app_labels:?} {rings:?} {clusters:?}")
-    }
-
-    /// Whether it is only for certain clusters: what has no cluster does not fit then.
-    pub fn asks_for_clusters(&self) -> bool {
-        self.clusters != Selector::default()
-    }
-
-    pub fn wants_app(&self, app: &AppId, labels: &BTreeMap<String, String>) -> bool {
-        self.app_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
-            && self.apps.as_ref().is_none_or(|patterns| fits_any(patterns, &app.to_string()))
-    }
-
-    /// `None`: what happened is in no ring.
-    pub fn wants_ring(&self, ring: Option<&str>) -> bool {
-        self.rings.as_ref().is_none_or(|patterns| ring.is_some_and(|ring| fits_any(patterns, ring)))
-    }
-
-    pub fn wants_cluster(&self, cluster: ClusterFacts<'_>) -> bool {
-        self.clusters.matches(cluster)
-    }
-
-    pub fn wants(&self, phase: Happened) -> bool {
-        self.phases.as_ref().map_or(phase != Happened::Started, |phases| phases.contains(&phase))
-    }
-}
-
-fn fits_any(patterns: &[String], name: &str) -> bool {
-    patterns.iter().any(|pattern| name_matches(pattern, name))
 }
 
 /// What a message says has happened.
@@ -278,80 +216,18 @@ impl Server {
 mod tests {
     use super::*;
 
-    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-    }
-
-    fn texts(texts: &[&str]) -> Option<Vec<String>> {
-        Some(texts.iter().map(|text| (*text).to_owned()).collect())
-    }
-
-    #[test]
-    fn apps_fit_by_pattern_and_label() {
-        let pay = AppId::new("shop", "pay");
-        let of_shop = labels(&[("team", "shop"), ("tier", "1")]);
-        for (patterns, wanted, expected) in [
-            (None, &[][..], true),
-            (texts(&["shop/pay"]), &[], true),
-            (texts(&["shop/*"]), &[], true),
-            (texts(&["data/*", "*/pay"]), &[], true),
-            (texts(&["*"]), &[], true),
-            (texts(&["pay"]), &[], false),
-            (texts(&["shop/pa"]), &[], false),
-            (texts(&[]), &[], false),
-            (None, &[("team", "shop")], true),
-            (None, &[("team", "shop"), ("tier", "2")], false),
-            (texts(&["shop/*"]), &[("team", "data")], false),
-            (texts(&["data/*"]), &[("team", "shop")], false),
-        ] {
-            let asks = patterns.is_some() || !wanted.is_empty();
-            let selector =
-                NotificationSelector { apps: patterns, app_labels: labels(wanted), ..Default::default() };
-            assert_eq!(selector.wants_app(&pay, &of_shop), expected, "{selector:?}");
-            assert_eq!(selector.asks_for_apps(), asks, "{selector:?}");
-        }
-    }
-
-    #[test]
-    fn rings_fit_by_pattern() {
-        for (patterns, ring, expected) in [
-            (None, None, true),
-            (None, Some("prod"), true),
-            (texts(&["prod"]), Some("prod"), true),
-            (texts(&["prod"]), Some("test"), false),
-            (texts(&["test", "prod-*"]), Some("prod-eu"), true),
-            (texts(&["*"]), Some("test"), true),
-            // In no ring is in none that is asked for.
-            (texts(&["*"]), None, false),
-        ] {
-            let selector = NotificationSelector { rings: patterns, ..Default::default() };
-            assert_eq!(selector.wants_ring(ring), expected, "{selector:?} {ring:?}");
-        }
-    }
-
-    #[test]
-    fn clusters_fit_by_name_label_and_ring() {
-        let zone = labels(&[("zone", "bj")]);
-        let bj = ClusterFacts { name: "bj-prod", labels: &zone, ring: Some("prod") };
-        for (clusters, expected) in [
-            (Selector::default(), true),
-            (Selector { names: texts(&["bj-*"]), ..Selector::default() }, true),
-            (Selector { names: texts(&["gz-*"]), ..Selector::default() }, false),
-            (Selector { match_labels: labels(&[("zone", "bj")]), ..Selector::default() }, true),
-            (Selector { match_labels: labels(&[("zone", "gz")]), ..Selector::default() }, false),
-            (Selector { ring: Some("test".to_owned()), ..Selector::default() }, false),
-        ] {
-            let asks = clusters != Selector::default();
-            let selector = NotificationSelector { clusters, ..Default::default() };
-            assert_eq!(selector.wants_cluster(bj), expected, "{selector:?}");
-            assert_eq!(selector.asks_for_clusters(), asks, "{selector:?}");
-        }
-    }
-
     #[test]
     fn all_phases_but_the_start_are_wanted() {
-        let usual = NotificationSelector::default();
-        let some = NotificationSelector { phases: Some(vec![Happened::Started]), ..Default::default() };
+        let usual = Notification {
+            name: "a".to_owned(),
+            service: NotificationService::Teams { url: SecretRef::Env("TUTTI_SECRET_A".to_owned()) },
+            language: Language::En,
+            selector: TargetSelector::default(),
+            phases: None,
+            quiet_hours: Vec::new(),
+            location: Location::new("notifications/a.yaml", 1, 1),
+        };
+        let some = Notification { phases: Some(vec![Happened::Started]), ..usual.clone() };
         for phase in Happened::ALL {
             assert_eq!(usual.wants(phase), phase != Happened::Started, "{phase:?}");
             assert_eq!(some.wants(phase), phase == Happened::Started, "{phase:?}");

@@ -26,6 +26,21 @@ pub struct Selector {
     pub ring: Option<String>,
 }
 
+/// Which objects, by their labels, as Kubernetes has it; the empty one is every object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelSelector {
+    pub match_labels: BTreeMap<String, String>,
+    pub match_expressions: Vec<Requirement>,
+}
+
+impl LabelSelector {
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self.match_expressions.iter().all(|requirement| requirement.matches(labels))
+    }
+}
+
 /// One line of `matchExpressions`, as Kubernetes has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Requirement {

@@ -87,7 +87,7 @@ impl Pending {
                 }
                 // Who was told nothing of a commit is not told that it is gone.
                 let is_known = step.happened != Happened::Reverted || before.count > 0;
-                if is_known && present.route.selector.wants(step.happened) {
+                if is_known && present.route.wants(step.happened) {
                     match present.route.quiet_until(at, step.happened) {
                         Some(until) => later(now + until.duration_since(at).try_into().unwrap_or_default()),
                         None => due.messages.push(Pended {

@@ -247,7 +247,7 @@ impl Sender<'_, '_> {
     ) {
         let Some(step) = next(told, &seen.condition) else { return };
         *told = step.after;
-        if !self.route.selector.wants(step.happened) {
+        if !self.route.wants(step.happened) {
             return;
         }
         let notice = Notice {

@@ -357,8 +357,8 @@ pub async fn read_target(
 
 /// Of what a route selects and where it goes.
 fn digest_of(route: &Notification) -> String {
-    let Notification { service, selector, .. } = route;
-    Digest::of(format!("{service:?} {} {:?}", selector.of_what(), selector.phases).as_bytes()).to_string()
+    let Notification { service, selector, phases, .. } = route;
+    Digest::of(format!("{service:?} {} {:?}", selector.of_what(), phases).as_bytes()).to_string()
 }
 
 async fn sleep_until(at: Option<Instant>) {

@@ -22,8 +22,7 @@ use crate::controller::{ConfigHead, Grants, START_LASTS};
 use crate::fleet::Fleet;
 use crate::metrics::Metrics;
 use crate::model::{
-    AppId, ClusterFacts, ClusterName, Forge, Happened, Mode, Notification, NotificationSelector, Revision,
-    Server,
+    AppId, ClusterFacts, ClusterName, Forge, Happened, Mode, Notification, Revision, Server, TargetSelector,
 };
 use crate::report::Overview;
 use crate::report::notices::{Condition, Facts, Look, Moment, Seen, Thread};
@@ -254,7 +253,7 @@ pub(super) fn seen_by(
 /// What a route selects by name and label; `None`: all.
 pub(super) struct Chosen<'a> {
     fleet: &'a Fleet,
-    selector: &'a NotificationSelector,
+    selector: &'a TargetSelector,
     apps: Option<BTreeSet<&'a AppId>>,
     clusters: Option<BTreeSet<&'a ClusterName>>,
 }

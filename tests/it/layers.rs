@@ -12,8 +12,9 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 31] = [
+const MODULES: [(u8, Purity, &str); 32] = [
     (0, Purity::Pure, "model"),
+    (1, Purity::Pure, "cel"),
     (1, Purity::Io, "child"),
     (1, Purity::Io, "source"),
     (1, Purity::Io, "forge"),
@@ -23,6 +24,7 @@ const MODULES: [(u8, Purity, &str); 31] = [
     (2, Purity::Io, "leader"),
     (2, Purity::Pure, "manifest"),
     (2, Purity::Pure, "health"),
+    (2, Purity::Pure, "policy"),
     (3, Purity::Io, "chart"),
     (3, Purity::Pure, "fleet"),
     (3, Purity::Pure, "sops"),
@@ -33,7 +35,6 @@ const MODULES: [(u8, Purity, &str); 31] = [
     (7, Purity::Pure, "plan"),
     (7, Purity::Pure, "access"),
     (7, Purity::Pure, "compare"),
-    (8, Purity::Pure, "policy"),
     (8, Purity::Pure, "promotion"),
     (9, Purity::Io, "apply"),
     (9, Purity::Pure, "trigger"),
@@ -89,7 +90,7 @@ const HOMES: [(&str, &[&str]); 14] = [
     ("kube", &["cluster"]),
     ("axum", &["api"]),
     ("jsonschema", &["chart"]),
-    ("kube_cel", &["health"]),
+    ("kube_cel", &["cel", "health"]),
     ("lettre", &["notification"]),
     ("mlua", &["health"]),
     ("opentelemetry", &["telemetry"]),
@@ -288,8 +289,8 @@ mod checked {
     fn upward_and_sideways_are_named_with_their_line() {
         check(
             "src/plan/compute.rs",
-            "//! A story.\n\nuse crate::model::Kind;\nuse crate::policy::Gate;\n",
-            &["src/plan/compute.rs:4: plan names policy, which comes later"],
+            "//! A story.\n\nuse crate::model::Kind;\nuse crate::promotion::Gate;\n",
+            &["src/plan/compute.rs:4: plan names promotion, which comes later"],
         );
         check(
             "src/plan/compute.rs",

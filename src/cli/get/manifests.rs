@@ -14,7 +14,7 @@ use super::super::process::Process;
 use super::super::{diagnostics, doctor, repository};
 use crate::fleet::Fleet;
 use crate::manifest::Native;
-use crate::model::{Diagnostic, Notification, NotificationSelector, Server};
+use crate::model::{Diagnostic, Happened, Notification, Server, TargetSelector};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,7 +22,14 @@ struct RouteLine<'a> {
     name: &'a str,
     service: &'static str,
     language: &'static str,
-    select: &'a NotificationSelector,
+    select: Select<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Select<'a> {
+    #[serde(flatten)]
+    targets: &'a TargetSelector,
+    phases: Option<&'a [Happened]>,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,7 +56,8 @@ pub async fn notifications(process: &Process, format: Format) -> anyhow::Result<
             .iter()
             .map(|it| {
                 let (service, language) = line(it);
-                RouteLine { name: &it.name, service, language, select: &it.selector }
+                let select = Select { targets: &it.selector, phases: it.phases.as_deref() };
+                RouteLine { name: &it.name, service, language, select }
             })
             .collect();
         output::write_value(format, &lines)?;
@@ -59,7 +67,7 @@ pub async fn notifications(process: &Process, format: Format) -> anyhow::Result<
         let mut lines = table(&["NAME", "SERVICE", "LANGUAGE", "SELECTS"]);
         for it in &routes {
             let (service, language) = line(it);
-            lines.add_row([&*it.name, service, language, &*selects(&it.selector)]);
+            lines.add_row([&*it.name, service, language, &*selects(it)]);
         }
         write_table(&fitted(lines));
     }
@@ -67,7 +75,8 @@ pub async fn notifications(process: &Process, format: Format) -> anyhow::Result<
 }
 
 /// In words; `everything` is all phases but the start.
-fn selects(selector: &NotificationSelector) -> String {
+fn selects(route: &Notification) -> String {
+    let selector = &route.selector;
     let pairs = |labels: &BTreeMap<String, String>| -> Vec<String> {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect()
     };
@@ -87,7 +96,7 @@ fn selects(selector: &NotificationSelector) -> String {
         .chain(clusters.ring.as_ref().map(|ring| format!("ring={ring}")))
         .collect();
     let apps = [selector.apps.clone().unwrap_or_default(), pairs(&selector.app_labels)].concat();
-    let phases = selector.phases.iter().flatten().map(|phase| phase.as_str().to_owned()).collect();
+    let phases = route.phases.iter().flatten().map(|phase| phase.as_str().to_owned()).collect();
     let parts = [
         ("apps", apps),
         ("rings", selector.rings.clone().unwrap_or_default()),
@@ -180,7 +189,7 @@ mod tests {
             );
             let snapshot = Snapshot::of_texts([("notifications/a.yaml", text.as_str())]);
             let fleet = assemble(manifest::read(&snapshot), &snapshot);
-            assert_eq!(selects(&fleet.notifications[0].selector), expected, "{:?}", fleet.diagnostics);
+            assert_eq!(selects(&fleet.notifications[0]), expected, "{:?}", fleet.diagnostics);
         }
     }
 }

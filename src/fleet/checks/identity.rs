@@ -30,6 +30,10 @@ pub fn servers(facts: &Facts<'_>) -> Vec<Diagnostic> {
     by_name("Server", facts.manifests.servers.iter().map(|it| (&*it.name, &it.location)))
 }
 
+pub fn policies(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    by_name("Policy", facts.manifests.policies.iter().map(|it| (&*it.name, &it.location)))
+}
+
 /// Of a kind without namespaces, whose mistakes are those of its file.
 fn by_name<'a>(kind: &str, manifests: impl Iterator<Item = (&'a str, &'a Location)>) -> Vec<Diagnostic> {
     twice(manifests.map(|(name, location)| {

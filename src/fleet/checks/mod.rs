@@ -14,6 +14,7 @@ mod projects;
 mod rings;
 mod rollout_approvals;
 mod routes;
+mod selectors;
 mod triggers;
 mod waves;
 
@@ -46,8 +47,9 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("one trigger has one manifest", identity::triggers),
     ("one route of notifications has one manifest", identity::notifications),
     ("one server has one manifest", identity::servers),
+    ("one policy has one manifest", identity::policies),
     ("a trigger names what exists", triggers::fit),
-    ("a route of notifications selects something", notifications::fit),
+    ("a route of notifications or a policy selects something", selectors::fit),
     ("a route of notifications can be sent", notifications::can_be_sent),
     ("the cluster of a server is registered", notifications::servers_fit),
     ("a cluster is in at most one ring", rings::one_ring_each),

@@ -8,7 +8,7 @@ use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{Expr, LiteralValue};
 use serde_json::Value;
 
-use super::calls::{inside, qualified};
+use crate::cel::{Pattern, inside, qualified};
 
 /// Steps of the evaluator: about a second, and a thousand times what conditions of an object need.
 pub const LIMIT: f64 = 10_000_000.0;
@@ -251,7 +251,7 @@ fn called<'e>(
         // Every one with all before it.
         "distinct" => result.cost += result.length * (result.length + size) / SIZE_OF_STEP,
         "matches" | "find" | "findAll" => {
-            let pattern = arguments.get(1).map_or_else(Pattern::largest, |pattern| Pattern::of(pattern));
+            let pattern = arguments.get(1).map_or_else(Pattern::largest, |it| pattern(it));
             let text = bounds.first().map_or(1.0, |text| 1.0 + text.size);
             result.cost += pattern.compiling + text * pattern.places / SIZE_OF_STEP;
             if name == "findAll" {
@@ -307,36 +307,11 @@ fn count(expression: &IdedExpr) -> f64 {
     }
 }
 
-/// A regular expression, which is compiled anew in each call.
-struct Pattern {
-    compiling: f64,
-    /// Where in it a match may be at the same time.
-    places: f64,
-}
-
-impl Pattern {
-    /// The library refuses larger ones.
-    fn largest() -> Self {
-        Self { compiling: 2_000_000.0, places: 300_000.0 }
-    }
-
-    /// What is computed may be any.
-    fn of(expression: &IdedExpr) -> Self {
-        let Expr::Literal(LiteralValue::String(text)) = &expression.expr else { return Self::largest() };
-        let (text, largest) = (text.inner(), Self::largest());
-        let mut counts = 1.0;
-        for part in text.split('{').skip(1) {
-            let inside = part.split('}').next().unwrap_or_default();
-            let numbers = inside.split(',').filter_map(|number| number.trim().parse::<u32>().ok());
-            counts *= f64::from(numbers.max().unwrap_or(1).max(1));
-        }
-        // Letters and digits of all the world are hundreds of states.
-        let is_class =
-            |letter: &str| letter.starts_with(|it: char| it.is_ascii_uppercase() || "dpsw".contains(it));
-        let classes = number(text.split('\\').skip(1).filter(|rest| is_class(rest)).count());
-        let places = (number(text.len()) * counts).min(largest.places);
-        let compiling = 1000.0 + 50.0 * places + 10_000.0 * classes * counts;
-        Self { compiling: compiling.min(largest.compiling), places }
+/// A regular expression, which is compiled anew in each call; what is computed may be any.
+fn pattern(expression: &IdedExpr) -> Pattern {
+    match &expression.expr {
+        Expr::Literal(LiteralValue::String(text)) => Pattern::of(text.inner()),
+        _ => Pattern::largest(),
     }
 }
 

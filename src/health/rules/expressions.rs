@@ -2,35 +2,19 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::LazyLock;
-use std::thread;
 
-use kube_cel::KubeCelExt as _;
 use kube_cel::cel::{Context, ExecutionError, Program, Value as Cel};
-use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::generic::GOALS;
-use super::super::read::{Condition, old_condition, old_status, sentence};
+use super::super::read::{Condition, old_condition, old_status};
 use super::cost::{self, Extent};
-use super::{Expressions, Part, RuleMistake, calls, values};
-use crate::model::{Health, Status, unless_it_panics};
+use super::{Expressions, Part, RuleMistake};
+use crate::cel;
+use crate::model::{Health, Status};
 
-/// In bytes; a rule of one kind needs a few hundred.
-const LONGEST: usize = 4096;
-/// Levels of an expression: it is evaluated level in level, on the stack of whoever asks. Rules have ten or so; the grammar's engine
-/// limits brackets only.
-const DEEPEST: usize = 40;
-/// Of brackets within one another, in the text.
-const MOST_BRACKETS: usize = 100;
-/// That engine takes much stack for each level of brackets and of operators. What is not used costs nothing.
-const STACK: usize = 64 * 1024 * 1024;
 /// Top-level fields that are there for every object, if only empty: `has(status.phase)` can then be asked.
 const ALWAYS: [&str; 3] = ["metadata", "spec", "status"];
-
-/// The library of functions. Evaluations take turns: each is short.
-static FUNCTIONS: LazyLock<Mutex<Context<'static>>> =
-    LazyLock::new(|| Mutex::new(Context::default().with_all()));
 
 /// The expressions of one rule, in the order in which they are asked.
 pub struct Compiled {
@@ -78,14 +62,17 @@ impl Compiled {
         if let Some(old) = self.conditions.iter().find_map(|name| old_condition(object, name)) {
             return Ok(old);
         }
+        cel::with_functions(|functions| self.in_scope(object, functions.new_inner_scope()))
+    }
+
+    fn in_scope(&self, object: &Value, mut scope: Context<'_>) -> Result<Health, String> {
         let extent = Extent::of(object);
-        let functions = FUNCTIONS.lock();
-        let mut scope = functions.new_inner_scope();
+        let empty = Value::Object(Map::new());
         for name in ALWAYS {
-            scope.add_variable_from_value(name, values::empty());
+            scope.add_variable_from_value(name, cel::to_library(&empty));
         }
         for (name, value) in object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
-            scope.add_variable_from_value(name.as_str(), values::cel(value));
+            scope.add_variable_from_value(name.as_str(), cel::to_library(value));
         }
         for (part, program) in &self.parts {
             if holds(program, &scope, extent).map_err(|why| format!("{}: {why}", part.name()))? {
@@ -118,104 +105,13 @@ impl Part {
 }
 
 fn compile(part: Part, text: &str) -> Result<Program, Vec<RuleMistake>> {
-    let mistake = |message: String| RuleMistake { source: 0, part, line: 1, column: None, message };
-    if text.len() > LONGEST {
-        return Err(vec![mistake(format!("{} bytes long; {LONGEST} is the most", text.len()))]);
-    }
-    let read = thread::scope(|scope| {
-        let reader = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || read(part, text));
-        reader.ok()?.join().ok()
-    });
-    read.unwrap_or_else(|| Err(vec![mistake(NO_EXPRESSION.to_owned())]))
-}
-
-/// Once compiled, a byte of an expression takes about as much memory as 8 bytes of a script, and a bracket as 256.
-pub fn weight(text: &str) -> usize {
-    const OF_A_BYTE: usize = 8;
-    const OF_A_BRACKET: usize = 256;
-    let brackets = text.bytes().filter(|letter| b"([{".contains(letter)).count();
-    OF_A_BYTE * text.len() + OF_A_BRACKET * brackets
-}
-
-const NO_EXPRESSION: &str = "it is not an expression";
-
-/// Of brackets within one another; those in texts count too.
-fn deepest_bracket(text: &str) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    for letter in text.bytes() {
-        match letter {
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
-}
-
-fn read(part: Part, text: &str) -> Result<Program, Vec<RuleMistake>> {
-    let mistake = |line, column, message: String| RuleMistake { source: 0, part, line, column, message };
-    let too_deep = || format!("nested too deeply; {DEEPEST} levels are the most");
-    // The parser takes seconds to find out by itself.
-    if deepest_bracket(text) > MOST_BRACKETS {
-        return Err(vec![mistake(1, None, too_deep())]);
-    }
-    if text.contains(|it: char| it.is_control() && !it.is_whitespace()) {
-        return Err(vec![mistake(1, None, "it has a control character".to_owned())]);
-    }
-    // The grammar's engine is not ours: what it gives up on is a mistake, and not the end of the process.
-    let program = match unless_it_panics(|| Program::compile(text)) {
-        Some(Ok(program)) => program,
-        Some(Err(errors)) => {
-            let place = |number: isize| u32::try_from(number).unwrap_or(1).max(1);
-            if errors.errors.iter().any(|error| error.msg.contains("Recursion limit")) {
-                return Err(vec![mistake(1, None, too_deep())]);
-            }
-            let mistakes = errors
-                .errors
-                .into_iter()
-                .map(|error| mistake(place(error.pos.0), Some(place(error.pos.1)), plain(&error.msg)));
-            return Err(mistakes.collect());
-        }
-        None => return Err(vec![mistake(1, None, NO_EXPRESSION.to_owned())]),
-    };
-    if calls::depth(program.expression()) > DEEPEST {
-        return Err(vec![mistake(1, None, too_deep())]);
-    }
-    let unknown: Vec<_> = calls::names(program.expression())
-        .into_iter()
-        .filter(|names| !names.iter().any(|name| is_known(name)))
-        .filter_map(|names| {
-            let name = names.first()?;
-            let (line, column) = place_of(text, name);
-            Some(mistake(line, Some(column), format!("there is no function `{name}`")))
-        })
-        .collect();
-    if unknown.is_empty() { Ok(program) } else { Err(unknown) }
-}
-
-/// What the grammar's engine says, without the list of all that could stand there.
-fn plain(message: &str) -> String {
-    let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
-    let message = message.split(" expecting ").next().unwrap_or(message);
-    sentence(&message.replace("'<EOF>'", "the end").replace("mismatched input", "unexpected"))
-}
-
-/// A function is known if calling it without anything fails for another reason.
-fn is_known(name: &str) -> bool {
-    let called = || {
-        let program = Program::compile(&format!("{name}()")).ok()?;
-        Some(matches!(program.execute(&FUNCTIONS.lock()), Err(ExecutionError::UndeclaredReference(_))))
-    };
-    !catch_unwind(called).ok().flatten().unwrap_or(false)
-}
-
-fn place_of(text: &str, name: &str) -> (u32, u32) {
-    let at = text.find(name).unwrap_or(0);
-    let before = text.get(..at).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    (u32::try_from(line).unwrap_or(1), u32::try_from(column).unwrap_or(1))
+    cel::read(text, Program::compile, Program::expression).map_err(|mistakes| {
+        let of_rule = mistakes.into_iter().map(|it| {
+            let cel::Mistake { line, column, message } = it;
+            RuleMistake { source: 0, part, line, column, message }
+        });
+        of_rule.collect()
+    })
 }
 
 fn holds(program: &Program, scope: &Context<'_>, extent: Extent) -> Result<bool, String> {

@@ -12,7 +12,6 @@
 //! object; what they may compute and hold is bounded ([`cost`], [`interpreter`]).
 
 mod bounded;
-mod calls;
 mod clock;
 mod cost;
 mod expressions;
@@ -22,7 +21,6 @@ mod patterns;
 mod script;
 #[cfg(test)]
 mod tests;
-mod values;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +29,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{is_metadata_only, read, shipped, terminating};
+use crate::cel;
 use crate::model::{Health, Kind, Status};
 use expressions::Compiled;
 use script::Script;
@@ -61,7 +60,7 @@ impl RuleBody {
             Self::Script(text) => text.len(),
             Self::Expressions(texts) => {
                 let given = [texts.in_progress.as_deref(), texts.failed.as_deref(), Some(&*texts.current)];
-                given.into_iter().flatten().map(expressions::weight).sum()
+                given.into_iter().flatten().map(cel::weight).sum()
             }
             Self::Rejected => 0,
         }

@@ -6,8 +6,8 @@
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
 use super::super::{OWN_VERSION, codes};
-use super::{metadata, spec_fields};
-use crate::model::Location;
+use super::{expression, metadata, spec_fields};
+use crate::model::Expression;
 
 /// Where the health rules of a repository are.
 pub const FOLDER: &str = "health/";
@@ -18,14 +18,6 @@ pub struct HealthRule {
     pub in_progress: Option<Expression>,
     pub failed: Option<Expression>,
     pub current: Expression,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expression {
-    pub text: String,
-    /// Where it begins.
-    pub location: Location,
-    pub path: String,
 }
 
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<HealthRule> {
@@ -40,9 +32,9 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<HealthRule> {
     let spec = fields.optional("spec", reading);
     fields.finish(reading);
     let mut fields = spec_fields(root, spec, reading)?;
-    let in_progress = fields.optional("inProgress", reading).map(|value| expression(&value, reading));
-    let failed = fields.optional("failed", reading).map(|value| expression(&value, reading));
-    let current = fields.required("current", reading).and_then(|value| expression(&value, reading));
+    let in_progress = fields.optional("inProgress", reading).map(|value| expression::read(&value, reading));
+    let failed = fields.optional("failed", reading).map(|value| expression::read(&value, reading));
+    let current = fields.required("current", reading).and_then(|value| expression::read(&value, reading));
     fields.finish(reading);
     Some(HealthRule { in_progress: all(in_progress)?, failed: all(failed)?, current: current? })
 }
@@ -53,16 +45,6 @@ fn all<T>(given: Option<Option<T>>) -> Option<Option<T>> {
         Some(read) => Some(Some(read?)),
         None => Some(None),
     }
-}
-
-fn expression(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Expression> {
-    let text = reading.text(value)?;
-    if text.trim().is_empty() {
-        let message = format!("`{}` is empty", value.path);
-        reading.bad_value(value, message, "write an expression, or remove the field");
-        return None;
-    }
-    Some(Expression { text, location: reading.location(value.node), path: value.path.clone() })
 }
 
 fn is_rule(root: &Node, reading: &mut Reading<'_>) -> Option<()> {

@@ -4,7 +4,7 @@ use super::super::hub::Hub;
 use super::super::read::{Reading, suggest, with_a_slip};
 use super::super::yaml::Node;
 use super::super::{OWN_VERSION as OWN, codes, meant};
-use super::{conversion, health_rule, notification, server, trigger};
+use super::{conversion, health_rule, notification, policy, server, trigger};
 use crate::model::Location;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +21,7 @@ pub enum Native {
     Trigger,
     Notification,
     Server,
+    Policy,
 }
 
 impl Native {
@@ -43,6 +44,7 @@ impl Native {
             Self::Trigger => "Trigger",
             Self::Notification => "Notification",
             Self::Server => "Server",
+            Self::Policy => "Policy",
         }
     }
 
@@ -52,6 +54,7 @@ impl Native {
             Self::Trigger => Some(trigger::FOLDER),
             Self::Notification => Some(notification::FOLDER),
             Self::Server => Some(server::FOLDER),
+            Self::Policy => Some(policy::FOLDER),
             _ => None,
         }
     }
@@ -111,7 +114,7 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN, "service.daocloud.io/v1alpha", "daocloud.io/v1alpha"], "ServiceTp", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "AdvDeployment", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "Cluster", Known::Later),
-    (&[OWN], "Policy", Known::Later),
+    (&[OWN], "Policy", Known::Now(Native::Policy)),
     (&[OWN, "core.oam.dev/v1beta1"], "ComponentDefinition", Known::Later),
     (&[OWN, "core.oam.dev/v1beta1"], "TraitDefinition", Known::Later),
     (&[OWN, "core.oam.dev/v1beta1"], "PolicyDefinition", Known::Later),

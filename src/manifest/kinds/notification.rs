@@ -6,11 +6,10 @@ use jiff::tz::{self, TimeZone};
 use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value, nearest};
 use super::super::yaml::Node;
-use super::{envelope, placement, secret, spec_fields};
-use crate::model::glob::{self, Separator};
+use super::target_selector::{self, read_all, refuse_empty};
+use super::{envelope, secret, spec_fields};
 use crate::model::{
-    Happened, Language, Location, Notification, NotificationSelector, NotificationService, QuietHours,
-    SecretRef,
+    Happened, Language, Notification, NotificationService, QuietHours, SecretRef, TargetSelector,
 };
 
 /// Where the routes of a repository are: who may write there chooses who reads what happens on all clusters.
@@ -59,32 +58,23 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Notification> {
     let language = language.and_then(|language| reading.choice(&language, LANGUAGES, &[], false));
     let selector = match fields.narrowing("select", reading) {
         Some(select) => read_selector(&select, reading),
-        None => Some(NotificationSelector::default()),
+        None => Some(Selected::default()),
     };
     let quiet_hours = match fields.optional("quietHours", reading) {
         Some(list) => read_all(&list, reading, read_hours),
         None => Some(Vec::new()),
     };
     fields.finish(reading);
-    let metadata = metadata?;
+    let (metadata, (selector, phases)) = (metadata?, selector?);
     Some(Notification {
         name: metadata.name,
         service: service?,
         language: language.unwrap_or_default(),
-        selector: selector?,
+        selector,
+        phases,
         quiet_hours: quiet_hours?,
         location: metadata.location,
     })
-}
-
-/// All items are read before one with a mistake gives up the whole.
-fn read_all<T>(
-    list: &Value<'_>,
-    reading: &mut Reading<'_>,
-    read: impl Fn(&Value<'_>, &mut Reading<'_>) -> Option<T>,
-) -> Option<Vec<T>> {
-    let items: Vec<_> = reading.list(list)?.iter().map(|item| read(item, reading)).collect();
-    items.into_iter().collect()
 }
 
 fn read_service(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<NotificationService> {
@@ -192,73 +182,20 @@ fn read_address(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> 
     Some(text)
 }
 
-/// What selects nothing was not meant.
-fn refuse_empty(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<()> {
-    if !value.is_empty() {
-        return Some(());
-    }
-    let message = format!("`{}` is empty", value.name());
-    reading.bad_value(value, message, "write what is meant, or remove the field");
-    None
-}
+/// Apps, rings and clusters, and the phases.
+type Selected = (TargetSelector, Option<Vec<Happened>>);
 
-fn read_selector(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<NotificationSelector> {
+fn read_selector(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Selected> {
     let mut fields = Fields::of(value, reading)?;
     let before = reading.mistakes.len();
-    let mut selector = NotificationSelector::default();
-    if let Some(apps) = fields.narrowing("apps", reading) {
-        read_apps(&apps, &mut selector, reading);
-    }
-    if let Some(rings) = fields.narrowing("rings", reading) {
-        refuse_empty(&rings, reading);
-        selector.rings = patterns(&rings, reading, "write a ring of rings.yaml, or a pattern such as prod-*");
-        selector.places.rings = places(&rings, reading);
-    }
-    if let Some(clusters) = fields.narrowing("clusters", reading) {
-        selector.clusters = placement::selector(&clusters, true, reading).unwrap_or_default();
-        selector.places.cluster_ring = clusters.node.get("ring").map(|node| reading.location(node));
-        let names = clusters.node.get("names").and_then(Node::as_seq).unwrap_or_default();
-        selector.places.clusters = names.iter().map(|node| reading.location(node)).collect();
-    }
-    if let Some(phases) = fields.narrowing("phases", reading) {
+    let selector = target_selector::read(&mut fields, reading);
+    let phases = fields.narrowing("phases", reading).and_then(|phases| {
         refuse_empty(&phases, reading);
-        selector.phases = read_all(&phases, reading, read_phase);
-    }
+        read_all(&phases, reading, read_phase)
+    });
     fields.finish(reading);
     // One that cannot be read must not select everything.
-    (reading.mistakes.len() == before).then_some(selector)
-}
-
-fn read_apps(value: &Value<'_>, selector: &mut NotificationSelector, reading: &mut Reading<'_>) {
-    let Some(mut fields) = Fields::of(value, reading) else { return };
-    refuse_empty(value, reading);
-    if let Some(names) = fields.narrowing("names", reading) {
-        refuse_empty(&names, reading);
-        selector.apps = patterns(&names, reading, "write namespace/name, or a pattern such as shop/*");
-        selector.places.apps = places(&names, reading);
-    }
-    if let Some(labels) = fields.narrowing("matchLabels", reading) {
-        refuse_empty(&labels, reading);
-        selector.app_labels = reading.labels(&labels).unwrap_or_default();
-    }
-    fields.finish(reading);
-}
-
-fn patterns(value: &Value<'_>, reading: &mut Reading<'_>, help: &str) -> Option<Vec<String>> {
-    read_all(value, reading, |item, reading| {
-        let text = reading.word(item)?;
-        if let Err(error) = glob::compile(&text, Separator::Fits) {
-            let location = reading.location(item.node);
-            let message = format!("{text:?} is not a pattern: {error}");
-            reading.mistake(codes::BAD_PATTERN, message, location, &item.path).help(help);
-            return None;
-        }
-        Some(text)
-    })
-}
-
-fn places(list: &Value<'_>, reading: &Reading<'_>) -> Vec<Location> {
-    list.node.as_seq().unwrap_or_default().iter().map(|node| reading.location(node)).collect()
+    (reading.mistakes.len() == before).then_some((selector, phases))
 }
 
 fn read_phase(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Happened> {

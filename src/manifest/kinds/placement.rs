@@ -4,7 +4,7 @@ use super::super::codes;
 use super::super::read::{Fields, Reading, Value};
 use super::taint;
 use crate::model::glob::{self, Separator};
-use crate::model::{Operator, Placement, Requirement, Selector};
+use crate::model::{LabelSelector, Operator, Placement, Requirement, Selector};
 
 /// `placement: {clusters: selector, tolerations}`.
 pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Placement> {
@@ -34,6 +34,19 @@ pub fn selector(value: &Value<'_>, by_ring: bool, reading: &mut Reading<'_>) -> 
         match_labels: all_read(match_labels)?.unwrap_or_default(),
         match_expressions: all_read(match_expressions)?.unwrap_or_default(),
         ring: all_read(ring)?,
+    })
+}
+
+/// As Kubernetes selects objects and namespaces.
+pub fn label_selector(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<LabelSelector> {
+    let mut fields = Fields::of(value, reading)?;
+    let match_labels = fields.optional("matchLabels", reading).map(|labels| reading.labels(&labels));
+    let match_expressions =
+        fields.optional("matchExpressions", reading).map(|list| requirements(&list, reading));
+    fields.finish(reading);
+    Some(LabelSelector {
+        match_labels: all_read(match_labels)?.unwrap_or_default(),
+        match_expressions: all_read(match_expressions)?.unwrap_or_default(),
     })
 }
 

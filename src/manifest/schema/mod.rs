@@ -38,6 +38,7 @@ const KINDS: &[(Native, &str)] = &[
     (Native::Trigger, include_str!("trigger.yaml")),
     (Native::Notification, include_str!("notification.yaml")),
     (Native::Server, include_str!("server.yaml")),
+    (Native::Policy, include_str!("policy.yaml")),
 ];
 
 /// The kinds that have a schema.

@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
-use crate::model::{Language, Location, NotificationSelector, NotificationService, SecretRef};
+use crate::model::{Language, Location, NotificationService, SecretRef, TargetSelector};
 use crate::report::notices::{Look, Moment};
 use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
 use Happened::{Degraded, Done, Failed, Recovered, Reverted, Started, Waiting};
@@ -16,10 +16,8 @@ fn route() -> Notification {
         name: "shop".to_owned(),
         service: NotificationService::Generic { url: SecretRef::Env("X".to_owned()), secret: None },
         language: Language::En,
-        selector: NotificationSelector {
-            phases: Some(Happened::ALL.to_vec()),
-            ..NotificationSelector::default()
-        },
+        selector: TargetSelector::default(),
+        phases: Some(Happened::ALL.to_vec()),
         quiet_hours: Vec::new(),
         location: Location::new("notifications/shop.yaml", 1, 1),
     }

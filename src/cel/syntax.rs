@@ -1,0 +1,146 @@
+//! From a text to what the grammar makes of it, within limits.
+
+use std::thread;
+
+use kube_cel::cel::parser::Parser;
+use kube_cel::cel::{IdedExpr, ParseErrors};
+
+use super::calls;
+use super::library::is_known;
+use crate::model::unless_it_panics;
+
+/// In bytes; a rule of one kind needs a few hundred.
+const LONGEST: usize = 4096;
+/// Levels of an expression: it is evaluated level in level, on the stack of whoever asks. Rules have ten or so; the grammar's engine
+/// limits brackets only.
+pub const DEEPEST: usize = 40;
+/// Of brackets within one another, in the text.
+const MOST_BRACKETS: usize = 100;
+/// That engine takes much stack for each level of brackets and of operators. What is not used costs nothing.
+const STACK: usize = 64 * 1024 * 1024;
+
+/// Why a text is no expression, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Counted from 1.
+    pub line: u32,
+    /// `None`: the whole text.
+    pub column: Option<u32>,
+    pub message: String,
+}
+
+impl Mistake {
+    pub fn of_all(message: impl Into<String>) -> Self {
+        Self { line: 1, column: None, message: message.into() }
+    }
+
+    /// At the first place where a name is written.
+    pub fn at(text: &str, name: &str, message: String) -> Self {
+        let at = text.find(name).unwrap_or(0);
+        let before = text.get(..at).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let number = |count| u32::try_from(count).unwrap_or(1);
+        Self { line: number(line), column: Some(number(column)), message }
+    }
+}
+
+/// Reads a text, and makes something of the expression on the same large stack.
+pub fn read<T: Send>(
+    text: &str,
+    parse: fn(&str) -> Result<T, ParseErrors>,
+    expression: fn(&T) -> &IdedExpr,
+) -> Result<T, Vec<Mistake>> {
+    if text.len() > LONGEST {
+        return Err(vec![Mistake::of_all(format!("{} bytes long; {LONGEST} is the most", text.len()))]);
+    }
+    let read = thread::scope(|scope| {
+        let read = || read_here(text, parse, expression);
+        let reader = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, read);
+        reader.ok()?.join().ok()
+    });
+    read.unwrap_or_else(|| Err(vec![Mistake::of_all(NO_EXPRESSION)]))
+}
+
+/// For [`read`]: with `a.?b` and `[?a]`.
+pub fn with_optionals(text: &str) -> Result<IdedExpr, ParseErrors> {
+    Parser::default().enable_optional_syntax(true).parse(text)
+}
+
+/// Once compiled, a byte of an expression takes about as much memory as 8 bytes of a script, and a bracket as 256.
+pub fn weight(text: &str) -> usize {
+    const OF_A_BYTE: usize = 8;
+    const OF_A_BRACKET: usize = 256;
+    let brackets = text.bytes().filter(|letter| b"([{".contains(letter)).count();
+    OF_A_BYTE * text.len() + OF_A_BRACKET * brackets
+}
+
+const NO_EXPRESSION: &str = "it is not an expression";
+
+/// Of brackets within one another; those in texts count too.
+fn deepest_bracket(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for letter in text.bytes() {
+        match letter {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+fn read_here<T>(
+    text: &str,
+    parse: fn(&str) -> Result<T, ParseErrors>,
+    expression: fn(&T) -> &IdedExpr,
+) -> Result<T, Vec<Mistake>> {
+    let too_deep = || vec![Mistake::of_all(format!("nested too deeply; {DEEPEST} levels are the most"))];
+    // The parser takes seconds to find out by itself.
+    if deepest_bracket(text) > MOST_BRACKETS {
+        return Err(too_deep());
+    }
+    if text.contains(|it: char| it.is_control() && !it.is_whitespace()) {
+        return Err(vec![Mistake::of_all("it has a control character")]);
+    }
+    // The grammar's engine is not ours: what it gives up on is a mistake, and not the end of the process.
+    let parsed = match unless_it_panics(|| parse(text)) {
+        Some(Ok(parsed)) => parsed,
+        Some(Err(errors)) => {
+            let place = |number: isize| u32::try_from(number).unwrap_or(1).max(1);
+            if errors.errors.iter().any(|error| error.msg.contains("Recursion limit")) {
+                return Err(too_deep());
+            }
+            let mistakes = errors.errors.into_iter().map(|error| Mistake {
+                line: place(error.pos.0),
+                column: Some(place(error.pos.1)),
+                message: plain(&error.msg),
+            });
+            return Err(mistakes.collect());
+        }
+        None => return Err(vec![Mistake::of_all(NO_EXPRESSION)]),
+    };
+    if calls::depth(expression(&parsed)) > DEEPEST {
+        return Err(too_deep());
+    }
+    let unknown: Vec<_> = calls::names(expression(&parsed))
+        .into_iter()
+        .filter(|names| !names.iter().any(|name| is_known(name)))
+        .filter_map(|names| {
+            let name = names.first()?;
+            Some(Mistake::at(text, name, format!("there is no function `{name}`")))
+        })
+        .collect();
+    if unknown.is_empty() { Ok(parsed) } else { Err(unknown) }
+}
+
+/// What the grammar's engine says, without the list of all that could stand there.
+fn plain(message: &str) -> String {
+    /// A message is shown on one line.
+    const MOST: usize = 300;
+    let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
+    let message = message.split(" expecting ").next().unwrap_or(message);
+    let message = message.replace("'<EOF>'", "the end").replace("mismatched input", "unexpected");
+    crate::model::short_line(&message, MOST)
+}

@@ -1,0 +1,356 @@
+//! Values of expressions. What comes from an object is borrowed from its JSON.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use kube_cel::cel::Value as Other;
+use kube_cel::cel::objects::{Key, Map as OtherMap, OptionalValue};
+use serde_json::Value as Json;
+
+use super::meter::{Failure, Meter};
+
+#[derive(Clone, Debug)]
+pub enum Value<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(Text<'a>),
+    List(List<'a>),
+    Map(Map<'a>),
+    Optional(Option<Rc<Value<'a>>>),
+    Type(&'static str),
+    /// A time, a quantity, an address: what only functions of libraries know.
+    Other(Other),
+}
+
+#[derive(Clone, Debug)]
+pub enum Text<'a> {
+    Borrowed(&'a str),
+    Owned(Rc<str>),
+}
+
+#[derive(Clone, Debug)]
+pub enum List<'a> {
+    Json(&'a [Json]),
+    Owned(Rc<Vec<Value<'a>>>),
+}
+
+/// A field that is null is not there, as in objects that the API server has read.
+#[derive(Clone, Debug)]
+pub enum Map<'a> {
+    Json(&'a serde_json::Map<String, Json>),
+    Owned(Rc<Vec<(Value<'a>, Value<'a>)>>),
+}
+
+impl Text<'_> {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Owned(text) => text,
+        }
+    }
+}
+
+impl<'a> List<'a> {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Json(items) => items.len(),
+            Self::Owned(items) => items.len(),
+        }
+    }
+
+    pub fn get(&self, index: usize) -> Option<Value<'a>> {
+        match self {
+            Self::Json(items) => items.get(index).map(Value::of),
+            Self::Owned(items) => items.get(index).cloned(),
+        }
+    }
+}
+
+impl<'a> Map<'a> {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Json(map) => map.values().filter(|value| !value.is_null()).count(),
+            Self::Owned(entries) => entries.len(),
+        }
+    }
+
+    pub fn field(&self, name: &str) -> Option<Value<'a>> {
+        match self {
+            Self::Json(map) => map.get(name).filter(|value| !value.is_null()).map(Value::of),
+            Self::Owned(entries) => {
+                let is_it = |key: &Value<'_>| matches!(key, Value::Text(text) if text.as_str() == name);
+                entries.iter().find(|(key, _)| is_it(key)).map(|(_, value)| value.clone())
+            }
+        }
+    }
+
+    pub fn get(&self, key: &Value<'_>, meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
+        match (self, key) {
+            (_, Value::Text(name)) => Ok(self.field(name.as_str())),
+            (Self::Json(_), _) => Ok(None),
+            (Self::Owned(entries), _) => {
+                for (known, value) in entries.iter() {
+                    if equal(known, key, meter)? {
+                        return Ok(Some(value.clone()));
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    pub fn keys(&self) -> Vec<Value<'a>> {
+        self.entries().into_iter().map(|(key, _)| key).collect()
+    }
+
+    pub fn entries(&self) -> Vec<(Value<'a>, Value<'a>)> {
+        match self {
+            Self::Json(map) => {
+                let there = map.iter().filter(|(_, value)| !value.is_null());
+                there.map(|(key, value)| (Value::Text(Text::Borrowed(key)), Value::of(value))).collect()
+            }
+            Self::Owned(entries) => entries.to_vec(),
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// Whole numbers are `int`, as they are to the API server.
+    pub fn of(json: &'a Json) -> Self {
+        match json {
+            Json::Null => Self::Null,
+            Json::Bool(it) => Self::Bool(*it),
+            Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+                (Some(whole), _) => Self::Int(whole),
+                (None, Some(whole)) => Self::Uint(whole),
+                (None, None) => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Json::String(text) => Self::Text(Text::Borrowed(text)),
+            Json::Array(items) => Self::List(List::Json(items)),
+            Json::Object(map) => Self::Map(Map::Json(map)),
+        }
+    }
+
+    pub fn text(text: &str, meter: &mut Meter) -> Result<Self, Failure> {
+        meter.hold(text.len())?;
+        Ok(Self::Text(Text::Owned(text.into())))
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text.as_str()),
+            _ => None,
+        }
+    }
+
+    pub fn some(value: Value<'a>) -> Self {
+        Self::Optional(Some(Rc::new(value)))
+    }
+
+    /// As `type` says it.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null_type",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Uint(_) => "uint",
+            Self::Double(_) => "double",
+            Self::Text(_) => "string",
+            Self::List(_) => "list",
+            Self::Map(_) => "map",
+            Self::Optional(_) => "optional_type",
+            Self::Type(_) => "type",
+            Self::Other(Other::Bytes(_)) => "bytes",
+            Self::Other(Other::Timestamp(_)) => "google.protobuf.Timestamp",
+            Self::Other(Other::Duration(_)) => "google.protobuf.Duration",
+            Self::Other(_) => "value of a library",
+        }
+    }
+
+    /// What a function of a library gave.
+    pub fn from_library(value: Other, meter: &mut Meter) -> Result<Self, Failure> {
+        meter.hold(32)?;
+        Ok(match value {
+            Other::Null => Self::Null,
+            Other::Bool(it) => Self::Bool(it),
+            Other::Int(it) => Self::Int(it),
+            Other::UInt(it) => Self::Uint(it),
+            Other::Float(it) => Self::Double(it),
+            Other::String(text) => Self::text(&text, meter)?,
+            Other::List(items) => {
+                let items = items.iter().map(|item| Self::from_library(item.clone(), meter));
+                Self::List(List::Owned(Rc::new(items.collect::<Result<_, _>>()?)))
+            }
+            Other::Map(map) => {
+                let mut entries = Vec::new();
+                for (key, value) in map.map.iter() {
+                    let key = match key {
+                        Key::Int(it) => Self::Int(*it),
+                        Key::Uint(it) => Self::Uint(*it),
+                        Key::Bool(it) => Self::Bool(*it),
+                        Key::String(it) => Self::text(it, meter)?,
+                    };
+                    entries.push((key, Self::from_library(value.clone(), meter)?));
+                }
+                Self::Map(Map::Owned(Rc::new(entries)))
+            }
+            Other::Opaque(opaque) => match opaque.downcast_ref::<OptionalValue>() {
+                Some(optional) => match optional.value() {
+                    Some(value) => Self::some(Self::from_library(value.clone(), meter)?),
+                    None => Self::Optional(None),
+                },
+                None => Self::Other(Other::Opaque(opaque)),
+            },
+            other => Self::Other(other),
+        })
+    }
+
+    /// For a function of a library: a copy.
+    pub fn for_library(&self, meter: &mut Meter) -> Result<Other, Failure> {
+        meter.hold(32)?;
+        Ok(match self {
+            Self::Null => Other::Null,
+            Self::Bool(it) => Other::Bool(*it),
+            Self::Int(it) => Other::Int(*it),
+            Self::Uint(it) => Other::UInt(*it),
+            Self::Double(it) => Other::Float(*it),
+            Self::Text(text) => {
+                meter.hold(text.as_str().len())?;
+                Other::String(Arc::new(text.as_str().to_owned()))
+            }
+            Self::List(list) => {
+                let items = (0..list.len()).filter_map(|index| list.get(index));
+                let items = items.map(|item| item.for_library(meter)).collect::<Result<_, _>>()?;
+                Other::List(Arc::new(items))
+            }
+            Self::Map(map) => {
+                let mut copied = HashMap::new();
+                for (key, value) in map.entries() {
+                    let key = match key {
+                        Self::Bool(it) => Key::Bool(it),
+                        Self::Int(it) => Key::Int(it),
+                        Self::Uint(it) => Key::Uint(it),
+                        other => Key::String(Arc::new(other.as_str().unwrap_or_default().to_owned())),
+                    };
+                    copied.insert(key, value.for_library(meter)?);
+                }
+                Other::Map(OtherMap { map: Arc::new(copied) })
+            }
+            Self::Optional(_) | Self::Type(_) => return Err(Failure::NoOverload(self.type_name())),
+            Self::Other(other) => other.clone(),
+        })
+    }
+}
+
+/// An object for the evaluator of the library; it keeps fields that are null.
+pub fn to_library(value: &Json) -> Other {
+    match value {
+        Json::Array(items) => Other::List(Arc::new(items.iter().map(to_library).collect())),
+        Json::Object(map) => {
+            let entries =
+                map.iter().map(|(name, value)| (Key::String(Arc::new(name.clone())), to_library(value)));
+            Other::Map(OtherMap { map: Arc::new(entries.collect::<HashMap<_, _>>()) })
+        }
+        Json::String(text) => Other::String(Arc::new(text.clone())),
+        Json::Null => Other::Null,
+        Json::Bool(it) => Other::Bool(*it),
+        Json::Number(_) => match Value::of(value) {
+            Value::Int(it) => Other::Int(it),
+            Value::Uint(it) => Other::UInt(it),
+            Value::Double(it) => Other::Float(it),
+            _ => Other::Null,
+        },
+    }
+}
+
+/// Values of different types are different, but numbers are compared as numbers.
+pub fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<bool, Failure> {
+    meter.step()?;
+    Ok(match (one, other) {
+        (Value::Null, Value::Null) => true,
+        (Value::Bool(one), Value::Bool(other)) => one == other,
+        (Value::Text(one), Value::Text(other)) => {
+            let (one, other) = (one.as_str(), other.as_str());
+            one.len() == other.len() && {
+                meter.look(one.len())?;
+                one == other
+            }
+        }
+        (Value::List(one), Value::List(other)) => {
+            if one.len() != other.len() {
+                return Ok(false);
+            }
+            for index in 0..one.len() {
+                let (Some(one), Some(other)) = (one.get(index), other.get(index)) else { return Ok(false) };
+                if !equal(&one, &other, meter)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        (Value::Map(one), Value::Map(other)) => {
+            if one.len() != other.len() {
+                return Ok(false);
+            }
+            for (key, value) in one.entries() {
+                meter.hold(64)?;
+                match other.get(&key, meter)? {
+                    Some(found) if equal(&value, &found, meter)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            true
+        }
+        (Value::Optional(None), Value::Optional(None)) => true,
+        (Value::Optional(Some(one)), Value::Optional(Some(other))) => equal(one, other, meter)?,
+        (Value::Type(one), Value::Type(other)) => one == other,
+        (Value::Other(one), Value::Other(other)) => one == other,
+        _ => numbers(one, other) == Some(Ordering::Equal),
+    })
+}
+
+pub fn compare(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<Option<Ordering>, Failure> {
+    Ok(match (one, other) {
+        (Value::Bool(one), Value::Bool(other)) => Some(one.cmp(other)),
+        (Value::Text(one), Value::Text(other)) => {
+            meter.look(one.as_str().len().min(other.as_str().len()))?;
+            Some(one.as_str().cmp(other.as_str()))
+        }
+        (Value::Other(one), Value::Other(other)) => {
+            Some(one.partial_cmp(other).ok_or(Failure::NoOverload("<"))?)
+        }
+        _ => match numbers(one, other) {
+            Some(order) => Some(order),
+            None if is_number(one) && is_number(other) => None,
+            None => return Err(Failure::NoOverload("<")),
+        },
+    })
+}
+
+fn is_number(value: &Value<'_>) -> bool {
+    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "so numbers of CEL are compared with fractions")]
+fn numbers(one: &Value<'_>, other: &Value<'_>) -> Option<Ordering> {
+    let double = |value: &Value<'_>| match value {
+        Value::Int(it) => Some(*it as f64),
+        Value::Uint(it) => Some(*it as f64),
+        Value::Double(it) => Some(*it),
+        _ => None,
+    };
+    let whole = |value: &Value<'_>| match value {
+        Value::Int(it) => Some(i128::from(*it)),
+        Value::Uint(it) => Some(i128::from(*it)),
+        _ => None,
+    };
+    match (whole(one), whole(other)) {
+        (Some(one), Some(other)) => Some(one.cmp(&other)),
+        _ => double(one)?.partial_cmp(&double(other)?),
+    }
+}

@@ -1,0 +1,74 @@
+//! What routes of notifications and policies select is there.
+
+use super::Facts;
+use super::placement::TOLD;
+use crate::fleet::codes;
+use crate::manifest::read::suggest;
+use crate::model::selector::name_matches;
+use crate::model::{Diagnostic, Location, Scope};
+
+/// What is said of a pattern that fits nothing.
+struct Names<'a> {
+    what: &'static str,
+    known: Vec<&'a str>,
+    /// Of an empty repository.
+    none: &'static str,
+}
+
+/// A route or policy that selects nothing is silent: easily missed.
+pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let routes = facts.manifests.notifications.iter();
+    let routes = routes.map(|it| ("Notification", &it.name, &it.selector, codes::NOTIFICATION));
+    let policies = facts.manifests.policies.iter();
+    let policies = policies.map(|it| ("Policy", &it.name, &it.selector, codes::POLICY_SELECTS));
+    let all: Vec<_> = routes.chain(policies).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let apps: Vec<String> =
+        facts.app_names().iter().filter(|app| !app.is_project()).map(ToString::to_string).collect();
+    let apps =
+        Names { what: "app", known: apps.iter().map(String::as_str).collect(), none: "there are no apps" };
+    let rings = Names {
+        what: "ring",
+        known: facts.rings.iter().map(|ring| ring.name.as_str()).collect(),
+        none: "no ring is declared; rings stand in rings.yaml",
+    };
+    let clusters = Names { what: "cluster", known: facts.cluster_names(), none: "no cluster is registered" };
+    let mut found = Vec::new();
+    for (kind, name, selector, code) in all {
+        let places = &selector.places;
+        let mut check = |names: &Names<'_>, patterns: &mut dyn Iterator<Item = (&String, &Location)>| {
+            let lost =
+                patterns.filter(|(pattern, _)| !names.known.iter().any(|it| name_matches(pattern, it)));
+            found.extend(
+                lost.take(TOLD).map(|(pattern, place)| warning((kind, name, code), names, pattern, place)),
+            );
+        };
+        check(&apps, &mut selector.apps.iter().flatten().zip(&places.apps));
+        check(&rings, &mut selector.rings.iter().flatten().zip(&places.rings));
+        check(&rings, &mut selector.clusters.ring.iter().zip(&places.cluster_ring));
+        if !facts.more_clusters {
+            check(&clusters, &mut selector.clusters.names.iter().flatten().zip(&places.clusters));
+        }
+    }
+    found
+}
+
+fn warning(
+    (kind, name, code): (&str, &str, &'static str),
+    names: &Names<'_>,
+    pattern: &str,
+    place: &Location,
+) -> Diagnostic {
+    /// A list of more would say nothing.
+    const LISTED: usize = 20;
+    let message = format!("{kind} {name} is of {} {pattern}, which fits nothing", names.what);
+    let help = match names.known.len() {
+        0 => names.none.to_owned(),
+        1..=LISTED => suggest(pattern, &names.known, &names.known),
+        _ => format!("`tutti get {}s` lists them", names.what),
+    };
+    let warning = Diagnostic::warning(code, message, Scope::File(place.file.clone()));
+    warning.at(place.clone()).help(help)
+}

@@ -1,0 +1,109 @@
+//! Kind Policy: rules over objects, with apps and clusters that they are for.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use super::super::codes;
+use super::super::read::{Fields, NameRule, Reading, Value};
+use super::super::yaml::Node;
+use super::target_selector::{self, read_all};
+use super::{envelope, policy_rules, spec_fields};
+use crate::model::{Policy, PolicyAction, PolicyExample, TargetSelector};
+
+/// Where the rules of a repository are: who may write there decides what may be deployed.
+pub const FOLDER: &str = "policies/";
+
+const ACTIONS: &[(&str, PolicyAction)] = &[("deny", PolicyAction::Deny), ("warn", PolicyAction::Warn)];
+
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Policy> {
+    let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+    let mut fields = spec_fields(root, spec, reading)?;
+    let action = match fields.optional("action", reading) {
+        Some(action) => reading.choice(&action, ACTIONS, &[], false),
+        None => Some(PolicyAction::Deny),
+    };
+    let description = fields.optional("description", reading).map(|it| reading.text(&it));
+    let selector = match fields.narrowing("select", reading) {
+        Some(select) => read_selector(&select, reading),
+        None => Some(TargetSelector::default()),
+    };
+    let constraints = fields
+        .narrowing("matchConstraints", reading)
+        .map(|it| policy_rules::constraints(&it, false, reading));
+    let rules = policy_rules::read(&mut fields, reading);
+    let params = fields.optional("params", reading).map(|it| read_map(&it, reading));
+    let examples = match fields.optional("examples", reading) {
+        Some(list) => read_all(&list, reading, read_example),
+        None => Some(Vec::new()),
+    };
+    fields.finish(reading);
+    let (metadata, rules) = (metadata?, rules?);
+    Some(Policy {
+        name: metadata.name,
+        action: action?,
+        description: all(description)?,
+        selector: selector?,
+        constraints: all(constraints)?.into_iter().collect(),
+        conditions: rules.conditions,
+        variables: rules.variables,
+        validations: rules.validations,
+        params: all(params)?,
+        ignores_failures: false,
+        examples: examples?,
+        location: metadata.location,
+    })
+}
+
+/// Given and wrong is not the same as not given.
+#[expect(clippy::option_option, reason = "absent and wrong are not the same")]
+fn all<T>(given: Option<Option<T>>) -> Option<Option<T>> {
+    given.map_or(Some(None), |read| read.map(Some))
+}
+
+fn read_selector(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<TargetSelector> {
+    let mut fields = Fields::of(value, reading)?;
+    let before = reading.mistakes.len();
+    let selector = target_selector::read(&mut fields, reading);
+    fields.finish(reading);
+    // One that cannot be read must not select everything.
+    (reading.mistakes.len() == before).then_some(selector)
+}
+
+fn read_map(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
+    let json = value.node.to_json();
+    if !json.is_object() {
+        reading.wrong_type(value, "a map");
+        return None;
+    }
+    Some(json)
+}
+
+fn read_example(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PolicyExample> {
+    let mut fields = Fields::of(value, reading)?;
+    let name = fields.required("name", reading).and_then(|it| reading.text(&it));
+    let object = fields.optional("object", reading).map(|it| read_map(&it, reading));
+    let old_object = fields.optional("oldObject", reading).map(|it| read_map(&it, reading));
+    let is_allowed = fields.required("allowed", reading).and_then(|it| reading.boolean(&it));
+    let ring = fields.optional("ring", reading).map(|it| reading.word(&it));
+    let cluster_labels = match fields.optional("clusterLabels", reading) {
+        Some(labels) => reading.labels(&labels),
+        None => Some(BTreeMap::new()),
+    };
+    if object.is_none() && old_object.is_none() {
+        let (place, path) = (fields.place().clone(), fields.path_of("object"));
+        reading
+            .mistake(codes::MISSING_FIELD, "`object` is missing", place, &path)
+            .help("write the object, or oldObject alone for a delete");
+    }
+    fields.finish(reading);
+    Some(PolicyExample {
+        name: name?,
+        object: all(object)?,
+        old_object: all(old_object)?,
+        is_allowed: is_allowed?,
+        ring: all(ring)?,
+        cluster_labels: cluster_labels?,
+        location: reading.location(value.node),
+    })
+}

@@ -1,0 +1,155 @@
+//! What a Policy and a ValidatingAdmissionPolicy have in common: the rules, with the fields of admissionregistration.k8s.io/v1.
+
+use super::super::codes;
+use super::super::read::{Fields, Reading, Value};
+use super::expression;
+use super::placement;
+use super::target_selector::{read_all, refuse_empty};
+use crate::model::{MatchConstraints, NamedExpression, ResourceRule, Validation};
+
+const OPERATIONS: &[(&str, &str)] =
+    &[("*", "*"), ("CONNECT", "CONNECT"), ("CREATE", "CREATE"), ("DELETE", "DELETE"), ("UPDATE", "UPDATE")];
+
+/// Why a validation fails, to an API server's client; it has no meaning here.
+const REASONS: &[(&str, ())] =
+    &[("Forbidden", ()), ("Invalid", ()), ("RequestEntityTooLarge", ()), ("Unauthorized", ())];
+
+/// The fields `matchConditions`, `variables` and `validations`.
+pub struct Rules {
+    pub conditions: Vec<NamedExpression>,
+    pub variables: Vec<NamedExpression>,
+    pub validations: Vec<Validation>,
+}
+
+pub fn read(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<Rules> {
+    let mut named = |field: &'static str, is_variable: bool, reading: &mut Reading<'_>| {
+        let Some(list) = fields.optional(field, reading) else { return Some(Vec::new()) };
+        let read = read_all(&list, reading, |item, reading| named_expression(item, is_variable, reading))?;
+        let names: Vec<&str> = read.iter().map(|it| it.name.as_str()).collect();
+        if let Some(twice) = (1..names.len()).find(|index| names[..*index].contains(&names[*index])) {
+            let message = format!("`{}` has two items named {}", list.name(), names[twice]);
+            let place = read[twice].expression.location.clone();
+            reading.mistake(codes::DUPLICATE_ITEM, message, place, &list.path).help("rename one of them");
+            return None;
+        }
+        Some(read)
+    };
+    let conditions = named("matchConditions", false, reading);
+    let variables = named("variables", true, reading);
+    let validations = fields.required("validations", reading).and_then(|list| {
+        refuse_empty(&list, reading)?;
+        read_all(&list, reading, validation)
+    });
+    Some(Rules { conditions: conditions?, variables: variables?, validations: validations? })
+}
+
+fn named_expression(
+    value: &Value<'_>,
+    is_variable: bool,
+    reading: &mut Reading<'_>,
+) -> Option<NamedExpression> {
+    let mut fields = Fields::of(value, reading)?;
+    let name = fields.required("name", reading).and_then(|name| {
+        let text = reading.word(&name)?;
+        let is_letter = |it: char| it.is_ascii_alphanumeric() || it == '_';
+        if is_variable && (!text.chars().all(is_letter) || text.starts_with(|it: char| it.is_ascii_digit())) {
+            let message = format!("{text:?} is no name of a variable");
+            reading.bad_value(&name, message, "write letters, digits and _, as in variables.allContainers");
+            return None;
+        }
+        Some(text)
+    });
+    let expression = fields.required("expression", reading).and_then(|it| expression::read(&it, reading));
+    fields.finish(reading);
+    Some(NamedExpression { name: name?, expression: expression? })
+}
+
+fn validation(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Validation> {
+    let mut fields = Fields::of(value, reading)?;
+    let expression = fields.required("expression", reading).and_then(|it| expression::read(&it, reading));
+    let message = fields.optional("message", reading).map(|it| reading.text(&it));
+    let of_message = fields.optional("messageExpression", reading).map(|it| expression::read(&it, reading));
+    if let Some(reason) = fields.optional("reason", reading) {
+        reading.choice(&reason, REASONS, &[], false);
+    }
+    fields.finish(reading);
+    let message = message.map_or(Some(None), |read| read.map(Some))?;
+    let message_expression = of_message.map_or(Some(None), |read| read.map(Some))?;
+    Some(Validation { expression: expression?, message, message_expression })
+}
+
+/// `matchConstraints`, and `matchResources` of a binding. `needs_rules`: it must say which resources.
+pub fn constraints(
+    value: &Value<'_>,
+    needs_rules: bool,
+    reading: &mut Reading<'_>,
+) -> Option<MatchConstraints> {
+    let mut fields = Fields::of(value, reading)?;
+    let rules = match needs_rules {
+        true => fields.required("resourceRules", reading),
+        false => fields.optional("resourceRules", reading),
+    };
+    let list = |list: Option<Value<'_>>, reading: &mut Reading<'_>| match list {
+        Some(list) => read_all(&list, reading, resource_rule),
+        None => Some(Vec::new()),
+    };
+    if let Some(rules) = rules.as_ref().filter(|_| needs_rules) {
+        refuse_empty(rules, reading);
+    }
+    let rules = list(rules, reading);
+    let excluded = fields.optional("excludeResourceRules", reading);
+    let excluded = list(excluded, reading);
+    let namespaces =
+        fields.optional("namespaceSelector", reading).map(|it| placement::label_selector(&it, reading));
+    let objects =
+        fields.optional("objectSelector", reading).map(|it| placement::label_selector(&it, reading));
+    let is_exact = fields.optional("matchPolicy", reading);
+    let is_exact = match is_exact {
+        Some(policy) => reading.choice(&policy, &[("Equivalent", false), ("Exact", true)], &[], false),
+        None => Some(false),
+    };
+    fields.finish(reading);
+    Some(MatchConstraints {
+        rules: rules?,
+        excluded: excluded?,
+        namespaces: namespaces.map_or(Some(None), |read| read.map(Some))?,
+        objects: objects.map_or(Some(None), |read| read.map(Some))?,
+        is_exact: is_exact?,
+    })
+}
+
+fn resource_rule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ResourceRule> {
+    let mut fields = Fields::of(value, reading)?;
+    let mut list = |name: &'static str, reading: &mut Reading<'_>| {
+        let list = fields.required(name, reading)?;
+        refuse_empty(&list, reading)?;
+        Some(list)
+    };
+    let groups = list("apiGroups", reading).and_then(|list| reading.texts(&list));
+    let versions = list("apiVersions", reading).and_then(|list| reading.texts(&list));
+    let resources = list("resources", reading).and_then(|list| reading.texts(&list));
+    let operations = list("operations", reading);
+    let operations = operations.and_then(|list| {
+        read_all(&list, reading, |item, reading| reading.choice(item, OPERATIONS, &[], false))
+    });
+    let names = match fields.optional("resourceNames", reading) {
+        Some(names) => reading.texts(&names),
+        None => Some(Vec::new()),
+    };
+    let scope = match fields.optional("scope", reading) {
+        Some(scope) => {
+            let scopes = [("*", None), ("Cluster", Some(false)), ("Namespaced", Some(true))];
+            reading.choice(&scope, &scopes, &[], false)
+        }
+        None => Some(None),
+    };
+    fields.finish(reading);
+    Some(ResourceRule {
+        groups: groups?,
+        versions: versions?,
+        resources: resources?,
+        operations: operations?.into_iter().map(str::to_owned).collect(),
+        names: names?,
+        is_namespaced: scope?,
+    })
+}

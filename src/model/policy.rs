@@ -1,0 +1,138 @@
+//! Kind Policy: what may not be deployed, as rules over rendered objects and their changes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{LabelSelector, Location, TargetSelector};
+
+/// What becomes of an object that breaks a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyAction {
+    /// It is not deployed.
+    #[default]
+    Deny,
+    /// It is deployed, and a warning is shown.
+    Warn,
+    /// The same, as the API server does for `validationActions: [Audit]`.
+    Audit,
+}
+
+impl fmt::Display for PolicyAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Deny => "deny",
+            Self::Warn => "warn",
+            Self::Audit => "audit",
+        })
+    }
+}
+
+/// One rule set below `policies/`: of kind Policy, or a ValidatingAdmissionPolicy with one of its bindings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub name: String,
+    pub action: PolicyAction,
+    pub description: Option<String>,
+    pub selector: TargetSelector,
+    /// All of them must match; none matches every object.
+    pub constraints: Vec<MatchConstraints>,
+    pub conditions: Vec<NamedExpression>,
+    /// Each may name those before it.
+    pub variables: Vec<NamedExpression>,
+    pub validations: Vec<Validation>,
+    /// `None`: expressions cannot name `params`.
+    pub params: Option<Value>,
+    /// What cannot be evaluated is allowed: `failurePolicy: Ignore`.
+    pub ignores_failures: bool,
+    pub examples: Vec<PolicyExample>,
+    pub location: Location,
+}
+
+/// A text in CEL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expression {
+    pub text: String,
+    /// Where it begins.
+    pub location: Location,
+    /// Of the field that holds it.
+    pub path: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedExpression {
+    pub name: String,
+    pub expression: Expression,
+}
+
+/// What must be true of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Validation {
+    pub expression: Expression,
+    pub message: Option<String>,
+    /// It wins over `message`.
+    pub message_expression: Option<Expression>,
+}
+
+/// Which objects a policy looks at, as `matchConstraints` says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MatchConstraints {
+    /// One must match; none matches every object.
+    pub rules: Vec<ResourceRule>,
+    /// None may match.
+    pub excluded: Vec<ResourceRule>,
+    pub namespaces: Option<LabelSelector>,
+    pub objects: Option<LabelSelector>,
+    /// `matchPolicy: Exact`: other versions of a kind do not match.
+    pub is_exact: bool,
+}
+
+/// In each list `*` stands for everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResourceRule {
+    pub groups: Vec<String>,
+    pub versions: Vec<String>,
+    pub resources: Vec<String>,
+    pub operations: Vec<String>,
+    /// Of objects; none means any.
+    pub names: Vec<String>,
+    /// `None`: both.
+    pub is_namespaced: Option<bool>,
+}
+
+/// What is done with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Operation {
+    /// As `request.operation` says it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// An object that a policy allows or denies, for `tutti policy test`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyExample {
+    pub name: String,
+    /// After the change; `None`: it is deleted.
+    pub object: Option<Value>,
+    /// Before the change; `None`: it is created.
+    pub old_object: Option<Value>,
+    pub is_allowed: bool,
+    pub ring: Option<String>,
+    pub cluster_labels: BTreeMap<String, String>,
+    pub location: Location,
+}

@@ -1,0 +1,227 @@
+//! One policy, ready to be evaluated.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::Verdict;
+use crate::cel::{Failure, Meter, Mistake, Names, Program, Scope, Value};
+use crate::model::{Expression, Policy, Validation, short_line};
+
+/// What expressions can name: the variables of Kubernetes, and three of this program.
+const ROOTS: [&str; 8] =
+    ["object", "oldObject", "request", "params", "namespaceObject", "app", "cluster", "ring"];
+pub const REQUEST: usize = 2;
+pub const NAMESPACE: usize = 4;
+
+const REFUSED: [(&str, &str); 4] = [
+    ("authorizer", "`authorizer` asks a cluster, and policies are evaluated without one"),
+    ("request.userInfo", "`request.userInfo` is not known: no request is made yet"),
+    ("request.uid", "`request.uid` is not known: no request is made yet"),
+    ("request.options", "`request.options` is not known: no request is made yet"),
+];
+const NO_PARAMS: (&str, &str) = ("params", "`params` is not known: the policy has no params");
+
+/// A longer one is not shown, as by the API server.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+/// Of an expression, in the message that stands for one.
+const LONGEST_SHOWN: usize = 300;
+
+/// An expression of a policy that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyMistake {
+    pub policy: String,
+    pub expression: Expression,
+    pub mistake: Mistake,
+}
+
+#[derive(Debug)]
+pub struct Compiled {
+    pub policy: Arc<Policy>,
+    /// `None`: it has a mistake.
+    rules: Option<Rules>,
+}
+
+#[derive(Debug)]
+struct Rules {
+    conditions: Vec<Program>,
+    /// Each with all that it needs before it.
+    variables: Vec<(Program, Vec<usize>)>,
+    /// What must hold, and its message.
+    validations: Vec<(Program, Option<Program>)>,
+}
+
+impl Compiled {
+    pub fn of(policy: &Arc<Policy>) -> (Self, Vec<PolicyMistake>) {
+        let mut compiler = Compiler { policy, mistakes: Vec::new() };
+        let rules = compiler.rules();
+        (Self { policy: Arc::clone(policy), rules }, compiler.mistakes)
+    }
+
+    pub fn names_root(&self, root: usize) -> bool {
+        self.rules.iter().flat_map(Rules::programs).any(|program| program.roots.get(root) == Some(&true))
+    }
+
+    /// What is not true of the object.
+    pub fn judge(
+        &self,
+        roots: [&Json; ROOTS.len()],
+        hides_values: bool,
+        meter: &mut Meter,
+        verdicts: &mut Vec<Verdict>,
+    ) {
+        let Some(rules) = &self.rules else {
+            verdicts.push(self.verdict("it has a mistake".to_owned(), None));
+            return;
+        };
+        let roots = roots.into_iter().map(Value::of).collect();
+        let mut scope = Scope { roots, variables: vec![None; rules.variables.len()] };
+        match rules.select(&scope, meter) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(_) if self.policy.ignores_failures => return,
+            Err((index, failure)) => {
+                let name = self.policy.conditions.get(index).map_or("", |it| &it.name);
+                let message = format!("the condition {name} cannot be evaluated: {failure}");
+                verdicts.push(self.verdict(message, None));
+                return;
+            }
+        }
+        for (written, (program, message)) in self.policy.validations.iter().zip(&rules.validations) {
+            rules.prepare(program, &mut scope, meter);
+            let message = match program.holds(&scope, meter) {
+                Ok(true) => continue,
+                Err(_) if self.policy.ignores_failures => continue,
+                Err(failure) => format!("{} cannot be evaluated: {failure}", shown(written)),
+                Ok(false) => {
+                    let message = message.as_ref().filter(|_| !hides_values);
+                    let computed = message.and_then(|message| {
+                        rules.prepare(message, &mut scope, meter);
+                        as_message(&message.value(&scope, meter).ok()?)
+                    });
+                    let given = || written.message.as_deref().map(str::trim).map(str::to_owned);
+                    computed
+                        .or_else(given)
+                        .unwrap_or_else(|| format!("failed expression: {}", shown(written)))
+                }
+            };
+            verdicts.push(Verdict {
+                field: program.field.clone(),
+                ..self.verdict(message, Some(&written.expression))
+            });
+        }
+    }
+
+    fn verdict(&self, message: String, expression: Option<&Expression>) -> Verdict {
+        let place = expression.map_or(&self.policy.location, |it| &it.location);
+        Verdict {
+            policy: Arc::clone(&self.policy),
+            action: self.policy.action,
+            message: short_line(&message, LONGEST_MESSAGE),
+            place: place.clone(),
+            field: None,
+        }
+    }
+}
+
+impl Rules {
+    fn programs(&self) -> impl Iterator<Item = &Program> {
+        let validations = self.validations.iter().flat_map(|(one, message)| [Some(one), message.as_ref()]);
+        let variables = self.variables.iter().map(|(program, _)| program);
+        self.conditions.iter().chain(variables).chain(validations.flatten())
+    }
+
+    /// Whether all conditions hold. One that does not decides, whatever the others are.
+    fn select<'a>(&'a self, scope: &Scope<'a>, meter: &mut Meter) -> Result<bool, (usize, Failure)> {
+        let mut failed = None;
+        for (index, condition) in self.conditions.iter().enumerate() {
+            match condition.holds(scope, meter) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(failure) => failed = failed.or(Some((index, failure))),
+            }
+        }
+        failed.map_or(Ok(true), Err)
+    }
+
+    /// Evaluates what an expression names, once for an object. One that fails is a failure only where it is used.
+    fn prepare<'a>(&'a self, program: &Program, scope: &mut Scope<'a>, meter: &mut Meter) {
+        for index in &program.variables {
+            let Some((_, needs)) = self.variables.get(*index) else { continue };
+            for needed in needs.iter().chain([index]) {
+                let is_known = scope.variables.get(*needed).is_some_and(Option::is_some);
+                if let (false, Some((variable, _))) = (is_known, self.variables.get(*needed)) {
+                    let value = variable.value(scope, meter);
+                    if let Some(known) = scope.variables.get_mut(*needed) {
+                        *known = Some(value);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn shown(validation: &Validation) -> String {
+    short_line(validation.expression.text.trim(), LONGEST_SHOWN)
+}
+
+/// One line of text, or the message that is written out is shown.
+fn as_message(value: &Value<'_>) -> Option<String> {
+    let text = value.as_str()?.trim();
+    let is_usable = !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
+    is_usable.then(|| text.to_owned())
+}
+
+struct Compiler<'p> {
+    policy: &'p Policy,
+    mistakes: Vec<PolicyMistake>,
+}
+
+impl Compiler<'_> {
+    fn rules(&mut self) -> Option<Rules> {
+        let policy = self.policy;
+        let names: Vec<&str> = policy.variables.iter().map(|it| it.name.as_str()).collect();
+        let conditions = policy.conditions.iter().map(|it| self.program(&it.expression, &[]));
+        let conditions: Vec<_> = conditions.collect();
+        let variables = policy.variables.iter().enumerate();
+        let variables = variables.map(|(index, it)| self.program(&it.expression, names.get(..index)?));
+        let variables: Vec<_> = variables.collect();
+        let validations = policy.validations.iter().map(|it| {
+            let holds = self.program(&it.expression, &names);
+            let message = it.message_expression.as_ref().map(|message| self.program(message, &names));
+            Some((holds?, message.map_or(Some(None), |read| read.map(Some))?))
+        });
+        let validations: Vec<_> = validations.collect();
+        let mut known: Vec<(Program, Vec<usize>)> = Vec::new();
+        for program in variables.into_iter().collect::<Option<Vec<_>>>()? {
+            let mut needs = program.variables.clone();
+            needs.extend(
+                program.variables.iter().filter_map(|it| known.get(*it)).flat_map(|(_, needs)| needs),
+            );
+            needs.sort_unstable();
+            needs.dedup();
+            known.push((program, needs));
+        }
+        Some(Rules {
+            conditions: conditions.into_iter().collect::<Option<_>>()?,
+            variables: known,
+            validations: validations.into_iter().collect::<Option<_>>()?,
+        })
+    }
+
+    fn program(&mut self, expression: &Expression, variables: &[&str]) -> Option<Program> {
+        let no_params = self.policy.params.is_none().then_some(NO_PARAMS);
+        let refused: Vec<_> = REFUSED.into_iter().chain(no_params).collect();
+        let names = Names { roots: &ROOTS, refused: &refused, variables };
+        let mistakes = match Program::of(&expression.text, names) {
+            Ok(program) => return Some(program),
+            Err(mistakes) => mistakes,
+        };
+        self.mistakes.extend(mistakes.into_iter().map(|mistake| PolicyMistake {
+            policy: self.policy.name.clone(),
+            expression: expression.clone(),
+            mistake,
+        }));
+        None
+    }
+}

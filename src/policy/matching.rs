@@ -1,0 +1,59 @@
+//! Which objects a policy looks at.
+
+use std::collections::BTreeMap;
+
+use super::Change;
+use super::change::labels_of;
+use crate::model::{LabelSelector, MatchConstraints, Policy, ResourceRule};
+
+/// The (group, resource) pairs that a policy can match; `None`: any.
+pub fn resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
+    let rules = policy.constraints.iter().map(|it| &it.rules).find(|rules| !rules.is_empty())?;
+    let mut pairs = Vec::new();
+    for rule in rules {
+        for group in &rule.groups {
+            for resource in &rule.resources {
+                if group == "*" || matches!(resource.as_str(), "*" | "*/*") {
+                    return None;
+                }
+                pairs.push((group.as_str(), resource.as_str()));
+            }
+        }
+    }
+    Some(pairs)
+}
+
+pub fn matches(constraints: &MatchConstraints, change: &Change<'_>, resource: &str) -> bool {
+    let fits = |rule: &ResourceRule| rule_matches(rule, constraints.is_exact, change, resource);
+    (constraints.rules.is_empty() || constraints.rules.iter().any(fits))
+        && !constraints.excluded.iter().any(fits)
+        && constraints.objects.as_ref().is_none_or(|it| change.labels().any(|labels| it.matches(&labels)))
+        && constraints.namespaces.as_ref().is_none_or(|it| namespace_matches(it, change))
+}
+
+fn rule_matches(rule: &ResourceRule, is_exact: bool, change: &Change<'_>, resource: &str) -> bool {
+    let has = |list: &[String], value: &str| list.iter().any(|it| it == "*" || it == value);
+    let name = || change.name().unwrap_or_default();
+    has(&rule.groups, &change.kind.group)
+        // Versions of one group are the same object in another form.
+        && (!is_exact || has(&rule.versions, &change.kind.version))
+        // Subresources are never rendered: `pods/exec` matches nothing.
+        && rule.resources.iter().any(|it| it == "*" || it == "*/*" || it == resource)
+        && has(&rule.operations, change.operation().as_str())
+        && (rule.names.is_empty() || rule.names.iter().any(|it| it == name()))
+        && rule.is_namespaced.is_none_or(|it| it == change.namespace().is_some())
+}
+
+/// A Namespace is matched by its own labels; other objects without a namespace always match.
+fn namespace_matches(selector: &LabelSelector, change: &Change<'_>) -> bool {
+    let is_namespace = (&*change.kind.group, &*change.kind.kind) == ("", "Namespace");
+    if is_namespace {
+        let own = change.object.or(change.old_object).and_then(|object| object.pointer("/metadata/labels"));
+        return selector.matches(&labels_of(own));
+    }
+    match (change.namespace(), change.namespace_labels) {
+        (None, _) => true,
+        (Some(_), Some(labels)) => selector.matches(labels),
+        (Some(_), None) => selector.matches(&BTreeMap::new()),
+    }
+}

@@ -1,0 +1,183 @@
+//! What may be deployed: the policies of a repository, and what they say of one change of one object.
+//!
+//! [`Policies::of`] compiles all once. [`Policies::chosen`] takes those that select an app on a cluster, and [`Chosen::judge`]
+//! evaluates of these the ones that look at the resource: what a selector or a resource rule excludes costs nothing.
+//! The rules are those of Kubernetes' ValidatingAdmissionPolicy, with `app`, `cluster` and `ring` beside its variables.
+//!
+//! Each policy has a limit of steps and of memory for an object ([`Meter`]). What cannot be evaluated is denied, with the reason.
+//!
+//! Never renders, never asks a cluster, never panics, whatever policies and objects hold.
+
+mod change;
+mod compiled;
+mod matching;
+mod resources;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+
+pub use change::{Change, PolicyTarget};
+use compiled::Compiled;
+pub use compiled::PolicyMistake;
+pub use resources::resource;
+
+use crate::cel::Meter;
+use crate::model::{Location, Policy, PolicyAction};
+
+/// What a policy says of an object that breaks it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub policy: Arc<Policy>,
+    pub action: PolicyAction,
+    pub message: String,
+    /// Of the expression that is not true.
+    pub place: Location,
+    /// The field of the object that it looks at, as far as it names one: `spec.replicas`.
+    pub field: Option<String>,
+}
+
+/// All that is said of an object, and what it took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judgement {
+    pub verdicts: Vec<Verdict>,
+    /// Policies whose expressions were evaluated.
+    pub evaluated: usize,
+    pub steps: u64,
+}
+
+/// The policies of a repository, compiled.
+#[derive(Debug, Default)]
+pub struct Policies {
+    compiled: Vec<Compiled>,
+    /// By API group and resource, those that look at nothing else.
+    by_resource: HashMap<String, HashMap<String, Vec<usize>>>,
+    everywhere: Vec<usize>,
+}
+
+/// Policies are what they are written as.
+impl PartialEq for Policies {
+    fn eq(&self, other: &Self) -> bool {
+        self.all().eq(other.all())
+    }
+}
+
+impl Policies {
+    /// One with a mistake stays, and denies what it selects.
+    pub fn of(policies: &[Arc<Policy>]) -> (Self, Vec<PolicyMistake>) {
+        let (mut all, mut mistakes) = (Self::default(), Vec::new());
+        for (index, policy) in policies.iter().enumerate() {
+            let (compiled, mut found) = Compiled::of(policy);
+            mistakes.append(&mut found);
+            all.compiled.push(compiled);
+            match matching::resources(policy) {
+                Some(resources) => {
+                    for (group, resource) in resources {
+                        let of_group = all.by_resource.entry(group.to_owned()).or_default();
+                        let listed = of_group.entry(resource.to_owned()).or_default();
+                        if listed.last() != Some(&index) {
+                            listed.push(index);
+                        }
+                    }
+                }
+                None => all.everywhere.push(index),
+            }
+        }
+        (all, mistakes)
+    }
+
+    /// As they were given.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Policy>> {
+        self.compiled.iter().map(|compiled| &compiled.policy)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.compiled.is_empty()
+    }
+
+    /// Those that select an app on a cluster.
+    pub fn chosen(&self, target: &PolicyTarget<'_>) -> Chosen<'_> {
+        let wants = |compiled: &Compiled| {
+            compiled.policy.selector.wants_target(target.app, target.app_labels, target.cluster)
+        };
+        Chosen {
+            policies: self,
+            is_chosen: self.compiled.iter().map(wants).collect(),
+            app: json!({
+                "namespace": &*target.app.namespace,
+                "name": &*target.app.name,
+                "labels": target.app_labels,
+                "version": target.version,
+            }),
+            cluster: json!({
+                "name": target.cluster.name,
+                "labels": target.cluster.labels,
+                "ring": target.cluster.ring,
+            }),
+            ring: json!(target.cluster.ring.unwrap_or_default()),
+        }
+    }
+}
+
+/// The policies that select one app on one cluster.
+#[derive(Debug)]
+pub struct Chosen<'p> {
+    policies: &'p Policies,
+    is_chosen: Vec<bool>,
+    app: Json,
+    cluster: Json,
+    ring: Json,
+}
+
+impl Chosen<'_> {
+    pub fn is_empty(&self) -> bool {
+        !self.is_chosen.contains(&true)
+    }
+
+    pub fn judge(&self, change: &Change<'_>) -> Judgement {
+        let resource = change.resource();
+        let of_group = self.policies.by_resource.get(&*change.kind.group);
+        let listed = of_group.and_then(|of_group| of_group.get(&*resource)).map_or(&[][..], Vec::as_slice);
+        let is_chosen = |index: &&usize| self.is_chosen.get(**index) == Some(&true);
+        let mut indices: Vec<usize> =
+            listed.iter().chain(&self.policies.everywhere).filter(is_chosen).copied().collect();
+        indices.sort_unstable();
+        let matched = |compiled: &&Compiled| {
+            compiled.policy.constraints.iter().all(|it| matching::matches(it, change, &resource))
+        };
+        let compiled = indices.iter().filter_map(|index| self.policies.compiled.get(*index));
+        let compiled: Vec<&Compiled> = compiled.filter(matched).collect();
+        let mut judgement = Judgement::default();
+        if compiled.is_empty() {
+            return judgement;
+        }
+        let is_used = |root: usize| compiled.iter().any(|it| it.names_root(root));
+        let request = if is_used(compiled::REQUEST) { change.request(&resource) } else { Json::Null };
+        let namespace = if is_used(compiled::NAMESPACE) { change.namespace_object() } else { Json::Null };
+        for compiled in compiled {
+            let mut meter = Meter::default();
+            let roots = [
+                change.object.unwrap_or(&Json::Null),
+                change.old_object.unwrap_or(&Json::Null),
+                &request,
+                compiled.policy.params.as_ref().unwrap_or(&Json::Null),
+                &namespace,
+                &self.app,
+                &self.cluster,
+                &self.ring,
+            ];
+            compiled.judge(roots, change.hides_values, &mut meter, &mut judgement.verdicts);
+            judgement.evaluated += 1;
+            judgement.steps += meter.used();
+        }
+        judgement
+    }
+}
+
+/// Labels of a namespace of which Git says nothing: the one that every namespace has.
+pub fn usual_namespace_labels(name: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), name.to_owned())])
+}

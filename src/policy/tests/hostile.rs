@@ -1,0 +1,97 @@
+use super::*;
+
+const PARTS: [&str; 46] = [
+    "object",
+    ".spec",
+    ".metadata",
+    ".containers",
+    "[0]",
+    "oldObject",
+    "request",
+    "params",
+    "namespaceObject",
+    "app",
+    "cluster",
+    "ring",
+    "variables.a",
+    "variables.b",
+    ".all(x, ",
+    ".map(x, ",
+    ".filter(x, ",
+    ".exists(x, ",
+    "x",
+    ")",
+    "(",
+    " && ",
+    " || ",
+    " == ",
+    " + ",
+    " in ",
+    "'a'",
+    "1",
+    "[1, 2]",
+    "{'a': 1}",
+    ".size()",
+    ".matches('(a*)*b')",
+    ".join(',')",
+    ".replace('a', 'aaaa')",
+    "'%.60000f'.format([1.0])",
+    "lists.range(999999)",
+    ".?x",
+    ".orValue(1)",
+    "has(",
+    "!",
+    "-",
+    " ? ",
+    " : ",
+    "quantity('1Gi')", "true", "true || ",
+];
+
+/// Whatever policies and objects hold, a verdict comes, and within the limits.
+#[test]
+fn hostile_policies_end() {
+    let mut seed = 7_u64;
+    let mut next = |most: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(seed >> 33).unwrap_or(0) % most
+    };
+    let items: Vec<Json> =
+        (0..300).map(|it| json!({"name": format!("a{it}"), "x": [it, null, 1.5]})).collect();
+    let objects = [
+        deployment(1),
+        json!({"spec": {"containers": items}, "metadata": {"name": ["a"], "namespace": 7, "labels": [1]}}),
+        json!({"metadata": null, "spec": "a".repeat(100_000)}),
+        json!([]),
+    ];
+    let (mut usable, mut denied, mut allowed) = (0, 0, 0);
+    for _ in 0..400 {
+        let mut text = || -> String {
+            let mut text: String = (0..=next(8)).map(|_| PARTS[next(PARTS.len())]).collect();
+            let open = text.matches('(').count().saturating_sub(text.matches(')').count());
+            text.push_str(&")".repeat(open));
+            text
+        };
+        let mut hostile = policy(&[&text(), &text()]);
+        hostile.validations[0].message_expression = Some(expression(&text(), 3));
+        hostile.variables = vec![named("a", &text()), named("b", &text())];
+        hostile.params = Some(json!({"spec": [1, 2]}));
+        let (policies, mistakes) = Policies::of(&[Arc::new(hostile)]);
+        usable += usize::from(mistakes.is_empty());
+        // Most texts are no expressions: a policy of one that is.
+        let usable_text = text();
+        let (single, wrong) = Policies::of(&[Arc::new(policy(&[&usable_text]))]);
+        usable += usize::from(wrong.is_empty());
+        for object in &objects {
+            for (new, old) in [(Some(object), None), (Some(object), Some(&objects[0])), (None, Some(object))]
+            {
+                for policies in [&policies, &single] {
+                    let judgement = judged(policies, new, old);
+                    assert!(judgement.steps <= 1_000_000, "{policies:?}");
+                    denied += judgement.verdicts.len();
+                    allowed += usize::from(judgement.verdicts.is_empty());
+                }
+            }
+        }
+    }
+    assert!(usable > 20 && denied > 100 && allowed > 10, "{usable} {denied} {allowed}");
+}

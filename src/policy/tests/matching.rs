@@ -1,0 +1,175 @@
+use super::*;
+use crate::model::{LabelSelector, Operation, Operator, Requirement, Selector};
+use crate::policy::resource;
+
+fn labels(pairs: &[(&str, &str)]) -> LabelSelector {
+    let match_labels = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    LabelSelector { match_labels, match_expressions: Vec::new() }
+}
+
+/// Whether a Deployment that is created is looked at.
+#[track_caller]
+fn check(constraints: MatchConstraints, expected: bool) {
+    let shown = format!("{constraints:?}");
+    let policies = compiled(vec![Policy { constraints: vec![constraints], ..policy(&["false"]) }]);
+    let judgement = judged(&policies, Some(&deployment(1)), None);
+    assert_eq!(
+        (judgement.evaluated, judgement.verdicts.len()),
+        (expected.into(), expected.into()),
+        "{shown}"
+    );
+}
+
+#[test]
+fn resource_rules_match_as_in_kubernetes() {
+    let apps = |resources: &[&str]| rule(&["apps"], resources, &["CREATE"]);
+    for (rules, expected) in [
+        (vec![], true),
+        (vec![apps(&["deployments"])], true),
+        (vec![apps(&["*"])], true),
+        (vec![apps(&["*/*"])], true),
+        (vec![apps(&["deployments/scale"])], false),
+        (vec![apps(&["deployments/*"])], false),
+        (vec![apps(&["statefulsets", "deployments"])], true),
+        (vec![apps(&["statefulsets"])], false),
+        (vec![apps(&["statefulsets"]), rule(&["*"], &["*"], &["*"])], true),
+        (vec![rule(&[""], &["deployments"], &["*"])], false),
+        (vec![rule(&["", "apps"], &["deployments"], &["*"])], true),
+        (vec![rule(&["apps"], &["deployments"], &["UPDATE", "DELETE"])], false),
+        (vec![ResourceRule { is_namespaced: Some(true), ..apps(&["*"]) }], true),
+        (vec![ResourceRule { is_namespaced: Some(false), ..apps(&["*"]) }], false),
+        (vec![ResourceRule { names: texts(&["web"]), ..apps(&["*"]) }], true),
+        (vec![ResourceRule { names: texts(&["api"]), ..apps(&["*"]) }], false),
+    ] {
+        check(of_rules(rules), expected);
+    }
+    let old_version = || vec![ResourceRule { versions: texts(&["v1beta1"]), ..apps(&["deployments"]) }];
+    check(of_rules(old_version()), true);
+    check(MatchConstraints { is_exact: true, ..of_rules(old_version()) }, false);
+    let excluded = |rule| MatchConstraints { excluded: vec![rule], ..of_rules(vec![apps(&["*"])]) };
+    check(excluded(apps(&["deployments"])), false);
+    check(excluded(apps(&["statefulsets"])), true);
+}
+
+#[test]
+fn labels_match_as_in_kubernetes() {
+    let objects = |it: LabelSelector| MatchConstraints { objects: Some(it), ..MatchConstraints::default() };
+    check(objects(labels(&[])), true);
+    check(objects(labels(&[("tier", "web")])), true);
+    check(objects(labels(&[("tier", "db")])), false);
+    let missing = Requirement { key: "a".to_owned(), operator: Operator::DoesNotExist, values: Vec::new() };
+    check(objects(LabelSelector { match_expressions: vec![missing], ..labels(&[]) }), true);
+    let namespaces =
+        |it: LabelSelector| MatchConstraints { namespaces: Some(it), ..MatchConstraints::default() };
+    check(namespaces(labels(&[("team", "shop")])), true);
+    check(namespaces(labels(&[("team", "data")])), false);
+}
+
+#[test]
+fn either_side_of_a_change_may_have_the_labels() {
+    let objects = Some(labels(&[("tier", "web")]));
+    let constraints = vec![MatchConstraints { objects, ..MatchConstraints::default() }];
+    let policies = compiled(vec![Policy { constraints, ..policy(&["false"]) }]);
+    let with = deployment(1);
+    let mut without = deployment(1);
+    without["metadata"]["labels"] = json!({});
+    for (object, old, expected) in [
+        (Some(&with), Some(&without), 1),
+        (Some(&without), Some(&with), 1),
+        (Some(&without), Some(&without), 0),
+        (None, Some(&with), 1),
+        (None, Some(&without), 0),
+    ] {
+        assert_eq!(judged(&policies, object, old).evaluated, expected);
+    }
+}
+
+#[test]
+fn namespaces_match_by_their_own_labels() {
+    let namespaces = Some(labels(&[("team", "shop")]));
+    let constraints = vec![MatchConstraints { namespaces, ..MatchConstraints::default() }];
+    let policies = compiled(vec![Policy { constraints, ..policy(&["false"]) }]);
+    let object = |kind: &str, team: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "labels": {"team": team}}});
+    for (object, expected) in [
+        (object("Namespace", "shop"), 1),
+        (object("Namespace", "data"), 0),
+        // Without a namespace there is nothing to compare.
+        (object("PersistentVolume", "data"), 1),
+    ] {
+        assert_eq!(judged(&policies, Some(&object), None).evaluated, expected, "{object}");
+    }
+}
+
+#[test]
+fn resources_are_plurals() {
+    for (kind, expected) in [
+        ("Deployment", "deployments"),
+        ("NetworkPolicy", "networkpolicies"),
+        ("Ingress", "ingresses"),
+        ("StorageClass", "storageclasses"),
+        ("Endpoints", "endpoints"),
+        ("EndpointSlice", "endpointslices"),
+        ("PodDisruptionBudget", "poddisruptionbudgets"),
+        ("Gateway", "gateways"),
+        ("GatewayClass", "gatewayclasses"),
+        ("Prometheus", "prometheuses"),
+        ("Mesh", "meshes"),
+        ("CronJob", "cronjobs"),
+    ] {
+        assert_eq!(resource(&Kind::new("", "v1", kind)), expected);
+    }
+}
+
+#[test]
+fn policy_costs_what_its_selector_meets() {
+    let of = |name: &str, resources: &[&str], rings: Option<&[&str]>| Policy {
+        name: name.to_owned(),
+        selector: TargetSelector { rings: rings.map(texts), ..TargetSelector::default() },
+        constraints: vec![of_rules(vec![rule(&["apps", ""], resources, &["*"])])],
+        ..policy(&["object.metadata.name == 'x'"])
+    };
+    let mut policies = vec![
+        of("deployments", &["deployments"], None),
+        of("of test", &["deployments"], Some(&["test"])),
+        of("several", &["deployments", "services"], Some(&["prod"])),
+        of("everything", &["*"], None),
+    ];
+    policies.extend((0..100).map(|number| of(&format!("other {number}"), &["configmaps"], None)));
+    let clusters = Selector { names: Some(texts(&["gz"])), ..Selector::default() };
+    let selector = TargetSelector { clusters, ..TargetSelector::default() };
+    policies.push(Policy { selector, ..of("of gz", &["*"], None) });
+    let policies = compiled(policies);
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}});
+    for (object, ring, expected) in [
+        (&deployment(1), "prod", &["deployments", "several", "everything"][..]),
+        (&deployment(1), "test", &["deployments", "of test", "everything"]),
+        (&service, "prod", &["several", "everything"]),
+        (&service, "test", &["everything"]),
+    ] {
+        let judgement = judged_on(&policies, Some(ring), Some(object), None);
+        let names: Vec<&str> = judgement.verdicts.iter().map(|it| it.policy.name.as_str()).collect();
+        assert_eq!(names, expected);
+        assert_eq!(judgement.evaluated, expected.len());
+        // `object.metadata.name == 'x'`: five nodes and a comparison.
+        assert_eq!(judgement.steps, 6 * u64::try_from(expected.len()).expect("a few"));
+    }
+}
+
+#[test]
+fn selectors_choose_targets() {
+    let with = |selector: TargetSelector| compiled(vec![Policy { selector, ..policy(&["false"]) }]);
+    let apps =
+        |patterns: &[&str]| TargetSelector { apps: Some(texts(patterns)), ..TargetSelector::default() };
+    let object = deployment(1);
+    for (selector, expected) in [
+        (apps(&["shop/*"]), 1),
+        (apps(&["data/*"]), 0),
+        (TargetSelector { app_labels: labels(&[("team", "shop")]).match_labels, ..apps(&["*"]) }, 1),
+        (TargetSelector { app_labels: labels(&[("team", "data")]).match_labels, ..apps(&["*"]) }, 0),
+        (TargetSelector { rings: Some(texts(&["prod*"])), ..apps(&["*"]) }, 1),
+        (TargetSelector { rings: Some(texts(&["test"])), ..apps(&["*"]) }, 0),
+    ] {
+        assert_eq!(judged(&with(selector.clone()), Some(&object), None).evaluated, expected, "{selector:?}");
+    }
+    assert_eq!(Operation::Delete.as_str(), "DELETE");
+}
