@@ -204,7 +204,10 @@ fn mistakes_have_their_place() {
     check_mistake("'a'.contains()", &["1:5 `contains` takes 1 arguments"]);
     check_mistake("Foo{a: 1} == 1", &["1:4 there are no messages here; a map is {\"key\": value}"]);
     check_mistake(&"(".repeat(200), &["nested too deeply; 40 levels are the most"]);
-    check_mistake(&format!("{}true{}", "!(".repeat(60), ")".repeat(60)), &["nested too deeply; 40 levels are the most"]);
+    check_mistake(
+        &format!("{}true{}", "!(".repeat(60), ")".repeat(60)),
+        &["nested too deeply; 40 levels are the most"],
+    );
     check_mistake(&"1".repeat(5000), &["5000 bytes long; 4096 is the most"]);
     check_mistake("true\u{7}", &["it has a control character"]);
 }

@@ -148,6 +148,10 @@ impl<'a> Value<'a> {
         }
     }
 
+    pub fn list(items: &'a [Json]) -> Self {
+        Self::List(List::Json(items))
+    }
+
     pub fn some(value: Value<'a>) -> Self {
         Self::Optional(Some(Rc::new(value)))
     }

@@ -16,7 +16,7 @@ use crate::fleet::misplaced;
 use crate::manifest::codes::NOT_A_MANIFEST;
 use crate::model::{Diagnostic, Location, Scope};
 use crate::render::codes;
-use crate::render::{Memory, Renderer, charts_of_no_app, objects_in_two_apps, shared_by_waves};
+use crate::render::{Memory, Renderer, charts_of_no_app, objects_in_two_apps, shared_by_waves, verdicts};
 use crate::report::merged;
 use crate::report::words::count;
 use crate::sops::unopened;
@@ -43,10 +43,12 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     snapshot.keys = args.keys.alone().await?;
     let fleet = repository::fleet(&snapshot);
     let charts = repository::charts(&fleet, Sites::of_environment()).await;
-    let (renders, remarks) = {
+    let (renders, of_policies, remarks) = {
         let recorder = Recorder::new(&charts);
-        let renders = Renderer::new(&fleet, &snapshot, &recorder).render_all(&mut Memory::default());
-        (renders, recorder.remarks())
+        let mut renderer = Renderer::new(&fleet, &snapshot, &recorder);
+        let renders = renderer.render_all(&mut Memory::default());
+        let of_policies = verdicts(&renderer, &renders, None, &|| true);
+        (renders, of_policies, recorder.remarks())
     };
     // What cannot be read cannot be rendered: it is said once.
     let hidden = |mistake: &Diagnostic| fleet.diagnostics.iter().any(|known| hides(known, mistake));
@@ -63,6 +65,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
         .diagnostics
         .iter()
         .chain(of_renders)
+        .chain(&of_policies)
         .chain(&of_claims)
         .chain(&of_waves)
         .chain(&of_approvals)

@@ -35,6 +35,7 @@ mod migrate;
 mod notify;
 mod output;
 mod plan;
+mod policy;
 mod process;
 mod progress;
 mod promote;
@@ -133,6 +134,8 @@ enum Command {
     Cluster(cluster::ClusterArgs),
     /// Test a route of notifications; show what routes would send for a commit
     Notify(notify::NotifyArgs),
+    /// Test the policies of a repository
+    Policy(policy::PolicyArgs),
     /// Check a webhook offline; list and replay what came to a running tutti
     Hook(hook::HookArgs),
     /// Say the health of each object in a dump
@@ -184,6 +187,7 @@ pub fn main() -> ExitCode {
         Command::Get(args) => on_runtime(get::run(args)),
         Command::Rollout(args) => on_runtime(rollout::run(args)),
         Command::Notify(args) => on_runtime(notify::run(args)),
+        Command::Policy(args) => on_runtime(policy::run(args)),
         Command::Hook(args) => on_runtime(hook::run(args)),
         Command::Health(args) => on_runtime(health::run(args)),
         Command::Wait(args) => on_runtime(wait::run(args)),

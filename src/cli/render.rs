@@ -12,8 +12,8 @@ use super::keys::KeyArgs;
 use super::output::{self, Format, say};
 use super::{diagnostics, repository};
 use crate::chart::Sites;
-use crate::model::{Diagnostic, masked};
-use crate::render::{Memory, Renderer};
+use crate::model::{Diagnostic, Scope, masked};
+use crate::render::{Memory, Renderer, verdicts};
 
 #[derive(Args, Debug)]
 pub struct RenderArgs {
@@ -107,7 +107,13 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     } else if args.output != Format::Table {
         output::write_value(args.output, &objects)?;
     }
+    let of_policies = verdicts(&renderer, &renders, None, &|| true);
+    let is_shown = |scope: &Scope| match scope {
+        Scope::Target(app, cluster) => shown.iter().any(|it| it.app == *app && it.cluster == *cluster),
+        _ => true,
+    };
+    mistakes.extend(of_policies.into_iter().filter(|it| is_shown(&it.scope)));
     repository::note_guesses(&fleet, shown.into_iter());
     diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
-    Ok(if mistakes.is_empty() { Exit::Ok } else { Exit::Configuration })
+    Ok(if mistakes.iter().any(Diagnostic::is_error) { Exit::Configuration } else { Exit::Ok })
 }

@@ -10,7 +10,8 @@ use crate::fleet::{Fleet, assemble_after};
 use crate::manifest;
 use crate::model::{self, Charts, ClusterName, Digest, Location, ObjectId, Revision, Snapshot};
 use crate::render::{
-    Defined, Differing, Discovered, Memory, Pacing, Renderer, Renders, differing, is_awaited,
+    Before, Defined, Differing, Discovered, Memory, Pacing, Renderer, Renders, differing, is_awaited,
+    verdicts,
 };
 use crate::sops::unopened;
 
@@ -66,7 +67,13 @@ pub fn compare(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option
     let goes_on = || pacing.is_none_or(|pacing| (pacing.goes_on)());
     origins::trace(&mut apps, &head_renderer, base.snapshot, &goes_on);
     removal::over_cap(&mut apps, head.fleet.instance.caps);
-    let (of_base, of_head) = (mistakes::of_side(base.fleet, &before), mistakes::of_side(head.fleet, &after));
+    let base_renderer = base.renderer().defining(before.defined().clone());
+    let of_policies = (
+        verdicts(&base_renderer, &before, None, &|| false),
+        verdicts(&head_renderer, &after, Some(Before { fleet: base.fleet, renders: &before }), &goes_on),
+    );
+    let of_base = mistakes::of_side(base.fleet, &before, &of_policies.0);
+    let of_head = mistakes::of_side(head.fleet, &after, &of_policies.1);
     let (mut new, mut known) = mistakes::parted(&of_base, &of_head);
     if head.snapshot.keys.is_empty() {
         new.iter_mut().chain(&mut known).for_each(unopened);
@@ -100,7 +107,10 @@ struct Rendered {
 fn rendered(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option<Pacing<'_>>) -> Rendered {
     let defined = kept.defined_at(&base.snapshot.revision).cloned();
     let mut made = 0;
-    if let Differing::Apps(apps) = differing(&base.renderer(), &head.renderer()) {
+    // Another policy may deny what has not changed, and labels of a namespace are those of any app.
+    let judged_alike =
+        base.fleet.policies == head.fleet.policies && !head.fleet.policies.look_at_namespaces();
+    if judged_alike && let Differing::Apps(apps) = differing(&base.renderer(), &head.renderer()) {
         let beside = defined.clone().unwrap_or_default();
         let some = |side: &Side<'_>| side.renderer().beside(beside.clone()).render_some(&apps, pacing);
         let (before, after) = (some(base), some(head));

@@ -4,11 +4,15 @@ use std::collections::BTreeSet;
 
 use crate::fleet::Fleet;
 use crate::model::{Diagnostic, Scope};
-use crate::render::{Renders, is_awaited};
+use crate::render::{Renders, codes, is_awaited};
 
-/// The mistakes of a side: of reading, and of the renders that were made.
-pub(super) fn of_side<'a>(fleet: &'a Fleet, renders: &'a Renders) -> Vec<&'a Diagnostic> {
-    let mut found: Vec<&Diagnostic> = fleet.diagnostics.iter().collect();
+/// The mistakes of a side: of reading, of the renders that were made, and what policies say of these.
+pub(super) fn of_side<'a>(
+    fleet: &'a Fleet,
+    renders: &'a Renders,
+    of_policies: &'a [Diagnostic],
+) -> Vec<&'a Diagnostic> {
+    let mut found: Vec<&Diagnostic> = fleet.diagnostics.iter().chain(of_policies).collect();
     for result in renders.results() {
         match result {
             Ok(rendered) => found.extend(rendered.warnings.iter()),
@@ -23,7 +27,9 @@ pub(super) fn of_side<'a>(fleet: &'a Fleet, renders: &'a Renders) -> Vec<&'a Dia
 type Key<'a> = (&'static str, &'a str, Option<&'a str>, Option<&'a str>, &'a Scope);
 
 fn key(mistake: &Diagnostic) -> Key<'_> {
-    let file = mistake.location.as_ref().map(|location| location.file.as_str());
+    // Where a field is set is not traced on both sides.
+    let is_placed = !matches!(mistake.code, codes::DENIED | codes::WARNED);
+    let file = mistake.location.as_ref().filter(|_| is_placed).map(|location| location.file.as_str());
     (mistake.code, &mistake.message, file, mistake.path.as_deref(), &mistake.scope)
 }
 

@@ -41,7 +41,7 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
     found.append(&mut unregistered);
     let (health, mut mistakes) = health_rules::of(snapshot);
     found.append(&mut mistakes);
-    let (policies, mut mistakes) = policies::of(&manifests.policies, snapshot);
+    let (policies, mut mistakes) = policies::of(&manifests, snapshot);
     found.append(&mut mistakes);
     found.append(&mut projects::held(&manifests, &found, before));
 

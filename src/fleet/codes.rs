@@ -81,6 +81,8 @@ pub const NO_MAIL: &str = "E2133";
 pub const POLICY: &str = "E2141";
 /// A policy selects an app, a ring or a cluster that does not exist.
 pub const POLICY_SELECTS: &str = "E2142";
+/// A binding of a policy, or its params, that do not fit.
+pub const POLICY_BINDING: &str = "E2143";
 /// The registry of clusters in the home cluster could not be read.
 pub const REGISTRY_UNREAD: &str = "E2091";
 /// A ConfigMap of that registry without a kubeconfig.

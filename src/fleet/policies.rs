@@ -1,24 +1,158 @@
-//! The policies of the repository, compiled.
+//! The policies of the repository, compiled: those of kind Policy, and each ValidatingAdmissionPolicy with its bindings.
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::codes;
 use super::text_places::within;
-use crate::model::{Diagnostic, Policy, Scope, Snapshot};
+use crate::manifest::Manifests;
+use crate::manifest::read::suggest;
+use crate::model::{
+    AdmissionBinding, AdmissionPolicy, Diagnostic, Location, ParamObject, ParamRef, Policy, Scope, Snapshot,
+};
 use crate::policy::{Policies, PolicyMistake};
 
 const HELP: &str = "an expression in CEL with the variables of a ValidatingAdmissionPolicy: object, oldObject, request, params, \
-                    namespaceObject and variables, and with app, cluster and ring";
+                    namespaceObject and variables, and with app, cluster, ring and objects";
 
-pub fn of(policies: &[Arc<Policy>], snapshot: &Snapshot) -> (Policies, Vec<Diagnostic>) {
-    let (compiled, mistakes) = Policies::of(policies);
-    (compiled, mistakes.iter().map(|mistake| told(mistake, snapshot)).collect())
+pub fn of(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnostic>) {
+    let (mut bound, mut found) = bound(manifests);
+    bound.extend(manifests.policies.iter().cloned());
+    bound.sort_by(|one, other| (&one.location, &one.name).cmp(&(&other.location, &other.name)));
+    let (compiled, mut mistakes) = Policies::of(&bound);
+    // What has no binding is read all the same.
+    let unbound =
+        manifests.admission_policies.iter().filter(|it| bindings_of(it, manifests).next().is_none());
+    let unbound: Vec<_> = unbound.map(|it| Arc::new(with_params(it, Some(Value::Null)))).collect();
+    mistakes.append(&mut Policies::of(&unbound).1);
+    let mut told: Vec<Diagnostic> = mistakes.iter().map(|mistake| told(mistake, snapshot)).collect();
+    told.dedup();
+    found.append(&mut told);
+    (compiled, found)
 }
 
 fn told(found: &PolicyMistake, snapshot: &Snapshot) -> Diagnostic {
     let PolicyMistake { policy, expression, mistake } = found;
-    let message = format!("an expression of Policy {policy} cannot be used: {}", mistake.message);
+    let message = format!("an expression of policy {policy} cannot be used: {}", mistake.message);
     let place = within(&expression.location, mistake.line, mistake.column, snapshot);
     let scope = Scope::File(expression.location.file.clone());
     Diagnostic::error(codes::POLICY, message, scope).at(place).in_path(expression.path.clone()).help(HELP)
+}
+
+/// One policy for each binding.
+fn bound(manifests: &Manifests) -> (Vec<Arc<Policy>>, Vec<Diagnostic>) {
+    let (mut bound, mut found) = (Vec::new(), Vec::new());
+    for binding in &manifests.admission_bindings {
+        let policies = &manifests.admission_policies;
+        let Some(of) = policies.iter().find(|it| it.policy.name == binding.policy) else {
+            let known: Vec<&str> = policies.iter().map(|it| it.policy.name.as_str()).collect();
+            let message =
+                format!("binding {} is of policy {}, which is not there", binding.name, binding.policy);
+            let help = match known.len() {
+                0 => "put the ValidatingAdmissionPolicy into policies/".to_owned(),
+                _ => suggest(&binding.policy, &known, &known),
+            };
+            found.push(error(&binding.policy_location, message, &help));
+            continue;
+        };
+        match params(of, binding, &manifests.policy_params) {
+            Ok(Params::Known(params)) => bound.push(Arc::new(joined(of, binding, params))),
+            Ok(Params::Missing(reference)) => {
+                let message =
+                    format!("binding {} is not used: there are no params {}", binding.name, reference.name);
+                let help = "put the object into policies/, or remove the binding";
+                found.push(warning(&reference.location, message, help));
+            }
+            Err(mistake) => found.push(*mistake),
+        }
+    }
+    for policy in manifests.admission_policies.iter().filter(|it| bindings_of(it, manifests).next().is_none())
+    {
+        let message = format!("policy {} has no binding, so it does nothing", policy.policy.name);
+        let help = "add a ValidatingAdmissionPolicyBinding to policies/, or write it as kind Policy";
+        found.push(warning(&policy.policy.location, message, help));
+    }
+    for object in &manifests.policy_params {
+        let is_named =
+            |binding: &&AdmissionBinding| binding.params.as_ref().is_some_and(|it| it.name == object.name);
+        if manifests.admission_bindings.iter().find(is_named).is_none() {
+            let message = format!("no binding of a policy names {} {}", object.kind, object.name);
+            let help = "objects below policies/ are params of policies; move it to the files of an app, or delete it";
+            found.push(warning(&object.location, message, help));
+        }
+    }
+    (bound, found)
+}
+
+fn bindings_of<'m>(
+    policy: &AdmissionPolicy,
+    manifests: &'m Manifests,
+) -> impl Iterator<Item = &'m AdmissionBinding> {
+    manifests.admission_bindings.iter().filter(|it| it.policy == policy.policy.name)
+}
+
+fn joined(of: &AdmissionPolicy, binding: &AdmissionBinding, params: Option<Value>) -> Policy {
+    let mut policy = with_params(of, params);
+    policy.action = binding.action;
+    policy.constraints.extend(binding.constraints.clone());
+    policy
+}
+
+fn with_params(of: &AdmissionPolicy, params: Option<Value>) -> Policy {
+    // Without a paramKind, `params` is unknown to its expressions.
+    Policy { params: params.filter(|_| of.param_kind.is_some()), ..of.policy.clone() }
+}
+
+enum Params<'a> {
+    Known(Option<Value>),
+    /// And the binding allows that.
+    Missing(&'a ParamRef),
+}
+
+fn params<'a>(
+    of: &AdmissionPolicy,
+    binding: &'a AdmissionBinding,
+    objects: &[ParamObject],
+) -> Result<Params<'a>, Box<Diagnostic>> {
+    let (reference, (api_version, kind)) = match (&binding.params, &of.param_kind) {
+        (None, _) => return Ok(Params::Known(Some(Value::Null))),
+        (Some(reference), None) => {
+            let message = format!("policy {} has no paramKind, so it takes no params", binding.policy);
+            return Err(Box::new(error(
+                &reference.location,
+                message,
+                "remove paramRef, or add paramKind to the policy",
+            )));
+        }
+        (Some(reference), Some(kind)) => (reference, kind),
+    };
+    let is_it = |it: &&ParamObject| {
+        (&it.api_version, &it.kind, &it.name) == (api_version, kind, &reference.name)
+            && (reference.namespace.is_none() || it.namespace == reference.namespace)
+    };
+    match objects.iter().find(is_it) {
+        Some(object) if object.namespace.is_some() && reference.namespace.is_none() => {
+            let message = format!("params {} are in a namespace, and paramRef has none", reference.name);
+            let help = "write paramRef.namespace: params of the namespace of each object are not supported";
+            Err(Box::new(error(&reference.location, message, help)))
+        }
+        Some(object) => Ok(Params::Known(Some(object.value.clone()))),
+        None if reference.is_required => {
+            let message = format!("there is no {kind} {} of {api_version} below policies/", reference.name);
+            let help = "params of a policy stand below policies/, or parameterNotFoundAction is Allow";
+            Err(Box::new(error(&reference.location, message, help)))
+        }
+        None => Ok(Params::Missing(reference)),
+    }
+}
+
+fn error(place: &Location, message: String, help: &str) -> Diagnostic {
+    let scope = Scope::File(place.file.clone());
+    Diagnostic::error(codes::POLICY_BINDING, message, scope).at(place.clone()).help(help)
+}
+
+fn warning(place: &Location, message: String, help: &str) -> Diagnostic {
+    let scope = Scope::File(place.file.clone());
+    Diagnostic::warning(codes::POLICY_BINDING, message, scope).at(place.clone()).help(help)
 }

@@ -155,6 +155,9 @@ impl Manifests {
         self.notifications.extend(part.notifications.iter().cloned());
         self.servers.extend(part.servers.iter().cloned());
         self.policies.extend(part.policies.iter().cloned());
+        self.admission_policies.extend(part.admission_policies.iter().cloned());
+        self.admission_bindings.extend(part.admission_bindings.iter().cloned());
+        self.policy_params.extend(part.policy_params.iter().cloned());
         self.unread.extend(part.unread.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
         part.lost.iter().for_each(|(native, place)| self.lose(place, [*native]));
@@ -176,6 +179,9 @@ impl Manifests {
         self.notifications.sort_by(|one, other| one.location.cmp(&other.location));
         self.servers.sort_by(|one, other| one.location.cmp(&other.location));
         self.policies.sort_by(|one, other| one.location.cmp(&other.location));
+        self.admission_policies.sort_by(|one, other| one.policy.location.cmp(&other.policy.location));
+        self.admission_bindings.sort_by(|one, other| one.location.cmp(&other.location));
+        self.policy_params.sort_by(|one, other| one.location.cmp(&other.location));
         self.unread_projects.sort();
         self.plain.sort_by(|one, other| one.location.cmp(&other.location));
         self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
@@ -308,6 +314,15 @@ fn look_into<'a>(
                         not_yet: reading.mistakes.pop(),
                     });
                 }
+            }
+            Some(Identity::Plain { api_version, kind }) if path.starts_with(kinds::policy::FOLDER) => {
+                reading.mistakes.append(&mut document.mistakes);
+                let read = kinds::admission::read(&api_version, &kind, &document.root, &mut reading);
+                keep(read, &reading, |read| match read {
+                    kinds::admission::Read::Policy(it) => manifests.admission_policies.push(it),
+                    kinds::admission::Read::Binding(it) => manifests.admission_bindings.push(it),
+                    kinds::admission::Read::Params(it) => manifests.policy_params.push(it),
+                });
             }
             Some(Identity::Plain { api_version, kind }) => manifests.plain.push(PlainDocument {
                 file: path.to_owned(),

@@ -43,8 +43,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
-    App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Notification, Policy, Rings,
-    RolloutApproval, Route, Scope, Server, Trigger,
+    AdmissionBinding, AdmissionPolicy, App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location,
+    Notification, ParamObject, Policy, Rings, RolloutApproval, Route, Scope, Server, Trigger,
 };
 
 /// The apiVersion of every native kind, and the hub's.
@@ -68,6 +68,10 @@ pub struct Manifests {
     pub notifications: Vec<Arc<Notification>>,
     pub servers: Vec<Arc<Server>>,
     pub policies: Vec<Arc<Policy>>,
+    pub admission_policies: Vec<AdmissionPolicy>,
+    pub admission_bindings: Vec<AdmissionBinding>,
+    /// Other objects below `policies/`.
+    pub policy_params: Vec<ParamObject>,
     /// Apps and clusters whose manifest has mistakes.
     pub unread: Vec<(Scope, Location)>,
     /// Projects with mistakes, each with its namespace as far as that can be told.

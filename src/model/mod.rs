@@ -92,8 +92,8 @@ pub use observation::{
 pub use panics::{tell_of_panics, unless_it_panics};
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use policy::{
-    Expression, MatchConstraints, NamedExpression, Operation, Policy, PolicyAction, PolicyExample,
-    ResourceRule, Validation,
+    AdmissionBinding, AdmissionPolicy, Expression, MatchConstraints, NamedExpression, Operation, ParamObject,
+    ParamRef, Policy, PolicyAction, PolicyExample, ResourceRule, Validation,
 };
 pub use project::{Allow, Member, Project, Role, Subject};
 pub use quiet_hours::QuietHours;

@@ -132,7 +132,53 @@ pub struct PolicyExample {
     /// Before the change; `None`: it is created.
     pub old_object: Option<Value>,
     pub is_allowed: bool,
+    /// What the app renders beside it.
+    pub others: Vec<Value>,
     pub ring: Option<String>,
     pub cluster_labels: BTreeMap<String, String>,
+    pub location: Location,
+}
+
+/// A ValidatingAdmissionPolicy: it does nothing without a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmissionPolicy {
+    /// Without params, and with the action of no binding.
+    pub policy: Policy,
+    /// apiVersion and kind of its params.
+    pub param_kind: Option<(String, String)>,
+}
+
+/// A ValidatingAdmissionPolicyBinding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmissionBinding {
+    pub name: String,
+    pub policy: String,
+    /// Where `policyName` is written.
+    pub policy_location: Location,
+    /// The hardest of its `validationActions`.
+    pub action: PolicyAction,
+    pub constraints: Option<MatchConstraints>,
+    pub params: Option<ParamRef>,
+    pub location: Location,
+}
+
+/// By name: an object that stands below `policies/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamRef {
+    pub name: String,
+    pub namespace: Option<String>,
+    /// Without the object nothing is allowed.
+    pub is_required: bool,
+    pub location: Location,
+}
+
+/// A Kubernetes object below `policies/`, which a binding may name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamObject {
+    pub api_version: String,
+    pub kind: String,
+    pub namespace: Option<String>,
+    pub name: String,
+    pub value: Value,
     pub location: Location,
 }

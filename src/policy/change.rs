@@ -16,6 +16,8 @@ pub struct PolicyTarget<'a> {
     /// `None`: it has none, or several.
     pub version: Option<&'a str>,
     pub cluster: ClusterFacts<'a>,
+    /// All that the app renders there, but what holds secrets.
+    pub objects: &'a [Json],
 }
 
 #[derive(Clone, Copy, Debug)]

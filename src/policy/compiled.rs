@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use serde_json::Value as Json;
-
 use super::Verdict;
 use crate::cel::{Failure, Meter, Mistake, Names, Program, Scope, Value};
 use crate::model::{Expression, Policy, Validation, short_line};
 
-/// What expressions can name: the variables of Kubernetes, and three of this program.
-const ROOTS: [&str; 8] =
-    ["object", "oldObject", "request", "params", "namespaceObject", "app", "cluster", "ring"];
+/// What expressions can name: the variables of Kubernetes, and four of this program.
+const ROOTS: [&str; 9] =
+    ["object", "oldObject", "request", "params", "namespaceObject", "app", "cluster", "ring", "objects"];
 pub const REQUEST: usize = 2;
 pub const NAMESPACE: usize = 4;
+pub const CLUSTER: usize = 6;
 
 const REFUSED: [(&str, &str); 4] = [
     ("authorizer", "`authorizer` asks a cluster, and policies are evaluated without one"),
@@ -62,10 +61,14 @@ impl Compiled {
         self.rules.iter().flat_map(Rules::programs).any(|program| program.roots.get(root) == Some(&true))
     }
 
+    pub fn looks_at_namespaces(&self) -> bool {
+        self.names_root(NAMESPACE) || self.policy.constraints.iter().any(|it| it.namespaces.is_some())
+    }
+
     /// What is not true of the object.
-    pub fn judge(
-        &self,
-        roots: [&Json; ROOTS.len()],
+    pub fn judge<'a>(
+        &'a self,
+        roots: [Value<'a>; ROOTS.len()],
         hides_values: bool,
         meter: &mut Meter,
         verdicts: &mut Vec<Verdict>,
@@ -74,8 +77,7 @@ impl Compiled {
             verdicts.push(self.verdict("it has a mistake".to_owned(), None));
             return;
         };
-        let roots = roots.into_iter().map(Value::of).collect();
-        let mut scope = Scope { roots, variables: vec![None; rules.variables.len()] };
+        let mut scope = Scope { roots: roots.into(), variables: vec![None; rules.variables.len()] };
         match rules.select(&scope, meter) {
             Ok(true) => {}
             Ok(false) => return,

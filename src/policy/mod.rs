@@ -2,7 +2,8 @@
 //!
 //! [`Policies::of`] compiles all once. [`Policies::chosen`] takes those that select an app on a cluster, and [`Chosen::judge`]
 //! evaluates of these the ones that look at the resource: what a selector or a resource rule excludes costs nothing.
-//! The rules are those of Kubernetes' ValidatingAdmissionPolicy, with `app`, `cluster` and `ring` beside its variables.
+//! The rules are those of Kubernetes' ValidatingAdmissionPolicy, with `app`, `cluster`, `ring` and `objects`
+//! beside its variables.
 //!
 //! Each policy has a limit of steps and of memory for an object ([`Meter`]). What cannot be evaluated is denied, with the reason.
 //!
@@ -10,6 +11,7 @@
 
 mod change;
 mod compiled;
+mod examples;
 mod matching;
 mod resources;
 #[cfg(test)]
@@ -23,9 +25,10 @@ use serde_json::{Value as Json, json};
 pub use change::{Change, PolicyTarget};
 use compiled::Compiled;
 pub use compiled::PolicyMistake;
+pub use examples::{Outcome, outcomes};
 pub use resources::resource;
 
-use crate::cel::Meter;
+use crate::cel::{Meter, Value};
 use crate::model::{Location, Policy, PolicyAction};
 
 /// What a policy says of an object that breaks it.
@@ -98,8 +101,13 @@ impl Policies {
         self.compiled.is_empty()
     }
 
+    /// Whether labels of namespaces decide, which any app may set.
+    pub fn look_at_namespaces(&self) -> bool {
+        self.compiled.iter().any(Compiled::looks_at_namespaces)
+    }
+
     /// Those that select an app on a cluster.
-    pub fn chosen(&self, target: &PolicyTarget<'_>) -> Chosen<'_> {
+    pub fn chosen<'p>(&'p self, target: &PolicyTarget<'p>) -> Chosen<'p> {
         let wants = |compiled: &Compiled| {
             compiled.policy.selector.wants_target(target.app, target.app_labels, target.cluster)
         };
@@ -118,6 +126,7 @@ impl Policies {
                 "ring": target.cluster.ring,
             }),
             ring: json!(target.cluster.ring.unwrap_or_default()),
+            objects: target.objects,
         }
     }
 }
@@ -130,11 +139,23 @@ pub struct Chosen<'p> {
     app: Json,
     cluster: Json,
     ring: Json,
+    objects: &'p [Json],
 }
 
 impl Chosen<'_> {
     pub fn is_empty(&self) -> bool {
         !self.is_chosen.contains(&true)
+    }
+
+    /// Which of the policies they are.
+    pub fn which(&self) -> &[bool] {
+        &self.is_chosen
+    }
+
+    /// Whether another cluster of the same ring could be judged otherwise.
+    pub fn look_at_cluster(&self) -> bool {
+        let chosen = self.policies.compiled.iter().zip(&self.is_chosen).filter(|(_, is_chosen)| **is_chosen);
+        chosen.into_iter().any(|(it, _)| it.names_root(compiled::CLUSTER) || it.looks_at_namespaces())
     }
 
     pub fn judge(&self, change: &Change<'_>) -> Judgement {
@@ -160,14 +181,15 @@ impl Chosen<'_> {
         for compiled in compiled {
             let mut meter = Meter::default();
             let roots = [
-                change.object.unwrap_or(&Json::Null),
-                change.old_object.unwrap_or(&Json::Null),
-                &request,
-                compiled.policy.params.as_ref().unwrap_or(&Json::Null),
-                &namespace,
-                &self.app,
-                &self.cluster,
-                &self.ring,
+                change.object.map_or(Value::Null, Value::of),
+                change.old_object.map_or(Value::Null, Value::of),
+                Value::of(&request),
+                compiled.policy.params.as_ref().map_or(Value::Null, Value::of),
+                Value::of(&namespace),
+                Value::of(&self.app),
+                Value::of(&self.cluster),
+                Value::of(&self.ring),
+                Value::list(self.objects),
             ];
             compiled.judge(roots, change.hides_values, &mut meter, &mut judgement.verdicts);
             judgement.evaluated += 1;

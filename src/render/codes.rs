@@ -102,6 +102,10 @@ pub const MARK_NOT_KEPT: &str = "E3096";
 pub const SHARED_CONFIG: &str = "E3101";
 /// A definition that podSets of several waves bring (a warning).
 pub const SHARED_DEFINITION: &str = "E3102";
+/// An object that a policy denies.
+pub const DENIED: &str = "E3111";
+/// An object that a policy warns of (a warning).
+pub const WARNED: &str = "E3112";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";
 /// No mistake: a chart is being fetched, or its templates take long. It is rendered by itself.

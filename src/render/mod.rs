@@ -76,6 +76,7 @@ mod tests;
 pub mod trace;
 mod turn;
 mod values;
+mod verdicts;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,6 +107,7 @@ use stacks::{Stack, Stacks};
 pub use template_desk::{ReportLine, TemplateDesk, Told};
 pub use turn::Pacing;
 use turn::Turn;
+pub use verdicts::{Before, verdicts};
 
 /// Renders one app on one cluster. Who renders many makes one [`Renderer`] for them.
 pub fn render(

@@ -75,6 +75,7 @@ mod patience;
 mod pins;
 mod plan_revisions;
 mod plug_ins;
+mod policies;
 mod projects;
 mod proxy;
 mod prune;

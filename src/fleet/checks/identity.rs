@@ -34,6 +34,16 @@ pub fn policies(facts: &Facts<'_>) -> Vec<Diagnostic> {
     by_name("Policy", facts.manifests.policies.iter().map(|it| (&*it.name, &it.location)))
 }
 
+pub fn admission_policies(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let all = facts.manifests.admission_policies.iter().map(|it| &it.policy);
+    by_name("ValidatingAdmissionPolicy", all.map(|it| (&*it.name, &it.location)))
+}
+
+pub fn admission_bindings(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let all = facts.manifests.admission_bindings.iter();
+    by_name("ValidatingAdmissionPolicyBinding", all.map(|it| (&*it.name, &it.location)))
+}
+
 /// Of a kind without namespaces, whose mistakes are those of its file.
 fn by_name<'a>(kind: &str, manifests: impl Iterator<Item = (&'a str, &'a Location)>) -> Vec<Diagnostic> {
     twice(manifests.map(|(name, location)| {

@@ -48,6 +48,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("one route of notifications has one manifest", identity::notifications),
     ("one server has one manifest", identity::servers),
     ("one policy has one manifest", identity::policies),
+    ("one admission policy has one manifest", identity::admission_policies),
+    ("one binding of a policy has one manifest", identity::admission_bindings),
     ("a trigger names what exists", triggers::fit),
     ("a route of notifications or a policy selects something", selectors::fit),
     ("a route of notifications can be sent", notifications::can_be_sent),

@@ -4,6 +4,7 @@
 //! document and a [`Reading`]; it gives `None` when the manifest cannot be built, and the caller drops
 //! one that has any mistake.
 
+pub mod admission;
 pub mod approval;
 pub mod appset;
 mod chart;

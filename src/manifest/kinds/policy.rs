@@ -84,6 +84,10 @@ fn read_example(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PolicyEx
     let name = fields.required("name", reading).and_then(|it| reading.text(&it));
     let object = fields.optional("object", reading).map(|it| read_map(&it, reading));
     let old_object = fields.optional("oldObject", reading).map(|it| read_map(&it, reading));
+    let others = match fields.optional("others", reading) {
+        Some(list) => read_all(&list, reading, read_map),
+        None => Some(Vec::new()),
+    };
     let is_allowed = fields.required("allowed", reading).and_then(|it| reading.boolean(&it));
     let ring = fields.optional("ring", reading).map(|it| reading.word(&it));
     let cluster_labels = match fields.optional("clusterLabels", reading) {
@@ -101,6 +105,7 @@ fn read_example(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PolicyEx
         name: name?,
         object: all(object)?,
         old_object: all(old_object)?,
+        others: others?,
         is_allowed: is_allowed?,
         ring: all(ring)?,
         cluster_labels: cluster_labels?,

@@ -44,7 +44,9 @@ const PARTS: [&str; 46] = [
     "-",
     " ? ",
     " : ",
-    "quantity('1Gi')", "true", "true || ",
+    "quantity('1Gi')",
+    "true",
+    "true || ",
 ];
 
 /// Whatever policies and objects hold, a verdict comes, and within the limits.

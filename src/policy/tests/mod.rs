@@ -100,7 +100,8 @@ fn judged_on(
     let app_labels = BTreeMap::from([("team".to_owned(), "shop".to_owned())]);
     let labels = BTreeMap::from([("zone".to_owned(), "bj".to_owned())]);
     let cluster = ClusterFacts { name: "bj", labels: &labels, ring };
-    let target = PolicyTarget { app: &app, app_labels: &app_labels, version: Some("v7"), cluster };
+    let target =
+        PolicyTarget { app: &app, app_labels: &app_labels, version: Some("v7"), cluster, objects: &[] };
     let kind = object.or(old_object).and_then(Kind::of).unwrap_or_else(|| Kind::new("", "v1", "ConfigMap"));
     let namespace = BTreeMap::from([("team".to_owned(), "shop".to_owned())]);
     let change = Change {

@@ -53,6 +53,7 @@ fn secret_values_stay_out_of_messages() {
         app_labels: &labels,
         version: None,
         cluster: ClusterFacts { name: "c", labels: &labels, ring: None },
+        objects: &[],
     };
     let kind = Kind::new("", "v1", "Secret");
     let change = Change {

@@ -103,6 +103,40 @@ pub fn explain(renderer: &Renderer<'_>, target: &Target) -> Option<Vec<Explained
     Some(objects.into_values().collect())
 }
 
+/// Values of a target above this number are not traced for [`set_at`]: each takes a render.
+const MOST_VALUES: usize = 64;
+
+/// Where fields are set: at the value of a file that they are, else at the line of the template or file that writes them, or the map
+/// or list that they are missing in.
+pub fn set_at(
+    renderer: &Renderer<'_>,
+    target: &Target,
+    fields: &BTreeSet<(ObjectId, String)>,
+) -> BTreeMap<(ObjectId, String), Location> {
+    let traced = || {
+        let stage = Stage::new(renderer.job(target)?)?;
+        let made = stage.marked()?;
+        let is_small = stage.inputs.iter().map(|input| input.leaves.len()).sum::<usize>() <= MOST_VALUES;
+        let reached = Reached::of(&stage, &made, &|_, _| is_small);
+        let place = |(id, path): &(ObjectId, String)| {
+            let of_object: Vec<&Made> = made.iter().filter(|one| one.object.id == *id).collect();
+            let value = of_object.iter().find_map(|one| {
+                let reaching = reached.by_field.get(&(one.key.clone(), path.clone()))?.iter();
+                let (_, (input, leaf)) = reaching.filter(|(how, _)| *how != How::Switched).min()?;
+                Some(stage.inputs.get(*input)?.leaves.get(*leaf)?.location.clone())
+            });
+            let within = std::iter::successors(Some(path.as_str()), |path| Some(path.rsplit_once('.')?.0));
+            let written =
+                || within.clone().find_map(|path| of_object.iter().find_map(|one| one.fields.get(path)));
+            // What the program ships is no file of the repository.
+            let is_there = |it: &Location| renderer.snapshot.text(&it.file).is_some();
+            value.filter(is_there).or_else(|| written().cloned().filter(is_there))
+        };
+        Some(fields.iter().filter_map(|field| Some((field.clone(), place(field)?))).collect())
+    };
+    traced().unwrap_or_default()
+}
+
 /// More values of a target that differ than this are not traced: each takes a render.
 const MOST_TRACED: usize = 16;
 

@@ -1,0 +1,25 @@
+//! `tutti policy`: what the policies of a repository say.
+
+mod test;
+
+use clap::{Args, Subcommand};
+
+use super::exit::Exit;
+
+#[derive(Args, Debug)]
+pub struct PolicyArgs {
+    #[command(subcommand)]
+    command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PolicyCommand {
+    /// Evaluate the policies of a repository on the examples that stand beside them
+    Test(test::TestArgs),
+}
+
+pub async fn run(args: PolicyArgs) -> anyhow::Result<Exit> {
+    match args.command {
+        PolicyCommand::Test(args) => test::run(args).await,
+    }
+}

@@ -1,0 +1,124 @@
+//! `tutti policy test`: the examples of policies, one line each.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::super::exit::Exit;
+use super::super::output::say;
+use super::super::{diagnostics, repository};
+use crate::fleet::Fleet;
+use crate::manifest::Native;
+use crate::model::Diagnostic;
+use crate::policy::{Outcome, outcomes};
+use crate::report::words::count;
+
+#[derive(Args, Debug)]
+pub struct TestArgs {
+    /// The config repository; read as it stands on disk
+    #[arg(default_value = ".", value_name = "PATH")]
+    path: PathBuf,
+    /// Only this policy
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+}
+
+pub async fn run(args: TestArgs) -> anyhow::Result<Exit> {
+    let snapshot = repository::snapshot(&args.path, None).await?;
+    let fleet = repository::fleet(&snapshot);
+    let mistakes = mistakes(&fleet);
+    let (lines, failed) = lines(&fleet, args.policy.as_deref());
+    for line in &lines {
+        say!("{line}");
+    }
+    diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
+    Ok(match (mistakes.is_empty(), failed) {
+        (false, _) => Exit::Configuration,
+        (true, 0) => Exit::Ok,
+        (true, _) => Exit::Differences,
+    })
+}
+
+/// Of policies alone: other folders need not be there.
+fn mistakes(fleet: &Fleet) -> Vec<Diagnostic> {
+    let is_of_policies = |it: &&Diagnostic| {
+        let place = it.location.as_ref();
+        it.is_error()
+            && place.zip(Native::Policy.folder()).is_some_and(|(at, folder)| at.file.starts_with(folder))
+    };
+    fleet.diagnostics.iter().filter(is_of_policies).cloned().collect()
+}
+
+/// The lines, and how many examples are not as they say.
+fn lines(fleet: &Fleet, only: Option<&str>) -> (Vec<String>, usize) {
+    let (mut lines, mut tried, mut failed) = (Vec::new(), 0, 0);
+    for policy in fleet.policies.all().filter(|it| only.is_none_or(|name| it.name == name)) {
+        let outcomes = outcomes(policy);
+        if outcomes.is_empty() {
+            lines.push(format!("none  {}: it has no examples", policy.name));
+        }
+        for outcome in &outcomes {
+            tried += 1;
+            failed += usize::from(!outcome.is_expected());
+            lines.push(line(&policy.name, outcome));
+        }
+    }
+    let end = match (tried, failed) {
+        (0, _) => "no example: spec.examples of a policy makes one".to_owned(),
+        (_, 0) => format!("{} as expected", count(tried, "example")),
+        _ => format!("{failed} of {} not as expected", count(tried, "example")),
+    };
+    lines.push(end);
+    (lines, failed)
+}
+
+fn line(policy: &str, outcome: &Outcome<'_>) -> String {
+    let (example, place) = (outcome.example, &outcome.example.location);
+    let said: Vec<&str> = outcome.verdicts.iter().map(|it| it.message.as_str()).collect();
+    let what = match (said.is_empty(), outcome.is_looked_at) {
+        (false, _) => format!("denied: {}", said.join("; ")),
+        (true, true) => "allowed".to_owned(),
+        (true, false) => "allowed: the policy does not look at it".to_owned(),
+    };
+    match outcome.is_expected() {
+        true => format!("ok    {policy}: {}: {what}", example.name),
+        false => format!("FAIL  {policy}: {} ({place}): {what}", example.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Snapshot;
+
+    #[test]
+    fn examples_are_one_line_each() {
+        let text = "apiVersion: tutti.dev/v1alpha1
+kind: Policy
+metadata: {name: named}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE]}]}
+  validations: [{expression: object.metadata.name == 'a', messageExpression: 'object.metadata.name + \" is not a\"'}]
+  examples:
+    - {name: good, allowed: true, object: {apiVersion: v1, kind: Pod, metadata: {name: a}}}
+    - {name: bad, allowed: false, object: {apiVersion: v1, kind: Pod, metadata: {name: b}}}
+    - {name: wrong, allowed: true, object: {apiVersion: v1, kind: Pod, metadata: {name: c}}}
+    - {name: deleted, allowed: false, oldObject: {apiVersion: v1, kind: Pod, metadata: {name: a}}}
+";
+        let other = "apiVersion: tutti.dev/v1alpha1\nkind: Policy\nmetadata: {name: other}\nspec: {validations: [{expression: 'true'}]}\n";
+        let snapshot = Snapshot::of_texts([("policies/a.yaml", text), ("policies/b.yaml", other)]);
+        let fleet = repository::fleet(&snapshot);
+        assert_eq!(mistakes(&fleet), []);
+        let named = [
+            "ok    named: good: allowed",
+            "ok    named: bad: denied: b is not a",
+            "FAIL  named: wrong (policies/a.yaml:10:7): denied: c is not a",
+            "FAIL  named: deleted (policies/a.yaml:11:7): allowed: the policy does not look at it",
+        ];
+        let end = "2 of 4 examples not as expected";
+        let (all, failed) = lines(&fleet, None);
+        assert_eq!(all, [&named[..], &["none  other: it has no examples", end]].concat());
+        assert_eq!(failed, 2);
+        assert_eq!(lines(&fleet, Some("named")).0, [&named[..], &[end]].concat());
+    }
+}

@@ -1,0 +1,259 @@
+//! What the policies of a repository say of its rendered targets.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::trace::explain::set_at;
+use super::{Renderer, Renders, codes};
+use crate::fleet::{Fleet, Target};
+use crate::model::mark::kept_by;
+use crate::model::{
+    App, ClusterName, Diagnostic, ObjectId, PolicyAction, PruneMode, Rendered, RenderedObject, Scope,
+};
+use crate::policy::{Change, Chosen, PolicyTarget, Verdict, usual_namespace_labels};
+use crate::schedule::assign;
+
+/// Targets whose fields are traced: each is rendered some times more.
+const MOST_TRACED: usize = 12;
+
+/// What was there before a change.
+#[derive(Clone, Copy, Debug)]
+pub struct Before<'a> {
+    pub fleet: &'a Fleet,
+    pub renders: &'a Renders,
+}
+
+/// Says of each object that breaks a policy why, at the place that sets its field where that is known. Without `before` every object is
+/// one that is created; with it, an object that is the same is judged as if it were.
+pub fn verdicts(
+    renderer: &Renderer<'_>,
+    renders: &Renders,
+    before: Option<Before<'_>>,
+    goes_on: &dyn Fn() -> bool,
+) -> Vec<Diagnostic> {
+    let fleet = renderer.fleet;
+    if fleet.policies.is_empty() {
+        return Vec::new();
+    }
+    let mut judge = Judge { fleet, git: Git::of(renders), known: HashMap::new() };
+    let mut found: Vec<(Target, Arc<Vec<Found>>)> = Vec::new();
+    for (target, (_, result)) in renders.iter() {
+        let (Ok(after), Some(app)) = (result, fleet.apps.get(&target.app)) else { continue };
+        let old = before.and_then(|before| before.renders.get(&target)?.1.as_ref().ok());
+        found.push((target.clone(), judge.target(app, &target, Some(after), old)));
+    }
+    for (target, (_, result)) in before.iter().flat_map(|before| before.renders.iter()) {
+        let app = before.and_then(|before| before.fleet.apps.get(&target.app));
+        if let (None, Ok(old), Some(app)) = (renders.get(&target), result, app)
+            && !fleet.broken.contains_key(&target.app)
+            && !fleet.takes_away(app, vec![target.cluster.clone()]).is_empty()
+        {
+            found.push((target.clone(), judge.target(app, &target, None, Some(old))));
+        }
+    }
+    found.retain(|(_, found)| !found.is_empty());
+    let mut traced = 0;
+    found.iter().flat_map(|(target, found)| told(renderer, target, found, &mut traced, goes_on)).collect()
+}
+
+struct Found {
+    object: ObjectId,
+    source: crate::model::Location,
+    is_deleted: bool,
+    verdict: Verdict,
+}
+
+/// What the objects of all apps say of others.
+struct Git {
+    namespaces: BTreeMap<(ClusterName, String), BTreeMap<String, String>>,
+    /// Plural names of defined kinds, by group and kind.
+    plurals: BTreeMap<(String, String), String>,
+}
+
+impl Git {
+    fn of(renders: &Renders) -> Self {
+        let (mut namespaces, mut plurals) = (BTreeMap::new(), BTreeMap::new());
+        for rendered in renders.results().flatten() {
+            for object in rendered.objects.iter() {
+                if (&*object.id.group, &*object.id.kind) == ("", "Namespace") {
+                    let labels = object.body.field("/metadata/labels");
+                    let labels = labels.as_ref().and_then(Value::as_object).into_iter().flatten();
+                    let mut all = usual_namespace_labels(&object.id.name);
+                    all.extend(
+                        labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))),
+                    );
+                    namespaces.insert((rendered.cluster.clone(), object.id.name.to_string()), all);
+                }
+                if let Some((group, kind)) = object.defines()
+                    && let Some(Value::String(plural)) = object.body.field("/spec/names/plural")
+                {
+                    plurals.insert((group.to_owned(), kind.to_owned()), plural);
+                }
+            }
+        }
+        Self { namespaces, plurals }
+    }
+}
+
+/// What decides about a target, where no policy looks at the cluster itself.
+type Key = (usize, usize, Vec<bool>, Option<String>, Option<String>, Vec<(String, String)>);
+
+struct Judge<'a> {
+    fleet: &'a Fleet,
+    git: Git,
+    /// Clusters with one render are judged once.
+    known: HashMap<Key, Arc<Vec<Found>>>,
+}
+
+impl Judge<'_> {
+    fn target(
+        &mut self,
+        app: &App,
+        target: &Target,
+        after: Option<&Arc<Rendered>>,
+        before: Option<&Arc<Rendered>>,
+    ) -> Arc<Vec<Found>> {
+        let Some(cluster) = self.fleet.clusters.get(&target.cluster) else { return Arc::default() };
+        let ring = self.fleet.ring_of(&target.cluster);
+        let version = version_of(app, &target.cluster);
+        let bodies = |rendered: Option<&Arc<Rendered>>| -> Vec<Value> {
+            let objects = rendered.map_or(&[][..], |it| &it.objects);
+            objects.iter().map(|object| object.body.fields()).collect()
+        };
+        let policy_target = |objects| PolicyTarget {
+            app: &app.id,
+            app_labels: &app.labels,
+            version: version.as_deref(),
+            cluster: cluster.facts(ring),
+            objects,
+        };
+        let chosen = self.fleet.policies.chosen(&policy_target(&[]));
+        if chosen.is_empty() {
+            return Arc::default();
+        }
+        let address = |rendered: Option<&Arc<Rendered>>| rendered.map_or(0, |it| it.objects.as_ptr().addr());
+        let key = (!chosen.look_at_cluster()).then(|| {
+            let labels = app.labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+            let which = chosen.which().to_vec();
+            (address(after), address(before), which, ring.map(str::to_owned), version.clone(), labels)
+        });
+        if let Some(known) = key.as_ref().and_then(|key| self.known.get(key)) {
+            return Arc::clone(known);
+        }
+        let (new, old) = (bodies(after), bodies(before));
+        let rendered = after.map_or(&[][..], |it| &it.objects);
+        let visible = rendered.iter().zip(&new).filter(|(object, _)| !object.holds_secrets());
+        let visible: Vec<Value> = visible.map(|(_, body)| body.clone()).collect();
+        let chosen = self.fleet.policies.chosen(&policy_target(&visible));
+        let mut found = Vec::new();
+        let old_rendered = before.map_or(&[][..], |it| &it.objects);
+        let old_of: BTreeMap<&ObjectId, (&RenderedObject, &Value)> =
+            old_rendered.iter().zip(&old).map(|(object, body)| (&object.id, (object, body))).collect();
+        for (object, body) in rendered.iter().zip(&new) {
+            let was = old_of.get(&object.id).filter(|(was, _)| was.hash != object.hash);
+            self.object(&chosen, target, object, Some(body), was.map(|(_, body)| *body), &mut found);
+        }
+        let default = self.fleet.instance.defaults.prune;
+        let stays = after.is_some() && (app.unmanaged || app.prune.unwrap_or(default) == PruneMode::Never);
+        let is_rendered: BTreeSet<&ObjectId> = rendered.iter().map(|object| &object.id).collect();
+        for (id, (object, body)) in old_of.into_iter().filter(|(id, _)| !stays && !is_rendered.contains(id)) {
+            debug_assert_eq!(*id, object.id);
+            if kept_by(body).is_none() {
+                self.object(&chosen, target, object, None, Some(body), &mut found);
+            }
+        }
+        let found = Arc::new(found);
+        if let Some(key) = key {
+            self.known.insert(key, Arc::clone(&found));
+        }
+        found
+    }
+
+    fn object(
+        &self,
+        chosen: &Chosen<'_>,
+        target: &Target,
+        object: &RenderedObject,
+        body: Option<&Value>,
+        old: Option<&Value>,
+        found: &mut Vec<Found>,
+    ) {
+        let plural = self.git.plurals.get(&(object.kind.group.to_string(), object.kind.kind.to_string()));
+        let usual;
+        let labels = object.id.namespace.as_deref().map(|namespace| {
+            let known = self.git.namespaces.get(&(target.cluster.clone(), namespace.to_owned()));
+            known.cloned().unwrap_or_else(|| usual_namespace_labels(namespace))
+        });
+        usual = labels;
+        let change = Change {
+            kind: &object.kind,
+            plural: plural.map(String::as_str),
+            object: body,
+            old_object: old,
+            namespace_labels: usual.as_ref(),
+            hides_values: object.holds_secrets(),
+        };
+        let verdicts = chosen.judge(&change).verdicts;
+        found.extend(verdicts.into_iter().map(|verdict| Found {
+            object: object.id.clone(),
+            source: object.source.clone(),
+            is_deleted: body.is_none(),
+            verdict,
+        }));
+    }
+}
+
+/// `None`: it has none, or its podSets have several.
+fn version_of(app: &App, cluster: &ClusterName) -> Option<String> {
+    let versions: BTreeSet<String> = assign(app, cluster).into_iter().filter_map(|it| it.version).collect();
+    let mut versions = versions.into_iter();
+    versions.next().filter(|_| versions.next().is_none())
+}
+
+fn told(
+    renderer: &Renderer<'_>,
+    target: &Target,
+    found: &[Found],
+    traced: &mut usize,
+    goes_on: &dyn Fn() -> bool,
+) -> Vec<Diagnostic> {
+    let wanted = found.iter().filter(|it| !it.is_deleted);
+    let wanted: BTreeSet<(ObjectId, String)> =
+        wanted.filter_map(|it| Some((it.object.clone(), it.verdict.field.clone()?))).collect();
+    let mut places = BTreeMap::new();
+    if !wanted.is_empty() && *traced < MOST_TRACED && goes_on() {
+        *traced += 1;
+        places = set_at(renderer, target, &wanted);
+    }
+    let is_there = |file: &str| renderer.snapshot.text(file).is_some();
+    let app = renderer.fleet.apps.get(&target.app);
+    let place = |it: &Found| {
+        let field =
+            it.verdict.field.as_ref().and_then(|field| places.get(&(it.object.clone(), field.clone())));
+        let source = (!it.is_deleted && is_there(&it.source.file)).then_some(&it.source);
+        field.or(source).or(app.map(|app| &app.location)).unwrap_or(&it.verdict.place).clone()
+    };
+    found.iter().map(|it| diagnostic(target, it).at(place(it))).collect()
+}
+
+fn diagnostic(target: &Target, found: &Found) -> Diagnostic {
+    let Found { object, verdict, is_deleted, .. } = found;
+    let scope = Scope::Target(target.app.clone(), target.cluster.clone());
+    let what = if *is_deleted { "the delete of " } else { "" };
+    let (policy, cluster, message) = (&verdict.policy.name, &target.cluster, &verdict.message);
+    let says = |verb: &str| format!("policy {policy} {verb} {what}{object} on {cluster}: {message}");
+    let diagnostic = match verdict.action {
+        PolicyAction::Deny => Diagnostic::error(codes::DENIED, says("denies"), scope),
+        PolicyAction::Warn => Diagnostic::warning(codes::WARNED, says("warns of"), scope),
+        PolicyAction::Audit => Diagnostic::warning(codes::WARNED, says("audits"), scope),
+    };
+    let help = verdict.policy.description.as_deref().map(str::trim).filter(|it| !it.is_empty());
+    let diagnostic = diagnostic.related(verdict.place.clone(), "the rule");
+    match &verdict.field {
+        Some(field) if !is_deleted => diagnostic.in_path(field.clone()),
+        _ => diagnostic,
+    }
+    .help(help.unwrap_or("change the object, or the policy"))
+}
