@@ -45,8 +45,26 @@ impl Mistake {
     }
 }
 
-/// Reads a text, and makes something of the expression on the same large stack.
+/// Reads a text whose functions must be known.
 pub fn read<T: Send>(
+    text: &str,
+    parse: fn(&str) -> Result<T, ParseErrors>,
+    expression: fn(&T) -> &IdedExpr,
+) -> Result<T, Vec<Mistake>> {
+    let parsed = parsed(text, parse, expression)?;
+    let unknown: Vec<_> = calls::names(expression(&parsed))
+        .into_iter()
+        .filter(|names| !names.iter().any(|name| is_known(name)))
+        .filter_map(|names| {
+            let name = names.first()?;
+            Some(Mistake::at(text, name, format!("there is no function `{name}`")))
+        })
+        .collect();
+    if unknown.is_empty() { Ok(parsed) } else { Err(unknown) }
+}
+
+/// Reads a text on a stack that is large enough.
+pub fn parsed<T: Send>(
     text: &str,
     parse: fn(&str) -> Result<T, ParseErrors>,
     expression: fn(&T) -> &IdedExpr,
@@ -55,14 +73,14 @@ pub fn read<T: Send>(
         return Err(vec![Mistake::of_all(format!("{} bytes long; {LONGEST} is the most", text.len()))]);
     }
     let read = thread::scope(|scope| {
-        let read = || read_here(text, parse, expression);
+        let read = || parsed_here(text, parse, expression);
         let reader = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, read);
         reader.ok()?.join().ok()
     });
     read.unwrap_or_else(|| Err(vec![Mistake::of_all(NO_EXPRESSION)]))
 }
 
-/// For [`read`]: with `a.?b` and `[?a]`.
+/// For [`parsed`]: with `a.?b` and `[?a]`.
 pub fn with_optionals(text: &str) -> Result<IdedExpr, ParseErrors> {
     Parser::default().enable_optional_syntax(true).parse(text)
 }
@@ -91,7 +109,7 @@ fn deepest_bracket(text: &str) -> usize {
     deepest
 }
 
-fn read_here<T>(
+fn parsed_here<T>(
     text: &str,
     parse: fn(&str) -> Result<T, ParseErrors>,
     expression: fn(&T) -> &IdedExpr,
@@ -124,15 +142,7 @@ fn read_here<T>(
     if calls::depth(expression(&parsed)) > DEEPEST {
         return Err(too_deep());
     }
-    let unknown: Vec<_> = calls::names(expression(&parsed))
-        .into_iter()
-        .filter(|names| !names.iter().any(|name| is_known(name)))
-        .filter_map(|names| {
-            let name = names.first()?;
-            Some(Mistake::at(text, name, format!("there is no function `{name}`")))
-        })
-        .collect();
-    if unknown.is_empty() { Ok(parsed) } else { Err(unknown) }
+    Ok(parsed)
 }
 
 /// What the grammar's engine says, without the list of all that could stand there.

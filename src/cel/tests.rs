@@ -192,7 +192,7 @@ fn mistakes_have_their_place() {
         &["2:3 there is no variable `objct`; there are object, oldObject"],
     );
     check_mistake("object.foo()", &["1:8 there is no function `foo`"]);
-    check_mistake("authorizer.group('')", &["1:12 there is no function `group`"]);
+    check_mistake("authorizer.group('')", &["1:1 `authorizer` asks a cluster"]);
     check_mistake("authorizer == null", &["1:1 `authorizer` asks a cluster"]);
     check_mistake("has(object.secret)", &["1:5 not this one"]);
     check_mistake(

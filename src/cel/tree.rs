@@ -38,7 +38,7 @@ pub struct Program {
 
 impl Program {
     pub fn of(text: &str, names: Names<'_>) -> Result<Self, Vec<Mistake>> {
-        let parsed = syntax::read(text, syntax::with_optionals, |parsed| parsed)?;
+        let parsed = syntax::parsed(text, syntax::with_optionals, |parsed| parsed)?;
         let roots = vec![false; names.roots.len()];
         let mut compiler =
             Compiler { text, names, locals: Vec::new(), used: BTreeSet::new(), roots, field: None };
@@ -336,7 +336,7 @@ impl Compiler<'_> {
         match functions::native(name, target.is_some(), &args) {
             Some(Ok(native)) => Ok(Node::Native(native, args)),
             Some(Err(message)) => Err(Mistake::at(self.text, &call.func_name, message)),
-            None => match LibraryCall::of(name, target.is_some(), args.len()) {
+            None => match LibraryCall::of(name, target.is_some(), args.len()).filter(|_| is_known(name)) {
                 Some(library) => Ok(Node::Library(Box::new(library), args)),
                 None => {
                     let message = format!("there is no function `{name}`");

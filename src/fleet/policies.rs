@@ -156,3 +156,160 @@ fn warning(place: &Location, message: String, help: &str) -> Diagnostic {
     let scope = Scope::File(place.file.clone());
     Diagnostic::warning(codes::POLICY_BINDING, message, scope).at(place.clone()).help(help)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use crate::fleet::{Fleet, assemble};
+    use crate::manifest;
+    use crate::model::{AppId, ClusterFacts, Kind, PolicyAction, Snapshot};
+    use crate::policy::{Change, PolicyTarget};
+
+    const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: least}
+spec:
+  failurePolicy: Fail
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}]
+  variables: [{name: least, expression: 'params == null ? 2 : int(params.data.least)'}]
+  validations:
+    - expression: object.spec.replicas >= variables.least
+      messageExpression: \"'at least ' + string(variables.least)\"
+      reason: Invalid
+  auditAnnotations: [{key: replicas, valueExpression: string(object.spec.replicas)}]
+";
+    const PARAMS: &str =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: least, namespace: shop}\ndata: {least: '5'}\n";
+
+    fn binding(name: &str, spec: &str) -> String {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: {name}}}\nspec:\n  policyName: least\n{spec}"
+        )
+    }
+
+    fn fleet(documents: &[&str]) -> Fleet {
+        let text = documents.join("---\n");
+        let snapshot = Snapshot::of_texts([("policies/a.yaml", text.as_str())]);
+        assemble(manifest::read(&snapshot), &snapshot)
+    }
+
+    /// `line code message` of each mistake.
+    fn told(fleet: &Fleet) -> Vec<String> {
+        let line = |it: &crate::model::Diagnostic| it.location.as_ref().map_or(0, |at| at.start.line);
+        fleet.diagnostics.iter().map(|it| format!("{} {} {}", line(it), it.code, it.message)).collect()
+    }
+
+    /// Of a Deployment with this spec: action and message.
+    #[expect(clippy::needless_pass_by_value, reason = "cases are written in place")]
+    fn said(fleet: &Fleet, spec: serde_json::Value) -> Vec<(PolicyAction, String)> {
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "shop"}, "spec": spec});
+        let (labels, app) = (BTreeMap::new(), AppId::new("shop", "web"));
+        let cluster = ClusterFacts { name: "bj", labels: &labels, ring: None };
+        let target = PolicyTarget { app: &app, app_labels: &labels, version: None, cluster, objects: &[] };
+        let change = Change {
+            kind: &Kind::new("apps", "v1", "Deployment"),
+            plural: None,
+            object: Some(&object),
+            old_object: None,
+            namespace_labels: None,
+            hides_values: false,
+        };
+        let verdicts = fleet.policies.chosen(&target).judge(&change).verdicts;
+        verdicts.into_iter().map(|it| (it.action, it.message)).collect()
+    }
+
+    #[test]
+    fn admission_policy_is_read_with_its_bindings() {
+        let deny = binding("deny", "  validationActions: [Audit, Deny]\n");
+        let warn = binding(
+            "warn",
+            "  validationActions: [Warn]\n  paramRef: {name: least, namespace: shop, parameterNotFoundAction: Deny}\n",
+        );
+        let audit = binding(
+            "audit",
+            "  validationActions: [Audit]\n  matchResources: {namespaceSelector: {matchLabels: {tier: web}}}\n",
+        );
+        let fleet = fleet(&[POLICY, &deny, &warn, &audit, PARAMS]);
+        assert_eq!(told(&fleet), [""; 0]);
+        let two = (PolicyAction::Deny, "at least 2".to_owned());
+        let five = (PolicyAction::Warn, "at least 5".to_owned());
+        assert_eq!(said(&fleet, json!({"replicas": 1})), [two, five.clone()]);
+        assert_eq!(said(&fleet, json!({"replicas": 3})), [five]);
+        assert_eq!(said(&fleet, json!({"replicas": 5})), []);
+        // What cannot be evaluated is denied.
+        let (action, message) = &said(&fleet, json!({}))[0];
+        assert_eq!(*action, PolicyAction::Deny);
+        assert!(message.contains("there is no field `replicas`"), "{message}");
+    }
+
+    #[test]
+    fn failures_are_ignored_where_a_policy_says_so() {
+        let policy = POLICY.replace("failurePolicy: Fail", "failurePolicy: Ignore");
+        let fleet = fleet(&[&policy, &binding("deny", "  validationActions: [Deny]\n")]);
+        assert_eq!(said(&fleet, json!({})), []);
+        assert_eq!(said(&fleet, json!({"replicas": 1})).len(), 1);
+    }
+
+    #[test]
+    fn bindings_fit_their_policy() {
+        let check = |documents: &[&str], expected: &[&str]| assert_eq!(told(&fleet(documents)), expected);
+        let deny = binding("deny", "  validationActions: [Deny]\n");
+        check(&[POLICY], &["3 E2143 policy least has no binding, so it does nothing"]);
+        check(&[&deny], &["5 E2143 binding deny is of policy least, which is not there"]);
+        let with =
+            |params: &str| binding("deny", &format!("  validationActions: [Deny]\n  paramRef: {params}\n"));
+        let own = POLICY
+            .replace("  paramKind: {apiVersion: v1, kind: ConfigMap}\n", "")
+            .replace("params == null ? 2 : int(params.data.least)", "2");
+        check(
+            &[&own, &with("{name: least}")],
+            &["21 E2143 policy least has no paramKind, so it takes no params"],
+        );
+        check(
+            &[POLICY, &with("{name: most}")],
+            &["22 E2143 there is no ConfigMap most of v1 below policies/"],
+        );
+        check(
+            &[POLICY, &with("{name: most, parameterNotFoundAction: Allow}")],
+            &["22 E2143 binding deny is not used: there are no params most"],
+        );
+        check(
+            &[POLICY, &with("{name: least}"), PARAMS],
+            &["22 E2143 params least are in a namespace, and paramRef has none"],
+        );
+        check(
+            &[POLICY, &with("{selector: {}}")],
+            &[
+                "3 E2143 policy least has no binding, so it does nothing",
+                "22 E1202 `name` is missing",
+                "22 E1290 paramRef.selector is not supported yet",
+            ],
+        );
+        check(&[POLICY, &deny, PARAMS], &["23 E2143 no binding of a policy names ConfigMap least"]);
+        check(
+            &[POLICY, &deny, &deny],
+            &[
+                "25 E2001 ValidatingAdmissionPolicyBinding deny has the identity of ValidatingAdmissionPolicyBinding deny at policies/a.yaml:18:18",
+            ],
+        );
+        let old = POLICY.replace("k8s.io/v1", "k8s.io/v1alpha1");
+        check(
+            &[&old],
+            &["1 E1112 ValidatingAdmissionPolicy of admissionregistration.k8s.io/v1alpha1 is not read"],
+        );
+        let unknown = POLICY.replace("failurePolicy", "failurPolicy");
+        check(&[&unknown], &["5 E1201 unknown field `failurPolicy` in `spec`"]);
+        let wrong = POLICY.replace("object.spec.replicas >=", "authorizer.x >=");
+        check(
+            &[&wrong, &deny],
+            &[
+                "11 E2141 an expression of policy least cannot be used: `authorizer` asks a cluster, and policies are evaluated without one",
+            ],
+        );
+    }
+}

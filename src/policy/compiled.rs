@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Verdict;
+use super::{Cause, Verdict};
 use crate::cel::{Failure, Meter, Mistake, Names, Program, Scope, Value};
 use crate::model::{Expression, Policy, Validation, short_line};
 
@@ -74,7 +74,7 @@ impl Compiled {
         verdicts: &mut Vec<Verdict>,
     ) {
         let Some(rules) = &self.rules else {
-            verdicts.push(self.verdict("it has a mistake".to_owned(), None));
+            verdicts.push(self.verdict(Cause::Broken, "it has a mistake".to_owned(), None));
             return;
         };
         let mut scope = Scope { roots: roots.into(), variables: vec![None; rules.variables.len()] };
@@ -84,17 +84,22 @@ impl Compiled {
             Err(_) if self.policy.ignores_failures => return,
             Err((index, failure)) => {
                 let name = self.policy.conditions.get(index).map_or("", |it| &it.name);
-                let message = format!("the condition {name} cannot be evaluated: {failure}");
-                verdicts.push(self.verdict(message, None));
+                let message =
+                    format!("the condition {name} cannot be evaluated: {}", why(&failure, hides_values));
+                verdicts.push(self.verdict(Cause::NotEvaluated, message, None));
                 return;
             }
         }
         for (written, (program, message)) in self.policy.validations.iter().zip(&rules.validations) {
             rules.prepare(program, &mut scope, meter);
+            let mut cause = Cause::Untrue;
             let message = match program.holds(&scope, meter) {
                 Ok(true) => continue,
                 Err(_) if self.policy.ignores_failures => continue,
-                Err(failure) => format!("{} cannot be evaluated: {failure}", shown(written)),
+                Err(failure) => {
+                    cause = Cause::NotEvaluated;
+                    format!("{} cannot be evaluated: {}", shown(written), why(&failure, hides_values))
+                }
                 Ok(false) => {
                     let message = message.as_ref().filter(|_| !hides_values);
                     let computed = message.and_then(|message| {
@@ -109,16 +114,17 @@ impl Compiled {
             };
             verdicts.push(Verdict {
                 field: program.field.clone(),
-                ..self.verdict(message, Some(&written.expression))
+                ..self.verdict(cause, message, Some(&written.expression))
             });
         }
     }
 
-    fn verdict(&self, message: String, expression: Option<&Expression>) -> Verdict {
+    fn verdict(&self, cause: Cause, message: String, expression: Option<&Expression>) -> Verdict {
         let place = expression.map_or(&self.policy.location, |it| &it.location);
         Verdict {
             policy: Arc::clone(&self.policy),
             action: self.policy.action,
+            cause,
             message: short_line(&message, LONGEST_MESSAGE),
             place: place.clone(),
             field: None,
@@ -160,6 +166,16 @@ impl Rules {
                 }
             }
         }
+    }
+}
+
+/// Names of fields may be values of the object.
+fn why(failure: &Failure, hides_values: bool) -> String {
+    match failure {
+        Failure::NoField(_) | Failure::Said(_) if hides_values => {
+            "a field is missing, or a value does not fit".to_owned()
+        }
+        _ => failure.to_string(),
     }
 }
 

@@ -31,11 +31,23 @@ pub use resources::resource;
 use crate::cel::{Meter, Value};
 use crate::model::{Location, Policy, PolicyAction};
 
+/// Why there is a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A validation is false.
+    Untrue,
+    /// A condition or validation cannot be evaluated on this object.
+    NotEvaluated,
+    /// The policy has a mistake, which is an error of its file.
+    Broken,
+}
+
 /// What a policy says of an object that breaks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub policy: Arc<Policy>,
     pub action: PolicyAction,
+    pub cause: Cause,
     pub message: String,
     /// Of the expression that is not true.
     pub place: Location,

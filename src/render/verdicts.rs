@@ -12,7 +12,7 @@ use crate::model::mark::kept_by;
 use crate::model::{
     App, ClusterName, Diagnostic, ObjectId, PolicyAction, PruneMode, Rendered, RenderedObject, Scope,
 };
-use crate::policy::{Change, Chosen, PolicyTarget, Verdict, usual_namespace_labels};
+use crate::policy::{Cause, Change, Chosen, PolicyTarget, Verdict, usual_namespace_labels};
 use crate::schedule::assign;
 
 /// Targets whose fields are traced: each is rendered some times more.
@@ -181,22 +181,21 @@ impl Judge<'_> {
         found: &mut Vec<Found>,
     ) {
         let plural = self.git.plurals.get(&(object.kind.group.to_string(), object.kind.kind.to_string()));
-        let usual;
         let labels = object.id.namespace.as_deref().map(|namespace| {
             let known = self.git.namespaces.get(&(target.cluster.clone(), namespace.to_owned()));
             known.cloned().unwrap_or_else(|| usual_namespace_labels(namespace))
         });
-        usual = labels;
         let change = Change {
             kind: &object.kind,
             plural: plural.map(String::as_str),
             object: body,
             old_object: old,
-            namespace_labels: usual.as_ref(),
+            namespace_labels: labels.as_ref(),
             hides_values: object.holds_secrets(),
         };
-        let verdicts = chosen.judge(&change).verdicts;
-        found.extend(verdicts.into_iter().map(|verdict| Found {
+        let verdicts = chosen.judge(&change).verdicts.into_iter();
+        // The mistake of a policy is shown once, at its file.
+        found.extend(verdicts.filter(|it| it.cause != Cause::Broken).map(|verdict| Found {
             object: object.id.clone(),
             source: object.source.clone(),
             is_deleted: body.is_none(),

@@ -15,6 +15,7 @@ const VERSIONS: [&str; 2] = ["admissionregistration.k8s.io/v1", "admissionregist
 const ACTIONS: &[(&str, PolicyAction)] =
     &[("Deny", PolicyAction::Deny), ("Warn", PolicyAction::Warn), ("Audit", PolicyAction::Audit)];
 
+#[derive(Debug)]
 pub enum Read {
     Policy(AdmissionPolicy),
     Binding(AdmissionBinding),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::cel::Mistake;
+use crate::policy::Cause;
 
 #[test]
 fn validations_must_be_true() {
@@ -18,6 +19,7 @@ fn verdicts_have_place_and_field() {
     let judgement = judged(&policies, Some(&deployment(1)), None);
     let verdict = &judgement.verdicts[0];
     assert_eq!((verdict.policy.name.as_str(), verdict.action), ("p", PolicyAction::Warn));
+    assert_eq!(verdict.cause, Cause::Untrue);
     assert_eq!(verdict.place.to_string(), "policies/p.yaml:11:1");
     assert_eq!(verdict.field.as_deref(), Some("spec.template.spec.containers"));
 }
@@ -66,6 +68,12 @@ fn secret_values_stay_out_of_messages() {
     };
     let judgement = policies.chosen(&target).judge(&change);
     assert_eq!(judgement.verdicts[0].message, "failed expression: object.data.key == ''");
+    let (computed, _) = Policies::of(&[Arc::new(policy(&["object.data[object.data.key] == ''"]))]);
+    let judgement = computed.chosen(&target).judge(&change);
+    assert_eq!(
+        judgement.verdicts[0].message,
+        "object.data[object.data.key] == '' cannot be evaluated: a field is missing, or a value does not fit"
+    );
     let shown = policies.chosen(&target).judge(&Change { hides_values: false, ..change });
     assert_eq!(shown.verdicts[0].message, "it is hunter2");
 }
@@ -158,7 +166,7 @@ fn what_cannot_be_evaluated_is_denied() {
     );
     check(Policy { ignores_failures: true, ..failing.clone() }, &[]);
     let verdicts = judged(&compiled(vec![failing]), Some(&deployment(1)), None).verdicts;
-    assert!(verdicts.iter().all(|it| it.action == PolicyAction::Deny));
+    assert!(verdicts.iter().all(|it| it.action == PolicyAction::Deny && it.cause == Cause::NotEvaluated));
 }
 
 #[test]
