@@ -319,8 +319,8 @@ fn look_into<'a>(
                 reading.mistakes.append(&mut document.mistakes);
                 let read = kinds::admission::read(&api_version, &kind, &document.root, &mut reading);
                 keep(read, &reading, |read| match read {
-                    kinds::admission::Read::Policy(it) => manifests.admission_policies.push(it),
-                    kinds::admission::Read::Binding(it) => manifests.admission_bindings.push(it),
+                    kinds::admission::Read::Policy(it) => manifests.admission_policies.push(*it),
+                    kinds::admission::Read::Binding(it) => manifests.admission_bindings.push(*it),
                     kinds::admission::Read::Params(it) => manifests.policy_params.push(it),
                 });
             }

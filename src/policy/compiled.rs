@@ -74,7 +74,7 @@ impl Compiled {
         verdicts: &mut Vec<Verdict>,
     ) {
         let Some(rules) = &self.rules else {
-            verdicts.push(self.verdict(Cause::Broken, "it has a mistake".to_owned(), None));
+            verdicts.push(self.verdict(Cause::Broken, "it has a mistake", None));
             return;
         };
         let mut scope = Scope { roots: roots.into(), variables: vec![None; rules.variables.len()] };
@@ -86,7 +86,7 @@ impl Compiled {
                 let name = self.policy.conditions.get(index).map_or("", |it| &it.name);
                 let message =
                     format!("the condition {name} cannot be evaluated: {}", why(&failure, hides_values));
-                verdicts.push(self.verdict(Cause::NotEvaluated, message, None));
+                verdicts.push(self.verdict(Cause::NotEvaluated, &message, None));
                 return;
             }
         }
@@ -114,18 +114,18 @@ impl Compiled {
             };
             verdicts.push(Verdict {
                 field: program.field.clone(),
-                ..self.verdict(cause, message, Some(&written.expression))
+                ..self.verdict(cause, &message, Some(&written.expression))
             });
         }
     }
 
-    fn verdict(&self, cause: Cause, message: String, expression: Option<&Expression>) -> Verdict {
+    fn verdict(&self, cause: Cause, message: &str, expression: Option<&Expression>) -> Verdict {
         let place = expression.map_or(&self.policy.location, |it| &it.location);
         Verdict {
             policy: Arc::clone(&self.policy),
             action: self.policy.action,
             cause,
-            message: short_line(&message, LONGEST_MESSAGE),
+            message: short_line(message, LONGEST_MESSAGE),
             place: place.clone(),
             field: None,
         }

@@ -17,8 +17,8 @@ const ACTIONS: &[(&str, PolicyAction)] =
 
 #[derive(Debug)]
 pub enum Read {
-    Policy(AdmissionPolicy),
-    Binding(AdmissionBinding),
+    Policy(Box<AdmissionPolicy>),
+    Binding(Box<AdmissionBinding>),
     Params(ParamObject),
 }
 
@@ -35,8 +35,10 @@ pub fn read(api_version: &str, kind: &str, root: &Node, reading: &mut Reading<'_
             return None;
         }
         match kind {
-            "ValidatingAdmissionPolicy" => return policy(root, reading).map(Read::Policy),
-            "ValidatingAdmissionPolicyBinding" => return binding(root, reading).map(Read::Binding),
+            "ValidatingAdmissionPolicy" => return policy(root, reading).map(Box::new).map(Read::Policy),
+            "ValidatingAdmissionPolicyBinding" => {
+                return binding(root, reading).map(Box::new).map(Read::Binding);
+            }
             _ => {}
         }
     }
