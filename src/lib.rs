@@ -31,4 +31,5 @@ pub mod sops;
 pub mod source;
 pub mod telemetry;
 pub mod trigger;
+pub mod window;
 pub mod worker;

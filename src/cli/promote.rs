@@ -186,6 +186,7 @@ pub fn with_input<T>(overview: &Overview, fleet: &Fleet, then: impl FnOnce(&Inpu
         unread: unread.as_deref(),
         limit: promotion::MOST_OPEN,
         now: jiff::Timestamp::now(),
+        wall: jiff::Timestamp::now(),
     })
 }
 

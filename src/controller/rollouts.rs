@@ -16,7 +16,8 @@ use crate::model::{
 };
 use crate::report::Phase;
 use crate::rollout::{
-    self, Approved, Basis, Choice, Commit, Condition, Decision, Hold, Input, Policy, Reach, UnitFacts, UnitId,
+    self, Allows, Approved, Basis, Choice, Commit, Condition, Decision, Hold, Input, Policy, Reach,
+    UnitFacts, UnitId,
 };
 
 impl World {
@@ -34,14 +35,21 @@ impl World {
 
     /// Decides about each app in waves that something happened to.
     pub(super) fn advance_rollouts(&mut self, now: Instant) {
-        let time = self.apps.now(now);
+        let (time, wall) = (self.apps.now(now), self.apps.wall(now));
         while let Some((app, clusters, is_due)) = self.apps.next(time) {
-            self.advance_rollout(&app, &clusters, is_due, time);
+            self.advance_rollout(&app, &clusters, is_due, (time, wall));
         }
     }
 
     /// `is_due`: something else than its units calls for a decision.
-    fn advance_rollout(&mut self, id: &AppId, touched: &BTreeSet<ClusterName>, is_due: bool, now: Timestamp) {
+    /// `wall`: what clocks show.
+    fn advance_rollout(
+        &mut self,
+        id: &AppId,
+        touched: &BTreeSet<ClusterName>,
+        is_due: bool,
+        (now, wall): (Timestamp, Timestamp),
+    ) {
         if let Some(entry) = self.apps.get_mut(id) {
             entry.read_again(now);
         }
@@ -53,7 +61,7 @@ impl World {
         };
         let known = |cluster: &ClusterName| clusters.get(cluster).and_then(|it| it.facts.clone());
         let before = entry.decision.take();
-        let mut decision = entry.decide(now);
+        let mut decision = entry.decide(now, wall);
         // What is not known for a moment neither opens nor closes a rollout.
         let mut unread = entry.facts.values().filter(|facts| facts.reach == Reach::Unread).peekable();
         let was_open = before.as_ref().is_none_or(|before| before.is_open);
@@ -62,7 +70,10 @@ impl World {
             unread.peek().is_some() && was_open || unread.any(|facts| facts.basis == Basis::Loading);
         let wants = entry.carry_out(&mut decision, &known, now);
         let changed = changed_clusters(before.as_ref(), &decision);
-        let deadline = [decision.deadline, entry.retry_at].into_iter().flatten().min();
+        let holds = decision.units.values().filter_map(|verdict| verdict.hold.as_ref());
+        let by_window = { holds }.any(|hold| matches!(hold.gate(), Hold::Window { .. }));
+        let look_at_clock = now.saturating_add(LOOK_AT_CLOCK).ok().filter(|_| by_window);
+        let deadline = [decision.deadline, entry.retry_at, look_at_clock].into_iter().flatten().min();
         let said = |unit: &UnitId| before.as_ref().and_then(|before| before.units.get(unit));
         let news: BTreeSet<ClusterName> = decision
             .units
@@ -219,6 +230,9 @@ impl World {
     }
 }
 
+/// While a window is shut: a clock that was set, or a machine that slept, is noticed within that time.
+const LOOK_AT_CLOCK: SignedDuration = SignedDuration::from_mins(5);
+
 /// A commit that could not be read is read again after that: a chart may have been away.
 const READ_AGAIN: SignedDuration = SignedDuration::from_mins(5);
 
@@ -230,13 +244,14 @@ pub fn approvals_of(
     waves: &crate::fleet::Waves,
 ) -> Vec<Approved> {
     let approved = |approval: &RolloutApproval| {
-        let through = match &approval.action {
-            RolloutAction::Open { through } => Some(waves.position(through)?),
-            RolloutAction::Retry => None,
+        let allows = match &approval.action {
+            RolloutAction::Open { through } => Allows::Through(waves.position(through)?),
+            RolloutAction::Retry => Allows::Retry,
+            RolloutAction::Override { window } => Allows::Override { window: window.clone() },
         };
         let file = approval.location.as_ref().map(|location| location.file.as_str());
         let at = snapshot.history.newest(file).or_else(|| snapshot.history.commits.is_empty().then_some(0));
-        Some(Approved { digest: approval.digest, through, at })
+        Some(Approved { digest: approval.digest, allows, at })
     };
     fleet.rollout_approvals.get(app).into_iter().flatten().filter_map(approved).collect()
 }
@@ -267,7 +282,7 @@ impl AppEntry {
         self.unseen.extend(self.units.keys().cloned());
     }
 
-    fn decide(&self, now: Timestamp) -> Decision {
+    fn decide(&self, now: Timestamp, wall: Timestamp) -> Decision {
         let head_revision = self.revision.clone().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
         let commit = |revision: &Revision| match self.commits.get(revision) {
             Some(PastCommit::Known(past)) => Commit::Known(Arc::clone(&past.facts)),
@@ -275,6 +290,10 @@ impl AppEntry {
             Some(PastCommit::Loading) | None => Commit::Loading,
         };
         let position = |revision: &Revision| self.positions.get(revision).copied();
+        let parent = |revision: &Revision| {
+            let at = position(revision)?.checked_add(1)?;
+            self.history.commits.get(at).cloned()
+        };
         let deadline = SignedDuration::try_from(self.app.rollout.deadline()).unwrap_or(SignedDuration::MAX);
         rollout::decide(&Input {
             waves: self.head.waves.list(),
@@ -290,10 +309,13 @@ impl AppEntry {
             may_lack_clusters: self.may_lack_clusters,
             units: &self.facts,
             approvals: &self.approvals,
+            windows: &self.head.windows,
             refusals: &self.refusals,
             commit: &commit,
             position: &position,
+            parent: &parent,
             now,
+            wall,
         })
     }
 

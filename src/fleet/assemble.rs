@@ -85,6 +85,7 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
         notifications: manifests.notifications,
         servers: manifests.servers,
         policies: Arc::new(policies),
+        windows: manifests.windows,
         health: Arc::new(health),
         diagnostics,
         holders: Arc::new(holders),

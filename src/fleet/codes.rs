@@ -65,7 +65,7 @@ pub const UNKNOWN_GROUP: &str = "E2105";
 pub const AFTER_CYCLE: &str = "E2106";
 /// `after` names an app that does not exist.
 pub const AFTER_NOBODY: &str = "E2107";
-/// An approval of a rollout of which there is no app, or no wave.
+/// An approval of a rollout of which there is no app, or no wave, or of a window that does not exist.
 pub const NO_SUCH_ROLLOUT: &str = "E2108";
 /// An approval of another version of its app than the one in Git.
 pub const OTHER_VERSION: &str = "E2109";
@@ -83,6 +83,8 @@ pub const POLICY: &str = "E2141";
 pub const POLICY_SELECTS: &str = "E2142";
 /// A binding of a policy, or its params, that do not fit.
 pub const POLICY_BINDING: &str = "E2143";
+/// A window selects an app, a ring or a cluster that does not exist.
+pub const WINDOW: &str = "E2151";
 /// The registry of clusters in the home cluster could not be read.
 pub const REGISTRY_UNREAD: &str = "E2091";
 /// A ConfigMap of that registry without a kubeconfig.

@@ -48,7 +48,7 @@ use crate::health;
 use crate::manifest::Manifests;
 use crate::model::{
     App, AppId, Approval, Cluster, ClusterName, ClusterState, Diagnostic, Instance, Location, Notification,
-    Project, PruneMode, Ring, RolloutApproval, Route, Scope, Server, Trigger,
+    Project, PruneMode, Ring, RolloutApproval, Route, Scope, Server, Trigger, Window,
 };
 use crate::policy::Policies;
 
@@ -96,6 +96,8 @@ pub struct Fleet {
     pub servers: Vec<Arc<Server>>,
     /// What may be deployed.
     pub policies: Arc<Policies>,
+    /// When new versions may begin.
+    pub windows: Vec<Arc<Window>>,
     /// How the health of objects is judged.
     pub health: Arc<health::Rules>,
     /// Of reading and of the checks here, by place.
@@ -234,6 +236,7 @@ impl Fleet {
             notifications: Vec::new(),
             servers: Vec::new(),
             policies: Arc::clone(&self.policies),
+            windows: Vec::new(),
             health: Arc::clone(&self.health),
             diagnostics: Vec::new(),
             holders: Arc::default(),

@@ -158,6 +158,7 @@ impl Manifests {
         self.admission_policies.extend(part.admission_policies.iter().cloned());
         self.admission_bindings.extend(part.admission_bindings.iter().cloned());
         self.policy_params.extend(part.policy_params.iter().cloned());
+        self.windows.extend(part.windows.iter().cloned());
         self.unread.extend(part.unread.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
         part.lost.iter().for_each(|(native, place)| self.lose(place, [*native]));
@@ -182,6 +183,7 @@ impl Manifests {
         self.admission_policies.sort_by(|one, other| one.policy.location.cmp(&other.policy.location));
         self.admission_bindings.sort_by(|one, other| one.location.cmp(&other.location));
         self.policy_params.sort_by(|one, other| one.location.cmp(&other.location));
+        self.windows.sort_by(|one, other| one.location.cmp(&other.location));
         self.unread_projects.sort();
         self.plain.sort_by(|one, other| one.location.cmp(&other.location));
         self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
@@ -277,6 +279,9 @@ fn look_into<'a>(
     let hiding = stream.mistakes.iter().chain(of_documents.filter(|it| it.code == codes::DUPLICATE_KEY));
     if let Some(place) = meant::first_error(hiding) {
         manifests.lose(&place, meant::by_text(text, &stream.documents));
+        if path.starts_with(kinds::window::FOLDER) && text.contains(Native::Window.name()) {
+            manifests.windows.push(Arc::new(kinds::window::unreadable(path, place)));
+        }
     }
     manifests.diagnostics.extend(stream.mistakes);
     let mut found = Vec::new();
@@ -408,7 +413,8 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         | Native::Trigger
         | Native::Notification
         | Native::Server
-        | Native::Policy => Scope::File((*file).to_owned()),
+        | Native::Policy
+        | Native::Window => Scope::File((*file).to_owned()),
     };
     let mut reading = Reading::new(file, scope.clone());
     let rescoped =
@@ -481,6 +487,7 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
             let policy = kinds::policy::read(root, &mut reading);
             keep(policy, &reading, |policy| manifests.policies.push(Arc::new(policy)));
         }
+        Native::Window => manifests.windows.push(Arc::new(kinds::window::read(root, &mut reading))),
     }
     note_unread(found.place(), &reading, manifests);
     manifests.diagnostics.append(&mut reading.mistakes);

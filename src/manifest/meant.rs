@@ -119,7 +119,8 @@ impl Manifests {
             | Native::Trigger
             | Native::Notification
             | Native::Server
-            | Native::Policy => false,
+            | Native::Policy
+            | Native::Window => false,
         }
     }
 }

@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 use crate::model::{
     AdmissionBinding, AdmissionPolicy, App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location,
-    Notification, ParamObject, Policy, Rings, RolloutApproval, Route, Scope, Server, Trigger,
+    Notification, ParamObject, Policy, Rings, RolloutApproval, Route, Scope, Server, Trigger, Window,
 };
 
 /// The apiVersion of every native kind, and the hub's.
@@ -72,6 +72,8 @@ pub struct Manifests {
     pub admission_bindings: Vec<AdmissionBinding>,
     /// Other objects below `policies/`.
     pub policy_params: Vec<ParamObject>,
+    /// One with a mistake is among them: it lasts, and selects everything.
+    pub windows: Vec<Arc<Window>>,
     /// Apps and clusters whose manifest has mistakes.
     pub unread: Vec<(Scope, Location)>,
     /// Projects with mistakes, each with its namespace as far as that can be told.

@@ -1,5 +1,6 @@
 mod emptied;
 mod rollout;
+mod windows;
 
 use serde_json::{Value, json};
 

@@ -63,6 +63,8 @@ pub enum RolloutAction {
     Open { through: String },
     /// A digest that was refused starts again.
     Retry,
+    /// A window does not hold it.
+    Override { window: String },
 }
 
 /// Approves a rollout of one version of an app.
@@ -85,4 +87,5 @@ pub struct RolloutApprovalPlaces {
     pub app: Option<Location>,
     pub digest: Option<Location>,
     pub through: Option<Location>,
+    pub window: Option<Location>,
 }

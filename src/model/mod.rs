@@ -12,6 +12,7 @@ pub mod body;
 pub mod capabilities;
 pub mod chart;
 pub mod cluster;
+mod cron;
 pub mod derived;
 pub mod diagnostic;
 pub mod digest;
@@ -52,6 +53,7 @@ mod target_selector;
 mod templates;
 mod trigger;
 pub mod unit_mark;
+mod window;
 
 pub use address::{Hosts, ip_of, is_loopback, shown_address, without_credentials};
 pub use app::{
@@ -68,6 +70,7 @@ pub use chart::{
     ChartRef, ChartRequest, ChartSource, Charts, NoCharts, OnlyTemplates,
 };
 pub use cluster::{Cluster, ClusterState, Connection};
+pub use cron::{Cron, CronError, MOST_DAYS};
 pub use derived::{Derived, Fact};
 pub use diagnostic::{Diagnostic, Location, MISTAKES_KEPT, Position, Scope, Severity, left_off};
 pub use digest::Digest;
@@ -122,3 +125,4 @@ pub use trigger::{
     TriggerPlace, TriggerValue, TriggerWrite,
 };
 pub use unit_mark::{ObjectMark, Previous, Refused, UnitMark};
+pub use window::{Window, WindowAction, WindowTimes};

@@ -1,4 +1,4 @@
-//! Which apps on which clusters: what notifications and policies select.
+//! Which apps on which clusters: what notifications, policies and windows select.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::selector::name_matches;
 use super::{AppId, ClusterFacts, Location, Selector};
 
-/// All that is given must hold. What has no app, such as a cluster that is offline, fits wherever apps are not asked for.
+/// All that is given must hold; the empty one selects everything. What has no app, such as a cluster that is offline, fits
+/// wherever apps are not asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetSelector {
@@ -49,27 +50,23 @@ impl TargetSelector {
         self.clusters != Selector::default()
     }
 
-    pub fn wants_app(&self, app: &AppId, labels: &BTreeMap<String, String>) -> bool {
+    /// An app on a cluster.
+    pub fn selects(&self, app: &AppId, labels: &BTreeMap<String, String>, cluster: ClusterFacts<'_>) -> bool {
+        self.selects_app(app, labels) && self.selects_ring(cluster.ring) && self.selects_cluster(cluster)
+    }
+
+    pub fn selects_app(&self, app: &AppId, labels: &BTreeMap<String, String>) -> bool {
         self.app_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.apps.as_ref().is_none_or(|patterns| fits_any(patterns, &app.to_string()))
     }
 
     /// `None`: what happened is in no ring.
-    pub fn wants_ring(&self, ring: Option<&str>) -> bool {
+    pub fn selects_ring(&self, ring: Option<&str>) -> bool {
         self.rings.as_ref().is_none_or(|patterns| ring.is_some_and(|ring| fits_any(patterns, ring)))
     }
 
-    pub fn wants_cluster(&self, cluster: ClusterFacts<'_>) -> bool {
+    pub fn selects_cluster(&self, cluster: ClusterFacts<'_>) -> bool {
         self.clusters.matches(cluster)
-    }
-
-    pub fn wants_target(
-        &self,
-        app: &AppId,
-        labels: &BTreeMap<String, String>,
-        cluster: ClusterFacts<'_>,
-    ) -> bool {
-        self.wants_app(app, labels) && self.wants_ring(cluster.ring) && self.wants_cluster(cluster)
     }
 }
 
@@ -110,7 +107,7 @@ mod tests {
             let asks = patterns.is_some() || !wanted.is_empty();
             let selector =
                 TargetSelector { apps: patterns, app_labels: labels(wanted), ..Default::default() };
-            assert_eq!(selector.wants_app(&pay, &of_shop), expected, "{selector:?}");
+            assert_eq!(selector.selects_app(&pay, &of_shop), expected, "{selector:?}");
             assert_eq!(selector.asks_for_apps(), asks, "{selector:?}");
         }
     }
@@ -128,7 +125,7 @@ mod tests {
             (texts(&["*"]), None, false),
         ] {
             let selector = TargetSelector { rings: patterns, ..Default::default() };
-            assert_eq!(selector.wants_ring(ring), expected, "{selector:?} {ring:?}");
+            assert_eq!(selector.selects_ring(ring), expected, "{selector:?} {ring:?}");
         }
     }
 
@@ -146,7 +143,7 @@ mod tests {
         ] {
             let asks = clusters != Selector::default();
             let selector = TargetSelector { clusters, ..Default::default() };
-            assert_eq!(selector.wants_cluster(bj), expected, "{selector:?}");
+            assert_eq!(selector.selects_cluster(bj), expected, "{selector:?}");
             assert_eq!(selector.asks_for_clusters(), asks, "{selector:?}");
         }
     }

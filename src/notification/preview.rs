@@ -51,7 +51,7 @@ pub fn foreseen(
             continue;
         }
         let rings = fleet.rings.iter().map(|ring| Some(ring.name.as_str())).chain([None]);
-        for ring in rings.filter(|ring| route.selector.wants_ring(*ring)) {
+        for ring in rings.filter(|ring| route.selector.selects_ring(*ring)) {
             if let Some(part) = Part::of(plan, fleet, &chosen, ring) {
                 sender.rollout(ring, &part, route.selector.asks_for_apps());
             }

@@ -228,7 +228,7 @@ pub(super) fn seen_by(
             wants_apps: route.selector.asks_for_apps(),
             wants_places: route.selector.asks_for_clusters() || route.selector.rings.is_some(),
             app: &|app| chosen.app(app),
-            ring: &|ring| route.selector.wants_ring(ring),
+            ring: &|ring| route.selector.selects_ring(ring),
             cluster: &|cluster| chosen.cluster(cluster),
         };
         let mut seen = moment.seen(&look, reverted, now);
@@ -262,7 +262,7 @@ impl<'a> Chosen<'a> {
     pub fn of(route: &'a Notification, fleet: &'a Fleet) -> Self {
         let selector = &route.selector;
         let broken = fleet.broken.values().filter_map(|broken| broken.app.as_ref());
-        let apps = fleet.apps.values().chain(broken).filter(|app| selector.wants_app(&app.id, &app.labels));
+        let apps = fleet.apps.values().chain(broken).filter(|app| selector.selects_app(&app.id, &app.labels));
         let apps = selector.asks_for_apps().then(|| apps.map(|app| &app.id).collect());
         let facts = |cluster: &'a ClusterName, labels| ClusterFacts {
             name: cluster.as_str(),
@@ -270,14 +270,15 @@ impl<'a> Chosen<'a> {
             ring: fleet.ring_of(cluster),
         };
         let clusters =
-            fleet.clusters.iter().filter(|(name, it)| selector.wants_cluster(facts(name, &it.labels)));
+            fleet.clusters.iter().filter(|(name, it)| selector.selects_cluster(facts(name, &it.labels)));
         let clusters = selector.asks_for_clusters().then(|| clusters.map(|(name, _)| name).collect());
         Self { fleet, selector, apps, clusters }
     }
 
     pub fn app(&self, app: &AppId) -> bool {
         // Of an app that is not there any more, or cannot be read, only the name is known.
-        let is_gone = || !self.fleet.apps.contains_key(app) && self.selector.wants_app(app, &BTreeMap::new());
+        let is_gone =
+            || !self.fleet.apps.contains_key(app) && self.selector.selects_app(app, &BTreeMap::new());
         self.apps.as_ref().is_none_or(|apps| apps.contains(app) || is_gone())
     }
 

@@ -121,7 +121,7 @@ impl Policies {
     /// Those that select an app on a cluster.
     pub fn chosen<'p>(&'p self, target: &PolicyTarget<'p>) -> Chosen<'p> {
         let wants = |compiled: &Compiled| {
-            compiled.policy.selector.wants_target(target.app, target.app_labels, target.cluster)
+            compiled.policy.selector.selects(target.app, target.app_labels, target.cluster)
         };
         Chosen {
             policies: self,

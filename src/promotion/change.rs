@@ -163,6 +163,7 @@ pub fn approval(app: &AppId, digest: Digest, action: RolloutAction) -> RolloutAp
     let purpose = match &action {
         RolloutAction::Open { through } => through.clone(),
         RolloutAction::Retry => format!("retry-{}", digest.short()),
+        RolloutAction::Override { window } => format!("override-{window}"),
     };
     // A dot is in no namespace and in no wave: no two have one name.
     let name = format!("{}.{}.{purpose}", app.namespace, app.name);

@@ -7,6 +7,8 @@ use serde::Serialize;
 use super::next::{pin_of, rings_of, runs, soaks_until};
 use super::{Action, Change, Input, PinChange};
 use crate::model::{App, PromotionMode, Revision, Ring, short_line};
+use crate::rollout::AppWindows;
+use crate::window::{self, Shut};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -50,12 +52,14 @@ pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> 
         return vec![Gate::new("ring", GateState::Failure, &format!("no ring {ring}"))];
     };
     let mut gates = Vec::new();
-    let (mut of_rings, mut of_soaks, mut confirms) = (Vec::new(), Vec::new(), None);
+    let (mut of_rings, mut of_soaks, mut of_windows, mut confirms) =
+        (Vec::new(), Vec::new(), Vec::new(), None);
     for pin in pins {
         match input.fleet.apps.get(&pin.app).and_then(|app| Some((app, before(input, app, ring)?))) {
             Some((app, before)) => {
                 of_rings.push(of_ring(input, app, before, pin));
                 of_soaks.extend(of_soak(input, app, before));
+                of_windows.extend(of_window(input, app, ring));
                 confirms = confirms.or_else(|| before.limits.confirm.then_some(before));
             }
             None => of_rings
@@ -72,6 +76,7 @@ pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> 
             &format!("{}/1 approving reviews, asked for after {}", head.approvals.min(1), before.name),
         ));
     }
+    gates.extend(worst("window", &of_windows));
     for context in &ring.promotion.statuses {
         let (state, text) = match head.statuses.get(context) {
             Some(GateState::Success) => (GateState::Success, format!("1/1 {context}")),
@@ -118,6 +123,24 @@ fn of_soak(input: &Input<'_>, app: &App, before: &Ring) -> Option<(GateState, St
     Some(match until > input.now {
         true => (GateState::Pending, format!("{name} on {ring} until {shown}")),
         false => (GateState::Success, format!("{name} on {ring} is over")),
+    })
+}
+
+/// Whether a window is shut for an app in a ring; `None` where none selects it. What is merged all the same waits in the rollout.
+fn of_window(input: &Input<'_>, app: &App, ring: &Ring) -> Option<(GateState, String)> {
+    let clusters = input.fleet.clusters_of(app);
+    let of_ring = clusters.iter().filter(|it| input.fleet.ring_of(it) == Some(&ring.name));
+    let windows = AppWindows::of(input.fleet, app, of_ring);
+    if windows.is_empty() {
+        return None;
+    }
+    let name = &app.id.name;
+    Some(match windows.shut(input.wall) {
+        None => (GateState::Success, format!("open for {name} on {}", ring.name)),
+        Some(Shut { by, until }) => (
+            GateState::Pending,
+            format!("{name}: {}", window::words(&by.name, until, by.reason.as_deref(), &by.may_override)),
+        ),
     })
 }
 

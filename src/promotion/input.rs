@@ -89,7 +89,10 @@ pub struct Input<'a> {
     pub unread: Option<&'a str>,
     /// [`MOST_OPEN`], less what others of ours have open.
     pub limit: usize,
+    /// By the clock that never jumps: for soaks.
     pub now: Timestamp,
+    /// What clocks show: for windows.
+    pub wall: Timestamp,
 }
 
 impl Input<'_> {

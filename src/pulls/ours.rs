@@ -147,6 +147,7 @@ impl Ours {
             unread: unread.as_deref(),
             limit: MOST_OPEN,
             now: self.clock.time_of(now),
+            wall: self.clock.wall(now),
         };
         let Decision { wanted, until } = promotion::decide(&input);
         self.until = until;

@@ -15,6 +15,13 @@ pub struct NextStep {
     pub commands: Vec<String>,
 }
 
+/// A window, and the version that it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShutWindow<'r> {
+    pub window: &'r str,
+    pub digest: Digest,
+}
+
 impl fmt::Display for NextStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.because, self.commands.join(", or "))
@@ -51,12 +58,16 @@ impl RolloutReport {
         if let Some(Confirmation { through, .. }) = &self.confirmation {
             return vec![open_waves(&self.app, through)];
         }
-        let is_over = |hold: &Hold| hold.is_failure() || is_stopped(hold);
-        let has_failed = self.is_open && self.failed().is_some() || self.holds().any(is_over);
+        let has_failed = self.has_failed();
         // Without a reverted commit, Git and the clusters differ for ever.
         let revert = self.commit.as_ref().filter(|_| has_failed);
         let retry = self.is_refused().then(|| format!("tutti approve rollout {} --retry", self.app));
-        revert.map(|commit| format!("git revert {}", commit.short())).into_iter().chain(retry).collect()
+        let revert = revert.map(|commit| format!("git revert {}", commit.short()));
+        let commands: Vec<String> = revert.into_iter().chain(retry).collect();
+        match self.shut_windows().next().filter(|_| commands.is_empty()) {
+            Some(shut) => vec![format!("tutti approve rollout {} --override {}", self.app, shut.window)],
+            None => commands,
+        }
     }
 
     /// What a person may do for it to go on.
@@ -69,8 +80,8 @@ impl RolloutReport {
                 Some((ring, version)) => format!("{app}: ring {ring} has not run {version}; to skip it"),
                 None => format!("wave {through} of {app} waits for confirmation"),
             },
-            None => match self.refused() {
-                Some(refused) => {
+            None => match (self.refused(), self.shut_windows().next()) {
+                (Some(refused), _) => {
                     let refused = refused.short();
                     let first = match self.all_refused().collect::<BTreeSet<_>>().len() {
                         1 => String::new(),
@@ -78,7 +89,14 @@ impl RolloutReport {
                     };
                     format!("version {refused} of {app} failed and was reverted{first}; to end that, one of")
                 }
-                None => format!("version {digest} of {app} failed; mend it, or"),
+                (None, Some(shut)) if !self.has_failed() => {
+                    format!(
+                        "window {} holds version {} of {app}; to let it pass",
+                        shut.window,
+                        shut.digest.short()
+                    )
+                }
+                (None, _) => format!("version {digest} of {app} failed; mend it, or"),
             },
         };
         Some(NextStep { because, commands })
@@ -124,6 +142,19 @@ impl RolloutReport {
             Hold::Reverted { digest } => Some(*digest),
             _ => None,
         })
+    }
+
+    /// The windows that hold units now.
+    pub fn shut_windows(&self) -> impl Iterator<Item = ShutWindow<'_>> {
+        self.holds().filter_map(|hold| match hold.gate() {
+            Hold::Window { window, digest, .. } => Some(ShutWindow { window, digest: *digest }),
+            _ => None,
+        })
+    }
+
+    fn has_failed(&self) -> bool {
+        let is_over = |hold: &Hold| hold.is_failure() || is_stopped(hold);
+        self.is_open && self.failed().is_some() || self.holds().any(is_over)
     }
 
     /// The first unit that fails, and why.

@@ -21,7 +21,7 @@ pub mod version;
 mod wave_words;
 pub mod words;
 
-pub use awaited::{NextStep, open_waves};
+pub use awaited::{NextStep, ShutWindow, open_waves};
 pub use merged::merged;
 pub use overview::{
     ClusterReport, DROPPED, DeletionReport, OtherApproval, Overview, Phase, PodSetReport, RolloutReport,

@@ -108,7 +108,9 @@ pub fn rollout_states(overview: &Overview) -> Vec<RolloutState> {
 
 fn rollout_state(rollout: &RolloutReport) -> RolloutState {
     let ends_it = |hold: &Hold| {
-        hold.waits_for_a_person() || hold.is_failure() || matches!(hold.gate(), Hold::Stopped { .. })
+        hold.waits_for_a_person()
+            || hold.is_failure()
+            || matches!(hold.gate(), Hold::Stopped { .. } | Hold::Window { .. })
     };
     let has_failed = rollout.units.iter().any(|unit| unit.failure.is_some());
     // To pass over a ring is for a person to think of: nobody proposes it.

@@ -86,7 +86,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     };
     let waves = report::reports(&survey, &units);
     let mut deadlines = survey.deadlines;
-    deadlines.extend(units.values().filter_map(|verdict| verdict.hold.as_ref()?.until()));
+    deadlines.extend(units.values().filter_map(|verdict| ends_at(verdict.hold.as_ref()?, input)));
     deadlines.extend(refusal::deadlines(input, &refusals));
     Decision {
         units,
@@ -96,6 +96,16 @@ pub fn decide(input: &Input<'_>) -> Decision {
         refusals,
         wants: history.into_wanted(),
         deadline: deadlines.into_iter().filter(|at| *at > input.now).min(),
+    }
+}
+
+/// When a hold ends by itself, by the clock that never jumps.
+fn ends_at(hold: &Hold, input: &Input<'_>) -> Option<Timestamp> {
+    match hold.gate() {
+        Hold::Window { until: Some(until), .. } => {
+            input.now.checked_add(until.duration_since(input.wall)).ok()
+        }
+        hold => hold.until(),
     }
 }
 
@@ -193,7 +203,8 @@ impl Context<'_> {
         if facts.goes_back() {
             return of(Choice::Head, None);
         }
-        match self.gates.hold(wave, unit, self.baselines.ran(wave)) {
+        let hold = self.gates.hold(wave, unit, self.baselines.ran(wave));
+        match hold.or_else(|| self.gates.window(wave, unit)) {
             None => of(Choice::Head, None),
             Some(hold) if facts.basis == Basis::Empty => self.empty(wave, unit, hold),
             Some(hold) => self.stay(unit, Some(hold)),
@@ -266,6 +277,10 @@ impl Context<'_> {
             || is_stopped
             || self.survey.left_out.is_some()
             || self.survey.is_other_there;
-        if is_held { of(Choice::Nothing, Some(hold)) } else { of(Choice::Head, None) }
+        let window = if is_held { None } else { self.gates.window(wave, unit) };
+        match window.or_else(|| is_held.then_some(hold)) {
+            Some(hold) => of(Choice::Nothing, Some(hold)),
+            None => of(Choice::Head, None),
+        }
     }
 }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::history::History;
 use super::survey::{Survey, Unit};
-use super::{Basis, Commit, Condition, Hold, Input, Reach};
+use super::{Allows, Basis, Commit, Condition, Hold, Input, Reach};
 use crate::model::{Digest, Revision};
 
 /// Answers that were computed before.
@@ -28,6 +28,8 @@ pub(super) struct Gates<'a> {
     missing_in: Remembered<(Option<Revision>, usize), Option<Hold>>,
     pub(super) rings: Remembered<(Revision, usize, Arc<str>), Option<Hold>>,
     pub(super) moved: Remembered<(Revision, usize), bool>,
+    /// By the list of windows, the wave, and the commit that units run.
+    pub(super) windows: Remembered<(usize, usize, Option<Revision>), Option<Hold>>,
 }
 
 /// The commit that a unit runs.
@@ -48,6 +50,7 @@ impl<'a> Gates<'a> {
             missing_in: RefCell::default(),
             rings: RefCell::default(),
             moved: RefCell::default(),
+            windows: RefCell::default(),
         }
     }
 
@@ -217,7 +220,9 @@ impl<'a> Gates<'a> {
     pub(super) fn is_confirmed(&self, wave: usize, digest: Digest, passed: Option<usize>) -> bool {
         self.input.approvals.iter().any(|approved| {
             let is_newer = approved.at.is_some_and(|at| passed.is_none_or(|passed| at <= passed));
-            approved.through.is_some_and(|through| through >= wave) && approved.digest == digest && is_newer
+            matches!(approved.allows, Allows::Through(through) if through >= wave)
+                && approved.digest == digest
+                && is_newer
         })
     }
 

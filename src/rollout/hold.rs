@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{Confirmation, UnitId};
 use crate::model::{AppId, ClusterName, Digest};
+use crate::window;
 
 /// Shown with a code for programs and words for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -72,6 +73,20 @@ pub enum Hold {
     },
     /// The ring before has not finished this version.
     Pin { ring: String, version: String, through: String, digest: Digest },
+    /// Nothing new begins now.
+    Window {
+        window: String,
+        /// `None`: it does not end by itself.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Who may let a version pass.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        may_override: Vec<String>,
+        /// The version that an Approval would name.
+        digest: Digest,
+    },
     /// Nobody knows what it runs: it is left as it is. Its gates go on.
     Frozen {
         #[serde(serialize_with = "as_text")]
@@ -115,6 +130,7 @@ impl Hold {
                 | Self::Reverted { .. }
                 | Self::RevertFailed { .. }
                 | Self::Paused
+                | Self::Window { until: None, .. }
         )
     }
 
@@ -127,6 +143,7 @@ impl Hold {
     pub fn until(&self) -> Option<Timestamp> {
         match self.gate() {
             Self::Soak { until, .. } => Some(*until),
+            Self::Window { until, .. } => *until,
             _ => None,
         }
     }
@@ -164,6 +181,9 @@ impl fmt::Display for Hold {
                 "ring {ring} has not finished {version}, waits for it or for confirmation of {}",
                 digest.short()
             ),
+            Self::Window { window, until, reason, may_override, .. } => {
+                f.write_str(&window::words(window, *until, reason.as_deref(), may_override))
+            }
             Self::Frozen { because, waits: None } => write!(f, "frozen, left as it is: {because}"),
             Self::Frozen { because, waits: Some(waits) } => write!(f, "frozen, {waits}; {because}"),
         }

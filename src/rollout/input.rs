@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Hold, UnitFacts, UnitId};
+use super::{AppWindows, Hold, UnitFacts, UnitId};
 use crate::fleet::Wave;
 use crate::model::{ClusterName, Digest, OnFailure, Revision};
 
@@ -60,12 +60,22 @@ impl Refusal {
     }
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allows {
+    /// The last wave that may open.
+    Through(usize),
+    /// A refused version starts again.
+    Retry,
+    Override {
+        window: String,
+    },
+}
+
 /// An Approval of this app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
     pub digest: Digest,
-    /// The last wave that may open; `None`: a refused version starts again.
-    pub through: Option<usize>,
+    pub allows: Allows,
     /// The commit that wrote it: its position in history, the head is 0. `None`: nobody knows.
     pub at: Option<usize>,
 }
@@ -82,12 +92,18 @@ pub struct Input<'a> {
     pub may_lack_clusters: bool,
     pub units: &'a BTreeMap<UnitId, UnitFacts>,
     pub approvals: &'a [Approved],
+    pub windows: &'a AppWindows,
     /// What this process decided to take back, whatever the objects say by now.
     pub refusals: &'a [Refusal],
     pub commit: &'a dyn Fn(&Revision) -> Commit,
     /// The position of a commit in history, the head is 0; `None`: it is older than all that is known.
     pub position: &'a dyn Fn(&Revision) -> Option<usize>,
+    /// The commit before one, as far as history is known.
+    pub parent: &'a dyn Fn(&Revision) -> Option<Revision>,
+    /// By a clock that never jumps: for soaks and deadlines.
     pub now: Timestamp,
+    /// What clocks show: for windows.
+    pub wall: Timestamp,
 }
 
 impl fmt::Debug for Input<'_> {

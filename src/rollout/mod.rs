@@ -4,6 +4,8 @@
 //! choice stands between render and plan: plan, repair, health and deletes work on the chosen render and know nothing of waves.
 //! Nothing is kept of a rollout but what Git, the objects and their annotations say; timers begin anew with the process.
 //!
+//! While a window is shut that selects a unit, the unit begins no other content; what has begun goes on, and the way back is open.
+//!
 //! [`decide()`] answers for one app over all its clusters. It needs what is known of each unit ([`UnitFacts`]) and of the commits
 //! that units run ([`CommitFacts`]), and visits the units of this app only. Never does IO, never reads a clock.
 
@@ -21,9 +23,11 @@ mod survey;
 #[cfg(test)]
 mod tests;
 mod wave;
+mod windows;
 
 pub use decide::{Choice, Confirmation, Decision, Verdict, decide};
 pub use facts::{Basis, Condition, Reach, Timers, UnitFacts, UnitId};
 pub use hold::Hold;
-pub use input::{Approved, Commit, CommitFacts, Input, Policy, Refusal};
+pub use input::{Allows, Approved, Commit, CommitFacts, Input, Policy, Refusal};
 pub use wave::{WaveReport, WaveState};
+pub use windows::AppWindows;

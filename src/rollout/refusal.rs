@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::history::History;
 use super::survey::{Survey, Unit};
-use super::{Commit, Condition, Input, Refusal, UnitFacts};
+use super::{Allows, Commit, Condition, Input, Refusal, UnitFacts};
 use crate::model::{Digest, OnFailure, Revision};
 
 /// What is taken back: by this process before, by an earlier one, or from now on. One of each ring at most, and one of the app: that
@@ -104,7 +104,7 @@ fn is_retried(input: &Input<'_>, refusal: &Refusal, history: &History<'_>) -> bo
     let refused_at = history.position(&refusal.head);
     input.approvals.iter().any(|approved| {
         let is_newer = approved.at.is_some_and(|at| refused_at.is_none_or(|refused_at| at < refused_at));
-        approved.through.is_none() && approved.digest == refusal.digest && is_newer
+        approved.allows == Allows::Retry && approved.digest == refusal.digest && is_newer
     })
 }
 

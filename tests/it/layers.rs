@@ -12,7 +12,7 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 32] = [
+const MODULES: [(u8, Purity, &str); 33] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Pure, "cel"),
     (1, Purity::Io, "child"),
@@ -21,6 +21,7 @@ const MODULES: [(u8, Purity, &str); 32] = [
     (1, Purity::Io, "cluster"),
     (1, Purity::Io, "journal"),
     (1, Purity::Io, "telemetry"),
+    (1, Purity::Pure, "window"),
     (2, Purity::Io, "leader"),
     (2, Purity::Pure, "manifest"),
     (2, Purity::Pure, "health"),

@@ -1,5 +1,7 @@
 //! `tutti approve rollout APP`: a person lets the next waves open.
 
+use std::collections::BTreeSet;
+
 use anyhow::bail;
 use clap::Args;
 
@@ -25,6 +27,9 @@ pub struct RolloutArgs {
     /// Start a version again that failed and was reverted
     #[arg(long)]
     retry: bool,
+    /// Let this version pass a window that is shut
+    #[arg(long = "override", value_name = "WINDOW", conflicts_with_all = ["retry", "through"])]
+    window: Option<String>,
     #[command(flatten)]
     file: FileArgs,
 }
@@ -45,9 +50,10 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
         }
         tell!("note: {away}");
     }
-    let approval = match args.retry {
-        true => retry(rollout)?,
-        false => opening(rollout, args.through.as_deref())?,
+    let approval = match &args.window {
+        _ if args.retry => retry(rollout)?,
+        Some(window) => overriding(rollout, window)?,
+        None => opening(rollout, args.through.as_deref())?,
     };
     let head = overview.revision.clone().unwrap_or_else(|| Revision::from(""));
     let (file, text) = promotion::approval_file(&approval, &head);
@@ -56,6 +62,7 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
     let what = match &approval.action {
         RolloutAction::Open { through } => format!("wave {through} of {}", rollout.app),
         RolloutAction::Retry => format!("another try of {}", rollout.app),
+        RolloutAction::Override { window } => format!("{} in spite of window {window}", rollout.app),
     };
     say!("{}: approves {what}, version {}", path.display(), approval.digest.short());
     if args.file.commit {
@@ -88,6 +95,19 @@ fn retry(rollout: &RolloutReport) -> anyhow::Result<RolloutApproval> {
         bail!("no version of {} was reverted: there is nothing to try again", rollout.app);
     };
     Ok(promotion::approval(&rollout.app, digest, RolloutAction::Retry))
+}
+
+fn overriding(rollout: &RolloutReport, window: &str) -> anyhow::Result<RolloutApproval> {
+    let shut = || rollout.shut_windows();
+    let Some(hold) = shut().find(|hold| hold.window == window) else {
+        let names: BTreeSet<&str> = shut().map(|hold| hold.window).collect();
+        match Vec::from_iter(names)[..] {
+            [] => bail!("no window holds {}: {}", rollout.app, instead(rollout)),
+            ref names => bail!("window {window} does not hold {}, but {}", rollout.app, names.join(", ")),
+        }
+    };
+    let action = RolloutAction::Override { window: window.to_owned() };
+    Ok(promotion::approval(&rollout.app, hold.digest, action))
 }
 
 fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<RolloutApproval> {

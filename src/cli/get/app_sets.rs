@@ -315,6 +315,7 @@ fn of_hold(hold: &Hold, rollout: Option<&RolloutReport>) -> Option<Status> {
         | Hold::WaveLeftOut { .. }
         | Hold::Soak { .. }
         | Hold::Concurrency { .. }
+        | Hold::Window { .. }
         | Hold::After { .. } => None,
     }
 }

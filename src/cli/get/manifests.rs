@@ -1,4 +1,4 @@
-//! `tutti get notifications` and `tutti get servers`: what Git says, so no cluster is asked.
+//! `tutti get notifications`, `tutti get servers` and `tutti get windows`: what Git says, so no cluster is asked.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,10 @@ use super::super::process::Process;
 use super::super::{diagnostics, doctor, repository};
 use crate::fleet::Fleet;
 use crate::manifest::Native;
-use crate::model::{Diagnostic, Happened, Notification, Server, TargetSelector};
+use crate::model::{
+    Diagnostic, Happened, Notification, Server, TargetSelector, Window, WindowAction, WindowTimes,
+};
+use crate::window::{self, Lasting};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,7 +70,7 @@ pub async fn notifications(process: &Process, format: Format) -> anyhow::Result<
         let mut lines = table(&["NAME", "SERVICE", "LANGUAGE", "SELECTS"]);
         for it in &routes {
             let (service, language) = line(it);
-            lines.add_row([&*it.name, service, language, &*selects(it)]);
+            lines.add_row([&*it.name, service, language, &*selects(&it.selector, it.phases.as_deref())]);
         }
         write_table(&fitted(lines));
     }
@@ -75,8 +78,7 @@ pub async fn notifications(process: &Process, format: Format) -> anyhow::Result<
 }
 
 /// In words; `everything` is all phases but the start.
-fn selects(route: &Notification) -> String {
-    let selector = &route.selector;
+fn selects(selector: &TargetSelector, phases: Option<&[Happened]>) -> String {
     let pairs = |labels: &BTreeMap<String, String>| -> Vec<String> {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect()
     };
@@ -96,7 +98,7 @@ fn selects(route: &Notification) -> String {
         .chain(clusters.ring.as_ref().map(|ring| format!("ring={ring}")))
         .collect();
     let apps = [selector.apps.clone().unwrap_or_default(), pairs(&selector.app_labels)].concat();
-    let phases = route.phases.iter().flatten().map(|phase| phase.as_str().to_owned()).collect();
+    let phases = phases.into_iter().flatten().map(|phase| phase.as_str().to_owned()).collect();
     let parts = [
         ("apps", apps),
         ("rings", selector.rings.clone().unwrap_or_default()),
@@ -150,6 +152,70 @@ fn line(server: &Server, today: Date) -> ServerLine<'_> {
     }
 }
 
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WindowLine<'a> {
+    name: &'a str,
+    action: WindowAction,
+    select: &'a TargetSelector,
+    times: String,
+    /// Whether it keeps what it selects from beginning.
+    is_shut: bool,
+    changes_at: Option<Timestamp>,
+    reason: Option<&'a str>,
+    #[serde(rename = "override")]
+    may_override: &'a [String],
+}
+
+pub async fn windows(process: &Process, format: Format) -> anyhow::Result<Exit> {
+    let (fleet, exit) = read(process, Native::Window).await?;
+    let now = Timestamp::now();
+    let mut lines: Vec<WindowLine<'_>> = fleet.windows.iter().map(|it| window_line(it, now)).collect();
+    lines.sort_by_key(|line| line.name);
+    if format != Format::Table {
+        output::write_value(format, &lines)?;
+    } else if lines.is_empty() {
+        say!("no window: policies/<name>.yaml makes one");
+    } else {
+        let mut shown = table(&["NAME", "ACTION", "SELECTS", "TIMES", "NOW", "CHANGES"]);
+        for line in &lines {
+            shown.add_row([
+                line.name.to_owned(),
+                line.action.as_str().to_owned(),
+                selects(line.select, None),
+                line.times.clone(),
+                if line.is_shut { "shut" } else { "open" }.to_owned(),
+                line.changes_at.map_or_else(|| "-".to_owned(), |at| at.strftime("%F %H:%M UTC").to_string()),
+            ]);
+        }
+        write_table(&fitted(shown));
+    }
+    Ok(exit)
+}
+
+fn window_line(window: &Window, now: Timestamp) -> WindowLine<'_> {
+    let Lasting { lasts, until } = window::lasting(&window.times, now);
+    WindowLine {
+        name: &window.name,
+        action: window.action,
+        select: &window.selector,
+        times: match &window.times {
+            WindowTimes::Repeated { schedule, duration, time_zone } => {
+                let zone = time_zone.iana_name().unwrap_or("UTC");
+                format!("{schedule} for {duration:#}, {zone}")
+            }
+            WindowTimes::Once { from, to } => {
+                format!("{} to {}", from.strftime("%F %H:%M UTC"), to.strftime("%F %H:%M UTC"))
+            }
+            WindowTimes::Unknown => "not known".to_owned(),
+        },
+        is_shut: lasts == (window.action == WindowAction::Deny),
+        changes_at: until,
+        reason: window.reason.as_deref(),
+        may_override: &window.may_override,
+    }
+}
+
 /// The repository as it is read, with the mistakes of one folder told: what has one is not listed.
 pub async fn read(process: &Process, kind: Native) -> anyhow::Result<(Fleet, Exit)> {
     let fleet = repository::fleet(&doctor::load(process, false).await?);
@@ -189,7 +255,32 @@ mod tests {
             );
             let snapshot = Snapshot::of_texts([("notifications/a.yaml", text.as_str())]);
             let fleet = assemble(manifest::read(&snapshot), &snapshot);
-            assert_eq!(selects(&fleet.notifications[0]), expected, "{:?}", fleet.diagnostics);
+            let route = &fleet.notifications[0];
+            let told = selects(&route.selector, route.phases.as_deref());
+            assert_eq!(told, expected, "{:?}", fleet.diagnostics);
+        }
+    }
+
+    #[test]
+    fn windows_are_shut_by_what_they_say() {
+        let noon = "schedule: 0 12 * * *, duration: 1h, timeZone: Europe/Berlin";
+        let once = "from: 2026-12-24T00:00, to: 2027-01-02T00:00, timeZone: UTC";
+        for (spec, now, expected) in [
+            (format!("action: deny, {noon}"), "2026-11-27T11:30Z", (true, Some("2026-11-27T12:00Z"))),
+            (format!("action: allow, {noon}"), "2026-11-27T11:30Z", (false, Some("2026-11-27T12:00Z"))),
+            (format!("action: allow, {noon}"), "2026-11-27T12:30Z", (true, Some("2026-11-28T11:00Z"))),
+            (format!("action: deny, {once}"), "2026-11-27T12:30Z", (false, Some("2026-12-24T00:00Z"))),
+            (format!("action: deny, {once}"), "2027-11-27T12:30Z", (false, None)),
+            ("action: dney".to_owned(), "2026-11-27T12:30Z", (true, None)),
+        ] {
+            let text = format!(
+                "apiVersion: tutti.dev/v1alpha1\nkind: Window\nmetadata: {{name: a}}\nspec: {{{spec}}}\n"
+            );
+            let snapshot = Snapshot::of_texts([("policies/a.yaml", text.as_str())]);
+            let fleet = assemble(manifest::read(&snapshot), &snapshot);
+            let line = window_line(&fleet.windows[0], now.parse().expect("a time"));
+            let changes_at = expected.1.map(|at| at.parse().expect("a time"));
+            assert_eq!((line.is_shut, line.changes_at), (expected.0, changes_at), "{spec}");
         }
     }
 }

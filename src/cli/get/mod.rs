@@ -54,6 +54,9 @@ enum What {
     /// The inventory of servers, and how long each is paid
     #[value(alias = "server")]
     Servers,
+    /// When new versions may begin, and whether they may now
+    #[value(alias = "window")]
+    Windows,
 }
 
 #[derive(Args, Debug)]
@@ -108,6 +111,7 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
         What::Promotions => return promotions::run(&process, args.timeout, args.output).await,
         What::Notifications => return manifests::notifications(&process, args.output).await,
         What::Servers => return manifests::servers(&process, args.output).await,
+        What::Windows => return manifests::windows(&process, args.output).await,
         _ => {}
     }
     let until = Until::Settled { timeout: args.timeout };
@@ -126,7 +130,12 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
             output::write_value(format, &all)?;
         }
         (
-            What::AppSets | What::AdvDeployments | What::Promotions | What::Notifications | What::Servers,
+            What::AppSets
+            | What::AdvDeployments
+            | What::Promotions
+            | What::Notifications
+            | What::Servers
+            | What::Windows,
             _,
         ) => {}
     }

@@ -4,6 +4,7 @@ use super::{AppHead, AtCommit};
 use crate::fleet::{Fleet, Waves, codes};
 use crate::model::{Charts, Diagnostic, Digest, RolloutAction, RolloutApproval, Scope, Snapshot};
 use crate::render::{Renderer, Renders};
+use crate::rollout::AppWindows;
 
 /// Of all apps in waves. An app that does not render everywhere has no digest that anybody knows.
 pub fn approvals_of_other_versions(
@@ -18,13 +19,14 @@ pub fn approvals_of_other_versions(
         let (Some(app), Some(renders)) = (fleet.apps.get(id), renders.apps.get(id)) else { continue };
         let is_whole = renders.values().all(|(_, render)| render.is_ok());
         let (at, waves) = (AtCommit { fleet, app, renders }, Waves::of(fleet, app));
-        if app.unmanaged || !is_whole || !at.is_in_waves(&waves) {
+        let is_decided = || at.is_in_waves(&waves) || !AppWindows::of(fleet, app, renders.keys()).is_empty();
+        if app.unmanaged || !is_whole || !is_decided() {
             continue;
         }
         // That a wave is not there is told elsewhere.
         let is_of_a_wave = |approval: &&RolloutApproval| match &approval.action {
             RolloutAction::Open { through } => waves.position(through).is_some(),
-            RolloutAction::Retry => true,
+            RolloutAction::Retry | RolloutAction::Override { .. } => true,
         };
         let approvals: Vec<&RolloutApproval> = approvals.iter().filter(is_of_a_wave).collect();
         let head = at.head(waves, &declared);
@@ -48,8 +50,12 @@ fn warning(approval: &RolloutApproval, head: &AppHead) -> Diagnostic {
         digest.short(),
         head.digest.short()
     );
-    let retry = if approval.action == RolloutAction::Retry { " --retry" } else { "" };
-    let help = format!("delete the file, or let `tutti approve rollout {app}{retry}` write it anew");
+    let flag = match &approval.action {
+        RolloutAction::Open { .. } => String::new(),
+        RolloutAction::Retry => " --retry".to_owned(),
+        RolloutAction::Override { window } => format!(" --override {window}"),
+    };
+    let help = format!("delete the file, or let `tutti approve rollout {app}{flag}` write it anew");
     let scope = location.as_ref().map_or(Scope::App(app.clone()), |at| Scope::File(at.file.clone()));
     let warning = Diagnostic::warning(codes::OTHER_VERSION, message, scope).help(help);
     match places.digest.as_ref().or(location.as_ref()) {

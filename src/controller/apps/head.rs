@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::render::{Render, Renderer, Renders, UnitContent, UnitContents, unit_contents};
 use crate::report::version::of_workload;
-use crate::rollout::{CommitFacts, UnitId};
+use crate::rollout::{AppWindows, CommitFacts, UnitId};
 use crate::schedule::assign;
 
 /// An app in waves at one commit.
@@ -23,6 +23,7 @@ pub struct AppHead {
     pub digest: Digest,
     pub facts: Arc<CommitFacts>,
     pub units: BTreeMap<UnitId, HeadUnit>,
+    pub windows: AppWindows,
     /// What it was made from.
     renders: Arc<BTreeMap<ClusterName, Render>>,
 }
@@ -48,7 +49,7 @@ pub struct Heads {
     /// The position of each commit in history, the head is 0. Empty where no app has waves.
     pub positions: Arc<HashMap<Revision, usize>>,
     /// What the positions were made from.
-    history: Arc<History>,
+    pub(super) history: Arc<History>,
 }
 
 type Plain = (Arc<BTreeMap<ClusterName, Render>>, Waves, Rollout);
@@ -100,16 +101,21 @@ impl Heads {
                 None => waves.list().len() > 1,
             };
             let stays_in_waves = was_in_waves() && (may_lack_clusters || renders.is_awaited(id));
-            if !stays_in_waves && (was_plain || !at.is_in_waves(&waves)) {
+            let windows = AppWindows::of(fleet, app, renders_of_app.keys());
+            if !stays_in_waves && windows.is_empty() && (was_plain || !at.is_in_waves(&waves)) {
                 plain.insert(id.clone(), (Arc::clone(renders_of_app), waves, app.rollout.clone()));
                 continue;
             }
-            let head = known.cloned().unwrap_or_else(|| {
-                let declared = declared.get_or_insert_with(|| {
-                    Renderer::new(fleet, snapshot, charts).defining(renders.defined().clone())
-                });
-                Arc::new(at.head(waves, declared))
-            });
+            let head = match known {
+                Some(known) if known.windows == windows => Arc::clone(known),
+                Some(known) => Arc::new(AppHead { windows, ..(**known).clone() }),
+                None => {
+                    let declared = declared.get_or_insert_with(|| {
+                        Renderer::new(fleet, snapshot, charts).defining(renders.defined().clone())
+                    });
+                    Arc::new(AppHead { windows, ..at.head(waves, declared) })
+                }
+            };
             apps.insert(id.clone(), head);
         }
         let number = |(number, revision): (usize, &Revision)| (revision.clone(), number);
@@ -172,6 +178,7 @@ impl AtCommit<'_> {
             digest: digest_of(&contents),
             facts: Arc::new(facts),
             units,
+            windows: AppWindows::default(),
             renders: Arc::clone(self.renders),
         }
     }

@@ -12,7 +12,7 @@ mod observe;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -22,9 +22,9 @@ pub use head::{AppHead, AtCommit, HeadUnit, Heads};
 pub use observe::Seen;
 
 use crate::fleet::Target;
-use crate::model::{App, AppId, ClusterName, Digest, ObjectId, Rendered, Revision, Scale, UnitMark};
+use crate::model::{App, AppId, ClusterName, Digest, History, ObjectId, Rendered, Revision, Scale, UnitMark};
 use crate::render::UnitContent;
-use crate::rollout::{Approved, Basis, Condition, Decision, Reach, Refusal, Timers, UnitFacts, UnitId};
+use crate::rollout::{Approved, Basis, Condition, Decision, Hold, Reach, Refusal, Timers, UnitFacts, UnitId};
 
 /// Reading an app at an earlier commit holds what the files say in memory.
 const READERS: usize = 4;
@@ -51,6 +51,7 @@ pub struct Apps {
 pub struct Clock {
     began: Instant,
     at: Timestamp,
+    began_really: std::time::Instant,
 }
 
 impl Default for Clock {
@@ -61,12 +62,19 @@ impl Default for Clock {
 
 impl Clock {
     pub fn starting_now() -> Self {
-        Self { began: Instant::now(), at: Timestamp::now() }
+        Self { began: Instant::now(), at: Timestamp::now(), began_really: std::time::Instant::now() }
     }
 
     pub fn time_of(self, instant: Instant) -> Timestamp {
         let elapsed = instant.saturating_duration_since(self.began);
         self.at.saturating_add(elapsed).unwrap_or(self.at)
+    }
+
+    /// What the clock of the machine shows: not the same once somebody set it, or the machine slept.
+    pub fn wall(self, instant: Instant) -> Timestamp {
+        let passed = SignedDuration::try_from(self.began_really.elapsed()).unwrap_or_default();
+        let ahead = Timestamp::now().duration_since(self.at).saturating_sub(passed);
+        self.time_of(instant).saturating_add(ahead).unwrap_or(Timestamp::MAX)
     }
 
     /// Never before a timestamp has passed.
@@ -92,6 +100,8 @@ pub struct AppEntry {
     pub approvals: Vec<Approved>,
     /// The position of each commit in history, the head is 0.
     pub positions: Arc<HashMap<Revision, usize>>,
+    /// The commits by position.
+    pub history: Arc<History>,
     /// What is known of earlier commits.
     pub commits: BTreeMap<Revision, PastCommit>,
     /// What this process takes back.
@@ -184,6 +194,10 @@ impl Apps {
 
     pub fn now(&self, instant: Instant) -> Timestamp {
         self.clock.time_of(instant)
+    }
+
+    pub fn wall(&self, instant: Instant) -> Timestamp {
+        self.clock.wall(instant)
     }
 
     pub fn get(&self, app: &AppId) -> Option<&AppEntry> {
@@ -304,6 +318,7 @@ impl Apps {
             }
             if let Some(entry) = self.entries.get_mut(id) {
                 entry.positions = Arc::clone(&heads.positions);
+                entry.history = Arc::clone(&heads.history);
                 entry.revision.clone_from(&heads.revision);
                 if entry.may_lack_clusters != heads.may_lack_clusters {
                     entry.may_lack_clusters = heads.may_lack_clusters;
@@ -320,7 +335,7 @@ impl AppEntry {
     fn new(app: Arc<App>, head: Arc<AppHead>, approvals: Vec<Approved>) -> Self {
         let units: BTreeMap<UnitId, UnitEntry> =
             head.units.keys().map(|id| (id.clone(), UnitEntry::default())).collect();
-        let (commits, positions) = (BTreeMap::new(), Arc::default());
+        let (commits, positions, history) = (BTreeMap::new(), Arc::default(), Arc::default());
         Self {
             app,
             head,
@@ -331,6 +346,7 @@ impl AppEntry {
             units,
             approvals,
             positions,
+            history,
             commits,
             refusals: Vec::new(),
             decision: None,
@@ -365,11 +381,11 @@ impl AppEntry {
         self.commits.values().any(|commit| matches!(commit, PastCommit::Loading))
     }
 
-    /// Something that is held back comes without anybody's doing.
+    /// Something that is held back comes without anybody's doing, and not only once a window opens: that may take days.
     pub fn ends_by_itself(&self) -> bool {
         let verdicts = self.decision.iter().flat_map(|decision| decision.units.values());
         let mut holds = verdicts.filter_map(|verdict| verdict.hold.as_ref());
-        holds.any(|hold| hold.until().is_some())
+        holds.any(|hold| hold.until().is_some() && !matches!(hold.gate(), Hold::Window { .. }))
     }
 
     pub fn is_open(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Routes of notifications, and servers: what they name is there.
+//! Routes of notifications that can be sent, and servers of clusters that are there.
 
 use super::Facts;
 use crate::fleet::codes;

@@ -1,4 +1,4 @@
-//! Approvals of rollouts: of an app that is there, and of one of its waves.
+//! Approvals of rollouts: of an app that is there, and of one of its waves, or of a window that is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let named = facts.app_names();
     let apps: BTreeMap<&AppId, &App> = facts.manifests.apps.iter().map(|app| (&app.id, &**app)).collect();
     let check = |approval: &RolloutApproval| match apps.get(&approval.app) {
-        Some(app) => no_such_wave(approval, app, facts),
+        Some(app) => no_such_wave(approval, app, facts).or_else(|| no_such_window(approval, facts)),
         None if named.contains(&approval.app) => None,
         None => no_such_app(approval, &named),
     };
@@ -49,6 +49,20 @@ fn no_such_wave(approval: &RolloutApproval, app: &App, facts: &Facts<'_>) -> Opt
     }
     let message = format!("Approval {name} opens wave {through}, which {title} does not have");
     warning(approval, through_place, message, suggest(through, &waves, &waves))
+}
+
+fn no_such_window(approval: &RolloutApproval, facts: &Facts<'_>) -> Option<Diagnostic> {
+    let RolloutAction::Override { window } = &approval.action else { return None };
+    let names: Vec<&str> = facts.manifests.windows.iter().map(|it| it.name.as_str()).collect();
+    if names.contains(&window.as_str()) {
+        return None;
+    }
+    let message = format!("Approval {} is for window {window}, which does not exist", approval.name);
+    let help = match names[..] {
+        [] => "delete the file: no window holds anything".to_owned(),
+        _ => suggest(window, &names, &names),
+    };
+    warning(approval, approval.places.window.as_ref(), message, help)
 }
 
 fn warning(

@@ -1,4 +1,4 @@
-//! What routes of notifications and policies select is there.
+//! What notifications, policies and windows select exists.
 
 use super::Facts;
 use super::placement::TOLD;
@@ -15,13 +15,15 @@ struct Names<'a> {
     none: &'static str,
 }
 
-/// A route or policy that selects nothing is silent: easily missed.
+/// What selects nothing is silent: easily missed.
 pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let routes = facts.manifests.notifications.iter();
     let routes = routes.map(|it| ("Notification", &it.name, &it.selector, codes::NOTIFICATION));
     let policies = facts.manifests.policies.iter();
     let policies = policies.map(|it| ("Policy", &it.name, &it.selector, codes::POLICY_SELECTS));
-    let all: Vec<_> = routes.chain(policies).collect();
+    let windows = facts.manifests.windows.iter();
+    let windows = windows.map(|it| ("Window", &it.name, &it.selector, codes::WINDOW));
+    let all: Vec<_> = routes.chain(policies).chain(windows).collect();
     if all.is_empty() {
         return Vec::new();
     }

@@ -235,3 +235,21 @@ fn two_approvals_differ_in_name() {
     let files = [("apps/a/app.yaml", web.as_str()), ("one.yaml", &approval), ("two.yaml", &approval)];
     check(&files, &[("E2001", "Approval go has the identity of Approval go")]);
 }
+
+#[test]
+fn override_is_of_a_window_that_is_there() {
+    let web = component("web", "");
+    let window = "apiVersion: tutti.dev/v1alpha1\nkind: Window\nmetadata: {name: freeze}\nspec: {action: deny, from: 2026-12-24T00:00, to: 2027-01-02T00:00, timeZone: UTC}\n";
+    let of = |named: &str| approval("default/web", &format!("override, window: {named}"));
+    let (right, wrong) = (of("freeze"), of("freze"));
+    let mut files = vec![
+        ("apps/a/app.yaml", web.as_str()),
+        ("policies/freeze.yaml", window),
+        ("approvals/go.yaml", &right),
+    ];
+    check(&files, &[]);
+    files[2].1 = &wrong;
+    check(&files, &[("E2108", "Approval go is for window freze, which does not exist")]);
+    files[2] = ("apps/a/go.yaml", &right);
+    check(&files, &[("E1206", "an override stands below approvals/, and nowhere else")]);
+}

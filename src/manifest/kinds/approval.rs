@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
 use super::{envelope, spec_fields};
@@ -18,12 +19,16 @@ pub enum Read {
     Rollout(RolloutApproval),
 }
 
+/// Where those stand that may not stand beside an app.
+const FOLDER: &str = "approvals/";
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     Delete,
     Orphan,
     Rollout,
     Retry,
+    Override,
 }
 
 const ACTIONS: &[(&str, Action)] = &[
@@ -31,6 +36,7 @@ const ACTIONS: &[(&str, Action)] = &[
     ("orphan", Action::Orphan),
     ("rollout", Action::Rollout),
     ("retry", Action::Retry),
+    ("override", Action::Override),
 ];
 
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
@@ -41,19 +47,33 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
     let mut places = RolloutApprovalPlaces { app: app_place, ..RolloutApprovalPlaces::default() };
     let app = app.and_then(|app| read_app(&app, reading));
     let action = fields.required("action", reading);
+    let action_place = action.as_ref().map(|action| reading.location(action.node));
     let action = action.and_then(|action| reading.choice(&action, ACTIONS, &[], false));
     let what = match action {
-        Some(Action::Rollout | Action::Retry) => {
+        Some(action @ (Action::Rollout | Action::Retry | Action::Override)) => {
             let digest = fields.required("digest", reading);
             places.digest = digest.as_ref().map(|digest| reading.location(digest.node));
             let digest = digest.and_then(|digest| read_digest(&digest, &rollout_help(app.as_ref()), reading));
-            let action = if action == Some(Action::Retry) {
-                Some(RolloutAction::Retry)
-            } else {
-                let through = fields.required("through", reading);
-                places.through = through.as_ref().map(|through| reading.location(through.node));
-                let through = through.and_then(|through| reading.name(&through, NameRule::Label));
-                through.map(|through| RolloutAction::Open { through })
+            let action = match action {
+                Action::Override => {
+                    if let (false, Some(place)) = (reading.file.starts_with(FOLDER), &action_place) {
+                        let message = format!("an override stands below {FOLDER}, and nowhere else");
+                        reading
+                            .mistake(codes::BAD_VALUE, message, place.clone(), "spec.action")
+                            .help("who may write there lets versions pass windows: git mv it there");
+                    }
+                    let window = fields.required("window", reading);
+                    places.window = window.as_ref().map(|window| reading.location(window.node));
+                    let window = window.and_then(|window| reading.name(&window, NameRule::Label));
+                    window.map(|window| RolloutAction::Override { window })
+                }
+                Action::Rollout => {
+                    let through = fields.required("through", reading);
+                    places.through = through.as_ref().map(|through| reading.location(through.node));
+                    let through = through.and_then(|through| reading.name(&through, NameRule::Label));
+                    through.map(|through| RolloutAction::Open { through })
+                }
+                _ => Some(RolloutAction::Retry),
             };
             digest.zip(action).map(|(digest, action)| What::Rollout(action, digest))
         }
@@ -73,7 +93,9 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
                 fields.optional(name, reading).and_then(|digest| read_digest(&digest, DELETE_HELP, reading));
             }
             fields.optional("objects", reading).and_then(|objects| read_objects(&objects, reading));
-            fields.optional("through", reading).and_then(|through| reading.name(&through, NameRule::Label));
+            for name in ["through", "window"] {
+                fields.optional(name, reading).and_then(|name| reading.name(&name, NameRule::Label));
+            }
             None
         }
     };
@@ -212,12 +234,13 @@ pub fn to_yaml(approval: &Approval) -> String {
 
 /// The same of an approval of a rollout, which `tutti approve rollout` writes.
 pub fn rollout_to_yaml(approval: &RolloutApproval) -> String {
-    let (action, through) = match &approval.action {
+    let (action, what) = match &approval.action {
         RolloutAction::Open { through } => ("rollout", format!("  through: {}\n", quoted(through))),
         RolloutAction::Retry => ("retry", String::new()),
+        RolloutAction::Override { window } => ("override", format!("  window: {}\n", quoted(window))),
     };
     format!(
-        "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata:\n  name: {}\nspec:\n  app: {}\n  action: {action}\n  digest: {}\n{through}",
+        "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata:\n  name: {}\nspec:\n  app: {}\n  action: {action}\n  digest: {}\n{what}",
         quoted(&approval.name),
         quoted(&approval.app.to_string()),
         quoted(&approval.digest.to_string()),

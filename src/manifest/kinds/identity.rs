@@ -4,7 +4,7 @@ use super::super::hub::Hub;
 use super::super::read::{Reading, suggest, with_a_slip};
 use super::super::yaml::Node;
 use super::super::{OWN_VERSION as OWN, codes, meant};
-use super::{conversion, health_rule, notification, policy, server, trigger};
+use super::{conversion, health_rule, notification, policy, server, trigger, window};
 use crate::model::Location;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +22,7 @@ pub enum Native {
     Notification,
     Server,
     Policy,
+    Window,
 }
 
 impl Native {
@@ -45,6 +46,7 @@ impl Native {
             Self::Notification => "Notification",
             Self::Server => "Server",
             Self::Policy => "Policy",
+            Self::Window => "Window",
         }
     }
 
@@ -55,6 +57,7 @@ impl Native {
             Self::Notification => Some(notification::FOLDER),
             Self::Server => Some(server::FOLDER),
             Self::Policy => Some(policy::FOLDER),
+            Self::Window => Some(window::FOLDER),
             _ => None,
         }
     }
@@ -104,6 +107,7 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Trigger", Known::Now(Native::Trigger)),
     (&[OWN], "Notification", Known::Now(Native::Notification)),
     (&[OWN], "Server", Known::Now(Native::Server)),
+    (&[OWN], "Window", Known::Now(Native::Window)),
     (&[OWN], "AppSet", Known::Now(Native::AppSet)),
     (&[OWN], "Component", Known::Now(Native::Component)),
     (&[OWN], "Conversion", Known::InFolder(conversion::FOLDER)),

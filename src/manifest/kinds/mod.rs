@@ -34,8 +34,10 @@ mod secret;
 pub mod server;
 pub mod taint;
 mod target_selector;
+mod time_zone;
 pub mod trigger;
 mod wave;
+pub mod window;
 mod workload;
 
 pub use identity::{Identity, Native, group_of, identify, names};

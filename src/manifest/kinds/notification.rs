@@ -1,12 +1,12 @@
 //! Kind Notification: which messages go to which chat, mailbox or program.
 
 use jiff::civil::{Time, Weekday};
-use jiff::tz::{self, TimeZone};
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value, nearest};
+use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
 use super::target_selector::{self, read_all, refuse_empty};
+use super::time_zone::read_zone;
 use super::{envelope, secret, spec_fields};
 use crate::model::{
     Happened, Language, Notification, NotificationService, QuietHours, SecretRef, TargetSelector,
@@ -188,7 +188,7 @@ type Selected = (TargetSelector, Option<Vec<Happened>>);
 fn read_selector(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Selected> {
     let mut fields = Fields::of(value, reading)?;
     let before = reading.mistakes.len();
-    let selector = target_selector::read(&mut fields, reading);
+    let selector = target_selector::read_fields(&mut fields, reading);
     let phases = fields.narrowing("phases", reading).and_then(|phases| {
         refuse_empty(&phases, reading);
         read_all(&phases, reading, read_phase)
@@ -256,22 +256,4 @@ fn read_time(value: &Value<'_>, is_end: bool, reading: &mut Reading<'_>) -> Opti
         );
     }
     time
-}
-
-fn read_zone(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<TimeZone> {
-    let text = reading.text(value)?;
-    let zone = TimeZone::get(&text).ok().filter(|zone| !zone.is_unknown());
-    if zone.is_none() {
-        let known: Vec<String> = tz::db().available().map(|name| name.to_string()).collect();
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        let help = match nearest(&text, &known) {
-            Some(nearest) => format!("did you mean `{nearest}`?"),
-            None => "write a name of the IANA database, such as Asia/Shanghai or UTC".to_owned(),
-        };
-        let location = reading.location(value.node);
-        reading
-            .mistake(codes::UNKNOWN_VALUE, format!("there is no time zone {text:?}"), location, &value.path)
-            .help(help);
-    }
-    zone
 }

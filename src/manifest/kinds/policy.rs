@@ -25,7 +25,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Policy> {
     };
     let description = fields.optional("description", reading).map(|it| reading.text(&it));
     let selector = match fields.narrowing("select", reading) {
-        Some(select) => read_selector(&select, reading),
+        Some(select) => target_selector::read(&select, reading),
         None => Some(TargetSelector::default()),
     };
     let constraints = fields
@@ -59,15 +59,6 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Policy> {
 #[expect(clippy::option_option, reason = "absent and wrong are not the same")]
 fn all<T>(given: Option<Option<T>>) -> Option<Option<T>> {
     given.map_or(Some(None), |read| read.map(Some))
-}
-
-fn read_selector(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<TargetSelector> {
-    let mut fields = Fields::of(value, reading)?;
-    let before = reading.mistakes.len();
-    let selector = target_selector::read(&mut fields, reading);
-    fields.finish(reading);
-    // One that cannot be read must not select everything.
-    (reading.mistakes.len() == before).then_some(selector)
 }
 
 fn read_map(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {

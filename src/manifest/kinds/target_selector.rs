@@ -1,4 +1,4 @@
-//! `select`: apps, rings and clusters.
+//! The field `select`: apps, rings and clusters.
 
 use super::super::codes;
 use super::super::read::{Fields, Reading, Value};
@@ -7,8 +7,17 @@ use super::placement;
 use crate::model::glob::{self, Separator};
 use crate::model::{Location, TargetSelector};
 
-/// The fields `apps`, `rings` and `clusters`.
-pub fn read(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> TargetSelector {
+/// One that selects targets and nothing else. `None`: it has a mistake, and must not select everything.
+pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<TargetSelector> {
+    let mut fields = Fields::of(value, reading)?;
+    let before = reading.mistakes.len();
+    let selector = read_fields(&mut fields, reading);
+    fields.finish(reading);
+    (reading.mistakes.len() == before).then_some(selector)
+}
+
+/// The caller looks for mistakes.
+pub fn read_fields(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> TargetSelector {
     let mut selector = TargetSelector::default();
     if let Some(apps) = fields.narrowing("apps", reading) {
         read_apps(&apps, &mut selector, reading);
@@ -59,16 +68,6 @@ fn places(list: &Value<'_>, reading: &Reading<'_>) -> Vec<Location> {
     list.node.as_seq().unwrap_or_default().iter().map(|node| reading.location(node)).collect()
 }
 
-/// What selects nothing was not meant.
-pub fn refuse_empty(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<()> {
-    if !value.is_empty() {
-        return Some(());
-    }
-    let message = format!("`{}` is empty", value.name());
-    reading.bad_value(value, message, "write what is meant, or remove the field");
-    None
-}
-
 /// All items are read before one with a mistake gives up the whole.
 pub fn read_all<T>(
     list: &Value<'_>,
@@ -77,4 +76,14 @@ pub fn read_all<T>(
 ) -> Option<Vec<T>> {
     let items: Vec<_> = reading.list(list)?.iter().map(|item| read(item, reading)).collect();
     items.into_iter().collect()
+}
+
+/// What selects nothing was not meant.
+pub fn refuse_empty(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<()> {
+    if !value.is_empty() {
+        return Some(());
+    }
+    let message = format!("`{}` is empty", value.name());
+    reading.bad_value(value, message, "write what is meant, or remove the field");
+    None
 }

@@ -39,6 +39,7 @@ const KINDS: &[(Native, &str)] = &[
     (Native::Notification, include_str!("notification.yaml")),
     (Native::Server, include_str!("server.yaml")),
     (Native::Policy, include_str!("policy.yaml")),
+    (Native::Window, include_str!("window.yaml")),
 ];
 
 /// The kinds that have a schema.

@@ -22,7 +22,8 @@ fn schema(kind: Native) -> Value {
 fn mistakes(manifest: &Value) -> Vec<String> {
     let text = manifest.to_string();
     let native = KINDS.iter().find(|(kind, _)| manifest["kind"] == kind.name());
-    let folder = native.and_then(|(kind, _)| kind.folder()).unwrap_or("apps/x/");
+    let folder = native.and_then(|(kind, _)| kind.folder());
+    let folder = folder.unwrap_or(if manifest["kind"] == "Approval" { "approvals/" } else { "apps/x/" });
     let path = format!("{folder}app.yaml");
     let read = read(&Snapshot::of_texts([(path.as_str(), text.as_str())]));
     read.diagnostics.iter().map(ToString::to_string).collect()

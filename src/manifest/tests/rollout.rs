@@ -268,7 +268,11 @@ fn default_rollout_is_read() {
 
 #[test]
 fn rollout_approvals_are_written_and_read_back() {
-    for action in [RolloutAction::Open { through: "canary".to_owned() }, RolloutAction::Retry] {
+    for action in [
+        RolloutAction::Open { through: "canary".to_owned() },
+        RolloutAction::Retry,
+        RolloutAction::Override { window: "year-end".to_owned() },
+    ] {
         let approval = RolloutApproval {
             name: "pay-v4".to_owned(),
             app: AppId::new("shop", "pay"),
@@ -277,9 +281,16 @@ fn rollout_approvals_are_written_and_read_back() {
             location: None,
             places: RolloutApprovalPlaces::default(),
         };
-        // Beside the app, too.
+        // Beside the app, too; who may write there may pass no window.
+        let may_be_beside = !matches!(approval.action, RolloutAction::Override { .. });
         for path in ["approvals/pay.yaml", "apps/pay/pay-v4.yaml"] {
             let mut read = read_texts(&[(path, &rollout_approval_to_yaml(&approval))]);
+            if path.starts_with("apps/") && !may_be_beside {
+                let [mistake] = &read.diagnostics[..] else { panic!("{read:?}") };
+                assert_eq!(mistake.message, "an override stands below approvals/, and nowhere else");
+                assert_eq!(read.rollout_approvals, []);
+                continue;
+            }
             assert_eq!((read.diagnostics.len(), read.approvals.len()), (0, 0), "{read:?}");
             let read = read.rollout_approvals.remove(0);
             assert_eq!(read.location.as_ref().unwrap().file, path);

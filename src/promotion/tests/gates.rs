@@ -1,5 +1,6 @@
 use super::{Case, at, id, pin};
-use crate::model::{PromotionMode, Revision};
+use crate::manifest;
+use crate::model::{PromotionMode, Revision, Snapshot};
 use crate::promotion::{Action, Change, Gate, GateState, HeadFacts, Merge, gates, may_merge, summary};
 
 const RINGS: &str = "test: soak: 1h, confirm: true; prod: promotion: {mode: auto, statuses: [drone/e2e]}";
@@ -78,6 +79,36 @@ fn gates_of_a_group_are_its_worst() {
     check(&of(&case)[..2], &["+ring: 2/2 apps", "+soak: 2/2 apps"]);
     case.state("web", "test").done = 0;
     check(&of(&case)[..1], &[".ring: 1/2 apps; web: 0/2 done on test"]);
+}
+
+/// Ring prod is frozen until 1,500,000 s after the epoch; the tests are at 1,000,000.
+#[test]
+fn window_of_the_ring_is_a_gate() {
+    let freeze = |rings: &str, from: &str| {
+        format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Window\nmetadata: {{name: freeze}}\nspec: {{action: deny, select: {{rings: [{rings}]}}, from: '{from}', to: 1970-01-18T08:40, timeZone: UTC, override: [managers]}}\n"
+        )
+    };
+    let of = |window: &str| {
+        let mut case = pay();
+        let snapshot = Snapshot::of_texts([("policies/freeze.yaml", window)]);
+        case.fleet.windows = manifest::read(&snapshot).windows;
+        let found = gates(&case.input(), &change(&["pay"], "v2"), &head(Some(GateState::Success), 1));
+        let of_window: Vec<Gate> = found.iter().filter(|gate| gate.name == "window").cloned().collect();
+        (of_window, summary(&found).state)
+    };
+    let (shut, all) = of(&freeze("prod", "1970-01-01T00:00"));
+    check(&shut, &[".window: pay: window freeze is shut until 1970-01-18 08:40 UTC, managers may override"]);
+    assert_eq!(all, GateState::Pending);
+    let (open, all) = of(&freeze("prod", "1970-01-18T00:00"));
+    check(&open, &["+window: open for pay on prod"]);
+    assert_eq!(all, GateState::Success);
+    // That of another ring is none.
+    assert_eq!(of(&freeze("test", "1970-01-01T00:00")).0, []);
+    // One that cannot be read is shut.
+    let (broken, all) = of(&freeze("prod", "yesterday"));
+    check(&broken, &[".window: pay: window freeze is shut (its manifest has a mistake)"]);
+    assert_eq!(all, GateState::Pending);
 }
 
 #[test]

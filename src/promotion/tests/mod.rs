@@ -125,6 +125,7 @@ impl Case {
             unread: self.unread,
             limit: self.limit,
             now: self.now,
+            wall: self.now,
         }
     }
 

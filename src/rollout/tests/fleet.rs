@@ -3,7 +3,7 @@
 use super::simulator::{Health, SimCommit, SimUnit, Simulator};
 use crate::fleet::Wave;
 use crate::model::{Digest, WaveLimits};
-use crate::rollout::{Approved, Choice, Decision, Hold, Reach, UnitId};
+use crate::rollout::{Allows, Approved, Choice, Decision, Hold, Reach, UnitId};
 
 pub fn wave(name: &str, confirm: bool) -> Wave {
     Wave { name: name.to_owned(), limits: WaveLimits { confirm, ..WaveLimits::default() } }
@@ -96,18 +96,17 @@ impl Simulator {
     /// A commit with an Approval of the head's digest.
     pub fn approve(&mut self, through: &str) -> &mut Self {
         let through = self.waves.iter().position(|wave| wave.name == through);
-        assert!(through.is_some(), "a wave");
-        self.approve_digest(self.digest(), through)
+        self.approve_digest(self.digest(), Allows::Through(through.expect("a wave")))
     }
 
     pub fn retry(&mut self) -> &mut Self {
-        self.approve_digest(self.digest(), None)
+        self.approve_digest(self.digest(), Allows::Retry)
     }
 
-    pub fn approve_digest(&mut self, digest: Digest, through: Option<usize>) -> &mut Self {
+    pub fn approve_digest(&mut self, digest: Digest, allows: Allows) -> &mut Self {
         self.push(&[]);
         let at = Some(self.head());
-        self.approvals.push(Approved { digest, through, at });
+        self.approvals.push(Approved { digest, allows, at });
         self
     }
 

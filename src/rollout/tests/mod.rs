@@ -12,6 +12,7 @@ mod scenarios;
 mod simulator;
 mod table;
 mod walks;
+mod windows;
 
 thread_local! {
     /// How often decisions looked at a unit.

@@ -3,7 +3,7 @@
 use super::fleet::rings;
 use super::simulator::Simulator;
 use crate::model::{Digest, OnFailure};
-use crate::rollout::Hold;
+use crate::rollout::{Allows, Hold};
 
 #[test]
 fn version_that_no_earlier_ring_ran_waits_for_word() {
@@ -14,7 +14,7 @@ fn version_that_no_earlier_ring_ran_waits_for_word() {
     fleet.waits("c2", "ring test has not finished v2, waits for it or for confirmation of ");
     let asked = fleet.decision().confirmation.clone().expect("a confirmation");
     assert_eq!(asked.digest, fleet.facts_at(fleet.head()).waves[1], "of that ring alone");
-    fleet.approve_digest(asked.digest, Some(1)).has("c1=v1 c2=v2 c3=v2");
+    fleet.approve_digest(asked.digest, Allows::Through(1)).has("c1=v1 c2=v2 c3=v2");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn pin_waits_while_ring_before_takes_it() {
     // The ring asks for confirmation, whatever way the change came.
     fleet.has("c1=v2 c2=v1 c3=v1").waits("c2", "wave test is done, wave prod waits for confirmation of ");
     let asked = fleet.decision().confirmation.clone().expect("a confirmation");
-    fleet.approve_digest(asked.digest, Some(1)).has("c1=v2 c2=v2 c3=v2");
+    fleet.approve_digest(asked.digest, Allows::Through(1)).has("c1=v2 c2=v2 c3=v2");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn version_that_fails_by_its_pin_goes_back_in_its_ring_alone() {
     fleet.has("c1=v3 c2=v1 c3=v1");
     assert_eq!(refused(&fleet, "c3"), digest);
     fleet.bad.clear();
-    fleet.approve_digest(digest, None).has("c1=v3 c2=v2 c3=v2");
+    fleet.approve_digest(digest, Allows::Retry).has("c1=v3 c2=v2 c3=v2");
     fleet.pin(&["c2", "c3"], "v1").has("c1=v3 c2=v1 c3=v1");
     assert_eq!(fleet.hold("c2"), None);
 }
@@ -104,9 +104,9 @@ fn each_ring_takes_back_its_own_version() {
         fleet.has("c1=v2 c2=v1 c3=v1");
         assert_eq!(of_both(&fleet), digests[..2]);
         // A person lets one of them start again.
-        fleet.approve_digest(digests[0], None).has("c1=v3 c2=v1 c3=v1");
+        fleet.approve_digest(digests[0], Allows::Retry).has("c1=v3 c2=v1 c3=v1");
         assert_eq!((fleet.hold("c1"), refused(&fleet, "c2")), (None, digests[1]));
-        fleet.approve_digest(digests[1], None).has("c1=v3 c2=v2 c3=v2");
+        fleet.approve_digest(digests[1], Allows::Retry).has("c1=v3 c2=v2 c3=v2");
     }
 }
 

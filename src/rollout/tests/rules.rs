@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::simulator::{Simulator, number};
 use super::walks::TakenBack;
-use crate::rollout::{Basis, Choice, CommitFacts, Condition, Decision, Reach, UnitFacts, UnitId};
+use crate::rollout::{Allows, Basis, Choice, CommitFacts, Condition, Decision, Reach, UnitFacts, UnitId};
 
 #[derive(Debug, Default)]
 pub struct Rules {
@@ -67,6 +67,10 @@ impl Rules {
         let base = commit.filter(|it| !fleet.commits[*it].is_lost).map(|commit| fleet.facts_at(commit));
         let since = Since { fleet, units, commit, base, head: fleet.facts_at(fleet.head()) };
         let failed = since.failed();
+        if fleet.windows.is_on(&id.cluster) {
+            let may_fill = facts.basis == Basis::Empty && since.is_let_through(facts) && failed.is_none();
+            assert!(may_fill || since.goes_back(id, facts), "{id} begins in a freeze");
+        }
         let gates = match &failed {
             Some(failed) => Err(format!("{failed} fails")),
             None => since.gates(facts),
@@ -79,7 +83,8 @@ impl Rules {
 }
 
 fn is_retried(fleet: &Simulator, refused_at: usize) -> bool {
-    let mut retries = fleet.approvals.iter().filter(|it| it.through.is_none() && it.digest == fleet.digest());
+    let mut retries =
+        fleet.approvals.iter().filter(|it| it.allows == Allows::Retry && it.digest == fleet.digest());
     retries.any(|approved| approved.at.is_some_and(|at| at > refused_at))
 }
 
@@ -169,7 +174,7 @@ impl Since<'_> {
         let newest = passed.filter_map(|it| it.revision.as_ref().map(number)).max();
         let is_meant = self.fleet.approvals.iter().any(|approved| {
             approved.digest == self.fleet.digest()
-                && approved.through.is_some_and(|through| through >= facts.wave)
+                && matches!(approved.allows, Allows::Through(through) if through >= facts.wave)
                 && approved.at.is_some_and(|at| newest.is_none_or(|newest| at >= newest))
         });
         if is_meant { Ok(()) } else { Err("nobody has confirmed it".to_owned()) }
@@ -183,17 +188,28 @@ impl Since<'_> {
                 .any(|(id, facts)| facts.wave > wave && !facts.is_left_out() && self.took_since(id, facts))
     }
 
+    /// A unit of its wave or of a later one has the head's content.
+    fn is_let_through(&self, facts: &UnitFacts) -> bool {
+        self.units.values().any(|it| it.wave >= facts.wave && it.is_ready() && it.has_begun())
+    }
+
+    /// The commit before the one that it runs gave it the head's content.
+    fn goes_back(&self, id: &UnitId, facts: &UnitFacts) -> bool {
+        let before = self.commit.and_then(|commit| commit.checked_sub(1)).map(|it| self.fleet.facts_at(it));
+        facts.mark.previous.is_none()
+            && before.is_some_and(|before| before.units.get(id) == self.head.units.get(id))
+    }
+
     /// Nothing of an empty unit's wave or of a later one runs something else, and either the head is there, or nothing else
     /// is anywhere.
     fn may_fill(&self, facts: &UnitFacts, is_failed: bool) -> bool {
-        let mut from_here = self.units.values().filter(|it| it.wave >= facts.wave);
-        if from_here.clone().any(|it| matches!(it.basis, Basis::Other(_)) && it.revision.is_some()) {
+        let from_here = self.units.values().filter(|it| it.wave >= facts.wave);
+        if { from_here }.any(|it| matches!(it.basis, Basis::Other(_)) && it.revision.is_some()) {
             return false;
         }
-        let is_let_through = from_here.any(|it| it.is_ready() && it.has_begun());
         let is_first = self.units.values().all(|it| {
             it.mark.previous.is_none() && !matches!(it.basis, Basis::Other(_)) && !it.is_left_out()
         });
-        is_let_through && !is_failed || is_first && !self.fleet.policy.gate_first
+        self.is_let_through(facts) && !is_failed || is_first && !self.fleet.policy.gate_first
     }
 }

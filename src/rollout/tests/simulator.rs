@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::fleet::Wave;
 use crate::model::{Digest, OnFailure, Previous, Refused, Revision, UnitMark};
 use crate::rollout::{
-    Approved, Basis, Choice, Commit, CommitFacts, Condition, Decision, Input, Policy, Reach, Refusal, Timers,
-    UnitFacts, UnitId, Verdict, decide,
+    AppWindows, Approved, Basis, Choice, Commit, CommitFacts, Condition, Decision, Input, Policy, Reach,
+    Refusal, Timers, UnitFacts, UnitId, Verdict, decide,
 };
 
 pub type Content = Arc<str>;
@@ -73,9 +73,12 @@ pub struct Simulator {
     /// Clusters that are not ready.
     pub reach: BTreeMap<String, Reach>,
     pub approvals: Vec<Approved>,
+    pub windows: AppWindows,
     /// Contents that never become well, and how.
     pub bad: BTreeMap<Content, Health>,
     pub now: Timestamp,
+    /// The clock on the wall is so far ahead of the one that never jumps.
+    pub ahead: SignedDuration,
     pub refusals: Vec<Refusal>,
     pub loaded: BTreeSet<usize>,
     /// Both objects of a unit are written at once.
@@ -228,6 +231,7 @@ impl Simulator {
             self.questions.set(self.questions.get() + 1);
             self.head().checked_sub(number(revision))
         };
+        let parent = |of: &Revision| number(of).checked_sub(1).map(revision);
         // In a test, an Approval names the number of its commit.
         let age =
             |approved: &Approved| Approved { at: approved.at.map(|at| self.head() - at), ..approved.clone() };
@@ -241,10 +245,13 @@ impl Simulator {
             head_revision: &revision(self.head()),
             units,
             approvals: &approvals,
+            windows: &self.windows,
             refusals: &self.refusals,
             commit: &commit,
             position: &position,
+            parent: &parent,
             now: self.now,
+            wall: self.now.checked_add(self.ahead).expect("a time"),
         })
     }
 
@@ -359,6 +366,8 @@ impl Simulator {
             units: BTreeMap::new(),
             reach: BTreeMap::new(),
             approvals: Vec::new(),
+            windows: AppWindows::default(),
+            ahead: SignedDuration::ZERO,
             bad: BTreeMap::new(),
             now: "2026-11-26T08:00:00Z".parse().expect("a time"),
             refusals: Vec::new(),

@@ -133,6 +133,13 @@ fn all_holds() -> Vec<Hold> {
         Hold::RevertFailed { because: because.clone() },
         Hold::After { app: AppId::new("shop", "db"), because: because.clone() },
         Hold::Pin { ring: wave, version: "1.4.2".to_owned(), through: "prod".to_owned(), digest },
+        Hold::Window {
+            window: "year-end".to_owned(),
+            until: Some("2027-01-01T16:00:00Z".parse().expect("a time")),
+            reason: Some("year end".to_owned()),
+            may_override: vec!["release-managers".to_owned()],
+            digest,
+        },
         Hold::Frozen { because, waits: None },
     ];
     match &holds[0] {
@@ -151,6 +158,7 @@ fn all_holds() -> Vec<Hold> {
         | Hold::RevertFailed { .. }
         | Hold::After { .. }
         | Hold::Pin { .. }
+        | Hold::Window { .. }
         | Hold::Frozen { .. } => holds,
     }
 }

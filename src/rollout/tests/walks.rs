@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use super::fleet::{groups, rings};
 use super::rules::Rules;
 use super::simulator::{Content, Health, Run, SimUnit, Simulator};
+use super::windows::shut;
 use crate::model::{Digest, OnFailure, Share};
-use crate::rollout::{Basis, Choice, Reach, UnitId};
+use crate::rollout::{Allows, AppWindows, Basis, Choice, Reach, UnitId};
 
 /// Splitmix64: the same walk for the same seed.
 pub struct Random(u64);
@@ -110,7 +111,7 @@ impl Walk {
         let unit = random.pick(fleet.units.keys().cloned().collect::<Vec<_>>());
         let cluster = random.pick(CLUSTERS);
         let version = random.pick(VERSIONS);
-        match random.below(22) {
+        match random.below(24) {
             0..=2 => {
                 fleet.push(&[("*", version)]);
                 format!("all get {version}")
@@ -127,13 +128,13 @@ impl Walk {
             }
             5..=7 => {
                 let through = random.below(fleet.waves.len());
-                fleet.approve_digest(fleet.digest(), Some(through));
+                fleet.approve_digest(fleet.digest(), Allows::Through(through));
                 format!("approved through {through}")
             }
             8 => {
                 let commit = 1 + random.below(fleet.head());
                 let digest = fleet.digest_at(commit);
-                fleet.approve_digest(digest, Some(fleet.waves.len() - 1));
+                fleet.approve_digest(digest, Allows::Through(fleet.waves.len() - 1));
                 format!("approved {commit}")
             }
             9 => {
@@ -194,6 +195,11 @@ impl Walk {
             20 => {
                 fleet.policy.paused = !fleet.policy.paused && random.one_of(2);
                 format!("paused {}", fleet.policy.paused)
+            }
+            21 | 22 => {
+                let clusters = random.pick([CLUSTERS.to_vec(), vec![cluster], Vec::new(), Vec::new()]);
+                fleet.windows = shut("freeze", &clusters, None);
+                format!("{clusters:?} are frozen")
             }
             _ => match random.below(4) {
                 0 if !self.has_lost => {
@@ -282,10 +288,11 @@ impl Walk {
         self.fleet.reach.clear();
         self.fleet.bad.clear();
         self.fleet.policy.paused = false;
+        self.fleet.windows = AppWindows::default();
         self.fleet.units.values_mut().for_each(|unit| unit.health = Health::Well);
         for _ in 0..4 {
             self.fleet.retry();
-            self.fleet.approve_digest(self.fleet.digest(), Some(self.fleet.waves.len() - 1));
+            self.fleet.approve_digest(self.fleet.digest(), Allows::Through(self.fleet.waves.len() - 1));
             for _ in 0..40 {
                 self.step();
                 self.fleet.pass(2);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
-use tutti::model::{ClusterState, Digest, NoCharts, RolloutAction, Snapshot};
+use tutti::model::{ClusterState, Digest, NoCharts, RolloutAction, RolloutApproval, Snapshot};
 use tutti::render::{Memory, Renderer, unit_contents};
 use tutti::{fleet, manifest};
 
@@ -65,12 +65,14 @@ impl Commit {
             let all: Vec<String> = digests.iter().map(Digest::to_string).collect();
             apps.entry(app).or_default().digest = Digest::of_json(&json!(all)).to_string();
         }
-        let words = fleet.rollout_approvals.values().flatten().map(|approval| Word {
+        // No window is in these repositories.
+        let is_word = |it: &&RolloutApproval| !matches!(it.action, RolloutAction::Override { .. });
+        let words = fleet.rollout_approvals.values().flatten().filter(is_word).map(|approval| Word {
             app: approval.app.to_string(),
             digest: approval.digest.to_string(),
             through: match &approval.action {
                 RolloutAction::Open { through } => Some(through.clone()),
-                RolloutAction::Retry => None,
+                RolloutAction::Retry | RolloutAction::Override { .. } => None,
             },
             text: approval
                 .location

@@ -1,0 +1,165 @@
+//! Kind Window: when new versions may begin, and when not.
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use super::super::codes;
+use super::super::read::{Fields, NameRule, Reading, Value};
+use super::super::yaml::Node;
+use super::target_selector::{self, read_all, refuse_empty};
+use super::time_zone::read_zone;
+use super::{envelope, spec_fields};
+use crate::model::{
+    Cron, Diagnostic, Location, TargetSelector, Window, WindowAction, WindowTimes, short_line,
+};
+
+/// Who may write there stops the versions of everybody.
+pub const FOLDER: &str = "policies/";
+
+const ACTIONS: &[(&str, WindowAction)] = &[("deny", WindowAction::Deny), ("allow", WindowAction::Allow)];
+
+/// Of a path in the place of a name.
+const MOST_OF_A_NAME: usize = 63;
+
+/// Longer than every schedule repeats that people have in mind.
+const LONGEST: SignedDuration = SignedDuration::from_hours(366 * 24);
+
+const SCHEDULE_HELP: &str =
+    "minute, hour, day of the month, month, day of the week: \"0 18 * * Fri\" is each Friday at 18:00";
+
+/// One with a mistake is a window that lasts and selects everything: a freeze with a slip of the finger must not count as if it were not
+/// there.
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> Window {
+    let window = read_window(root, reading);
+    let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
+    let unreadable = || {
+        let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or(reading.file);
+        unreadable(name, reading.location(root))
+    };
+    window.filter(|_| !is_wrong).unwrap_or_else(unreadable)
+}
+
+pub fn unreadable(name: &str, location: Location) -> Window {
+    Window {
+        name: short_line(name, MOST_OF_A_NAME),
+        action: WindowAction::Deny,
+        selector: TargetSelector::default(),
+        times: WindowTimes::Unknown,
+        reason: Some("its manifest has a mistake".to_owned()),
+        may_override: Vec::new(),
+        location,
+    }
+}
+
+fn read_window(root: &Node, reading: &mut Reading<'_>) -> Option<Window> {
+    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+    let mut fields = spec_fields(root, spec, reading)?;
+    let action = fields.required("action", reading);
+    let action = action.and_then(|action| reading.choice(&action, ACTIONS, &[], false));
+    let selector = match fields.narrowing("select", reading) {
+        Some(select) => target_selector::read(&select, reading),
+        None => Some(TargetSelector::default()),
+    };
+    let time_zone = fields.required("timeZone", reading).and_then(|zone| read_zone(&zone, reading));
+    let times = read_times(&mut fields, time_zone, reading);
+    let reason = fields.optional("reason", reading).and_then(|reason| reading.text(&reason));
+    let may_override = fields.optional("override", reading).and_then(|list| {
+        refuse_empty(&list, reading)?;
+        read_all(&list, reading, |name, reading| reading.word(name))
+    });
+    fields.finish(reading);
+    let metadata = metadata?;
+    Some(Window {
+        name: metadata.name,
+        action: action?,
+        selector: selector?,
+        times: times?,
+        reason,
+        may_override: may_override.unwrap_or_default(),
+        location: metadata.location,
+    })
+}
+
+fn read_times(
+    fields: &mut Fields<'_>,
+    zone: Option<TimeZone>,
+    reading: &mut Reading<'_>,
+) -> Option<WindowTimes> {
+    let given = ["schedule", "duration", "from", "to"].map(|name| fields.optional(name, reading));
+    match given {
+        [Some(schedule), Some(duration), None, None] => {
+            let schedule = read_schedule(&schedule, reading);
+            let duration = read_duration(&duration, reading);
+            Some(WindowTimes::Repeated { schedule: schedule?, duration: duration?, time_zone: zone? })
+        }
+        [None, None, Some(from), Some(end)] => {
+            let (from, to) = (read_time(&from, reading), read_time(&end, reading));
+            let (from, to, zone) = (from?, to?, zone?);
+            if to <= from {
+                reading.bad_value(&end, "the window ends before it begins", "write a later `to`");
+                return None;
+            }
+            Some(WindowTimes::Once { from: at(from, &zone, false)?, to: at(to, &zone, true)? })
+        }
+        _ => {
+            let (place, path) = (fields.place().clone(), fields.path_of("schedule"));
+            let message = "a window has `schedule` and `duration`, or `from` and `to`";
+            reading
+                .mistake(codes::NOT_EXACTLY_ONE, message, place, &path)
+                .help("schedule says when it begins again and again; from and to are one stretch of time");
+            None
+        }
+    }
+}
+
+fn read_schedule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Cron> {
+    let text = reading.text(value)?;
+    match Cron::parse(&text) {
+        Ok(schedule) => Some(schedule),
+        Err(error) => {
+            reading.bad_value(value, error.to_string(), SCHEDULE_HELP);
+            None
+        }
+    }
+}
+
+fn read_duration(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SignedDuration> {
+    let duration = SignedDuration::try_from(reading.duration(value)?).ok();
+    let duration = duration.filter(|duration| *duration <= LONGEST);
+    if duration.is_none() {
+        reading.bad_value(
+            value,
+            "a window lasts 8784h at most",
+            "write a shorter duration, or `from` and `to`",
+        );
+    }
+    duration
+}
+
+/// `2026-12-24T00:00`, as clocks of the zone show it.
+fn read_time(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<DateTime> {
+    let text = reading.text(value)?;
+    let fits = text.len() == 16
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            10 => byte == b'T',
+            13 => byte == b':',
+            _ => byte.is_ascii_digit(),
+        });
+    let time = text.parse::<DateTime>().ok().filter(|_| fits);
+    if time.is_none() {
+        reading.bad_value(
+            value,
+            format!("{text:?} is no date and time"),
+            "write it as the clocks of timeZone show it: 2026-12-24T00:00",
+        );
+    }
+    time
+}
+
+/// A time that the clock skips is taken after the gap; of one that it shows twice, the first begins the window and the second ends it.
+fn at(time: DateTime, zone: &TimeZone, is_end: bool) -> Option<Timestamp> {
+    let at = zone.to_ambiguous_timestamp(time);
+    if is_end { at.later().ok() } else { at.compatible().ok() }
+}

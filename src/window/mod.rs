@@ -1,0 +1,124 @@
+//! Whether something new may begin now, by the Windows that select it.
+//!
+//! The answer depends on the windows and the time alone: a process that was down, or a clock that jumps, changes nothing. It is found
+//! by days, never minute by minute, and the work has a bound for every schedule.
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan};
+
+use crate::model::{Cron, MOST_DAYS, Window, WindowAction, WindowTimes};
+
+/// Whether a window lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lasting {
+    pub lasts: bool,
+    /// It is so until then at least. `None`: for ever.
+    pub until: Option<Timestamp>,
+}
+
+/// What the windows say that select one thing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// Something new may begin.
+    Open,
+    Shut(Shut),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shut {
+    pub by: Arc<Window>,
+    /// When to look again. `None`: it does not end by itself.
+    pub until: Option<Timestamp>,
+}
+
+/// What people read of a window that is shut, the same wherever something waits for it.
+pub fn words(name: &str, until: Option<Timestamp>, reason: Option<&str>, may_override: &[String]) -> String {
+    let until = until.map(|until| format!(" until {}", until.strftime("%F %H:%M UTC"))).unwrap_or_default();
+    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let who = match may_override {
+        [] => String::new(),
+        names => format!(", {} may override", names.join(", ")),
+    };
+    format!("window {name} is shut{until}{who}{reason}")
+}
+
+/// So many beginnings are looked at that follow each other without a break.
+const MOST_BEGINNINGS: usize = 4096;
+
+/// A window of `deny` shuts while it lasts. Windows of `allow` shut while none of them lasts.
+pub fn state<'w>(windows: impl IntoIterator<Item = &'w Arc<Window>>, now: Timestamp) -> State {
+    let (mut denied, mut allowed, mut is_allowed) = (Vec::new(), Vec::new(), false);
+    for window in windows {
+        let Lasting { lasts, until } = lasting(&window.times, now);
+        let shut = || Shut { by: Arc::clone(window), until };
+        match window.action {
+            WindowAction::Deny if lasts => denied.push(shut()),
+            WindowAction::Deny => {}
+            WindowAction::Allow if lasts => is_allowed = true,
+            WindowAction::Allow => allowed.push(shut()),
+        }
+    }
+    // No end is the last end.
+    let end = |shut: &Shut| (shut.until.is_none(), shut.until);
+    let last = denied.into_iter().max_by_key(|shut| (end(shut), Reverse(shut.by.name.clone())));
+    let next = allowed.into_iter().min_by_key(|shut| (end(shut), shut.by.name.clone()));
+    match last.or(next.filter(|_| !is_allowed)) {
+        Some(shut) => State::Shut(shut),
+        None => State::Open,
+    }
+}
+
+/// Whether a window lasts now.
+pub fn lasting(times: &WindowTimes, now: Timestamp) -> Lasting {
+    match times {
+        WindowTimes::Unknown => Lasting { lasts: true, until: None },
+        WindowTimes::Once { from, .. } if now < *from => Lasting { lasts: false, until: Some(*from) },
+        WindowTimes::Once { to, .. } => Lasting { lasts: now < *to, until: Some(*to).filter(|to| now < *to) },
+        WindowTimes::Repeated { schedule, duration, time_zone } => {
+            match end_of_now(schedule, *duration, time_zone, now) {
+                Some(end) => Lasting { lasts: true, until: Some(end) },
+                None => Lasting { lasts: false, until: next_beginning(schedule, time_zone, now) },
+            }
+        }
+    }
+}
+
+/// The end of what lasts now, with what begins before that end.
+fn end_of_now(
+    schedule: &Cron,
+    duration: SignedDuration,
+    zone: &TimeZone,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let day_of = |at: Timestamp| zone.to_datetime(at).date();
+    let end_of = |begins: Timestamp| begins.saturating_add(duration).unwrap_or(Timestamp::MAX);
+    let oldest = day_of(now.saturating_sub(duration).unwrap_or(Timestamp::MIN));
+    let before = day_of(now).series(-1.day()).take_while(|day| *day >= oldest);
+    let newest_of = |day| schedule.times_on(day, zone).into_iter().rev().find(|begins| *begins <= now);
+    let begins = { before }.find_map(newest_of)?;
+    let mut end = Some(end_of(begins)).filter(|end| now < *end)?;
+    let mut number = 0;
+    for day in day_of(begins).series(1.day()) {
+        if day > day_of(end) || number > MOST_BEGINNINGS {
+            break;
+        }
+        for begins in schedule.times_on(day, zone) {
+            if begins <= end {
+                number += 1;
+                end = end.max(end_of(begins));
+            }
+        }
+    }
+    Some(end)
+}
+
+fn next_beginning(schedule: &Cron, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
+    let days = zone.to_datetime(now).date().series(1.day()).take(MOST_DAYS);
+    { days }.find_map(|day| schedule.times_on(day, zone).into_iter().find(|begins| now < *begins))
+}
