@@ -52,3 +52,4 @@ mod support;
 mod sync_waves;
 mod triggers;
 mod waves;
+mod windows;

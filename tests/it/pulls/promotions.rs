@@ -117,6 +117,30 @@ async fn pull_requests_of_another_instance_are_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn promotion_is_merged_once_its_window_opens() {
+    let scene = pinned("{mode: auto}").await;
+    let at = |hours: i64| {
+        let at = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(hours);
+        at.strftime("%Y-%m-%dT%H:%M").to_string()
+    };
+    let window = format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Window\nmetadata: {{name: freeze}}\nspec: {{action: deny, select: {{rings: [prod]}}, from: {}, to: {}, timeZone: UTC}}\n",
+        at(-24),
+        at(2)
+    );
+    scene.push("main", &[("policies/freeze.yaml", Some(&window)), (PAY, Some(&pay("v2")))]);
+    let pull = promotion(&scene, "v2").await;
+    let gate = |now: &Simulator| now.last(&pull.head, "tutti/gate/window");
+    scene.until("its gate", |now| gate(now).starts_with("pending pay: window freeze is shut until ")).await;
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert_eq!((merges(&scene), scene.version("c2").await.as_str()), (0, "v1"), "{}", scene.described());
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    let merged = until_merged(&scene, pull.number).await;
+    assert_eq!(gate(&scene.simulator), "success open for pay on prod");
+    scene.running().until("v2 on prod", |now| now.revision.as_ref() == Some(&merged)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_merge_that_is_refused_is_tried_again() {
     let scene = pinned("{mode: auto}").await;
     scene.simulator.set_quirks(|quirks| quirks.checks_late = 3);

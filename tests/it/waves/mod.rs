@@ -19,3 +19,4 @@ mod scene;
 mod taken;
 mod told;
 mod upgrade;
+mod windows;

@@ -24,7 +24,7 @@ spec:
     )
 }
 
-fn component(namespace: &str, version: &str, more: &str) -> String {
+pub fn component(namespace: &str, version: &str, more: &str) -> String {
     format!(
         "apiVersion: tutti.dev/v1alpha1
 kind: Component
@@ -40,7 +40,7 @@ spec:
 }
 
 /// With waves by rings, on all four clusters.
-async fn scene(name: &'static str, gate: &str) -> Option<Scene> {
+pub async fn scene(name: &'static str, gate: &str) -> Option<Scene> {
     let scene = Scene::new(name, 4).await?;
     with_rings(&scene, gate);
     Some(scene)
@@ -69,7 +69,7 @@ async fn all_run(scene: &Scene, name: &str) -> Vec<String> {
     all
 }
 
-async fn come_to(scene: &Scene, name: &str, expected: &[&str]) {
+pub async fn come_to(scene: &Scene, name: &str, expected: &[&str]) {
     scene
         .eventually(&format!("{name} runs as {expected:?}"), async || {
             let found = all_run(scene, name).await;

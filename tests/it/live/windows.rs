@@ -1,0 +1,83 @@
+//! A freeze on real servers: the second wave waits while the first finishes, the way back is open, and an override is a commit.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::support::Scene;
+use super::waves::{APP, come_to, component, scene};
+
+const FREEZE: &str = "policies/freeze.yaml";
+/// So long pods have to be ready before they count.
+const VALUES: &str = "apps/web/layer/values.yaml";
+
+/// From yesterday to tomorrow.
+fn freeze() -> String {
+    let day = SignedDuration::from_hours(24);
+    let at = |at: Timestamp| at.strftime("%Y-%m-%dT%H:%M").to_string();
+    let (from, to) = (at(Timestamp::now() - day), at(Timestamp::now() + day));
+    format!(
+        "apiVersion: tutti.dev/v1alpha1
+kind: Window
+metadata: {{name: freeze}}
+spec: {{action: deny, from: {from}, to: {to}, timeZone: UTC, reason: year end, override: [release-managers]}}
+"
+    )
+}
+
+fn push_version(scene: &Scene, version: &str) -> String {
+    scene.worktree.write(APP, &component(scene.name(), version, ""));
+    scene.worktree.publish(&format!("web {version}"))
+}
+
+/// What is held does not begin; what has begun would not come back.
+async fn stays(scene: &Scene, name: &str, expected: &[&str]) {
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    come_to(scene, name, expected).await;
+}
+
+const SHUT: [&str; 2] = ["window freeze is shut until ", "release-managers may override"];
+
+#[tokio::test]
+async fn freeze_stops_the_second_wave_until_it_is_overridden() {
+    let Some(scene) = scene("windows", "").await else { return };
+    scene.worktree.write(VALUES, "minReadySeconds: 15\n");
+    let first = push_version(&scene, "1.0");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    let second = push_version(&scene, "1.1");
+    let held = ["1.1 x2", "1.1 x2", "1.0 x2", "1.0 x2"];
+    come_to(&scene, "web", &held).await;
+    scene.worktree.write(FREEZE, &freeze());
+    scene.worktree.publish("freeze");
+    // It comes while the first wave changes.
+    scene.told(&second, "deploy/test", "pending", &[]).await;
+    // The first wave finishes, and the second waits, in another process too.
+    scene.told(&second, "deploy/test", "success", &[]).await;
+    scene.told(&second, "deploy/prod", "pending", &SHUT).await;
+    stays(&scene, "web", &held).await;
+    scene.kill();
+    scene.forget_state();
+    scene.start(&[]).await;
+    scene.told(&second, "deploy/prod", "pending", &SHUT).await;
+    stays(&scene, "web", &held).await;
+
+    // Back at once.
+    scene.worktree.git(&["revert", "--no-edit", &second]);
+    scene.worktree.push();
+    let back = ["1.0 x2", "1.0 x2", "1.0 x2", "1.0 x2"];
+    come_to(&scene, "web", &back).await;
+
+    // The next version begins nowhere, until it is let through.
+    let third = push_version(&scene, "1.2");
+    scene.told(&third, "deploy/test", "pending", &SHUT).await;
+    stays(&scene, "web", &back).await;
+    let command =
+        ["approve", "rollout", &format!("{}/web", scene.name()), "--override", "freeze", "--commit"];
+    let ended = scene.run(&scene.local_arguments(&command, &[])).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let written = scene.worktree.git(&["show", "--stat", "--format=%s", "HEAD"]);
+    assert!(written.contains("in spite of window freeze") && written.contains("approvals/"), "{written}");
+    stays(&scene, "web", &back).await;
+    scene.worktree.push();
+    scene.succeeded(&third).await;
+    come_to(&scene, "web", &["1.2 x2", "1.2 x2", "1.2 x2", "1.2 x2"]).await;
+}
