@@ -57,6 +57,7 @@ mod trace;
 mod trigger_tokens;
 mod wait;
 mod ways;
+mod why;
 mod width;
 
 use std::process::ExitCode;
@@ -120,6 +121,8 @@ enum Command {
     Promote(promote::PromoteArgs),
     /// Show apps, targets, clusters, waiting deletes, promotions or AppSets
     Get(get::GetArgs),
+    /// Say why an app is as it is, from Git to its pods; `--cluster NAME` shows that cluster alone
+    Why(why::WhyArgs),
     /// Show the progress and history of rollouts
     Rollout(rollout::RolloutArgs),
     /// Wait until a commit or an app is well, by the API of a running tutti
@@ -185,6 +188,7 @@ pub fn main() -> ExitCode {
         Command::Approve(args) => on_runtime(approve::run(args)),
         Command::Promote(args) => on_runtime(promote::run(args)),
         Command::Get(args) => on_runtime(get::run(args)),
+        Command::Why(args) => on_runtime(why::run(args)),
         Command::Rollout(args) => on_runtime(rollout::run(args)),
         Command::Notify(args) => on_runtime(notify::run(args)),
         Command::Policy(args) => on_runtime(policy::run(args)),

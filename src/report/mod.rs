@@ -19,6 +19,7 @@ mod promotion;
 pub mod statuses;
 pub mod version;
 mod wave_words;
+pub mod why;
 pub mod words;
 
 pub use awaited::{NextStep, ShutWindow, open_waves};

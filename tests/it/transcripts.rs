@@ -189,6 +189,12 @@ async fn promotion() {
     play_on_lasting_clusters("promotion", "promotion").await;
 }
 
+/// Apps that are broken at each link, and held in each way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn why() {
+    play_on_lasting_clusters("why", "why").await;
+}
+
 #[test]
 fn run_once() {
     check("run-once");
