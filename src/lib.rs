@@ -1,6 +1,7 @@
 //! tutti: a GitOps reconciler for many Kubernetes clusters. See ARCHITECTURE.md for the map.
 
 pub mod access;
+pub mod analysis;
 pub mod api;
 pub mod apply;
 pub mod cel;

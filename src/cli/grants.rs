@@ -25,7 +25,7 @@ pub struct GrantArgs {
     /// Host of the forge, where it is not that of the repository
     #[arg(long, env = "TUTTI_FORGE_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub forge_host: Vec<String>,
-    /// Host that tokens are sent to, and charts come from (`oci://` too), without TLS, as within a cluster
+    /// Host that tokens are sent to, charts come from (`oci://` too), and an Analysis asks, without TLS, as within a cluster
     #[arg(long, env = "TUTTI_ALLOW_HTTP", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub allow_http: Vec<String>,
     /// Host that charts may come from though a registry leads there, or though its address is private
@@ -54,8 +54,9 @@ impl GrantArgs {
     /// `token`: the variable of the repository's own token, which its forge may have too.
     pub fn grants(self, repository: &str, token: Option<&str>) -> Grants {
         let forge = HostRules::new(repository, hosts(&self.forge_host), hosts(&self.allow_http));
+        let allow_http = hosts(&self.allow_http);
         let variables = self.secret_env.into_iter().chain(token.map(ToOwned::to_owned)).collect();
-        Grants { variables, folder: self.secrets, forge }
+        Grants { variables, folder: self.secrets, forge, allow_http }
     }
 
     /// The token of the repository is sent to its host alone, and not without TLS.

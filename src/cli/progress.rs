@@ -140,6 +140,7 @@ fn outline(now: &Overview, target: &TargetReport) -> Option<String> {
         Hold::Stopped { .. } => "stopped".to_owned(),
         Hold::After { app, .. } => format!("after {app}"),
         Hold::LeftOut { .. } => "left out".to_owned(),
+        Hold::Analysis { analysis, standing, .. } => format!("analysis {analysis} {}", standing.as_str()),
         hold => hold.to_string(),
     })
 }

@@ -23,6 +23,7 @@ use super::process::Process;
 use super::trigger_tokens::TriggerTokens;
 use super::ways::Ways;
 use super::{repository, taken_away};
+use crate::analysis;
 use crate::api::{self, Api, DeliveryQueue, HooksState, Status};
 use crate::chart::Sites;
 use crate::cluster::Home;
@@ -254,7 +255,7 @@ impl Session {
             };
             let inputs = pulls::Inputs {
                 instance: instances,
-                head: heads,
+                head: heads.clone(),
                 overview: seen.clone(),
                 hints: share.subscribe(),
                 calls,
@@ -264,7 +265,23 @@ impl Session {
             };
             tokio::spawn(pulls::run(of_pulls, inputs));
         }
-        let inputs = Inputs { wakes, hints, elected, stop: stop.clone() };
+        let (measure, measured) = watch::channel(Arc::default());
+        if wish.serve.is_some() && wish.until == Until::Stopped {
+            let of_analysis = analysis::Settings {
+                home: settings.home.clone(),
+                grants: Arc::clone(&settings.grants),
+                metrics: settings.metrics.clone(),
+            };
+            let inputs = analysis::Inputs {
+                head: heads,
+                overview: seen.clone(),
+                measured: measure,
+                elected: elected.clone(),
+                stop: stop.clone(),
+            };
+            tokio::spawn(analysis::run(of_analysis, inputs));
+        }
+        let inputs = Inputs { wakes, hints, measured, elected, stop: stop.clone() };
         let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, head }));
         if wish.serve.is_some() {
             let (ways, mut read) = (process.ways.clone(), seen.clone());

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::secrets::{self, SecretError};
 use crate::cluster::{Home, Keeper};
 use crate::forge::HostRules;
-use crate::model::SecretRef;
+use crate::model::{Hosts, SecretRef};
 
 /// Environment variables that begin so are for the repository.
 const PREFIX: &str = "TUTTI_SECRET_";
@@ -26,6 +26,8 @@ pub struct Grants {
     pub folder: Option<PathBuf>,
     /// Where its forge may be.
     pub forge: HostRules,
+    /// Where what is measured may be without TLS.
+    pub allow_http: Hosts,
 }
 
 impl Grants {

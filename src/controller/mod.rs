@@ -72,6 +72,7 @@ use crate::metrics::Metrics;
 use crate::model::{Cluster, Instance, Keys, Mode, Snapshot};
 use crate::render::Defined;
 use crate::report::Overview;
+use crate::rollout::AllOutcomes;
 use event::Event;
 use world::World;
 
@@ -138,6 +139,8 @@ pub struct Inputs {
     /// Time to ask Git.
     pub wakes: mpsc::Receiver<()>,
     pub hints: mpsc::Receiver<Hint>,
+    /// What came of measurements after waves.
+    pub measured: watch::Receiver<Arc<AllOutcomes>>,
     /// This process was elected, if it stood by.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
@@ -207,6 +210,9 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
                 }
             }
             Some(hint) = inputs.hints.recv() => world.handle(Event::Hint(hint)),
+            Ok(()) = inputs.measured.changed() => {
+                world.measured(Arc::clone(&inputs.measured.borrow_and_update()));
+            }
             Some(()) = inputs.wakes.recv() => world.handle(Event::Wake),
             () = sleep_until(wake) => {
                 if deadline.is_some_and(|deadline| deadline <= Instant::now()) {

@@ -22,7 +22,7 @@ use crate::report::{
     ClusterReport, DeletionReport, OtherApproval, Overview, PodSetReport, RolloutReport, TargetReport,
     UnitReport, merged,
 };
-use crate::rollout::{Condition, Refusal, UnitFacts, UnitId};
+use crate::rollout::{Condition, Decision, Measured, Refusal, UnitFacts, UnitId};
 
 impl World {
     pub fn overview(&self) -> Overview {
@@ -81,6 +81,7 @@ impl World {
             is_open: entry.is_open(),
             waves: decision.map(|decision| decision.waves.clone()).unwrap_or_default(),
             confirmation: decision.and_then(|decision| decision.confirmation.clone()),
+            measures: decision.map(measures).unwrap_or_default(),
             units: entry
                 .units
                 .iter()
@@ -328,4 +329,11 @@ fn foreseen(entry: &TargetEntry) -> Option<Arc<Vec<Difference>>> {
 fn expiry(credential: &Credential) -> Option<String> {
     let is_told = !credential.renewed || credential.warning(Timestamp::now()).is_some();
     credential.expires.filter(|_| is_told).map(|expires| format!("{expires:.0}"))
+}
+
+fn measures(decision: &Decision) -> Vec<Measured> {
+    let measures = decision.measures.iter();
+    measures
+        .map(|(measure, outcome)| Measured { measure: measure.clone(), outcome: outcome.clone() })
+        .collect()
 }

@@ -16,7 +16,7 @@ use crate::model::{
 };
 use crate::report::Phase;
 use crate::rollout::{
-    self, Allows, Approved, Basis, Choice, Commit, Condition, Decision, Hold, Input, Policy, Reach,
+    self, Allows, Approved, Basis, Choice, Commit, Condition, Decision, Hold, Input, Outcomes, Policy, Reach,
     UnitFacts, UnitId,
 };
 
@@ -55,13 +55,14 @@ impl World {
         }
         let is_other = self.observe_units(id, touched, now);
         let Self { apps, clusters, .. } = self;
+        let measured = apps.measured();
         let Some(entry) = apps.get_mut(id).filter(|entry| is_other || entry.decision.is_none() || is_due)
         else {
             return;
         };
         let known = |cluster: &ClusterName| clusters.get(cluster).and_then(|it| it.facts.clone());
         let before = entry.decision.take();
-        let mut decision = entry.decide(now, wall);
+        let mut decision = entry.decide(measured.get(id).unwrap_or(&Outcomes::new()), now, wall);
         // What is not known for a moment neither opens nor closes a rollout.
         let mut unread = entry.facts.values().filter(|facts| facts.reach == Reach::Unread).peekable();
         let was_open = before.as_ref().is_none_or(|before| before.is_open);
@@ -282,7 +283,7 @@ impl AppEntry {
         self.unseen.extend(self.units.keys().cloned());
     }
 
-    fn decide(&self, now: Timestamp, wall: Timestamp) -> Decision {
+    fn decide(&self, measured: &Outcomes, now: Timestamp, wall: Timestamp) -> Decision {
         let head_revision = self.revision.clone().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
         let commit = |revision: &Revision| match self.commits.get(revision) {
             Some(PastCommit::Known(past)) => Commit::Known(Arc::clone(&past.facts)),
@@ -310,6 +311,7 @@ impl AppEntry {
             units: &self.facts,
             approvals: &self.approvals,
             windows: &self.head.windows,
+            measured,
             refusals: &self.refusals,
             commit: &commit,
             position: &position,

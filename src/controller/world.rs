@@ -34,6 +34,7 @@ use crate::plan::{ApplySettings, Reason};
 use crate::reconcile::History;
 use crate::render::Renders;
 use crate::report::{Overview, Phase, Writes};
+use crate::rollout::AllOutcomes;
 use crate::source::ErrorKind;
 
 /// The first pause before Git is asked again, and the longest when only a commit is missing.
@@ -193,6 +194,11 @@ impl World {
             Event::UnderWay { revision, left } => self.already_told(&revision, left),
             Event::Recalled { number } => self.recalled(number),
         }
+    }
+
+    pub fn measured(&mut self, measured: Arc<AllOutcomes>) {
+        self.changed = true;
+        self.apps.take_measured(measured);
     }
 
     pub fn stands_by(&self) -> bool {

@@ -86,6 +86,7 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
         servers: manifests.servers,
         policies: Arc::new(policies),
         windows: manifests.windows,
+        analyses: manifests.analyses.into_iter().map(|it| (it.name.clone(), it)).collect(),
         health: Arc::new(health),
         diagnostics,
         holders: Arc::new(holders),

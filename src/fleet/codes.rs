@@ -85,6 +85,12 @@ pub const POLICY_SELECTS: &str = "E2142";
 pub const POLICY_BINDING: &str = "E2143";
 /// A window selects an app, a ring or a cluster that does not exist.
 pub const WINDOW: &str = "E2151";
+/// A wave or ring names an analysis that does not exist.
+pub const ANALYSIS: &str = "E2161";
+/// An expression of an analysis that cannot be used.
+pub const ANALYSIS_EXPRESSION: &str = "E2162";
+/// A wave or ring waits for a commit status that cannot come.
+pub const STATUS: &str = "E2163";
 /// The registry of clusters in the home cluster could not be read.
 pub const REGISTRY_UNREAD: &str = "E2091";
 /// A ConfigMap of that registry without a kubeconfig.

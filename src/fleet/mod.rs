@@ -47,8 +47,8 @@ pub use waves::{Wave, Waves};
 use crate::health;
 use crate::manifest::Manifests;
 use crate::model::{
-    App, AppId, Approval, Cluster, ClusterName, ClusterState, Diagnostic, Instance, Location, Notification,
-    Project, PruneMode, Ring, RolloutApproval, Route, Scope, Server, Trigger, Window,
+    Analysis, App, AppId, Approval, Cluster, ClusterName, ClusterState, Diagnostic, Instance, Location,
+    Notification, Project, PruneMode, Ring, RolloutApproval, Route, Scope, Server, Trigger, Window,
 };
 use crate::policy::Policies;
 
@@ -98,6 +98,8 @@ pub struct Fleet {
     pub policies: Arc<Policies>,
     /// When new versions may begin.
     pub windows: Vec<Arc<Window>>,
+    /// What waves and rings may have measured, by name.
+    pub analyses: BTreeMap<String, Arc<Analysis>>,
     /// How the health of objects is judged.
     pub health: Arc<health::Rules>,
     /// Of reading and of the checks here, by place.
@@ -237,6 +239,7 @@ impl Fleet {
             servers: Vec::new(),
             policies: Arc::clone(&self.policies),
             windows: Vec::new(),
+            analyses: BTreeMap::new(),
             health: Arc::clone(&self.health),
             diagnostics: Vec::new(),
             holders: Arc::default(),

@@ -78,7 +78,13 @@ impl Waves {
         let named = groups.groups.iter().map(|group| wave(group.as_str()));
         // The last one opens nothing.
         let last = Wave {
-            limits: WaveLimits { confirm: false, soak: None, ..limits.clone() },
+            limits: WaveLimits {
+                confirm: false,
+                soak: None,
+                analysis: Vec::new(),
+                statuses: Vec::new(),
+                ..limits.clone()
+            },
             ..wave(Rollout::REST)
         };
         let used: BTreeSet<ClusterName> = match &app.spec {

@@ -159,6 +159,7 @@ impl Manifests {
         self.admission_bindings.extend(part.admission_bindings.iter().cloned());
         self.policy_params.extend(part.policy_params.iter().cloned());
         self.windows.extend(part.windows.iter().cloned());
+        self.analyses.extend(part.analyses.iter().cloned());
         self.unread.extend(part.unread.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
         part.lost.iter().for_each(|(native, place)| self.lose(place, [*native]));
@@ -184,6 +185,7 @@ impl Manifests {
         self.admission_bindings.sort_by(|one, other| one.location.cmp(&other.location));
         self.policy_params.sort_by(|one, other| one.location.cmp(&other.location));
         self.windows.sort_by(|one, other| one.location.cmp(&other.location));
+        self.analyses.sort_by(|one, other| one.location.cmp(&other.location));
         self.unread_projects.sort();
         self.plain.sort_by(|one, other| one.location.cmp(&other.location));
         self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
@@ -414,7 +416,8 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         | Native::Notification
         | Native::Server
         | Native::Policy
-        | Native::Window => Scope::File((*file).to_owned()),
+        | Native::Window
+        | Native::Analysis => Scope::File((*file).to_owned()),
     };
     let mut reading = Reading::new(file, scope.clone());
     let rescoped =
@@ -488,6 +491,7 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
             keep(policy, &reading, |policy| manifests.policies.push(Arc::new(policy)));
         }
         Native::Window => manifests.windows.push(Arc::new(kinds::window::read(root, &mut reading))),
+        Native::Analysis => manifests.analyses.push(Arc::new(kinds::analysis::read(root, &mut reading))),
     }
     note_unread(found.place(), &reading, manifests);
     manifests.diagnostics.append(&mut reading.mistakes);

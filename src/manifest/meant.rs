@@ -120,7 +120,8 @@ impl Manifests {
             | Native::Notification
             | Native::Server
             | Native::Policy
-            | Native::Window => false,
+            | Native::Window
+            | Native::Analysis => false,
         }
     }
 }

@@ -43,8 +43,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
-    AdmissionBinding, AdmissionPolicy, App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location,
-    Notification, ParamObject, Policy, Rings, RolloutApproval, Route, Scope, Server, Trigger, Window,
+    AdmissionBinding, AdmissionPolicy, Analysis, App, AppId, Approval, Cluster, Diagnostic, Instance, Kind,
+    Location, Notification, ParamObject, Policy, Rings, RolloutApproval, Route, Scope, Server, Trigger,
+    Window,
 };
 
 /// The apiVersion of every native kind, and the hub's.
@@ -74,6 +75,8 @@ pub struct Manifests {
     pub policy_params: Vec<ParamObject>,
     /// One with a mistake is among them: it lasts, and selects everything.
     pub windows: Vec<Arc<Window>>,
+    /// One with a mistake is among them, without its spec.
+    pub analyses: Vec<Arc<Analysis>>,
     /// Apps and clusters whose manifest has mistakes.
     pub unread: Vec<(Scope, Location)>,
     /// Projects with mistakes, each with its namespace as far as that can be told.

@@ -524,7 +524,7 @@ fn rings() {
         &[
             "E1210 4:83 spec.rings[1].name: the name `test` stands twice",
             "E1201 4:100 spec.rings[1].clusters.ring: unknown field `ring` in `spec.rings[1].clusters`",
-            "E1290 4:113 spec.rings[1].gates: `spec.rings[1].gates` is not supported yet",
+            "E1201 4:113 spec.rings[1].gates: unknown field `gates` in `spec.rings[1]`",
         ],
     );
 }

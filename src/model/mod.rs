@@ -5,6 +5,7 @@
 //! repository, observations of clusters). Nothing here does IO, reads a clock or takes a decision.
 
 pub mod address;
+mod analysis;
 mod app;
 pub mod approval;
 pub mod beside;
@@ -56,6 +57,7 @@ pub mod unit_mark;
 mod window;
 
 pub use address::{Hosts, ip_of, is_loopback, shown_address, without_credentials};
+pub use analysis::{Analysis, AnalysisSpec, Probe, ProbeCredential, ProbeMethod};
 pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
     WorkloadKind,

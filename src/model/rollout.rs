@@ -86,6 +86,12 @@ pub struct WaveLimits {
     pub soak: Option<Duration>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub confirm: bool,
+    /// Names of what is measured after it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub analysis: Vec<String>,
+    /// Contexts of commit statuses of others that must be success after it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub statuses: Vec<String>,
 }
 
 impl WaveLimits {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{OtherApproval, RolloutReport, UnitReport};
 use crate::model::{AppId, Digest};
-use crate::rollout::{Confirmation, Hold, WaveReport, WaveState};
+use crate::rollout::{Confirmation, Hold, Standing, WaveReport, WaveState};
 
 /// What a person may do, and what for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,12 @@ impl RolloutReport {
             _ if commands.is_empty() => return None,
             Some(Confirmation { through, .. }) => match self.ring_passed_over(through) {
                 Some((ring, version)) => format!("{app}: ring {ring} has not run {version}; to skip it"),
-                None => format!("wave {through} of {app} waits for confirmation"),
+                None => match self.inconclusive(through) {
+                    Some((name, because)) => {
+                        format!("{app}: {name} is inconclusive, {because}; to open wave {through}")
+                    }
+                    None => format!("wave {through} of {app} waits for confirmation"),
+                },
             },
             None => match (self.refused(), self.shut_windows().next()) {
                 (Some(refused), _) => {
@@ -106,6 +111,23 @@ impl RolloutReport {
     pub(super) fn ring_passed_over(&self, opens: &str) -> Option<(&str, &str)> {
         self.holds().find_map(|hold| match hold.gate() {
             Hold::Pin { ring, version, through, .. } if through == opens => Some((&**ring, &**version)),
+            _ => None,
+        })
+    }
+
+    /// What is measured before a wave and does not say whether it may open, and why.
+    pub(super) fn inconclusive(&self, opens: &str) -> Option<(String, &str)> {
+        self.holds().find_map(|hold| match hold.gate() {
+            Hold::Analysis { analysis, standing: Standing::Inconclusive, because, through, .. }
+                if through == opens =>
+            {
+                Some((format!("analysis {analysis}"), &**because))
+            }
+            Hold::Status { context, standing: Standing::Inconclusive, because, through, .. }
+                if through == opens =>
+            {
+                Some((format!("commit status {context}"), &**because))
+            }
             _ => None,
         })
     }

@@ -83,6 +83,7 @@ impl RolloutReport {
             is_open: true,
             waves,
             confirmation: None,
+            measures: Vec::new(),
             units,
             approvals_unused: Vec::new(),
         }

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::model::{AppId, Approval, ClusterName, Diagnostic, Digest, Mode, PodCount, Revision};
 use crate::plan::{Action, Difference, Plan};
-use crate::rollout::{Confirmation, Hold, UnitId, WaveReport};
+use crate::rollout::{Confirmation, Hold, Measured, UnitId, WaveReport};
 
 /// Where a target (an app on a cluster) stands. Ordered from good to bad for the worst-of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -220,6 +220,9 @@ pub struct RolloutReport {
     /// What a person is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<Confirmation>,
+    /// What is measured after waves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub measures: Vec<Measured>,
     /// By cluster, then by podSet.
     pub units: Vec<UnitReport>,
     /// Approvals that are for another version.

@@ -6,7 +6,11 @@ use std::fmt::Write as _;
 
 use super::{RolloutReport, TargetReport, UnitReport};
 use crate::forge::LONGEST_DESCRIPTION;
+use crate::model::short_line;
 use crate::rollout::{Confirmation, Hold, WaveReport, WaveState};
+
+/// Of why something is inconclusive.
+const LONGEST_BECAUSE: usize = 40;
 
 /// What holds a target back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +66,8 @@ impl RolloutReport {
             | Hold::Stopped { .. }
             | Hold::Concurrency { .. }
             | Hold::Confirmation { .. }
+            | Hold::Analysis { .. }
+            | Hold::Status { .. }
             | Hold::Pin { .. } => Obstacle::Rollout,
             _ => Obstacle::Own,
         })
@@ -74,7 +80,12 @@ impl RolloutReport {
             Some((ring, version)) => {
                 format!("ring {ring} has not finished {version}: promote it there, or {command}")
             }
-            None => format!("wave {} waits for confirmation: {command}", asked.through),
+            None => match self.inconclusive(&asked.through) {
+                Some((name, because)) => {
+                    format!("{name}: {}, {command}", short_line(because, LONGEST_BECAUSE))
+                }
+                None => format!("wave {} waits for confirmation: {command}", asked.through),
+            },
         };
         let passed = self.units.iter().filter(|unit| unit.wave == asked.after && unit.is_at_head);
         let since = passed.filter_map(|unit| unit.since).max();

@@ -11,7 +11,7 @@ use super::gates::Gates;
 use super::history::History;
 use super::refusal::{self, RevertTarget};
 use super::survey::{Survey, Unit};
-use super::{Basis, Hold, Input, Reach, Refusal, UnitId, WaveReport, report};
+use super::{Basis, Hold, Input, Outcomes, Reach, Refusal, UnitId, WaveReport, report};
 use crate::model::{Digest, Revision};
 
 /// Which render a unit has from now on.
@@ -58,6 +58,8 @@ pub struct Decision {
     pub is_open: bool,
     pub waves: Vec<WaveReport>,
     pub confirmation: Option<Confirmation>,
+    /// What has to be measured for it to go on, and what came of that.
+    pub measures: Outcomes,
     /// What is taken back from now on: of rings, then of the app.
     pub refusals: Vec<Refusal>,
     /// Commits that have to be known for a better answer.
@@ -71,7 +73,8 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let history = History::new(input);
     let survey = Survey::of(input, &history);
     let refusals = refusal::find(input, &survey, &history);
-    let (units, confirmation) = {
+    let mut soaks = Vec::new();
+    let (units, confirmation, measures) = {
         let context = Context {
             input,
             survey: &survey,
@@ -82,10 +85,12 @@ pub fn decide(input: &Input<'_>) -> Decision {
         };
         let units = context.verdicts();
         let confirmation = confirmation(&survey, &units);
-        (units, confirmation)
+        soaks.append(&mut context.gates.measure_for_promotions());
+        (units, confirmation, context.gates.measures.into_inner())
     };
     let waves = report::reports(&survey, &units);
     let mut deadlines = survey.deadlines;
+    deadlines.append(&mut soaks);
     deadlines.extend(units.values().filter_map(|verdict| ends_at(verdict.hold.as_ref()?, input)));
     deadlines.extend(refusal::deadlines(input, &refusals));
     Decision {
@@ -93,6 +98,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
         is_open: survey.is_open,
         waves,
         confirmation,
+        measures,
         refusals,
         wants: history.into_wanted(),
         deadline: deadlines.into_iter().filter(|at| *at > input.now).min(),

@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::history::History;
 use super::survey::{Survey, Unit};
-use super::{Allows, Basis, Commit, Condition, Hold, Input, Reach};
-use crate::model::{Digest, Revision};
+use super::{Allows, Basis, Commit, Condition, Hold, Input, Outcomes, Reach};
+use crate::model::{Digest, Revision, WaveLimits};
 
 /// Answers that were computed before.
 type Remembered<K, T> = RefCell<BTreeMap<K, T>>;
@@ -30,6 +30,8 @@ pub(super) struct Gates<'a> {
     pub(super) moved: Remembered<(Revision, usize), bool>,
     /// By the list of windows, the wave, and the commit that units run.
     pub(super) windows: Remembered<(usize, usize, Option<Revision>), Option<Hold>>,
+    /// What has to be measured.
+    pub(super) measures: RefCell<Outcomes>,
 }
 
 /// The commit that a unit runs.
@@ -51,6 +53,7 @@ impl<'a> Gates<'a> {
             rings: RefCell::default(),
             moved: RefCell::default(),
             windows: RefCell::default(),
+            measures: RefCell::default(),
         }
     }
 
@@ -196,10 +199,19 @@ impl<'a> Gates<'a> {
         if soaks.is_some() {
             return soaks;
         }
-        let after = asked.iter().rev().find(|wave| self.survey.waves[**wave].limits.confirm)?;
         let passed = asked.iter().filter_map(|wave| self.survey.waves[*wave].newest).min();
         let digest = self.input.digest;
-        (!self.is_confirmed(wave, digest, passed)).then(|| self.confirmation(*after, wave, digest))
+        let is_confirmed = self.is_confirmed(wave, digest, passed);
+        // All of them are measured side by side.
+        let measured: Vec<Hold> = asked
+            .iter()
+            .filter_map(|asked| self.analysis(*asked, (wave, digest), is_confirmed, runs))
+            .collect();
+        if let Some(hold) = measured.into_iter().max_by_key(Hold::standing) {
+            return Some(hold);
+        }
+        let after = asked.iter().rev().find(|wave| self.survey.waves[**wave].limits.confirm)?;
+        (!is_confirmed).then(|| self.confirmation(*after, wave, digest))
     }
 
     /// The time that must pass after a wave, from when it was done.
@@ -226,10 +238,13 @@ impl<'a> Gates<'a> {
         })
     }
 
-    /// The last wave that opens with this one before the next one that asks for confirmation.
-    fn opens_through(&self, wave: usize) -> usize {
+    /// The last wave that opens with this one before the next one that may ask a person.
+    pub(super) fn opens_through(&self, wave: usize) -> usize {
         let waves = &self.survey.waves;
-        let is_last = |wave: &usize| waves[*wave].limits.confirm && !waves[*wave].is_empty();
+        let may_ask = |limits: &WaveLimits| {
+            limits.confirm || !limits.analysis.is_empty() || !limits.statuses.is_empty()
+        };
+        let is_last = |wave: &usize| may_ask(&waves[*wave].limits) && !waves[*wave].is_empty();
         let last = (wave..waves.len()).find(is_last).unwrap_or(waves.len() - 1);
         (wave..=last).rev().find(|wave| waves[*wave].is_waiting).unwrap_or(wave)
     }

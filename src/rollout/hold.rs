@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Confirmation, UnitId};
+use super::{Confirmation, Standing, UnitId};
 use crate::model::{AppId, ClusterName, Digest};
 use crate::window;
 
@@ -87,6 +87,27 @@ pub enum Hold {
         /// The version that an Approval would name.
         digest: Digest,
     },
+    /// An earlier wave is done, and what is measured after it has not passed.
+    Analysis {
+        wave: String,
+        analysis: String,
+        standing: Standing,
+        #[serde(serialize_with = "as_text")]
+        because: Arc<str>,
+        /// The last wave that a person would open.
+        through: String,
+        digest: Digest,
+    },
+    /// An earlier wave is done, and a commit status of others is not success.
+    Status {
+        wave: String,
+        context: String,
+        standing: Standing,
+        #[serde(serialize_with = "as_text")]
+        because: Arc<str>,
+        through: String,
+        digest: Digest,
+    },
     /// Nobody knows what it runs: it is left as it is. Its gates go on.
     Frozen {
         #[serde(serialize_with = "as_text")]
@@ -117,6 +138,19 @@ impl Hold {
             | Self::Pin { ring: after, through, digest, .. } => {
                 Some(Confirmation { after: after.clone(), through: through.clone(), digest: *digest })
             }
+            Self::Analysis { wave, through, digest, .. } | Self::Status { wave, through, digest, .. }
+                if self.standing() == Some(Standing::Inconclusive) =>
+            {
+                Some(Confirmation { after: wave.clone(), through: through.clone(), digest: *digest })
+            }
+            _ => None,
+        }
+    }
+
+    /// Of what is measured.
+    pub fn standing(&self) -> Option<Standing> {
+        match self.gate() {
+            Self::Analysis { standing, .. } | Self::Status { standing, .. } => Some(*standing),
             _ => None,
         }
     }
@@ -126,6 +160,8 @@ impl Hold {
         matches!(
             self.gate(),
             Self::Confirmation { .. }
+                | Self::Analysis { standing: Standing::Inconclusive, .. }
+                | Self::Status { standing: Standing::Inconclusive, .. }
                 | Self::Pin { .. }
                 | Self::Reverted { .. }
                 | Self::RevertFailed { .. }
@@ -136,7 +172,13 @@ impl Hold {
 
     /// The version will not come unless somebody changes something.
     pub fn is_failure(&self) -> bool {
-        matches!(self.gate(), Self::Reverted { .. } | Self::RevertFailed { .. } | Self::NotRendered { .. })
+        matches!(
+            self.gate(),
+            Self::Reverted { .. }
+                | Self::RevertFailed { .. }
+                | Self::NotRendered { .. }
+                | Self::Analysis { standing: Standing::Failed, .. }
+        )
     }
 
     /// When it ends by itself.
@@ -183,6 +225,13 @@ impl fmt::Display for Hold {
             ),
             Self::Window { window, until, reason, may_override, .. } => {
                 f.write_str(&window::words(window, *until, reason.as_deref(), may_override))
+            }
+            Self::Analysis { wave, analysis, standing, because, .. } => {
+                let standing = standing.as_str();
+                write!(f, "wave {wave} is done, analysis {analysis} {standing}: {because}")
+            }
+            Self::Status { wave, context, because, .. } => {
+                write!(f, "wave {wave} is done, commit status {context}: {because}")
             }
             Self::Frozen { because, waits: None } => write!(f, "frozen, left as it is: {because}"),
             Self::Frozen { because, waits: Some(waits) } => write!(f, "frozen, {waits}; {because}"),

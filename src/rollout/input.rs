@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{AppWindows, Hold, UnitFacts, UnitId};
+use super::{AppWindows, Hold, Outcomes, UnitFacts, UnitId};
 use crate::fleet::Wave;
 use crate::model::{ClusterName, Digest, OnFailure, Revision};
 
@@ -93,6 +93,8 @@ pub struct Input<'a> {
     pub units: &'a BTreeMap<UnitId, UnitFacts>,
     pub approvals: &'a [Approved],
     pub windows: &'a AppWindows,
+    /// What came of measurements after waves.
+    pub measured: &'a Outcomes,
     /// What this process decided to take back, whatever the objects say by now.
     pub refusals: &'a [Refusal],
     pub commit: &'a dyn Fn(&Revision) -> Commit,

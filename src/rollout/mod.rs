@@ -6,9 +6,12 @@
 //!
 //! While a window is shut that selects a unit, the unit begins no other content; what has begun goes on, and the way back is open.
 //!
+//! After a wave that is done something may be measured. The decision says what, and goes by what came of it.
+//!
 //! [`decide()`] answers for one app over all its clusters. It needs what is known of each unit ([`UnitFacts`]) and of the commits
 //! that units run ([`CommitFacts`]), and visits the units of this app only. Never does IO, never reads a clock.
 
+mod analysis;
 mod baseline;
 mod decide;
 mod facts;
@@ -25,6 +28,7 @@ mod tests;
 mod wave;
 mod windows;
 
+pub use analysis::{AllOutcomes, Gate, Measure, Measured, Outcome, Outcomes, Standing};
 pub use decide::{Choice, Confirmation, Decision, Verdict, decide};
 pub use facts::{Basis, Condition, Reach, Timers, UnitFacts, UnitId};
 pub use hold::Hold;

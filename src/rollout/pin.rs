@@ -72,7 +72,9 @@ impl Gates<'_> {
         let runs_it = taking_part().filter(|unit| unit.facts.pin.as_ref() == Some(version));
         let since = runs_it.filter_map(|unit| unit.facts.timers.done_since).max();
         let soak = since.and_then(|since| self.soak(before, Some(since), runs));
-        soak.or_else(|| ring.limits.confirm.then(|| self.confirmation(before, wave, digest)))
+        let measured = || self.analysis(before, (wave, digest), false, runs);
+        soak.or_else(measured)
+            .or_else(|| ring.limits.confirm.then(|| self.confirmation(before, wave, digest)))
     }
 
     /// How a unit of the ring before stands to a version.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::history::History;
 use super::survey::{Survey, Unit};
-use super::{Allows, Commit, Condition, Input, Refusal, UnitFacts};
+use super::{Allows, Commit, Condition, Input, Refusal, UnitFacts, analysis};
 use crate::model::{Digest, OnFailure, Revision};
 
 /// What is taken back: by this process before, by an earlier one, or from now on. One of each ring at most, and one of the app: that
@@ -37,12 +37,15 @@ pub(super) fn find(input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>
         let is_covered = found.contains_key(&None) || found.contains_key(&Some(number));
         if is_covered
             || input.policy.on_failure != OnFailure::Revert
-            || !survey.exceeds(number, wave.failed.len())
+            || !survey.exceeds(number, wave.failed.len()) && !analysis::has_failed(input, survey, number)
         {
             continue;
         }
-        let refusal = wave.failed.iter().find_map(|unit| {
-            let unit = &wave.units[*unit];
+        // Where no unit fails, what was measured after them has.
+        let failed =
+            if wave.failed.is_empty() { (0..wave.units.len()).collect() } else { wave.failed.clone() };
+        let refusal = failed.into_iter().find_map(|unit| {
+            let unit = &wave.units[unit];
             let ran = unit.facts.ran_before()?;
             let ring = ring_of(number, unit, ran, history)?;
             let (digest, head) = (version(input, ring)?, input.head_revision.clone());

@@ -12,7 +12,7 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 33] = [
+const MODULES: [(u8, Purity, &str); 34] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Pure, "cel"),
     (1, Purity::Io, "child"),
@@ -43,6 +43,7 @@ const MODULES: [(u8, Purity, &str); 33] = [
     (11, Purity::Io, "metrics"),
     (11, Purity::Io, "reconcile"),
     (12, Purity::Io, "controller"),
+    (13, Purity::Io, "analysis"),
     (13, Purity::Io, "api"),
     (13, Purity::Io, "notification"),
     (14, Purity::Io, "pulls"),
@@ -98,7 +99,7 @@ const HOMES: [(&str, &[&str]); 14] = [
     ("opentelemetry_otlp", &["telemetry"]),
     ("opentelemetry_sdk", &["telemetry"]),
     ("prometheus_client", &["metrics"]),
-    ("reqwest", &["chart", "forge", "notification", "source"]),
+    ("reqwest", &["analysis", "chart", "forge", "notification", "source"]),
     ("tracing_opentelemetry", &["telemetry"]),
     // Errors keep their types until they are printed.
     ("anyhow", &[]),

@@ -299,8 +299,11 @@ fn of_pod_set(
 /// What a unit that is held says of its AppSet; `None`: it only takes its time.
 fn of_hold(hold: &Hold, rollout: Option<&RolloutReport>) -> Option<Status> {
     let is_asked = rollout.is_some_and(|rollout| rollout.confirmation.is_some());
+    if hold.confirmation().is_some() {
+        return Some(Status::WaitingConfirm);
+    }
     match hold.gate() {
-        Hold::Confirmation { .. } | Hold::Pin { .. } => Some(Status::WaitingConfirm),
+        Hold::Analysis { .. } if hold.is_failure() => Some(Status::Degraded),
         // What it waits for waits for a person.
         Hold::Wave { .. } if is_asked => Some(Status::WaitingConfirm),
         Hold::Paused => Some(Status::Paused),
@@ -311,10 +314,14 @@ fn of_hold(hold: &Hold, rollout: Option<&RolloutReport>) -> Option<Status> {
         Hold::LeftOut { .. } | Hold::Unread | Hold::ClusterUnread { .. } | Hold::Frozen { .. } => {
             Some(Status::Unknown)
         }
-        Hold::Wave { .. }
+        Hold::Confirmation { .. }
+        | Hold::Pin { .. }
+        | Hold::Wave { .. }
         | Hold::WaveLeftOut { .. }
         | Hold::Soak { .. }
         | Hold::Concurrency { .. }
+        | Hold::Analysis { .. }
+        | Hold::Status { .. }
         | Hold::Window { .. }
         | Hold::After { .. } => None,
     }

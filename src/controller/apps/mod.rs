@@ -24,7 +24,9 @@ pub use observe::Seen;
 use crate::fleet::Target;
 use crate::model::{App, AppId, ClusterName, Digest, History, ObjectId, Rendered, Revision, Scale, UnitMark};
 use crate::render::UnitContent;
-use crate::rollout::{Approved, Basis, Condition, Decision, Hold, Reach, Refusal, Timers, UnitFacts, UnitId};
+use crate::rollout::{
+    AllOutcomes, Approved, Basis, Condition, Decision, Hold, Reach, Refusal, Timers, UnitFacts, UnitId,
+};
 
 /// Reading an app at an earlier commit holds what the files say in memory.
 const READERS: usize = 4;
@@ -44,6 +46,8 @@ pub struct Apps {
     /// So many earlier commits are read side by side.
     reading: Arc<Semaphore>,
     clock: Clock,
+    /// What came of measurements.
+    measured: Arc<AllOutcomes>,
 }
 
 /// Tells the time of day by the clock of the runtime, which never jumps.
@@ -185,6 +189,7 @@ impl Apps {
             heads: Arc::default(),
             reading: Arc::new(Semaphore::new(READERS)),
             clock: Clock::starting_now(),
+            measured: Arc::default(),
         }
     }
 
@@ -218,7 +223,7 @@ impl Apps {
 
     /// Another name of the instance is another inventory.
     pub fn clear(&mut self) {
-        *self = Self { clock: self.clock, ..Self::new() };
+        *self = Self { clock: self.clock, measured: Arc::clone(&self.measured), ..Self::new() };
     }
 
     /// Something happened to a target.
@@ -238,6 +243,17 @@ impl Apps {
 
     pub fn decide_soon(&mut self, app: &AppId) {
         self.due.insert(app.clone());
+    }
+
+    /// Apps for which something else was measured are decided about.
+    pub fn take_measured(&mut self, measured: Arc<AllOutcomes>) {
+        let is_other = |app: &&AppId| self.measured.get(*app) != measured.get(*app);
+        self.due.extend(self.measured.keys().chain(measured.keys()).filter(is_other).cloned());
+        self.measured = measured;
+    }
+
+    pub fn measured(&self) -> Arc<AllOutcomes> {
+        Arc::clone(&self.measured)
     }
 
     /// The next app to decide about, and the clusters on which something happened to it.

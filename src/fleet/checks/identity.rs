@@ -43,6 +43,10 @@ pub fn windows(facts: &Facts<'_>) -> Vec<Diagnostic> {
     by_name("Window", facts.manifests.windows.iter().map(|it| (&*it.name, &it.location)))
 }
 
+pub fn analyses(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    by_name("Analysis", facts.manifests.analyses.iter().map(|it| (&*it.name, &it.location)))
+}
+
 pub fn admission_bindings(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let all = facts.manifests.admission_bindings.iter();
     by_name("ValidatingAdmissionPolicyBinding", all.map(|it| (&*it.name, &it.location)))

@@ -1,6 +1,7 @@
 //! The table of checks. Each looks at the whole and says what is wrong; none stops another.
 
 mod after;
+mod analyses;
 mod canary;
 mod charts;
 mod files;
@@ -53,6 +54,9 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a trigger names what exists", triggers::fit),
     ("what a selector names exists", selectors::fit),
     ("one window has one manifest", identity::windows),
+    ("one analysis has one manifest", identity::analyses),
+    ("an analysis can be evaluated", analyses::can_be_evaluated),
+    ("what is measured after a wave exists", analyses::exist),
     ("a route of notifications can be sent", notifications::can_be_sent),
     ("the cluster of a server is registered", notifications::servers_fit),
     ("a cluster is in at most one ring", rings::one_ring_each),

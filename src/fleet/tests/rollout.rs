@@ -253,3 +253,38 @@ fn override_is_of_a_window_that_is_there() {
     files[2] = ("apps/a/go.yaml", &right);
     check(&files, &[("E1206", "an override stands below approvals/, and nowhere else")]);
 }
+
+#[test]
+fn what_is_measured_after_waves_is_there() {
+    let forge = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {forge: {type: gitea, url: 'https://git.example.com', repository: a/b, credentials: {token: {env: TUTTI_SECRET_A}}}}\n";
+    let analysis =
+        "apiVersion: tutti.dev/v1alpha1\nkind: Analysis\nmetadata: {name: errors}\nspec: {health: 'true'}\n";
+    let of =
+        |limits: &str| component("web", &format!(", updateStrategy: {{waves: [{{name: one, {limits}}}]}}"));
+    let told = |limits: &str, expected: &[(&'static str, &str)]| {
+        let web = of(limits);
+        check(
+            &[("apps/a/app.yaml", web.as_str()), ("policies/a.yaml", analysis), ("tutti.yaml", forge)],
+            expected,
+        );
+    };
+    told("analysis: [errors], statuses: [ci/smoke]", &[]);
+    told(
+        "analysis: [erors]",
+        &[("E2161", "wave one of Component default/web names analysis erors, which does not exist")],
+    );
+    told("statuses: [tutti/deploy/test]", &[("E2163", "which is one of tutti itself")]);
+    let web = of("statuses: [ci/smoke]");
+    let nowhere = forge.replace(
+        "forge: {type: gitea, url: 'https://git.example.com', repository: a/b, credentials: {token: {env: TUTTI_SECRET_A}}}",
+        "",
+    );
+    check(
+        &[("apps/a/app.yaml", web.as_str()), ("tutti.yaml", &nowhere)],
+        &[("E2163", "tutti.yaml names no forge")],
+    );
+    // One with a mistake is there all the same: its own mistake is told.
+    let broken = analysis.replace("'true'", "'tru'");
+    let web = of("analysis: [errors]");
+    check(&[("apps/a/app.yaml", web.as_str()), ("policies/a.yaml", &broken)], &[("E2162", "`tru`")]);
+}

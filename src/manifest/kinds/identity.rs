@@ -4,7 +4,7 @@ use super::super::hub::Hub;
 use super::super::read::{Reading, suggest, with_a_slip};
 use super::super::yaml::Node;
 use super::super::{OWN_VERSION as OWN, codes, meant};
-use super::{conversion, health_rule, notification, policy, server, trigger, window};
+use super::{analysis, conversion, health_rule, notification, policy, server, trigger, window};
 use crate::model::Location;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +23,7 @@ pub enum Native {
     Server,
     Policy,
     Window,
+    Analysis,
 }
 
 impl Native {
@@ -47,6 +48,7 @@ impl Native {
             Self::Server => "Server",
             Self::Policy => "Policy",
             Self::Window => "Window",
+            Self::Analysis => "Analysis",
         }
     }
 
@@ -58,6 +60,7 @@ impl Native {
             Self::Server => Some(server::FOLDER),
             Self::Policy => Some(policy::FOLDER),
             Self::Window => Some(window::FOLDER),
+            Self::Analysis => Some(analysis::FOLDER),
             _ => None,
         }
     }
@@ -108,6 +111,7 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Notification", Known::Now(Native::Notification)),
     (&[OWN], "Server", Known::Now(Native::Server)),
     (&[OWN], "Window", Known::Now(Native::Window)),
+    (&[OWN], "Analysis", Known::Now(Native::Analysis)),
     (&[OWN], "AppSet", Known::Now(Native::AppSet)),
     (&[OWN], "Component", Known::Now(Native::Component)),
     (&[OWN], "Conversion", Known::InFolder(conversion::FOLDER)),

@@ -5,6 +5,7 @@
 //! one that has any mistake.
 
 pub mod admission;
+pub mod analysis;
 pub mod approval;
 pub mod appset;
 mod chart;

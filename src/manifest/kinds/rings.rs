@@ -33,10 +33,18 @@ fn read_ring<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Ring, 
     let limits = wave::limits(&mut fields, reading);
     let promotion = fields.optional("promotion", reading);
     let promotion = promotion.map(|it| read_promotion(&it, reading)).unwrap_or_default();
-    fields.later(&["gates", "window", "analysis"], reading);
+    for (name, help) in LIMITS_ELSEWHERE {
+        fields.refuse(name, help, reading);
+    }
     fields.finish(reading);
     Some((Ring { name: name?, clusters: clusters?, limits, promotion }, place?))
 }
+
+/// What rings of other systems have, and how it is said here.
+const LIMITS_ELSEWHERE: [(&str, &str); 2] = [
+    ("window", "a Window below policies/ selects rings, with `select: {rings: [NAME]}`"),
+    ("gates", "a ring has soak, confirm, analysis and statuses; a Window below policies/ selects rings"),
+];
 
 const MODES: &[(&str, PromotionMode)] =
     &[("auto", PromotionMode::Auto), ("propose", PromotionMode::Propose), ("manual", PromotionMode::Manual)];
@@ -44,17 +52,8 @@ const MODES: &[(&str, PromotionMode)] =
 fn read_promotion(value: &Value<'_>, reading: &mut Reading<'_>) -> RingPromotion {
     let Some(mut fields) = Fields::of(value, reading) else { return RingPromotion::default() };
     let mode = fields.optional("mode", reading).and_then(|it| reading.choice(&it, MODES, &[], false));
-    let statuses =
-        fields.optional("statuses", reading).and_then(|list| reading.list(&list)).unwrap_or_default();
-    let mut contexts: Vec<(String, &Value<'_>)> = Vec::new();
-    for item in &statuses {
-        let Some(context) = reading.word(item) else { continue };
-        if let Some((_, first)) = contexts.iter().find(|(known, _)| *known == context) {
-            reading.second(&context, item, first);
-        }
-        contexts.push((context, item));
-    }
+    let statuses = fields.optional("statuses", reading);
+    let statuses = statuses.and_then(|list| wave::names(&list, |reading, name| reading.word(name), reading));
     fields.finish(reading);
-    let statuses = contexts.into_iter().map(|(context, _)| context).collect();
-    RingPromotion { mode: mode.unwrap_or_default(), statuses }
+    RingPromotion { mode: mode.unwrap_or_default(), statuses: statuses.unwrap_or_default() }
 }

@@ -126,8 +126,7 @@ fn read_limits(
     reading: &mut Reading<'_>,
 ) -> WaveLimits {
     let limits = wave::limits(fields, reading);
-    let names = ["maxConcurrency", "maxFailures", "soak", "confirm"];
-    let written = names.into_iter().filter_map(|name| fields.take(name, reading));
+    let written = wave::LIMITS.into_iter().filter_map(|name| fields.take(name, reading));
     for limit in written.filter(|limit| !limit.node.is_null() && !is_ordered).collect::<Vec<_>>() {
         let place = limit.name_location.clone().unwrap_or_else(|| reading.location(limit.node));
         let name = limit.name();

@@ -4,21 +4,53 @@ use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::placement;
 use super::rollout::Units;
+use super::target_selector::refuse_empty;
 use crate::model::{Rollout, Selector, Share, WaveLimits, WaveRule};
 
-/// `maxConcurrency`, `maxFailures`, `soak` and `confirm`.
+/// The names of [`limits`].
+pub const LIMITS: [&str; 6] = ["maxConcurrency", "maxFailures", "soak", "confirm", "analysis", "statuses"];
+
+/// How a wave is worked through, and what must pass after it.
 pub fn limits(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> WaveLimits {
     let max_concurrency = fields.optional("maxConcurrency", reading).and_then(|it| share(&it, reading));
     let max_failures =
         fields.optional("maxFailures", reading).and_then(|it| reading.count(&it, 0..=1_000_000));
     let soak = fields.optional("soak", reading).and_then(|it| reading.duration(&it));
     let confirm = fields.optional("confirm", reading).and_then(|it| reading.boolean(&it));
+    let analysis = fields.optional("analysis", reading).and_then(|it| {
+        refuse_empty(&it, reading)?;
+        names(&it, |reading, name| reading.name(name, NameRule::Label), reading)
+    });
+    let statuses = fields.optional("statuses", reading).and_then(|it| {
+        refuse_empty(&it, reading)?;
+        names(&it, |reading, name| reading.word(name), reading)
+    });
     WaveLimits {
         max_concurrency,
         max_failures: max_failures.unwrap_or(0),
         soak,
         confirm: confirm.unwrap_or(false),
+        analysis: analysis.unwrap_or_default(),
+        statuses: statuses.unwrap_or_default(),
     }
+}
+
+/// Names, each of them once.
+pub fn names(
+    value: &Value<'_>,
+    read: impl Fn(&mut Reading<'_>, &Value<'_>) -> Option<String>,
+    reading: &mut Reading<'_>,
+) -> Option<Vec<String>> {
+    let items = reading.list(value)?;
+    let mut names: Vec<(String, &Value<'_>)> = Vec::new();
+    for item in &items {
+        let Some(name) = read(reading, item) else { continue };
+        if let Some((_, first)) = names.iter().find(|(known, _)| *known == name) {
+            reading.second(&name, item, first);
+        }
+        names.push((name, item));
+    }
+    Some(names.into_iter().map(|(name, _)| name).collect())
 }
 
 /// A number, or a share of the units of a wave such as `25%`.

@@ -110,6 +110,15 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// A field that is said in another way here.
+    pub fn refuse(&mut self, name: &'static str, help: &str, reading: &mut Reading<'_>) {
+        self.hidden.push(name);
+        if let Some(place) = self.take(name, reading).and_then(|value| value.name_location) {
+            let message = format!("unknown field `{name}` in `{}`", self.path);
+            reading.mistake(codes::UNKNOWN_FIELD, message, place, &self.path_of(name)).help(help);
+        }
+    }
+
     /// Every field that was not asked for is a mistake.
     pub fn finish(self, reading: &mut Reading<'_>) {
         let meant: Vec<&str> = self.known.iter().chain(&self.hidden).copied().collect();

@@ -40,6 +40,7 @@ const KINDS: &[(Native, &str)] = &[
     (Native::Server, include_str!("server.yaml")),
     (Native::Policy, include_str!("policy.yaml")),
     (Native::Window, include_str!("window.yaml")),
+    (Native::Analysis, include_str!("analysis.yaml")),
 ];
 
 /// The kinds that have a schema.

@@ -52,6 +52,8 @@ fn limits_are_read() {
         ("maxFailures: 2", WaveLimits { max_failures: 2, ..none.clone() }),
         ("maxFailures: 0", none.clone()),
         ("soak: 1h30m", WaveLimits { soak: Some(Duration::from_secs(5400)), ..none.clone() }),
+        ("analysis: [errors]", WaveLimits { analysis: vec!["errors".to_owned()], ..none.clone() }),
+        ("statuses: [ci/e2e]", WaveLimits { statuses: vec!["ci/e2e".to_owned()], ..none.clone() }),
         ("confirm: false", none),
     ];
     for (text, expected) in cases {
@@ -248,9 +250,15 @@ fn rings_have_limits() {
     let prod =
         WaveLimits { max_concurrency: Some(Share::Percent(25)), confirm: true, ..WaveLimits::default() };
     assert_eq!((&rings[0].limits, &rings[1].limits), (&test, &prod));
-    let later = text.replace("soak: 10m", "window: {}, analysis: {}");
-    let told: Vec<_> = read_texts(&[("x.yaml", &later)]).diagnostics.iter().map(|it| it.code).collect();
-    assert_eq!(told, ["E1290", "E1290"]);
+    let elsewhere = text.replace("soak: 10m", "window: {}, gates: [], analysis: {}, statuses: []");
+    let told: Vec<_> = read_texts(&[("x.yaml", &elsewhere)]).diagnostics;
+    let told: Vec<_> = told.iter().map(|it| (it.code, it.help.as_deref().unwrap_or_default())).collect();
+    let codes: Vec<_> = told.iter().map(|(code, _)| *code).collect();
+    assert_eq!(codes, ["E1201", "E1201", "E1206", "E1206"]);
+    assert!(
+        told[0].1.contains("select: {rings: [NAME]}") && told[1].1.contains("analysis and statuses"),
+        "{told:?}"
+    );
 }
 
 #[test]

@@ -9,7 +9,6 @@ use super::{Condition, Facts, Seen, Thread};
 use crate::model::{AppId, ClusterName, Happened, Mode, Revision};
 use crate::report::words::invalid;
 use crate::report::{ClusterReport, DeletionReport, Overview, Phase, RolloutReport, TargetReport, version};
-use crate::rollout::Hold;
 
 /// Days before a credential ends.
 const CREDENTIAL_DAYS: i64 = 14;
@@ -195,7 +194,7 @@ impl<'a> Moment<'a> {
         let rollout = self.overview.rollout_of(&waiting.peek()?.app)?;
         let target = waiting.find(|target| {
             let holds = rollout.units_on(&target.cluster).filter_map(|unit| unit.hold.as_ref());
-            holds.into_iter().any(|hold| matches!(hold, Hold::Confirmation { .. } | Hold::Pin { .. }))
+            holds.into_iter().any(|hold| hold.confirmation().is_some())
         })?;
         let asked = rollout.confirmation.as_ref()?;
         Some((format!("{} {}", target.app, asked.through), rollout.commands().into_iter().next()?))

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+mod analysis;
 mod cost;
 mod failures;
 mod fleet;

@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::fleet::Wave;
 use crate::model::{Digest, OnFailure, Previous, Refused, Revision, UnitMark};
 use crate::rollout::{
-    AppWindows, Approved, Basis, Choice, Commit, CommitFacts, Condition, Decision, Input, Policy, Reach,
-    Refusal, Timers, UnitFacts, UnitId, Verdict, decide,
+    AppWindows, Approved, Basis, Choice, Commit, CommitFacts, Condition, Decision, Input, Outcomes, Policy,
+    Reach, Refusal, Timers, UnitFacts, UnitId, Verdict, decide,
 };
 
 pub type Content = Arc<str>;
@@ -74,6 +74,7 @@ pub struct Simulator {
     pub reach: BTreeMap<String, Reach>,
     pub approvals: Vec<Approved>,
     pub windows: AppWindows,
+    pub measured: Outcomes,
     /// Contents that never become well, and how.
     pub bad: BTreeMap<Content, Health>,
     pub now: Timestamp,
@@ -212,6 +213,7 @@ impl Simulator {
         }
         self.last = None;
         self.refusals.clear();
+        self.measured.clear();
         self.loaded.clear();
     }
 
@@ -246,6 +248,7 @@ impl Simulator {
             units,
             approvals: &approvals,
             windows: &self.windows,
+            measured: &self.measured,
             refusals: &self.refusals,
             commit: &commit,
             position: &position,
@@ -367,6 +370,7 @@ impl Simulator {
             reach: BTreeMap::new(),
             approvals: Vec::new(),
             windows: AppWindows::default(),
+            measured: Outcomes::new(),
             ahead: SignedDuration::ZERO,
             bad: BTreeMap::new(),
             now: "2026-11-26T08:00:00Z".parse().expect("a time"),

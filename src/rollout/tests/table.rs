@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::fleet::rings;
 use super::simulator::{Health, Simulator, digest};
 use crate::model::{AppId, OnFailure};
-use crate::rollout::{Basis, Choice, Condition, Hold, UnitId, WaveState};
+use crate::rollout::{Basis, Choice, Condition, Hold, Standing, UnitId, WaveState};
 
 const PAGE: &str = include_str!("../../../docs/rollout.md");
 
@@ -140,6 +140,22 @@ fn all_holds() -> Vec<Hold> {
             may_override: vec!["release-managers".to_owned()],
             digest,
         },
+        Hold::Analysis {
+            wave: "test".to_owned(),
+            analysis: "error-rate".to_owned(),
+            standing: Standing::Pending,
+            because: because.clone(),
+            through: "prod".to_owned(),
+            digest,
+        },
+        Hold::Status {
+            wave: "test".to_owned(),
+            context: "drone/e2e".to_owned(),
+            standing: Standing::Pending,
+            because: because.clone(),
+            through: "prod".to_owned(),
+            digest,
+        },
         Hold::Frozen { because, waits: None },
     ];
     match &holds[0] {
@@ -159,6 +175,8 @@ fn all_holds() -> Vec<Hold> {
         | Hold::After { .. }
         | Hold::Pin { .. }
         | Hold::Window { .. }
+        | Hold::Analysis { .. }
+        | Hold::Status { .. }
         | Hold::Frozen { .. } => holds,
     }
 }

@@ -8,6 +8,7 @@ use sandbox::{RequestRecord, Sandbox, SandboxOptions};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tutti::analysis;
 use tutti::chart;
 use tutti::cluster::{Home, Link, WritePermit};
 use tutti::controller::{self, ConfigHead, Ending, Grants, Inputs, Origin, Outputs, Settings, Until};
@@ -112,7 +113,25 @@ impl Fleet {
         let (head, heads) = watch::channel(None);
         let stop = CancellationToken::new();
         let elected = CancellationToken::new();
-        let inputs = Inputs { wakes, hints, elected: elected.clone(), stop: stop.clone() };
+        let (measure, measured) = watch::channel(Arc::default());
+        let of_analysis = analysis::Settings {
+            home: settings.home.clone(),
+            grants: Arc::clone(&settings.grants),
+            metrics: settings.metrics.clone(),
+        };
+        let of_stop = stop.clone();
+        let beside = analysis::Inputs {
+            head: heads.clone(),
+            overview: seen.clone(),
+            measured: measure,
+            elected: elected.clone(),
+            stop: of_stop,
+        };
+        if !settings.stands_by {
+            elected.cancel();
+        }
+        tokio::spawn(analysis::run(of_analysis, beside));
+        let inputs = Inputs { wakes, hints, measured, elected: elected.clone(), stop: stop.clone() };
         let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, head }));
         Running { overview: seen, instance: instances, head: heads, wake, hint, elected, stop, task }
     }

@@ -1,0 +1,191 @@
+//! What an answer means, and what follows from several measurements. Pure.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::cel::{List, Meter, Names, Program, Scope, Value};
+use crate::model::{AnalysisSpec, Expression, short_line};
+use crate::rollout::Outcome;
+
+/// Series of a query, whose values an expression goes through.
+const MOST_SERIES: usize = 1000;
+/// Values that are shown.
+const SHOWN: usize = 3;
+const LONGEST_SHOWN: usize = 120;
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Of a query.
+    Values(Vec<f64>),
+    /// JSON, or a text.
+    Http { status: u16, body: Json },
+    /// What is known of the units of the wave.
+    Units(Json),
+}
+
+/// One measurement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Good(String),
+    Bad(String),
+    /// Nobody knows: why.
+    Unclear(String),
+}
+
+/// The expressions of an analysis.
+#[derive(Debug)]
+pub struct Judge {
+    success: Program,
+    failure: Option<Program>,
+}
+
+impl Judge {
+    pub fn of(spec: &AnalysisSpec) -> Result<Self, String> {
+        let names = Names { roots: spec.probe.roots(), refused: &[], variables: &[] };
+        let program = |expression: &Expression| {
+            Program::of(&expression.text, names).map_err(|mistakes| {
+                let first = mistakes.into_iter().next().map(|it| it.message).unwrap_or_default();
+                format!("an expression cannot be used: {first}")
+            })
+        };
+        let failure = spec.failure.as_ref().map(program).transpose()?;
+        Ok(Self { success: program(&spec.success)?, failure })
+    }
+
+    pub fn verdict(&self, answer: &Answer) -> Verdict {
+        if let Answer::Values(values) = answer {
+            if values.is_empty() {
+                return Verdict::Unclear("the query has no data".to_owned());
+            }
+            if values.iter().any(|value| value.is_nan()) {
+                return Verdict::Unclear(format!("the query is no number: {}", answer.shown()));
+            }
+        }
+        let scope = Scope { roots: answer.roots(), variables: Vec::new() };
+        let mut meter = Meter::default();
+        let mut holds = |program: &Program| {
+            let holds = program.holds(&scope, &mut meter);
+            holds.map_err(|failure| format!("cannot be evaluated: {failure}, with {}", answer.shown()))
+        };
+        // What is bad is bad, whatever else is said of it.
+        let is_bad = match self.failure.as_ref().map(&mut holds).transpose() {
+            Ok(is_bad) => is_bad,
+            Err(why) => return Verdict::Unclear(format!("failure {why}")),
+        };
+        if is_bad == Some(true) {
+            return Verdict::Bad(answer.shown());
+        }
+        match (holds(&self.success), is_bad) {
+            (Ok(true), _) => Verdict::Good(answer.shown()),
+            (Ok(false), None) => Verdict::Bad(answer.shown()),
+            (Ok(false), Some(_)) => {
+                Verdict::Unclear(format!("neither success nor failure: {}", answer.shown()))
+            }
+            (Err(why), _) => Verdict::Unclear(format!("success {why}")),
+        }
+    }
+}
+
+impl Answer {
+    fn roots(&self) -> Vec<Value<'_>> {
+        match self {
+            Self::Values(values) => {
+                let values = values.iter().map(|value| Value::Double(*value)).collect();
+                vec![Value::List(List::Owned(Rc::new(values)))]
+            }
+            Self::Http { status, body } => vec![Value::Int(i64::from(*status)), Value::of(body)],
+            Self::Units(units) => vec![Value::of(units)],
+        }
+    }
+
+    fn shown(&self) -> String {
+        let text = match self {
+            Self::Values(values) => {
+                let first: Vec<String> = values.iter().take(SHOWN).map(ToString::to_string).collect();
+                let more = if values.len() > SHOWN { ", …" } else { "" };
+                format!("result [{}{more}]", first.join(", "))
+            }
+            // A body may hold what is nobody's business.
+            Self::Http { status, .. } => format!("status {status}"),
+            Self::Units(units) => {
+                let units = units.as_array().into_iter().flatten();
+                let count = |unit: &Json, name: &str| unit[name].as_u64().unwrap_or_default();
+                let (available, desired) = units.fold((0, 0), |(available, desired), unit| {
+                    (available + count(unit, "available"), desired + count(unit, "desired"))
+                });
+                format!("{available}/{desired} available")
+            }
+        };
+        short_line(&text, LONGEST_SHOWN)
+    }
+}
+
+/// The values of the result of an instant query, as the API of Prometheus answers it.
+pub fn values(body: &[u8]) -> Result<Vec<f64>, String> {
+    let answer: Json = serde_json::from_slice(body).map_err(|_| "the answer is no JSON".to_owned())?;
+    let text = |name: &str| answer[name].as_str().unwrap_or_default();
+    if text("status") != "success" {
+        let error = short_line(text("error"), LONGEST_SHOWN);
+        return Err(match error.is_empty() {
+            true => "the answer is none of Prometheus".to_owned(),
+            false => format!("the query failed: {error}"),
+        });
+    }
+    let data = &answer["data"];
+    let number = |sample: &Json| -> Result<f64, String> {
+        let value = sample.as_array().and_then(|pair| pair.get(1)).and_then(Json::as_str);
+        value
+            .and_then(|value| value.parse().ok())
+            .ok_or_else(|| "a value of the result is no number".to_owned())
+    };
+    match (data["resultType"].as_str(), &data["result"]) {
+        (Some("vector"), Json::Array(series)) if series.len() > MOST_SERIES => {
+            Err(format!("the result has {} series; {MOST_SERIES} are the most", series.len()))
+        }
+        (Some("vector"), Json::Array(series)) => series.iter().map(|it| number(&it["value"])).collect(),
+        (Some("scalar"), sample) => Ok(vec![number(sample)?]),
+        (Some(other), _) => {
+            Err(format!("the result is a {}: a query gives a vector or a scalar", short_line(other, 20)))
+        }
+        (None, _) => Err("the answer is none of Prometheus".to_owned()),
+    }
+}
+
+/// Of several measurements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    good: u32,
+    bad: u32,
+}
+
+impl Tally {
+    /// With one measurement more.
+    pub fn add(&mut self, spec: &AnalysisSpec, verdict: Verdict) -> Outcome {
+        let AnalysisSpec { count, failure_limit, .. } = spec;
+        match &verdict {
+            Verdict::Good(_) => self.good = self.good.saturating_add(1),
+            Verdict::Bad(_) => self.bad = self.bad.saturating_add(1),
+            Verdict::Unclear(_) => {}
+        }
+        let told: Arc<str> = match &verdict {
+            Verdict::Good(seen) if *count > 1 => format!("{}/{count} good, {seen}", self.good),
+            Verdict::Bad(seen) if *failure_limit > 0 => {
+                format!("{} bad ({failure_limit} may be), {seen}", self.bad)
+            }
+            Verdict::Good(seen) | Verdict::Bad(seen) | Verdict::Unclear(seen) => seen.clone(),
+        }
+        .into();
+        if self.bad > *failure_limit {
+            Outcome::Failure(told)
+        } else if self.good >= *count {
+            Outcome::Success(told)
+        } else if matches!(verdict, Verdict::Unclear(_)) {
+            Outcome::Inconclusive(told)
+        } else {
+            Outcome::Pending(told)
+        }
+    }
+}

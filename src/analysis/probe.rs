@@ -1,0 +1,183 @@
+//! Asks what an analysis asks, within bounds.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use parking_lot::Mutex;
+use reqwest::{RequestBuilder, Url};
+use secrecy::ExposeSecret as _;
+use serde_json::Value as Json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::judge::{self, Answer};
+use crate::cluster::Home;
+use crate::controller::Grants;
+use crate::model::{Hosts, PayloadTemplate, Probe, ProbeCredential, ProbeMethod, is_loopback};
+
+/// Of the body of an answer, unpacked, in bytes.
+const LARGEST_ANSWER: usize = 1024 * 1024;
+/// So many requests to one host at the same time.
+const AT_ONCE: usize = 4;
+
+/// What all measurements share.
+#[derive(Debug)]
+pub struct Prober {
+    client: reqwest::Client,
+    grants: Arc<Grants>,
+    home: Home,
+    hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+/// A request that is ready to be sent, and a place at its host.
+#[derive(Debug)]
+pub struct Ready {
+    request: RequestBuilder,
+    is_query: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Prober {
+    pub fn new(grants: Arc<Grants>, home: Home) -> Result<Self, String> {
+        // The process chooses the provider; without a choice (a library user, a test) it is ring.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Another thread may have been faster, with the same result.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        // A redirect would take a credential elsewhere, or ask a host that nobody named.
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("tutti/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(chain)?;
+        Ok(Self { client, grants, home, hosts: Mutex::default() })
+    }
+
+    /// The request of a probe, once its host has a place. `None`: nothing is asked.
+    pub async fn prepare(&self, probe: &Probe, values: &Json) -> Result<Option<Ready>, String> {
+        let (url, credential) = match probe {
+            Probe::Health => return Ok(None),
+            Probe::Prometheus { url, credential, .. } | Probe::Http { url, credential, .. } => {
+                (url, credential)
+            }
+        };
+        let url = address(&filled(url, values)?, &self.grants.allow_http)?;
+        let host =
+            format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0));
+        let (request, is_query) = match probe {
+            Probe::Prometheus { query, .. } => (self.query(url, &filled(query, values)?)?, true),
+            Probe::Http { method, headers, .. } => {
+                let method = match method {
+                    ProbeMethod::Get => Method::GET,
+                    ProbeMethod::Head => Method::HEAD,
+                    ProbeMethod::Post => Method::POST,
+                };
+                let mut map = HeaderMap::new();
+                for (name, value) in headers {
+                    let name = HeaderName::try_from(name).map_err(|_| format!("no header {name}"))?;
+                    map.insert(name, HeaderValue::try_from(value).map_err(|_| "no such header".to_owned())?);
+                }
+                (self.client.request(method, url).headers(map), false)
+            }
+            Probe::Health => return Ok(None),
+        };
+        let request = self.authorized(request, credential.as_ref()).await?;
+        let place =
+            Arc::clone(self.hosts.lock().entry(host).or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))));
+        let place = place.acquire_owned().await.map_err(|_| "the process ends".to_owned())?;
+        Ok(Some(Ready { request, is_query, _place: place }))
+    }
+
+    fn query(&self, mut url: Url, query: &str) -> Result<RequestBuilder, String> {
+        url.path_segments_mut()
+            .map_err(|()| "the address has no path".to_owned())?
+            .pop_if_empty()
+            .extend(["api", "v1", "query"]);
+        url.query_pairs_mut().append_pair("query", query);
+        Ok(self.client.get(url).header(ACCEPT, "application/json"))
+    }
+
+    async fn authorized(
+        &self,
+        request: RequestBuilder,
+        credential: Option<&ProbeCredential>,
+    ) -> Result<RequestBuilder, String> {
+        let read = async |reference| {
+            self.grants.resolve(reference, &self.home).await.map_err(|error| error.to_string())
+        };
+        match credential {
+            None => Ok(request),
+            Some(ProbeCredential::Token(token)) => {
+                let token = read(token).await?;
+                let value = HeaderValue::try_from(format!("Bearer {}", token.expose_secret().trim()));
+                let mut value =
+                    value.map_err(|_| "the token has characters that no header may have".to_owned())?;
+                value.set_sensitive(true);
+                Ok(request.header(AUTHORIZATION, value))
+            }
+            Some(ProbeCredential::Basic { username, password }) => {
+                let password = read(password).await?;
+                Ok(request.basic_auth(username, Some(password.expose_secret().trim())))
+            }
+        }
+    }
+}
+
+impl Ready {
+    /// The answer, whatever it says; or why there is none.
+    pub async fn send(self) -> Result<Answer, String> {
+        let mut response = self.request.send().await.map_err(chain)?;
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(format!("the answer is a redirect ({status}), which is not followed"));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(chain)? {
+            if body.len() + chunk.len() > LARGEST_ANSWER {
+                return Err(format!("the answer is larger than {} KiB", LARGEST_ANSWER / 1024));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        if !self.is_query {
+            let text = || Json::String(String::from_utf8_lossy(&body).into_owned());
+            let body = serde_json::from_slice(&body).unwrap_or_else(|_| text());
+            return Ok(Answer::Http { status: status.as_u16(), body });
+        }
+        match judge::values(&body) {
+            Ok(values) => Ok(Answer::Values(values)),
+            Err(_) if !status.is_success() && !status.is_client_error() => {
+                Err(format!("the server answers {status}"))
+            }
+            Err(why) if status.is_success() => Err(why),
+            Err(why) => Err(format!("{why} ({status})")),
+        }
+    }
+}
+
+fn filled(template: &PayloadTemplate, values: &Json) -> Result<String, String> {
+    let named = |message: String| message.replace("the payload has no value at", "not known:");
+    template.render(values).map_err(named)
+}
+
+/// https, or this machine, or where the operator allows it.
+fn address(text: &str, allowed: &Hosts) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|_| "the address is none".to_owned())?;
+    let host = url.host_str().unwrap_or_default();
+    let is_allowed = match url.scheme() {
+        "https" => !host.is_empty(),
+        "http" => is_loopback(host) || allowed.has(host, url.port_or_known_default()),
+        _ => false,
+    };
+    if is_allowed {
+        return Ok(url);
+    }
+    Err(format!("http:// only on this machine, or with --allow-http {host}"))
+}
+
+/// With its causes, and without the address, which may hold what nobody should see.
+fn chain(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -1,0 +1,328 @@
+//! Which measurements there are, and one task for each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::judge::{Answer, Judge, Tally, Verdict};
+use super::probe::Prober;
+use super::statuses::{self, Reader};
+use crate::cluster::Home;
+use crate::controller::{ConfigHead, Grants};
+use crate::metrics::Metrics;
+use crate::model::{Analysis, AnalysisSpec, AppId, ClusterName, Instance, Probe, Revision};
+use crate::report::{Overview, RolloutReport, TargetReport, UnitReport, version};
+use crate::rollout::{AllOutcomes, Gate, Hold, Measure, Outcome};
+
+/// What came of measurements waits for so many to be taken.
+const REPORTS: usize = 256;
+
+#[derive(Debug)]
+pub struct Settings {
+    pub home: Home,
+    pub grants: Arc<Grants>,
+    pub metrics: Metrics,
+}
+
+#[derive(Debug)]
+pub struct Inputs {
+    pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
+    pub overview: watch::Receiver<Arc<Overview>>,
+    /// What came of measurements.
+    pub measured: watch::Sender<Arc<AllOutcomes>>,
+    /// Until then another process measures.
+    pub elected: CancellationToken,
+    pub stop: CancellationToken,
+}
+
+type Key = (AppId, Measure);
+
+/// What one task does.
+#[derive(Clone, Debug, PartialEq)]
+enum Job {
+    /// `None`: there is no such analysis.
+    Analysis(Option<Arc<Analysis>>),
+    Status {
+        context: String,
+        commit: Option<Revision>,
+        instance: Arc<Instance>,
+    },
+}
+
+struct Running {
+    number: u64,
+    job: Job,
+    /// It ends with the rest.
+    _task: AbortOnDropHandle<()>,
+}
+
+/// What a task says.
+struct Report {
+    key: Key,
+    number: u64,
+    outcome: Outcome,
+}
+
+struct Shared {
+    prober: Prober,
+    reader: Reader,
+    overview: watch::Receiver<Arc<Overview>>,
+    reports: mpsc::Sender<Report>,
+}
+
+/// Goes on until it is stopped.
+pub async fn run(settings: Settings, mut inputs: Inputs) {
+    let stop = inputs.stop.clone();
+    let work = async {
+        inputs.elected.cancelled().await;
+        let prober = match Prober::new(Arc::clone(&settings.grants), settings.home.clone()) {
+            Ok(prober) => prober,
+            Err(error) => {
+                tracing::error!(error, "nothing is measured after waves: the HTTP client cannot be made");
+                return;
+            }
+        };
+        let (reports, mut received) = mpsc::channel(REPORTS);
+        let reader = Reader::new(settings.grants, settings.home, settings.metrics);
+        let shared = Arc::new(Shared { prober, reader, overview: inputs.overview.clone(), reports });
+        let mut jobs = Jobs { shared, running: BTreeMap::new(), number: 0 };
+        loop {
+            forget(&jobs.look(&mut inputs), &inputs.measured);
+            tokio::select! {
+                Ok(()) = inputs.head.changed() => {}
+                Ok(()) = inputs.overview.changed() => {}
+                Some(report) = received.recv() => jobs.take(report, &inputs.measured),
+                else => return,
+            }
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = work => {}
+    }
+}
+
+/// Nobody waits for these any more, or they are measured anew.
+fn forget(ended: &[Key], measured: &watch::Sender<Arc<AllOutcomes>>) {
+    measured.send_if_modified(|all| {
+        let has = |(app, measure): &&Key| all.get(app).is_some_and(|of| of.contains_key(measure));
+        if !ended.iter().any(|key| has(&key)) {
+            return false;
+        }
+        let all = Arc::make_mut(all);
+        for (app, measure) in ended {
+            all.get_mut(app).and_then(|of| of.remove(measure));
+        }
+        all.retain(|_, of| !of.is_empty());
+        true
+    });
+}
+
+struct Jobs {
+    shared: Arc<Shared>,
+    running: BTreeMap<Key, Running>,
+    number: u64,
+}
+
+impl Jobs {
+    /// Starts what is awaited, and ends the rest, which it names.
+    fn look(&mut self, inputs: &mut Inputs) -> Vec<Key> {
+        let Some(head) = inputs.head.borrow_and_update().clone() else { return Vec::new() };
+        let overview = inputs.overview.borrow_and_update().clone();
+        let wanted = wanted(&overview, &head);
+        let is_over = |key: &Key, running: &mut Running| wanted.get(key) != Some(&running.job);
+        let ended: Vec<Key> = self.running.extract_if(.., is_over).map(|(key, _)| key).collect();
+        for (key, job) in wanted {
+            if self.running.contains_key(&key) {
+                continue;
+            }
+            self.number += 1;
+            let task = tokio::spawn(measure(Arc::clone(&self.shared), key.clone(), self.number, job.clone()));
+            let running = Running { number: self.number, job, _task: AbortOnDropHandle::new(task) };
+            self.running.insert(key, running);
+        }
+        ended
+    }
+
+    /// Of a task that still runs.
+    fn take(&self, report: Report, measured: &watch::Sender<Arc<AllOutcomes>>) {
+        let Report { key, number, outcome } = report;
+        if self.running.get(&key).is_none_or(|running| running.number != number) {
+            return;
+        }
+        let (app, measure) = key;
+        measured.send_if_modified(|all| {
+            if all.get(&app).and_then(|of| of.get(&measure)) == Some(&outcome) {
+                return false;
+            }
+            let name = match &measure.gate {
+                Gate::Analysis(name) | Gate::Status(name) => name,
+            };
+            tracing::info!(%app, wave = measure.wave, name, ?outcome, "measured after a wave");
+            Arc::make_mut(all).entry(app.clone()).or_default().insert(measure.clone(), outcome.clone());
+            true
+        });
+    }
+}
+
+fn wanted(overview: &Overview, head: &ConfigHead) -> BTreeMap<Key, Job> {
+    let mut wanted = BTreeMap::new();
+    for rollout in &overview.rollouts {
+        for measured in &rollout.measures {
+            let job = match &measured.measure.gate {
+                Gate::Analysis(name) => Job::Analysis(head.fleet.analyses.get(name).cloned()),
+                Gate::Status(context) => Job::Status {
+                    context: context.clone(),
+                    commit: rollout.commit.clone(),
+                    instance: Arc::new(head.fleet.instance.clone()),
+                },
+            };
+            wanted.insert((rollout.app.clone(), measured.measure.clone()), job);
+        }
+    }
+    wanted
+}
+
+async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
+    let say = async |outcome: Outcome| {
+        // A closed queue means that nobody measures any more.
+        let _ = shared.reports.send(Report { key: key.clone(), number, outcome }).await;
+    };
+    match job {
+        Job::Status { context, commit, instance } => loop {
+            let outcome = match &commit {
+                Some(commit) => shared.reader.outcome(&instance, commit, &context).await,
+                None => Outcome::Inconclusive("nobody knows which commit changed the app".into()),
+            };
+            say(outcome).await;
+            tokio::time::sleep(statuses::pause(&instance)).await;
+        },
+        Job::Analysis(None) => {
+            say(Outcome::Inconclusive("it does not exist below policies/".into())).await;
+        }
+        Job::Analysis(Some(analysis)) => match &analysis.spec {
+            None => say(Outcome::Inconclusive("its manifest has a mistake".into())).await,
+            Some(spec) => {
+                let mut tally = Tally::default();
+                tokio::time::sleep(spec.initial_delay).await;
+                loop {
+                    let outcome = tally.add(spec, one(&shared, &key, spec).await);
+                    let is_over = matches!(outcome, Outcome::Success(_) | Outcome::Failure(_));
+                    say(outcome).await;
+                    if is_over {
+                        return;
+                    }
+                    tokio::time::sleep(spec.interval).await;
+                }
+            }
+        },
+    }
+}
+
+/// One measurement.
+async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verdict {
+    let overview = shared.overview.borrow().clone();
+    let Some(rollout) = overview.rollout_of(app) else {
+        return Verdict::Unclear("the rollout is not known".to_owned());
+    };
+    let subject = Subject::of(&overview, rollout, &measure.wave);
+    if subject.units.is_empty() {
+        return Verdict::Unclear("no cluster of the wave takes part".to_owned());
+    }
+    let answer = match shared.prober.prepare(&spec.probe, &subject.values()).await {
+        Ok(None) => Ok(Answer::Units(subject.units())),
+        Ok(Some(ready)) => match tokio::time::timeout(spec.timeout, ready.send()).await {
+            Ok(answer) => answer,
+            Err(_) => Err(format!("there is no answer after {} s", spec.timeout.as_secs())),
+        },
+        Err(why) => Err(why),
+    };
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(why) => return Verdict::Unclear(why),
+    };
+    match Judge::of(spec) {
+        Ok(judge) => judge.verdict(&answer),
+        Err(why) => Verdict::Unclear(why),
+    }
+}
+
+/// What is measured: the units of one wave.
+struct Subject<'a> {
+    app: &'a AppId,
+    wave: &'a str,
+    units: Vec<(&'a UnitReport, Option<&'a TargetReport>)>,
+}
+
+impl<'a> Subject<'a> {
+    fn of(overview: &'a Overview, rollout: &'a RolloutReport, wave: &'a str) -> Self {
+        let clusters: BTreeSet<&ClusterName> =
+            rollout.units.iter().filter(|it| it.wave == wave).map(|it| &it.unit.cluster).collect();
+        let targets: BTreeMap<&ClusterName, &TargetReport> = overview
+            .targets
+            .iter()
+            .filter(|it| it.app == rollout.app && clusters.contains(&it.cluster))
+            .map(|it| (&it.cluster, it))
+            .collect();
+        let is_left_out = |unit: &UnitReport| {
+            unit.hold.as_ref().is_some_and(|hold| matches!(hold.gate(), Hold::LeftOut { .. }))
+        };
+        let of_wave = rollout.units.iter().filter(|it| it.wave == wave && !is_left_out(it));
+        let units = of_wave.map(|unit| (unit, targets.get(&unit.unit.cluster).copied())).collect();
+        Self { app: &rollout.app, wave, units }
+    }
+
+    fn targets(&self) -> impl Iterator<Item = &'a TargetReport> {
+        self.units.iter().filter_map(|(_, target)| *target)
+    }
+
+    /// What templates name. Nothing of it ends a text in quotes, or is more of an address than a word: what could is not known.
+    fn values(&self) -> Json {
+        let safe = |text: &str| {
+            let is_safe = |it: char| it.is_ascii_alphanumeric() || "._-|".contains(it);
+            if text.chars().all(is_safe) { Json::from(text) } else { Json::Null }
+        };
+        let joined = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join("|");
+        let rings = joined(self.targets().filter_map(|target| target.ring.as_deref()).collect());
+        let clusters = joined(self.units.iter().map(|(unit, _)| unit.unit.cluster.as_str()).collect());
+        let version = version::merge(self.units.iter().map(|unit| version_of(*unit)));
+        let mut values = Probe::values(("", "", ""), self.wave, "", "");
+        values["app"] = json!({
+            "namespace": safe(&self.app.namespace), "name": safe(&self.app.name), "version": safe(&version),
+        });
+        (values["ring"], values["clusters"]) = (safe(&rings), safe(&clusters));
+        values
+    }
+
+    fn units(&self) -> Json {
+        let unit = |(unit, target): &(&UnitReport, Option<&TargetReport>)| {
+            let pods = target.map(|target| pods_of(unit, target)).unwrap_or_default();
+            json!({
+                "app": self.app.to_string(),
+                "cluster": unit.unit.cluster,
+                "ring": target.and_then(|target| target.ring.as_deref()).unwrap_or_default(),
+                "podSet": &*unit.unit.pod_set,
+                "version": version_of((unit, *target)),
+                "phase": target.map(|target| target.phase.as_str()).unwrap_or_default(),
+                "desired": pods.desired,
+                "available": pods.available,
+            })
+        };
+        self.units.iter().map(unit).collect()
+    }
+}
+
+fn pods_of(unit: &UnitReport, target: &TargetReport) -> crate::model::PodCount {
+    let of_set = target.pod_sets.iter().find(|set| set.name == *unit.unit.pod_set);
+    of_set.map_or(target.pods, |set| set.pods)
+}
+
+fn version_of<'a>((unit, target): (&UnitReport, Option<&'a TargetReport>)) -> &'a str {
+    let Some(target) = target else { return "" };
+    let of_set = target.pod_sets.iter().find(|set| set.name == *unit.unit.pod_set);
+    of_set.map_or(&target.version, |set| &set.version)
+}

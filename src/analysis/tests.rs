@@ -1,0 +1,155 @@
+//! What answers mean, and what follows from several.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use super::judge::{Answer, Judge, Tally, Verdict, values};
+use crate::manifest;
+use crate::model::{AnalysisSpec, Snapshot};
+use crate::rollout::Outcome;
+
+/// Of the spec of a manifest.
+fn spec(text: &str) -> AnalysisSpec {
+    let manifest =
+        format!("apiVersion: tutti.dev/v1alpha1\nkind: Analysis\nmetadata: {{name: a}}\nspec: {text}\n");
+    let read = manifest::read(&Snapshot::of_texts([("policies/a.yaml", manifest.as_str())]));
+    let [analysis] = &read.analyses[..] else { panic!("{read:?}") };
+    analysis.spec.clone().unwrap_or_else(|| panic!("{:?}", read.diagnostics))
+}
+
+fn prometheus(more: &str) -> AnalysisSpec {
+    spec(&format!("{{prometheus: {{url: 'https://p', query: up, {more}}}}}"))
+}
+
+fn check(spec: &AnalysisSpec, answer: &Answer, expected: Verdict) {
+    assert_eq!(Judge::of(spec).expect("expressions").verdict(answer), expected, "{answer:?}");
+}
+
+#[test]
+fn values_of_a_query_are_good_bad_or_neither() {
+    let one = prometheus("success: 'result[0] < 0.05'");
+    let two = prometheus("success: 'result[0] < 0.05', failure: 'result[0] > 0.5'");
+    let good = |text: &str| Verdict::Good(text.to_owned());
+    let bad = |text: &str| Verdict::Bad(text.to_owned());
+    let unclear = |text: &str| Verdict::Unclear(text.to_owned());
+    let values = |values: &[f64]| Answer::Values(values.to_vec());
+    check(&one, &values(&[0.01]), good("result [0.01]"));
+    check(&one, &values(&[0.3]), bad("result [0.3]"));
+    check(&one, &values(&[f64::INFINITY]), bad("result [inf]"));
+    check(&two, &values(&[0.01, 1.0, 2.0, 3.0]), good("result [0.01, 1, 2, …]"));
+    check(&two, &values(&[0.3]), unclear("neither success nor failure: result [0.3]"));
+    check(&two, &values(&[0.7]), bad("result [0.7]"));
+    for spec in [&one, &two] {
+        check(spec, &values(&[]), unclear("the query has no data"));
+        check(spec, &values(&[0.01, f64::NAN]), unclear("the query is no number: result [0.01, NaN]"));
+    }
+    // What cannot be evaluated, or is neither true nor false.
+    let wrong = prometheus("success: 'result[1] < 0.05'");
+    let said = Judge::of(&wrong).expect("an expression").verdict(&values(&[1.0]));
+    assert!(
+        matches!(&said, Verdict::Unclear(why) if why.starts_with("success cannot be evaluated: ")),
+        "{said:?}"
+    );
+    let number = prometheus("success: 'result[0]'");
+    check(
+        &number,
+        &values(&[1.0]),
+        unclear("success cannot be evaluated: it is a double, not true or false, with result [1]"),
+    );
+    let endless = prometheus("success: 'result.all(a, result.all(b, result.all(c, a + b + c >= 0.0)))'");
+    let said = Judge::of(&endless).expect("an expression").verdict(&values(&[1.0; 1000]));
+    assert!(matches!(&said, Verdict::Unclear(why) if why.contains("takes too long")), "{said:?}");
+    // Whole numbers are compared with what a query gives.
+    check(
+        &prometheus("success: 'result.all(value, value == 1)'"),
+        &values(&[1.0, 1.0]),
+        good("result [1, 1]"),
+    );
+    check(&prometheus("success: 'true', failure: 'true'"), &values(&[1.0]), bad("result [1]"));
+}
+
+#[test]
+fn answers_of_servers_and_units_are_judged() {
+    let http = |expect: &str| spec(&format!("{{http: {{url: 'https://p'{expect}}}}}"));
+    let answer = |status: u16, body: Json| Answer::Http { status, body };
+    check(&http(""), &answer(204, json!("")), Verdict::Good("status 204".to_owned()));
+    check(&http(""), &answer(503, json!("")), Verdict::Bad("status 503".to_owned()));
+    let body = http(", expect: 'status == 200 && body.ok'");
+    check(&body, &answer(200, json!({"ok": true})), Verdict::Good("status 200".to_owned()));
+    check(&body, &answer(200, json!({"ok": false})), Verdict::Bad("status 200".to_owned()));
+    let said = Judge::of(&body).expect("an expression").verdict(&answer(200, json!("no JSON")));
+    assert!(matches!(said, Verdict::Unclear(_)), "{said:?}");
+    let health = spec("{health: 'units.all(unit, unit.available >= unit.desired)'}");
+    let units = |available: u32| Answer::Units(json!([{"desired": 2, "available": available}]));
+    check(&health, &units(2), Verdict::Good("2/2 available".to_owned()));
+    check(&health, &units(1), Verdict::Bad("1/2 available".to_owned()));
+}
+
+#[test]
+fn result_of_a_query_is_a_vector_or_a_scalar() {
+    let read = |answer: Json| values(answer.to_string().as_bytes());
+    let of = |kind: &str, result: Json| {
+        read(json!({"status": "success", "data": {"resultType": kind, "result": result}}))
+    };
+    let series = |value: &str| json!({"metric": {}, "value": [1.5, value]});
+    assert_eq!(of("vector", json!([series("0.5"), series("2")])), Ok(vec![0.5, 2.0]));
+    assert_eq!(of("vector", json!([])), Ok(Vec::new()));
+    assert_eq!(of("scalar", json!([1.5, "7"])), Ok(vec![7.0]));
+    assert!(of("vector", json!([series("NaN")])).is_ok_and(|it| it[0].is_nan()));
+    assert_eq!(of("vector", json!([series("+Inf")])), Ok(vec![f64::INFINITY]));
+    let many = Json::Array(vec![series("1"); 1001]);
+    for (found, expected) in [
+        (of("matrix", json!([])), "the result is a matrix: a query gives a vector or a scalar"),
+        (of("string", json!([1.5, "a"])), "the result is a string: a query gives a vector or a scalar"),
+        (of("vector", json!([{"value": 1}])), "a value of the result is no number"),
+        (of("vector", json!([series("a")])), "a value of the result is no number"),
+        (of("vector", many), "the result has 1001 series; 1000 are the most"),
+        (of("vector", json!({})), "the result is a vector: a query gives a vector or a scalar"),
+        (read(json!({"status": "error", "error": "parse error"})), "the query failed: parse error"),
+        (read(json!([])), "the answer is none of Prometheus"),
+        (read(json!({"status": "success"})), "the answer is none of Prometheus"),
+        (values(b"<html>"), "the answer is no JSON"),
+    ] {
+        assert_eq!(found, Err(expected.to_owned()));
+    }
+}
+
+#[test]
+fn measurements_are_counted() {
+    let of = |more: &str| spec(&format!("{{health: 'true'{more}}}"));
+    let (good, bad, unclear) = (
+        || Verdict::Good("a".to_owned()),
+        || Verdict::Bad("b".to_owned()),
+        || Verdict::Unclear("c".to_owned()),
+    );
+    let run = |spec: &AnalysisSpec, verdicts: Vec<Verdict>| {
+        let mut tally = Tally::default();
+        verdicts.into_iter().map(|verdict| tally.add(spec, verdict)).collect::<Vec<_>>()
+    };
+    let outcome = |of: fn(std::sync::Arc<str>) -> Outcome, text: &str| of(text.into());
+    assert_eq!(run(&of(""), vec![good()]), [outcome(Outcome::Success, "a")]);
+    assert_eq!(run(&of(""), vec![bad()]), [outcome(Outcome::Failure, "b")]);
+    assert_eq!(
+        run(&of(""), vec![unclear(), good()]),
+        [outcome(Outcome::Inconclusive, "c"), outcome(Outcome::Success, "a")]
+    );
+    assert_eq!(
+        run(&of(", count: 2, failureLimit: 1"), vec![good(), bad(), unclear(), good()]),
+        [
+            outcome(Outcome::Pending, "1/2 good, a"),
+            outcome(Outcome::Pending, "1 bad (1 may be), b"),
+            outcome(Outcome::Inconclusive, "c"),
+            outcome(Outcome::Success, "2/2 good, a"),
+        ]
+    );
+    assert_eq!(
+        run(&of(", count: 9, failureLimit: 1"), vec![bad(), bad()]).last(),
+        Some(&outcome(Outcome::Failure, "2 bad (1 may be), b"))
+    );
+    let usual = of("");
+    assert_eq!(
+        (usual.interval, usual.timeout, usual.initial_delay),
+        (Duration::from_secs(60), Duration::from_secs(10), Duration::ZERO)
+    );
+}
