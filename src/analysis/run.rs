@@ -1,7 +1,7 @@
 //! Which measurements there are, and one task for each.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value as Json, json};
 use tokio::sync::{mpsc, watch};
@@ -68,7 +68,10 @@ struct Report {
 }
 
 struct Shared {
-    prober: Prober,
+    /// Made when something is asked for the first time.
+    prober: OnceLock<Result<Prober, String>>,
+    grants: Arc<Grants>,
+    home: Home,
     reader: Reader,
     overview: watch::Receiver<Arc<Overview>>,
     reports: mpsc::Sender<Report>,
@@ -79,16 +82,17 @@ pub async fn run(settings: Settings, mut inputs: Inputs) {
     let stop = inputs.stop.clone();
     let work = async {
         inputs.elected.cancelled().await;
-        let prober = match Prober::new(Arc::clone(&settings.grants), settings.home.clone()) {
-            Ok(prober) => prober,
-            Err(error) => {
-                tracing::error!(error, "nothing is measured after waves: the HTTP client cannot be made");
-                return;
-            }
-        };
         let (reports, mut received) = mpsc::channel(REPORTS);
-        let reader = Reader::new(settings.grants, settings.home, settings.metrics);
-        let shared = Arc::new(Shared { prober, reader, overview: inputs.overview.clone(), reports });
+        let Settings { home, grants, metrics } = settings;
+        let reader = Reader::new(Arc::clone(&grants), home.clone(), metrics);
+        let shared = Arc::new(Shared {
+            prober: OnceLock::new(),
+            grants,
+            home,
+            reader,
+            overview: inputs.overview.clone(),
+            reports,
+        });
         let mut jobs = Jobs { shared, running: BTreeMap::new(), number: 0 };
         loop {
             forget(&jobs.look(&mut inputs), &inputs.measured);
@@ -233,7 +237,12 @@ async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verd
     if subject.units.is_empty() {
         return Verdict::Unclear("no cluster of the wave takes part".to_owned());
     }
-    let answer = match shared.prober.prepare(&spec.probe, &subject.values()).await {
+    let prober = shared.prober.get_or_init(|| Prober::new(Arc::clone(&shared.grants), shared.home.clone()));
+    let prober = match prober {
+        Ok(prober) => prober,
+        Err(why) => return Verdict::Unclear(format!("the HTTP client cannot be made: {why}")),
+    };
+    let answer = match prober.prepare(&spec.probe, &subject.values()).await {
         Ok(None) => Ok(Answer::Units(subject.units())),
         Ok(Some(ready)) => match tokio::time::timeout(spec.timeout, ready.send()).await {
             Ok(answer) => answer,
@@ -280,12 +289,8 @@ impl<'a> Subject<'a> {
         self.units.iter().filter_map(|(_, target)| *target)
     }
 
-    /// What templates name. Nothing of it ends a text in quotes, or is more of an address than a word: what could is not known.
+    /// What templates name.
     fn values(&self) -> Json {
-        let safe = |text: &str| {
-            let is_safe = |it: char| it.is_ascii_alphanumeric() || "._-|".contains(it);
-            if text.chars().all(is_safe) { Json::from(text) } else { Json::Null }
-        };
         let joined = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join("|");
         let rings = joined(self.targets().filter_map(|target| target.ring.as_deref()).collect());
         let clusters = joined(self.units.iter().map(|(unit, _)| unit.unit.cluster.as_str()).collect());
@@ -314,6 +319,12 @@ impl<'a> Subject<'a> {
         };
         self.units.iter().map(unit).collect()
     }
+}
+
+/// What ends no text in quotes, and is no more of an address than a word; all else is not known.
+pub(super) fn safe(text: &str) -> Json {
+    let is_safe = |it: char| it.is_ascii_alphanumeric() || "._-|".contains(it);
+    if text.chars().all(is_safe) { Json::from(text) } else { Json::Null }
 }
 
 fn pods_of(unit: &UnitReport, target: &TargetReport) -> crate::model::PodCount {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::judge::{Answer, Judge, Tally, Verdict, values};
+use super::run::safe;
 use crate::manifest;
 use crate::model::{AnalysisSpec, Snapshot};
 use crate::rollout::Outcome;
@@ -152,4 +153,14 @@ fn measurements_are_counted() {
         (usual.interval, usual.timeout, usual.initial_delay),
         (Duration::from_secs(60), Duration::from_secs(10), Duration::ZERO)
     );
+}
+
+#[test]
+fn values_that_could_be_more_than_a_word_are_not_put_in() {
+    for text in ["", "shop", "web-1", "v1.2.3_4", "bj1|bj5.example.com"] {
+        assert_eq!(safe(text), json!(text));
+    }
+    for text in ["1.0\"} or up{a=\"", "a b", "../admin", "a/b", "a?b", "a%2e", "发", "v1/v2", "a\n"] {
+        assert_eq!(safe(text), Json::Null, "{text:?}");
+    }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::next::{pin_of, rings_of, runs, soaks_until};
+use super::next::{measured, pin_of, rings_of, runs, soaks_until};
 use super::{Action, Change, Input, PinChange};
 use crate::model::{App, PromotionMode, Revision, Ring, short_line};
-use crate::rollout::AppWindows;
+use crate::rollout::{AppWindows, Standing};
 use crate::window::{self, Shut};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -52,13 +52,14 @@ pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> 
         return vec![Gate::new("ring", GateState::Failure, &format!("no ring {ring}"))];
     };
     let mut gates = Vec::new();
-    let (mut of_rings, mut of_soaks, mut of_windows, mut confirms) =
-        (Vec::new(), Vec::new(), Vec::new(), None);
+    let (mut of_rings, mut of_soaks, mut of_analyses, mut of_windows, mut confirms) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), None);
     for pin in pins {
         match input.fleet.apps.get(&pin.app).and_then(|app| Some((app, before(input, app, ring)?))) {
             Some((app, before)) => {
                 of_rings.push(of_ring(input, app, before, pin));
                 of_soaks.extend(of_soak(input, app, before));
+                of_analyses.extend(of_analysis(input, app, before));
                 of_windows.extend(of_window(input, app, ring));
                 confirms = confirms.or_else(|| before.limits.confirm.then_some(before));
             }
@@ -68,6 +69,7 @@ pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> 
     }
     gates.extend(worst("ring", &of_rings));
     gates.extend(worst("soak", &of_soaks));
+    gates.extend(worst("analysis", &of_analyses));
     if let Some(before) = confirms {
         let state = if head.approvals > 0 { GateState::Success } else { GateState::Pending };
         gates.push(Gate::new(
@@ -124,6 +126,21 @@ fn of_soak(input: &Input<'_>, app: &App, before: &Ring) -> Option<(GateState, St
         true => (GateState::Pending, format!("{name} on {ring} until {shown}")),
         false => (GateState::Success, format!("{name} on {ring} is over")),
     })
+}
+
+/// What is measured after the ring before. What is merged all the same waits in the rollout.
+fn of_analysis(input: &Input<'_>, app: &App, before: &Ring) -> Option<(GateState, String)> {
+    let (standing, words) = measured(input, app, before)?;
+    let (name, ring) = (&app.id.name, &before.name);
+    if runs(input, app, ring).is_err() {
+        return Some((GateState::Pending, format!("{name} begins when {ring} is done")));
+    }
+    let state = match standing {
+        None => GateState::Success,
+        Some(Standing::Pending | Standing::Inconclusive) => GateState::Pending,
+        Some(Standing::Failed) => GateState::Failure,
+    };
+    Some((state, format!("{name} on {ring}, {words}")))
 }
 
 /// Whether a window is shut for an app in a ring; `None` where none selects it. What is merged all the same waits in the rollout.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::PinChange;
 use crate::fleet::Fleet;
 use crate::model::{AppId, Digest, Revision};
+use crate::rollout::Measured;
 
 /// Pull requests of ours that may be open at the same time.
 pub const MOST_OPEN: usize = 10;
@@ -24,6 +25,8 @@ pub struct RingState {
     pub done_since: Option<Timestamp>,
     /// Why the first of them is not done.
     pub waits: String,
+    /// What is measured before the next ring. `None`: the limits of rings are not in force for the app.
+    pub measures: Option<Vec<Measured>>,
 }
 
 /// How the rollout of one app does.

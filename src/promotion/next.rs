@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{Input, PinChange, RingState};
 use crate::manifest::read::is_label_value;
 use crate::model::{App, AppId, PromotionMode, Ring};
+use crate::rollout::{Gate, Standing};
 
 /// What a ring gets next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,8 +138,33 @@ fn offered(input: &Input<'_>, app: &App, ring: &Ring) -> Result<String, (String,
             let shown = until.strftime("%F %H:%M:%S UTC");
             Err((format!("soak of {} ends at {shown}", ring.name), Some(until)))
         }
-        _ => Ok(version),
+        // What is inconclusive is for a person, who sees it as a gate.
+        _ => match measured(input, app, ring) {
+            Some((Some(Standing::Pending | Standing::Failed), words)) => {
+                Err((format!("{} is done, {words}", ring.name), None))
+            }
+            _ => Ok(version),
+        },
     }
+}
+
+/// What is measured after a ring, the worst first: how far it is that has not passed, and words. `None`: nothing is.
+pub(super) fn measured(input: &Input<'_>, app: &App, ring: &Ring) -> Option<(Option<Standing>, String)> {
+    let state = input.rings.get(&(app.id.clone(), ring.name.clone()));
+    let known = state?.measures.as_ref()?;
+    let analyses = ring.limits.analysis.iter().cloned().map(Gate::Analysis);
+    let gates = analyses.chain(ring.limits.statuses.iter().cloned().map(Gate::Status));
+    let of_gate = |gate: Gate| {
+        let name = match &gate {
+            Gate::Analysis(name) => format!("analysis {name}"),
+            Gate::Status(context) => format!("commit status {context}"),
+        };
+        match known.iter().find(|it| it.measure.gate == gate) {
+            Some(it) => (it.outcome.standing(), format!("{name}: {}", it.outcome.because())),
+            None => (Some(Standing::Pending), format!("{name}: not measured yet")),
+        }
+    };
+    gates.map(of_gate).reduce(|worst, other| if other.0 > worst.0 { other } else { worst })
 }
 
 /// The version that every unit of a ring runs and is well with; else why there is none.

@@ -61,7 +61,9 @@ impl RolloutReport {
         let has_failed = self.has_failed();
         // Without a reverted commit, Git and the clusters differ for ever.
         let revert = self.commit.as_ref().filter(|_| has_failed);
-        let retry = self.is_refused().then(|| format!("tutti approve rollout {} --retry", self.app));
+        let is_measured = self.holds().any(|hold| hold.standing() == Some(Standing::Failed));
+        let retry =
+            (self.is_refused() || is_measured).then(|| format!("tutti approve rollout {} --retry", self.app));
         let revert = revert.map(|commit| format!("git revert {}", commit.short()));
         let commands: Vec<String> = revert.into_iter().chain(retry).collect();
         match self.shut_windows().next().filter(|_| commands.is_empty()) {
@@ -111,6 +113,16 @@ impl RolloutReport {
     pub(super) fn ring_passed_over(&self, opens: &str) -> Option<(&str, &str)> {
         self.holds().find_map(|hold| match hold.gate() {
             Hold::Pin { ring, version, through, .. } if through == opens => Some((&**ring, &**version)),
+            _ => None,
+        })
+    }
+
+    /// The wave that waits for what is measured, and the digest that an Approval would name.
+    pub fn measured(&self) -> Option<(&str, Digest)> {
+        self.holds().find_map(|hold| match hold.gate() {
+            Hold::Analysis { through, digest, .. } | Hold::Status { through, digest, .. } => {
+                Some((&**through, *digest))
+            }
             _ => None,
         })
     }

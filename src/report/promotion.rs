@@ -44,7 +44,10 @@ pub fn ring_states(overview: &Overview, fleet: &Fleet) -> BTreeMap<(AppId, Strin
         let why = targets.iter().find_map(|target| unread.get(&target.cluster));
         let mut state = match (why, overview.rollout_of(&app)) {
             (Some(why), _) => RingState { units: targets.len(), waits: why.clone(), ..RingState::default() },
-            (None, Some(rollout)) => of_units(rollout, &targets),
+            (None, Some(rollout)) => {
+                let of_ring = rollout.measures.iter().filter(|it| it.measure.wave == ring);
+                RingState { measures: Some(of_ring.cloned().collect()), ..of_units(rollout, &targets) }
+            }
             (None, None) => of_targets(&targets),
         };
         state.version = version::merge(targets.iter().map(|target| target.version.as_str()));

@@ -80,12 +80,9 @@ impl RolloutReport {
             Some((ring, version)) => {
                 format!("ring {ring} has not finished {version}: promote it there, or {command}")
             }
-            None => match self.inconclusive(&asked.through) {
-                Some((name, because)) => {
-                    format!("{name}: {}, {command}", short_line(because, LONGEST_BECAUSE))
-                }
-                None => format!("wave {} waits for confirmation: {command}", asked.through),
-            },
+            None => self
+                .left_to_a_person(&asked.through, &command)
+                .unwrap_or_else(|| format!("wave {} waits for confirmation: {command}", asked.through)),
         };
         let passed = self.units.iter().filter(|unit| unit.wave == asked.after && unit.is_at_head);
         let since = passed.filter_map(|unit| unit.since).max();
@@ -100,6 +97,13 @@ impl RolloutReport {
             }
         }
         text
+    }
+
+    /// What is inconclusive, where the command fits beside it.
+    fn left_to_a_person(&self, through: &str, command: &str) -> Option<String> {
+        let (name, because) = self.inconclusive(through)?;
+        let text = format!("{name}: {}, {command}", short_line(because, LONGEST_BECAUSE));
+        (text.chars().count() <= LONGEST_DESCRIPTION).then_some(text)
     }
 
     /// The first unit that fails or changes, and which wave waits for it; else the first that waits for something else.

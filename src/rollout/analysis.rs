@@ -122,7 +122,8 @@ fn of_wave(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> Vec<(Measure,
     let measured = gates.map(|gate| {
         let measure = Measure { wave: of_wave.name.to_owned(), gate, digest, is_retry };
         let known = input.measured.get(&measure).cloned();
-        let outcome = known.unwrap_or_else(|| Outcome::Pending("not measured yet".into()));
+        let outcome =
+            known.unwrap_or_else(|| Outcome::Pending("this process has not measured it yet".into()));
         (measure, outcome)
     });
     measured.collect()

@@ -5,6 +5,7 @@
 //! itself meanwhile ([`support::Scene::alone`]).
 
 mod adopt;
+mod analysis;
 mod capabilities;
 mod chart_install;
 mod charts;

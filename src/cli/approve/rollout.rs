@@ -91,7 +91,8 @@ pub fn instead(rollout: &RolloutReport) -> String {
 }
 
 fn retry(rollout: &RolloutReport) -> anyhow::Result<RolloutApproval> {
-    let Some(digest) = rollout.refused() else {
+    // What an analysis has found is measured again.
+    let Some(digest) = rollout.refused().or_else(|| rollout.measured().map(|(_, digest)| digest)) else {
         bail!("no version of {} was reverted: there is nothing to try again", rollout.app);
     };
     Ok(promotion::approval(&rollout.app, digest, RolloutAction::Retry))
@@ -139,6 +140,8 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
         }
         (Some(through), _) => through,
         (None, Some(asked)) => asked.through.as_str(),
+        // Only the process that runs knows what it measured.
+        (None, None) if rollout.measured().is_some() => rollout.measured().map_or("", |(through, _)| through),
         (None, None) => bail!(
             "{app} does not wait for confirmation: {}; --through WAVE confirms a wave before it asks",
             rollout.awaited()
@@ -149,6 +152,7 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
 
 fn approval(rollout: &RolloutReport, action: RolloutAction) -> RolloutApproval {
     let asked = rollout.confirmation.as_ref().map(|asked| asked.digest);
+    let asked = asked.or_else(|| rollout.measured().map(|(_, digest)| digest));
     promotion::approval(&rollout.app, asked.unwrap_or(rollout.digest), action)
 }
 

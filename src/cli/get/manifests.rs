@@ -1,6 +1,7 @@
-//! `tutti get notifications`, `tutti get servers` and `tutti get windows`: what Git says, so no cluster is asked.
+//! `tutti get notifications`, `servers`, `windows` and `analyses`: what Git says, so no cluster is asked.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -15,7 +16,8 @@ use super::super::{diagnostics, doctor, repository};
 use crate::fleet::Fleet;
 use crate::manifest::Native;
 use crate::model::{
-    Diagnostic, Happened, Notification, Server, TargetSelector, Window, WindowAction, WindowTimes,
+    Analysis, App, Diagnostic, Happened, Notification, Server, TargetSelector, WaveLimits, WaveOrder, Window,
+    WindowAction, WindowTimes,
 };
 use crate::window::{self, Lasting};
 
@@ -216,6 +218,68 @@ fn window_line(window: &Window, now: Timestamp) -> WindowLine<'_> {
     }
 }
 
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AnalysisLine<'a> {
+    name: &'a str,
+    /// `prometheus`, `http` or `health`; `None`: its manifest has a mistake.
+    asks: Option<&'static str>,
+    success: Option<&'a str>,
+    failure: Option<&'a str>,
+    interval: Option<u64>,
+    count: Option<u32>,
+    /// Rings and apps.
+    used_by: Vec<String>,
+}
+
+pub async fn analyses(process: &Process, format: Format) -> anyhow::Result<Exit> {
+    let (fleet, exit) = read(process, Native::Analysis).await?;
+    let lines: Vec<AnalysisLine<'_>> = fleet.analyses.values().map(|it| analysis_line(it, &fleet)).collect();
+    if format != Format::Table {
+        output::write_value(format, &lines)?;
+    } else if lines.is_empty() {
+        say!("no analysis: policies/<name>.yaml makes one");
+    } else {
+        let mut shown = table(&["NAME", "ASKS", "SUCCESS", "FAILURE", "COUNT", "EVERY", "USED-BY"]);
+        for line in &lines {
+            let text = |text: Option<&str>| text.unwrap_or("-").to_owned();
+            shown.add_row([
+                line.name.to_owned(),
+                text(line.asks),
+                text(line.success),
+                text(line.failure),
+                line.count.map_or_else(|| "-".to_owned(), |count| count.to_string()),
+                line.interval.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds}s")),
+                if line.used_by.is_empty() { "-".to_owned() } else { line.used_by.join(", ") },
+            ]);
+        }
+        write_table(&fitted(shown));
+    }
+    Ok(exit)
+}
+
+fn analysis_line<'a>(analysis: &'a Analysis, fleet: &Fleet) -> AnalysisLine<'a> {
+    let names = |limits: &WaveLimits| limits.analysis.contains(&analysis.name);
+    let rings =
+        fleet.rings.iter().filter(|ring| names(&ring.limits)).map(|ring| format!("ring {}", ring.name));
+    let in_app = |app: &&Arc<App>| match &app.rollout.order {
+        WaveOrder::Default => false,
+        WaveOrder::Groups(groups) => names(&groups.limits),
+        WaveOrder::Waves(waves) => waves.iter().any(|wave| names(&wave.limits)),
+    };
+    let apps = fleet.apps.values().filter(in_app).map(|app| app.id.to_string());
+    let spec = analysis.spec.as_ref();
+    AnalysisLine {
+        name: &analysis.name,
+        asks: spec.map(|spec| spec.probe.name()),
+        success: spec.map(|spec| &*spec.success.text),
+        failure: spec.and_then(|spec| spec.failure.as_ref()).map(|it| &*it.text),
+        interval: spec.map(|spec| spec.interval.as_secs()),
+        count: spec.map(|spec| spec.count),
+        used_by: rings.chain(apps).collect(),
+    }
+}
+
 /// The repository as it is read, with the mistakes of one folder told: what has one is not listed.
 pub async fn read(process: &Process, kind: Native) -> anyhow::Result<(Fleet, Exit)> {
     let fleet = repository::fleet(&doctor::load(process, false).await?);
@@ -259,6 +323,23 @@ mod tests {
             let told = selects(&route.selector, route.phases.as_deref());
             assert_eq!(told, expected, "{:?}", fleet.diagnostics);
         }
+    }
+
+    #[test]
+    fn analyses_are_listed_with_those_that_name_them() {
+        let analysis = "apiVersion: tutti.dev/v1alpha1\nkind: Analysis\nmetadata: {name: errors}\nspec: {prometheus: {url: 'https://p', query: up, success: 'result[0] == 1'}, count: 3}\n";
+        let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: test, clusters: {}, analysis: [errors]}]}\n";
+        let app = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: web}\nspec: {workloadType: Deployment, developLanguage: go, runType: worker, image: 'a:1', updateStrategy: {waves: [{name: one, analysis: [errors]}]}}\n";
+        let files = [("policies/a.yaml", analysis), ("rings.yaml", rings), ("apps/web/app.yaml", app)];
+        let snapshot = Snapshot::of_texts(files);
+        let fleet = assemble(manifest::read(&snapshot), &snapshot);
+        let line = analysis_line(&fleet.analyses["errors"], &fleet);
+        assert_eq!(
+            (line.asks, line.success, line.failure),
+            (Some("prometheus"), Some("result[0] == 1"), None)
+        );
+        assert_eq!((line.count, line.interval), (Some(3), Some(60)));
+        assert_eq!(line.used_by, ["ring test", "default/web"], "{:?}", fleet.diagnostics);
     }
 
     #[test]

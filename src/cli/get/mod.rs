@@ -57,6 +57,9 @@ enum What {
     /// When new versions may begin, and whether they may now
     #[value(alias = "window")]
     Windows,
+    /// What is measured after waves, and who names it
+    #[value(alias = "analysis")]
+    Analyses,
 }
 
 #[derive(Args, Debug)]
@@ -112,6 +115,7 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
         What::Notifications => return manifests::notifications(&process, args.output).await,
         What::Servers => return manifests::servers(&process, args.output).await,
         What::Windows => return manifests::windows(&process, args.output).await,
+        What::Analyses => return manifests::analyses(&process, args.output).await,
         _ => {}
     }
     let until = Until::Settled { timeout: args.timeout };

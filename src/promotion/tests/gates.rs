@@ -1,7 +1,10 @@
 use super::{Case, at, id, pin};
 use crate::manifest;
-use crate::model::{PromotionMode, Revision, Snapshot};
-use crate::promotion::{Action, Change, Gate, GateState, HeadFacts, Merge, gates, may_merge, summary};
+use crate::model::{Digest, PromotionMode, Revision, Snapshot};
+use crate::promotion::{
+    Action, Change, Gate, GateState, HeadFacts, Merge, decide, gates, may_merge, summary,
+};
+use crate::rollout::{self, Measure, Measured, Outcome};
 
 const RINGS: &str = "test: soak: 1h, confirm: true; prod: promotion: {mode: auto, statuses: [drone/e2e]}";
 
@@ -79,6 +82,44 @@ fn gates_of_a_group_are_its_worst() {
     check(&of(&case)[..2], &["+ring: 2/2 apps", "+soak: 2/2 apps"]);
     case.state("web", "test").done = 0;
     check(&of(&case)[..1], &[".ring: 1/2 apps; web: 0/2 done on test"]);
+}
+
+/// The ring before is measured before its version goes on.
+#[test]
+fn analysis_of_the_ring_before_is_a_gate() {
+    let rings = RINGS.replace("soak: 1h, confirm: true", "analysis: [errors], statuses: [ci/smoke]");
+    let pins: &[(&str, &str)] = &[("prod", "v1")];
+    let measured = |gate: rollout::Gate, outcome: Outcome| Measured {
+        measure: Measure { wave: "test".to_owned(), gate, digest: Digest::of(b"v2"), is_retry: false },
+        outcome,
+    };
+    let of = |analysis: Option<Outcome>, status: Outcome| {
+        let mut case = Case::new(&rings, &[("pay", "", pins)]).runs("pay", "test", "v2");
+        let analysis = analysis.map(|it| measured(rollout::Gate::Analysis("errors".to_owned()), it));
+        let status = measured(rollout::Gate::Status("ci/smoke".to_owned()), status);
+        case.state("pay", "test").measures = Some(analysis.into_iter().chain([status]).collect());
+        let found = gates(&case.input(), &change(&["pay"], "v2"), &head(None, 0));
+        let is_proposed = decide(&case.input()).wanted.iter().any(|it| it.action == Action::Open);
+        (found[1].clone(), is_proposed)
+    };
+    let good = || Outcome::Success("result [0]".into());
+    let check = |(gate, proposes): (Gate, bool), expected: &str, is_proposed: bool| {
+        check(&[gate], &[expected]);
+        assert_eq!(proposes, is_proposed, "{expected}");
+    };
+    check(of(Some(good()), good()), "+analysis: pay on test, analysis errors: result [0]", true);
+    let unclear = Outcome::Inconclusive("no data".into());
+    check(of(Some(unclear.clone()), good()), ".analysis: pay on test, analysis errors: no data", true);
+    let failed = of(Some(Outcome::Failure("result [1]".into())), unclear);
+    check(failed, "-analysis: pay on test, analysis errors: result [1]", false);
+    let none = ".analysis: pay on test, analysis errors: not measured yet";
+    check(of(None, good()), none, false);
+    let pending = of(Some(good()), Outcome::Pending("there is none on abc yet".into()));
+    check(pending, ".analysis: pay on test, commit status ci/smoke: there is none on abc yet", false);
+    // An app that goes to all rings at once has no such gate.
+    let case = Case::new(&rings, &[("pay", "", pins)]).runs("pay", "test", "v2");
+    let found = gates(&case.input(), &change(&["pay"], "v2"), &head(None, 0));
+    assert!(found.iter().all(|gate| gate.name != "analysis"), "{found:?}");
 }
 
 /// Ring prod is frozen until 1,500,000 s after the epoch; the tests are at 1,000,000.

@@ -82,7 +82,10 @@ fn outcomes_open_hold_or_ask() {
     for (outcome, person, opens, words, asks) in cases {
         let mut fleet = installed();
         fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
-        fleet.waits("c2", "wave test is done, analysis errors is under way: not measured yet");
+        fleet.waits(
+            "c2",
+            "wave test is done, analysis errors is under way: this process has not measured it yet",
+        );
         assert_eq!(fleet.asks(), [&fleet.measure(NAME, false)]);
         fleet.measured(NAME, outcome.clone());
         person(&mut fleet);
@@ -125,7 +128,7 @@ fn another_version_or_process_is_measured_again() {
     fleet.kill();
     fleet
         .has("c1=v3 c2=v1 c3=v1")
-        .waits("c2", "wave test is done, analysis errors is under way: not measured yet");
+        .waits("c2", "wave test is done, analysis errors is under way: this process has not measured it yet");
     fleet.measured(NAME, good()).has("c1=v3 c2=v3 c3=v3");
 }
 
@@ -170,7 +173,8 @@ fn failure_that_stops_is_measured_again_by_a_retry() {
         .waits("c3", "wave test is done, analysis errors has failed");
     let digest = fleet.digest();
     fleet.approve_digest(digest, Allows::Retry).has("c1=v2 c2=v1 c3=v1");
-    fleet.waits("c3", "wave test is done, analysis errors is under way: not measured yet");
+    fleet
+        .waits("c3", "wave test is done, analysis errors is under way: this process has not measured it yet");
     let again = fleet.measure(NAME, true);
     fleet.measured.insert(again, good());
     fleet.has("c1=v2 c2=v2 c3=v2");

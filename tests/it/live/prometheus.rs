@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 const NAMESPACE: &str = "tutti-system";
 const JOB: &str = "tutti";
 
-fn is_there() -> bool {
+pub fn is_there() -> bool {
     if Command::new("prometheus").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return true;
     }
@@ -36,16 +36,16 @@ fn root() -> &'static Path {
 }
 
 /// Killed when dropped, and by the kernel when the test process dies.
-struct Prometheus {
+pub struct Prometheus {
     child: Child,
-    address: String,
+    pub address: String,
     log: PathBuf,
     client: reqwest::Client,
 }
 
 impl Prometheus {
     /// Scrapes `target` each second.
-    fn start(folder: &Path, target: &str) -> Self {
+    pub fn start(folder: &Path, target: &str) -> Self {
         let [config, rules, data, log] =
             ["prometheus.yaml", "rules.yaml", "prometheus", "prometheus.log"].map(|name| folder.join(name));
         let labels = json!({"namespace": NAMESPACE, "pod": "tutti-0"});
@@ -83,14 +83,14 @@ impl Prometheus {
     }
 
     /// Of each series that a query finds now, its value if that is a number.
-    async fn values(&self, query: &str) -> Result<Vec<String>, String> {
+    pub async fn values(&self, query: &str) -> Result<Vec<String>, String> {
         let data = self.get("query", &[("query", query)]).await?;
         let series = data["result"].as_array().into_iter().flatten();
         let values = series.filter_map(|it| it["value"][1].as_str()).filter(|value| *value != "NaN");
         Ok(values.map(str::to_owned).collect())
     }
 
-    async fn says(&self, scene: &Scene, query: &str, expected: &str) {
+    pub async fn says(&self, scene: &Scene, query: &str, expected: &str) {
         scene
             .eventually(&format!("{query} is {expected}"), async || {
                 let found = self.values(query).await?;

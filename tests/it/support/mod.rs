@@ -25,6 +25,7 @@ pub mod manifests;
 pub mod monitoring;
 pub mod oracle;
 pub mod package;
+pub mod probes;
 pub mod program;
 pub mod repository;
 pub mod senders;

@@ -85,7 +85,7 @@ async fn stays(scene: &Scene, name: &str, expected: &[&str]) {
 }
 
 /// What a look at the clusters says of the rollout of an app (`NAMESPACE/NAME`).
-async fn rollout(scene: &Scene, app: &str) -> Value {
+pub async fn rollout(scene: &Scene, app: &str) -> Value {
     let ended = scene.run(&scene.arguments(&["rollout", "get", app], &["-o", "json"])).await;
     serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr))

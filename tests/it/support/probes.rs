@@ -1,0 +1,103 @@
+//! A server that is asked after waves: a Prometheus, and something over HTTP.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::http1::read_request;
+
+/// What it answers from now on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Says {
+    /// The result of each query is one series with this value.
+    Value(&'static str),
+    /// The result has no series.
+    Nothing,
+    /// These metrics, to a Prometheus that scrapes.
+    Metrics(&'static str),
+    Status(&'static str),
+    /// To another address.
+    Redirects,
+    /// For ever.
+    Floods,
+    /// Never.
+    Hangs,
+}
+
+/// Ends with its value.
+pub struct Probed {
+    pub address: SocketAddr,
+    says: Arc<Mutex<Says>>,
+    /// The target of each request.
+    asked: Arc<Mutex<Vec<String>>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Probed {
+    pub async fn start(says: Says) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (says, asked) = (Arc::new(Mutex::new(says)), Arc::<Mutex<Vec<String>>>::default());
+        let (told, noted) = (Arc::clone(&says), Arc::clone(&asked));
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (told, noted) = (Arc::clone(&told), Arc::clone(&noted));
+                tokio::spawn(async move {
+                    let mut stream = BufReader::new(stream);
+                    while let Ok(Some(request)) = read_request(&mut stream).await {
+                        noted.lock().push(format!("{}\n{}", request.target, request.head));
+                        let says = told.lock().clone();
+                        if answer(stream.get_mut(), says).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Self { address, says, asked, _task: AbortOnDropHandle::new(task) }
+    }
+
+    pub fn says(&self, says: Says) {
+        *self.says.lock() = says;
+    }
+
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().clone()
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+async fn answer(stream: &mut (impl tokio::io::AsyncWrite + Unpin), says: Says) -> std::io::Result<()> {
+    let vector = |series: &str| {
+        format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{series}]}}}}"#)
+    };
+    let (status, more, body) = match says {
+        Says::Value(value) => ("200 OK", "", vector(&format!(r#"{{"metric":{{}},"value":[1,"{value}"]}}"#))),
+        Says::Nothing => ("200 OK", "", vector("")),
+        Says::Metrics(metrics) => {
+            ("200 OK", "content-type: text/plain; version=0.0.4\r\n", metrics.to_owned())
+        }
+        Says::Status(status) => (status, "", "{}".to_owned()),
+        Says::Redirects => ("302 Found", "location: http://127.0.0.1:1/\r\n", String::new()),
+        Says::Hangs => return std::future::pending().await,
+        Says::Floods => {
+            // 1 GiB is promised, and more comes.
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1073741824\r\n\r\n").await?;
+            let part = [b' '; 64 * 1024];
+            loop {
+                stream.write_all(&part).await?;
+            }
+        }
+    };
+    let head = format!("HTTP/1.1 {status}\r\n{more}content-length: {}\r\n\r\n", body.len());
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    stream.flush().await
+}
