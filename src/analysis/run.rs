@@ -181,7 +181,7 @@ fn wanted(overview: &Overview, head: &ConfigHead) -> BTreeMap<Key, Job> {
                 Gate::Analysis(name) => Job::Analysis(head.fleet.analyses.get(name).cloned()),
                 Gate::Status(context) => Job::Status {
                     context: context.clone(),
-                    commit: rollout.commit.clone(),
+                    commit: commit_of(rollout, &measured.measure.wave),
                     instance: Arc::new(head.fleet.instance.clone()),
                 },
             };
@@ -189,6 +189,13 @@ fn wanted(overview: &Overview, head: &ConfigHead) -> BTreeMap<Key, Job> {
         }
     }
     wanted
+}
+
+/// The commit that the units of a wave run: that which the last of them took its content from.
+pub(super) fn commit_of(rollout: &RolloutReport, wave: &str) -> Option<Revision> {
+    let of_wave = rollout.units.iter().filter(|unit| unit.wave == wave && unit.is_at_head);
+    let newest = of_wave.filter(|unit| unit.revision.is_some()).max_by_key(|unit| unit.since);
+    newest.and_then(|unit| unit.revision.clone()).or_else(|| rollout.commit.clone())
 }
 
 async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
@@ -200,7 +207,7 @@ async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
         Job::Status { context, commit, instance } => loop {
             let outcome = match &commit {
                 Some(commit) => shared.reader.outcome(&instance, commit, &context).await,
-                None => Outcome::Inconclusive("nobody knows which commit changed the app".into()),
+                None => Outcome::Inconclusive("nobody knows which commit the wave runs".into()),
             };
             say(outcome).await;
             tokio::time::sleep(statuses::pause(&instance)).await;

@@ -86,7 +86,7 @@ impl Reader {
     }
 }
 
-fn of(statuses: &Statuses, context: &str, commit: &Revision) -> Outcome {
+pub(super) fn of(statuses: &Statuses, context: &str, commit: &Revision) -> Outcome {
     let Some((state, description)) = statuses.get(context) else {
         return Outcome::Pending(format!("there is none on {} yet", commit.short()).into());
     };

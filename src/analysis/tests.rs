@@ -5,10 +5,13 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::judge::{Answer, Judge, Tally, Verdict, values};
-use super::run::safe;
+use super::run::{commit_of, safe};
+use super::statuses;
+use crate::forge::State;
 use crate::manifest;
-use crate::model::{AnalysisSpec, Snapshot};
-use crate::rollout::Outcome;
+use crate::model::{AnalysisSpec, AppId, Revision, Snapshot};
+use crate::report::{RolloutReport, UnitReport};
+use crate::rollout::{Outcome, UnitId};
 
 /// Of the spec of a manifest.
 fn spec(text: &str) -> AnalysisSpec {
@@ -163,4 +166,39 @@ fn values_that_could_be_more_than_a_word_are_not_put_in() {
     for text in ["1.0\"} or up{a=\"", "a b", "../admin", "a/b", "a?b", "a%2e", "发", "v1/v2", "a\n"] {
         assert_eq!(safe(text), Json::Null, "{text:?}");
     }
+}
+
+#[test]
+fn status_of_another_program_opens_waits_or_asks() {
+    let commit = Revision::from("0123456789");
+    let of = |status: Option<(State, &str)>| {
+        let status = status.map(|(state, text)| ("ci/smoke".to_owned(), (state, text.to_owned())));
+        statuses::of(&status.into_iter().collect(), "ci/smoke", &commit)
+    };
+    assert_eq!(of(None), Outcome::Pending("there is none on 0123456 yet".into()));
+    assert_eq!(of(Some((State::Pending, ""))), Outcome::Pending("it is pending on 0123456".into()));
+    assert_eq!(of(Some((State::Success, "all"))), Outcome::Success("it is success on 0123456: all".into()));
+    for state in [State::Failure, State::Error] {
+        let failed = Outcome::Inconclusive("it has failed on 0123456: 3 of 7".into());
+        assert_eq!(of(Some((state, "3 of 7"))), failed);
+    }
+}
+
+/// Of a wave in which one unit has its content from an earlier commit, the newest; a later pin of another ring does not matter.
+#[test]
+fn status_is_that_of_the_commit_that_the_wave_runs() {
+    let unit = |cluster: &str, wave: &str, revision: &str, since: i64| UnitReport {
+        is_at_head: true,
+        revision: Some(Revision::from(revision)),
+        since: jiff::Timestamp::from_second(since).ok(),
+        ..UnitReport::of_test(UnitId::new(cluster, ""), wave)
+    };
+    let units =
+        vec![unit("c1", "test", "1111", 10), unit("c2", "test", "2222", 20), unit("c3", "prod", "3333", 30)];
+    let rollout = RolloutReport {
+        commit: Some(Revision::from("4444")),
+        ..RolloutReport::of_test(AppId::new("shop", "pay"), Vec::new(), units)
+    };
+    assert_eq!(commit_of(&rollout, "test"), Some(Revision::from("2222")));
+    assert_eq!(commit_of(&rollout, "other"), Some(Revision::from("4444")));
 }

@@ -139,7 +139,8 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
             | What::Promotions
             | What::Notifications
             | What::Servers
-            | What::Windows,
+            | What::Windows
+            | What::Analyses,
             _,
         ) => {}
     }
