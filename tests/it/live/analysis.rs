@@ -55,8 +55,10 @@ spec:
 
     // What it finds is good: the next wave opens by itself.
     let second = push_version(&scene, "1.1");
-    scene.told(&second, "deploy/prod", "pending", &["/3 good, result [0.01]"]).await;
     scene.succeeded(&second).await;
+    let log = scene.running(|tutti| tutti.log());
+    let measured = log.matches("measured after a wave").count();
+    assert!(measured == 3 && log.contains("3/3 good, result [0.01]"), "{log}");
     let good = ["1.1 x2", "1.1 x2", "1.1 x2", "1.1 x2"];
     come_to(&scene, "web", &good).await;
 
