@@ -41,6 +41,7 @@ pub fn overview(commit: &Revision) -> Overview {
         waves: Vec::new(),
         confirmation: None,
         units: Vec::new(),
+        measures: Vec::new(),
         approvals_unused: Vec::new(),
     };
     let cluster = |name: &ClusterName| ClusterReport {

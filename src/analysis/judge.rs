@@ -1,11 +1,10 @@
 //! What an answer means, and what follows from several measurements. Pure.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::cel::{List, Meter, Names, Program, Scope, Value};
+use crate::cel::{Meter, Names, Program, Scope, Value};
 use crate::model::{AnalysisSpec, Expression, short_line};
 use crate::rollout::Outcome;
 
@@ -92,10 +91,7 @@ impl Judge {
 impl Answer {
     fn roots(&self) -> Vec<Value<'_>> {
         match self {
-            Self::Values(values) => {
-                let values = values.iter().map(|value| Value::Double(*value)).collect();
-                vec![Value::List(List::Owned(Rc::new(values)))]
-            }
+            Self::Values(values) => vec![Value::doubles(values)],
             Self::Http { status, body } => vec![Value::Int(i64::from(*status)), Value::of(body)],
             Self::Units(units) => vec![Value::of(units)],
         }
@@ -163,14 +159,14 @@ pub struct Tally {
 
 impl Tally {
     /// With one measurement more.
-    pub fn add(&mut self, spec: &AnalysisSpec, verdict: Verdict) -> Outcome {
+    pub fn add(&mut self, spec: &AnalysisSpec, verdict: &Verdict) -> Outcome {
         let AnalysisSpec { count, failure_limit, .. } = spec;
-        match &verdict {
+        match verdict {
             Verdict::Good(_) => self.good = self.good.saturating_add(1),
             Verdict::Bad(_) => self.bad = self.bad.saturating_add(1),
             Verdict::Unclear(_) => {}
         }
-        let told: Arc<str> = match &verdict {
+        let told: Arc<str> = match verdict {
             Verdict::Good(seen) if *count > 1 => format!("{}/{count} good, {seen}", self.good),
             Verdict::Bad(seen) if *failure_limit > 0 => {
                 format!("{} bad ({failure_limit} may be), {seen}", self.bad)

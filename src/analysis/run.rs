@@ -221,7 +221,7 @@ async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
                 let mut tally = Tally::default();
                 tokio::time::sleep(spec.initial_delay).await;
                 loop {
-                    let outcome = tally.add(spec, one(&shared, &key, spec).await);
+                    let outcome = tally.add(spec, &one(&shared, &key, spec).await);
                     let is_over = matches!(outcome, Outcome::Success(_) | Outcome::Failure(_));
                     say(outcome).await;
                     if is_over {

@@ -26,6 +26,7 @@ fn prometheus(more: &str) -> AnalysisSpec {
     spec(&format!("{{prometheus: {{url: 'https://p', query: up, {more}}}}}"))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "cases are written in place")]
 fn check(spec: &AnalysisSpec, answer: &Answer, expected: Verdict) {
     assert_eq!(Judge::of(spec).expect("expressions").verdict(answer), expected, "{answer:?}");
 }
@@ -129,7 +130,7 @@ fn measurements_are_counted() {
     );
     let run = |spec: &AnalysisSpec, verdicts: Vec<Verdict>| {
         let mut tally = Tally::default();
-        verdicts.into_iter().map(|verdict| tally.add(spec, verdict)).collect::<Vec<_>>()
+        verdicts.into_iter().map(|verdict| tally.add(spec, &verdict)).collect::<Vec<_>>()
     };
     let outcome = |of: fn(std::sync::Arc<str>) -> Outcome, text: &str| of(text.into());
     assert_eq!(run(&of(""), vec![good()]), [outcome(Outcome::Success, "a")]);

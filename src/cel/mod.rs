@@ -32,4 +32,4 @@ pub use meter::{Failure, Meter};
 pub use pattern::Pattern;
 pub use syntax::{Mistake, read, weight};
 pub use tree::{Names, Program};
-pub use value::{List, Value, to_library};
+pub use value::{Value, to_library};

@@ -148,6 +148,10 @@ impl<'a> Value<'a> {
         }
     }
 
+    pub fn doubles(items: &[f64]) -> Self {
+        Self::List(List::Owned(Rc::new(items.iter().copied().map(Value::Double).collect())))
+    }
+
     pub fn list(items: &'a [Json]) -> Self {
         Self::List(List::Json(items))
     }

@@ -132,23 +132,31 @@ fn read_http(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Read> {
 }
 
 fn read_headers(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<BTreeMap<String, String>> {
-    let headers = reading.text_map(value)?;
-    let is_token = |name: &str| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-    };
-    for (name, text) in &headers {
-        if !is_token(name) || text.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
-            reading.bad_value(
-                value,
-                format!("{name:?} is no header of HTTP, or has no such value"),
-                "letters, digits and `-`; the value in ASCII",
-            );
-        } else if REFUSED_HEADERS.contains(&&*name.to_ascii_lowercase()) {
+    let mut headers = BTreeMap::new();
+    for (name, value) in reading.entries(value)? {
+        let is_token = !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        if REFUSED_HEADERS.contains(&&*name.to_ascii_lowercase()) {
             let message = format!("the header {name} cannot be set");
-            reading.bad_value(value, message, "a credential is `token` or `basicAuth`, which are references");
+            literal(&value, message, reading);
+            continue;
         }
+        let Some(text) = reading.text(&value) else { continue };
+        if !is_token || text.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
+            let message = format!("{name:?} is no header of HTTP, or has no such value");
+            reading.bad_value(&value, message, "letters, digits and `-`; the value in ASCII");
+        }
+        headers.insert(name.to_owned(), text);
     }
     Some(headers)
+}
+
+/// What may be a credential is not repeated.
+fn literal(value: &Value<'_>, message: String, reading: &mut Reading<'_>) {
+    let place = reading.location(value.node);
+    reading
+        .mistake(codes::LITERAL_SECRET, message, place, &value.path)
+        .help("a credential is `token` or `basicAuth`, which are references; one that stood here is in the history now");
 }
 
 fn credential(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<ProbeCredential> {
@@ -175,10 +183,14 @@ fn read_url(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PayloadTempl
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let host = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     match host {
+        Some(host) if host.contains('@') => {
+            literal(value, format!("`{}` has a login in it", value.name()), reading);
+            None
+        }
         // What a value could say of the host, nobody sees who reads the manifest.
-        Some(host) if !host.is_empty() && !host.contains(['{', '}', '@', ' ']) => template(value, reading),
+        Some(host) if !host.is_empty() && !host.contains(['{', '}', ' ']) => template(value, reading),
         _ => {
-            let help = "https://, or http:// on this machine or with --allow-http; the host as it is, without a login";
+            let help = "https://, or http:// on this machine or with --allow-http; the host as it is";
             reading.bad_value(value, format!("{text:?} is no address of a server"), help);
             None
         }
