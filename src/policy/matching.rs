@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Change;
 use super::change::labels_of;
-use crate::model::{LabelSelector, MatchConstraints, Policy, ResourceRule};
+use crate::model::{LabelSelector, MatchConstraints, Operation, Policy, ResourceRule};
 
 /// The (group, resource) pairs that a policy can match; `None`: any.
 pub fn resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
@@ -21,6 +21,12 @@ pub fn resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
         }
     }
     Some(pairs)
+}
+
+/// Whether one of its rules is about the operation.
+pub fn looks_at(policy: &Policy, operation: Operation) -> bool {
+    let is_of = |rule: &ResourceRule| rule.operations.iter().any(|it| it == "*" || it == operation.as_str());
+    policy.constraints.iter().all(|it| it.rules.is_empty() || it.rules.iter().any(is_of))
 }
 
 pub fn matches(constraints: &MatchConstraints, change: &Change<'_>, resource: &str) -> bool {

@@ -28,6 +28,7 @@
 //! Templates see no clock, network, environment or file but those of the layers, and their steps are
 //! counted. Equal inputs give equal bytes. Never looks at a live object.
 
+mod admission;
 mod all;
 mod allowed;
 mod app_set;
@@ -107,6 +108,7 @@ use stacks::{Stack, Stacks};
 pub use template_desk::{ReportLine, TemplateDesk, Told};
 pub use turn::Pacing;
 use turn::Turn;
+pub use admission::{Admission, Surroundings, TargetAdmission};
 pub use verdicts::{Before, verdicts};
 
 /// Renders one app on one cluster. Who renders many makes one [`Renderer`] for them.
