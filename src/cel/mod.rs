@@ -18,6 +18,7 @@ mod functions;
 mod library;
 mod meter;
 mod optional;
+mod pairs;
 mod pattern;
 mod syntax;
 #[cfg(test)]

@@ -85,8 +85,7 @@ impl World {
         }
         let mut denied = Vec::new();
         for (id, entry) in self.targets.iter() {
-            let is_denied =
-                |it: &crate::plan::Step| matches!(it.reason.cause(), Reason::Denied { .. });
+            let is_denied = |it: &crate::plan::Step| matches!(it.reason.cause(), Reason::Denied { .. });
             if entry.plan.as_ref().is_some_and(|plan| plan.steps.iter().any(is_denied)) {
                 denied.push(id.clone());
             }

@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    AppId, Digest, FieldPath, Health, InstallMark, Judged, Kind, ObjectId, ObjectMark, Revision, Status, SyncWave,
+    AppId, Digest, FieldPath, Health, InstallMark, Judged, Kind, ObjectId, ObjectMark, Revision, Status,
+    SyncWave,
 };
 
 /// One object that carries this instance's label and is itself the object that was applied (its

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::turns::{Barriers, Turn};
 use super::{
-    Action, ApplySettings, Drift, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, denied, drift, occasion,
-    replacement,
+    Action, ApplySettings, Drift, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, denied, drift,
+    occasion, replacement,
 };
 use crate::model::{
     AppId, Digest, DriftMode, FieldPath, ForeignField, IgnoreRule, Kind, Live, ObjectId, Observation,

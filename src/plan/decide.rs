@@ -8,8 +8,8 @@ use super::prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval};
 use super::settings::hold;
 use super::{Action, Hold, Reason, Turn};
 use crate::model::{
-    AppId, Approval, ApprovedAction, ApprovedObject, Caps, ClusterName, ClusterState, Denial, Digest, Mode, ObjectId,
-    PruneMode,
+    AppId, Approval, ApprovedAction, ApprovedObject, Caps, ClusterName, ClusterState, Denial, Digest, Mode,
+    ObjectId, PruneMode,
 };
 
 /// How an app stands on one of its clusters.

@@ -25,9 +25,7 @@ pub async fn judge(
         } else if step.intent() == Action::Delete {
             // It is deleted and created anew, because some of its fields cannot change.
             let old = old(job, step, object).await?.unwrap_or_default();
-            target
-                .denies(object, Some(&old))
-                .or_else(|| target.denies_delete(&object.id, &object.kind, &old))
+            target.denies(object, Some(&old)).or_else(|| target.denies_delete(&object.id, &object.kind, &old))
         } else if target.looks_at_old(object) {
             let old = old(job, step, object).await?;
             target.denies(object, old.as_ref())

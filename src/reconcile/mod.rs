@@ -28,8 +28,8 @@ use crate::apply::{self, Destination, OwnNamespace, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
-    App, AppId, Capabilities, FieldPath, Ignores, Judged, Live, Mode, ObjectId, Observation, Rendered, RenderedObject,
-    Stranger, Takeover, ignored, labels,
+    App, AppId, Capabilities, FieldPath, Ignores, Judged, Live, Mode, ObjectId, Observation, Rendered,
+    RenderedObject, Stranger, Takeover, ignored, labels,
 };
 use crate::plan::{self, ApplySettings, Difference, Pending, Plan};
 use crate::render::{Admission, Claims};
@@ -193,7 +193,18 @@ pub async fn run(job: Job) -> Outcome {
     }
     let made_namespace = job.own_namespace.as_ref().and_then(OwnNamespace::made);
     let Job { ignores, admission, .. } = job;
-    Outcome { plan, lookups, receipts, judged, admission, made_namespace, ignores, differences, error, put_off }
+    Outcome {
+        plan,
+        lookups,
+        receipts,
+        judged,
+        admission,
+        made_namespace,
+        ignores,
+        differences,
+        error,
+        put_off,
+    }
 }
 
 /// The pure plan for what is known now; `unknown_objects` may have to be looked up first.

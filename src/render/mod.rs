@@ -92,6 +92,7 @@ use crate::model::{
     Questions, Rendered, RenderedObject, Revision, Scope, Snapshot,
 };
 use crate::schedule::{AssignedPodSet, assign};
+pub use admission::{Admission, Surroundings, TargetAdmission};
 pub use all::{Memory, Render, Renders, is_awaited};
 pub use claims::{Claims, objects_in_two_apps};
 pub use contents::{UnitContent, UnitContents, is_content, is_run, unit_contents};
@@ -108,7 +109,6 @@ use stacks::{Stack, Stacks};
 pub use template_desk::{ReportLine, TemplateDesk, Told};
 pub use turn::Pacing;
 use turn::Turn;
-pub use admission::{Admission, Surroundings, TargetAdmission};
 pub use verdicts::{Before, verdicts};
 
 /// Renders one app on one cluster. Who renders many makes one [`Renderer`] for them.

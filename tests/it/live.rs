@@ -4,6 +4,7 @@
 //! that tests share the clusters without meeting. A test that stops API servers has the last two clusters for
 //! itself meanwhile ([`support::Scene::alone`]).
 
+mod admission;
 mod adopt;
 mod capabilities;
 mod chart_install;

@@ -73,9 +73,10 @@ fn applied(fleet: &Fleet) -> Vec<String> {
 async fn refused(running: &Running, revision: &Revision, words: &str) {
     let is_refused = |now: &Overview| {
         now.revision.as_ref() == Some(revision)
-            && now.targets.iter().any(|it| {
-                &*it.app.name == "web" && it.phase == Phase::Refused && it.detail.contains(words)
-            })
+            && now
+                .targets
+                .iter()
+                .any(|it| &*it.app.name == "web" && it.phase == Phase::Refused && it.detail.contains(words))
     };
     let now = running.until(words, is_refused).await;
     assert_eq!(target(&now, "bj1", "default/web").detail, words);
@@ -258,7 +259,8 @@ async fn who_looks_sees_denied_writes() {
     tokio::time::sleep(LONG).await;
     let now = looking.overview.borrow().clone();
     let plan = target(&now, "bj1", "default/web").plan.clone().expect("a plan");
-    let steps: Vec<String> = plan.steps.iter().map(|it| format!("{} {}", it.object.name, it.reason)).collect();
+    let steps: Vec<String> =
+        plan.steps.iter().map(|it| format!("{} {}", it.object.name, it.reason)).collect();
     assert_eq!(steps, ["a observe mode, would create: new", "b policy even denies it: odd"]);
     assert_eq!(applied(&fleet), [""; 0]);
 }
