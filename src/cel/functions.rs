@@ -8,12 +8,12 @@ use regex::{Regex, RegexBuilder};
 use super::library::LibraryCall;
 use super::meter::{Failure, Meter};
 use super::optional;
-use super::pattern::Pattern;
+use super::pattern::{Pattern, of_re2};
 use super::tree::{Literal, Node};
 use super::value::Value;
 
 /// What `type(x)` is compared with.
-pub const TYPES: [&str; 11] = [
+pub const TYPES: [&str; 12] = [
     "bool",
     "bytes",
     "double",
@@ -24,6 +24,7 @@ pub const TYPES: [&str; 11] = [
     "map",
     "null_type",
     "string",
+    "type",
     "uint",
 ];
 
@@ -39,6 +40,8 @@ pub enum Native {
     Type,
     Bool,
     Text(LibraryCall),
+    /// A format that there may be.
+    NamedFormat(LibraryCall),
     OptionalOf,
     OptionalOfNonZero,
     OptionalNone,
@@ -80,6 +83,10 @@ pub fn native(name: &str, is_method: bool, args: &[Node]) -> Option<Result<Nativ
             Some(library) => Ok(Native::Text(library)),
             None => return None,
         },
+        "format.named" if args.len() == 1 => match LibraryCall::of(name, false, 1) {
+            Some(library) => Ok(Native::NamedFormat(library)),
+            None => return None,
+        },
         "optional.of" => global(Native::OptionalOf, 1),
         "optional.ofNonZeroValue" => global(Native::OptionalOfNonZero, 1),
         "optional.none" => global(Native::OptionalNone, 0),
@@ -94,7 +101,7 @@ pub fn native(name: &str, is_method: bool, args: &[Node]) -> Option<Result<Nativ
 /// Within a size, or one of a few bytes fills the memory.
 fn compiled(pattern: &str) -> Result<Regex, String> {
     const MOST: usize = 4 * 1024 * 1024;
-    let regex = RegexBuilder::new(pattern).size_limit(MOST).dfa_size_limit(MOST).build();
+    let regex = RegexBuilder::new(&of_re2(pattern)).size_limit(MOST).dfa_size_limit(MOST).build();
     regex.map_err(|_| {
         format!("`{}` is no regular expression, or too large", crate::model::short_line(pattern, 60))
     })
@@ -163,6 +170,12 @@ impl Native {
                 Value::Bool(it) => Value::text(if *it { "true" } else { "false" }, meter)?,
                 Value::Int(it) => Value::text(&it.to_string(), meter)?,
                 _ => library.call(&[first], meter)?,
+            },
+            Self::NamedFormat(library) => match library.call(&[first], meter) {
+                Ok(Value::Optional(found)) => Value::Optional(found),
+                Ok(found) => Value::some(found),
+                Err(Failure::Said(_)) => Value::Optional(None),
+                Err(failure) => return Err(failure),
             },
             Self::OptionalOf => Value::some(first),
             Self::OptionalOfNonZero if optional::is_zero(&first) => Value::Optional(None),

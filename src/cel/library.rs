@@ -1,11 +1,13 @@
 //! The functions of Kubernetes' libraries, called one by one with values that are copied for them.
 
+use std::sync::Arc;
+
 use kube_cel::KubeCelExt as _;
-use kube_cel::cel::{Context, ExecutionError, Program};
+use kube_cel::cel::{Context, ExecutionError, Program, Value as Other};
 
 use super::functions::{OWN, matching, steps};
 use super::meter::{Failure, Meter};
-use super::pattern::Pattern;
+use super::pattern::{Pattern, of_re2};
 use super::value::Value;
 use crate::model::unless_it_panics;
 
@@ -51,8 +53,11 @@ impl LibraryCall {
     pub fn call<'a>(&self, args: &[Value<'a>], meter: &mut Meter) -> Result<Value<'a>, Failure> {
         const OF_A_CALL: u64 = 20;
         meter.steps(OF_A_CALL)?;
-        let copied = args.iter().map(|arg| arg.for_library(meter)).collect::<Result<Vec<_>, _>>()?;
+        let mut copied = args.iter().map(|arg| arg.for_library(meter)).collect::<Result<Vec<_>, _>>()?;
         self.pay(args, meter)?;
+        if let ("find" | "findAll", Some(Other::String(pattern))) = (&*self.name, copied.get_mut(1)) {
+            *pattern = Arc::new(of_re2(pattern));
+        }
         let result = unless_it_panics(|| {
             with_functions(|functions| {
                 let mut scope = functions.new_inner_scope();
