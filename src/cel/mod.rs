@@ -13,6 +13,7 @@
 //! Never reads a file, a clock or a cluster, never panics.
 
 mod calls;
+mod clock;
 mod evaluate;
 mod functions;
 mod library;
@@ -24,7 +25,9 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod url;
 mod value;
+mod written;
 
 pub use calls::{inside, qualified};
 pub use evaluate::Scope;

@@ -100,6 +100,14 @@ fn escaped<'p>(after: &'p str, is_class: bool, found: &mut String) -> &'p str {
         'd' | 'w' | 's' => found.push_str(&format!("[{members}]")),
         'D' | 'W' | 'S' => found.push_str(&format!("[^{members}]")),
         'b' if !is_class => found.push_str("(?-u:\\b)"),
+        // What is in braces is a name, or a number.
+        'p' | 'P' | 'x' if rest.starts_with('{') => {
+            let end = rest.find('}').map_or(rest.len(), |at| at + 1);
+            let (name, rest) = rest.split_at(end);
+            found.extend(['\\', letter]);
+            found.push_str(name);
+            return rest;
+        }
         'Q' => {
             let (text, rest) = rest.split_once("\\E").unwrap_or((rest, ""));
             found.push_str(&regex::escape(text));

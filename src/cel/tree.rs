@@ -154,6 +154,9 @@ impl Compiler<'_> {
         Ok(match &expression.expr {
             Expr::Literal(literal) => Node::Literal(of_literal(literal)),
             Expr::Ident(name) => self.named(name)?,
+            Expr::Select(select) if self.type_named(expression).is_some() && !select.test => {
+                Node::Literal(Literal::Type(self.type_named(expression).unwrap_or_default()))
+            }
             Expr::Select(select) => {
                 let depth = |path: &Option<String>| path.as_ref().map_or(0, |it| 1 + it.matches('.').count());
                 let path = self.path(expression);
@@ -190,6 +193,19 @@ impl Compiler<'_> {
             Expr::Call(call) => self.call(call)?,
             Expr::Struct(_) | Expr::Unspecified => return Err(self.no_messages()),
         })
+    }
+
+    /// `google.protobuf.Duration`.
+    fn type_named(&self, expression: &IdedExpr) -> Option<&'static str> {
+        fn dotted(expression: &IdedExpr) -> Option<String> {
+            match &expression.expr {
+                Expr::Ident(name) => Some(name.clone()),
+                Expr::Select(select) => Some(format!("{}.{}", dotted(&select.operand)?, select.field)),
+                _ => None,
+            }
+        }
+        let name = dotted(expression).filter(|name| name.starts_with("google."))?;
+        functions::TYPES.iter().find(|it| **it == name).copied()
     }
 
     /// `spec.replicas` of `object.spec.replicas`.
