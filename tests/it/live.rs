@@ -30,6 +30,7 @@ mod once;
 mod outage;
 mod ownership;
 mod plan;
+mod policies;
 mod projects;
 mod prometheus;
 mod promotions;
