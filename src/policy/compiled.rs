@@ -13,6 +13,7 @@ const OLD_OBJECT: usize = 1;
 pub const REQUEST: usize = 2;
 pub const NAMESPACE: usize = 4;
 pub const CLUSTER: usize = 6;
+const OBJECTS: usize = 8;
 
 const REFUSED: [(&str, &str); 4] = [
     ("authorizer", "`authorizer` asks a cluster, and policies are evaluated without one"),
@@ -64,6 +65,10 @@ impl Compiled {
 
     pub fn looks_at_old(&self) -> bool {
         self.names_root(OLD_OBJECT) || self.policy.constraints.iter().any(|it| it.objects.is_some())
+    }
+
+    pub fn looks_at_objects(&self) -> bool {
+        self.names_root(OBJECTS)
     }
 
     pub fn looks_at_namespaces(&self) -> bool {

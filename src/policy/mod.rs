@@ -118,6 +118,11 @@ impl Policies {
         self.compiled.iter().any(Compiled::looks_at_namespaces)
     }
 
+    /// Whether any sees the other objects of an app.
+    pub fn look_at_objects(&self) -> bool {
+        self.compiled.iter().any(Compiled::looks_at_objects)
+    }
+
     /// Whether any could deny the delete of an object of this kind. `plural`: as its definition names it.
     pub fn look_at_deletes(&self, kind: &Kind, plural: Option<&str>) -> bool {
         let resource = plural.map_or_else(|| resource(kind), Into::into);

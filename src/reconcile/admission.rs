@@ -7,7 +7,6 @@ use crate::apply::Past as _;
 use crate::cluster::Error;
 use crate::model::{Judged, ObjectId, Observation, RenderedObject};
 use crate::plan::{Action, Plan, Step};
-use crate::render::Surroundings;
 
 /// The verdicts that are not known yet.
 pub async fn judge(
@@ -16,7 +15,7 @@ pub async fn judge(
     plan: &Plan,
 ) -> Result<Vec<(ObjectId, Judged)>, Error> {
     let Some(admission) = &job.admission else { return Ok(Vec::new()) };
-    let around = Surroundings::of(&job.app, &job.rendered);
+    let around = admission.surroundings(&job.app, &job.rendered);
     let target = admission.target(&job.rendered, &around);
     let mut judged = Vec::new();
     for (step, object) in unjudged(job, observation, plan) {

@@ -27,19 +27,18 @@ pub struct Surroundings {
     objects: Vec<Value>,
 }
 
-impl Surroundings {
-    pub fn of(app: &App, rendered: &Rendered) -> Self {
-        let visible = rendered.objects.iter().filter(|object| !object.holds_secrets());
-        let objects = visible.map(|object| object.body.fields()).collect();
-        Self { version: version_of(app, &rendered.cluster), objects }
-    }
-}
-
 impl Admission {
     /// `None`: there are no policies.
     pub fn of(fleet: &Arc<Fleet>, renders: &Renders) -> Option<Arc<Self>> {
         let admission = || Arc::new(Self { fleet: Arc::clone(fleet), git: Git::of(renders) });
         (!fleet.policies.is_empty()).then(admission)
+    }
+
+    pub fn surroundings(&self, app: &App, rendered: &Rendered) -> Surroundings {
+        let looks = self.fleet.policies.look_at_objects();
+        let visible = rendered.objects.iter().filter(|object| looks && !object.holds_secrets());
+        let objects = visible.map(|object| object.body.fields()).collect();
+        Surroundings { version: version_of(app, &rendered.cluster), objects }
     }
 
     pub fn target<'a>(&'a self, rendered: &'a Rendered, around: &'a Surroundings) -> TargetAdmission<'a> {

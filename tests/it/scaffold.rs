@@ -113,7 +113,7 @@ fn nothing_is_written_over_and_nothing_with_a_mistake() {
     check("new template app/..", "there is no layer app/..");
     check("new template unknown/x", "there is no layer unknown/x");
     check("new cluster other --label environment", "expected KEY=VALUE");
-    check("new policy freeze", "policies are not supported yet");
+    check("new policy freeze", "possible values: allowed-registries");
     assert_eq!(fs::read_to_string(folder.join("apps/web/app.yaml")).expect("a file"), before);
     for path in ["apps/Web_1", "apps/web2", "apps/web/layer", "clusters/other.yaml"] {
         assert!(!folder.join(path).exists(), "{path}");
