@@ -22,15 +22,15 @@ pub fn value<'a>(node: &'a Node, scope: &Scope<'a>, meter: &mut Meter) -> Result
     Run { scope, meter, locals: Vec::new() }.value(node)
 }
 
-struct Run<'s, 'a> {
+pub(super) struct Run<'s, 'a> {
     scope: &'s Scope<'a>,
-    meter: &'s mut Meter,
+    pub(super) meter: &'s mut Meter,
     /// An accumulator may have failed: what comes later may decide all the same.
-    locals: Vec<Result<Value<'a>, Failure>>,
+    pub(super) locals: Vec<Result<Value<'a>, Failure>>,
 }
 
 impl<'a> Run<'_, 'a> {
-    fn value(&mut self, node: &'a Node) -> Result<Value<'a>, Failure> {
+    pub(super) fn value(&mut self, node: &'a Node) -> Result<Value<'a>, Failure> {
         self.meter.step()?;
         Ok(match node {
             Node::Literal(literal) => of_literal(literal),
@@ -146,6 +146,7 @@ impl<'a> Run<'_, 'a> {
                 Value::Map(Map::Owned(Rc::new(entries)))
             }
             Node::Loop(it) => self.looped(it)?,
+            Node::Pairs(it) => self.pairs(it)?,
             Node::Append(local, item) => {
                 let item = self.value(item)?;
                 self.meter.hold(ITEM)?;
@@ -181,7 +182,7 @@ impl<'a> Run<'_, 'a> {
         nodes.iter().map(|node| self.value(node)).collect()
     }
 
-    fn boolean(&mut self, node: &'a Node, operator: &'static str) -> Result<bool, Failure> {
+    pub(super) fn boolean(&mut self, node: &'a Node, operator: &'static str) -> Result<bool, Failure> {
         match self.value(node)? {
             Value::Bool(it) => Ok(it),
             _ => Err(Failure::NoOverload(operator)),
@@ -325,7 +326,7 @@ impl<'a> Run<'_, 'a> {
 
 const OVERFLOW: Failure = Failure::Said(std::borrow::Cow::Borrowed("a number is too large"));
 /// What an item of a list takes, about.
-const ITEM: usize = 40;
+pub(super) const ITEM: usize = 40;
 
 fn of_literal(literal: &Literal) -> Value<'_> {
     match literal {

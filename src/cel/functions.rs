@@ -5,15 +5,18 @@ use std::rc::Rc;
 use kube_cel::cel::Value as Other;
 use regex::{Regex, RegexBuilder};
 
+use super::clock::{self, Part};
 use super::library::LibraryCall;
 use super::meter::{Failure, Meter};
 use super::optional;
-use super::pattern::Pattern;
+use super::pattern::{Pattern, of_re2};
 use super::tree::{Literal, Node};
-use super::value::Value;
+use super::url::Url;
+use super::value::{List, Map, Text, Value};
+use super::written;
 
 /// What `type(x)` is compared with.
-pub const TYPES: [&str; 11] = [
+pub const TYPES: [&str; 12] = [
     "bool",
     "bytes",
     "double",
@@ -24,6 +27,7 @@ pub const TYPES: [&str; 11] = [
     "map",
     "null_type",
     "string",
+    "type",
     "uint",
 ];
 
@@ -39,6 +43,16 @@ pub enum Native {
     Type,
     Bool,
     Text(LibraryCall),
+    /// A format that there may be.
+    NamedFormat(LibraryCall),
+    Format,
+    Url,
+    IsUrl,
+    UrlPart(UrlPart),
+    /// Spans of time have some of them, too.
+    TimePart(Part, LibraryCall),
+    Int(LibraryCall),
+    Timestamp(LibraryCall),
     OptionalOf,
     OptionalOfNonZero,
     OptionalNone,
@@ -46,6 +60,49 @@ pub enum Native {
     ValueOf,
     Or,
     OrValue,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum UrlPart {
+    Scheme,
+    Host,
+    Hostname,
+    Port,
+    EscapedPath,
+    Query,
+}
+
+impl UrlPart {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "getScheme" => Self::Scheme,
+            "getHost" => Self::Host,
+            "getHostname" => Self::Hostname,
+            "getPort" => Self::Port,
+            "getEscapedPath" => Self::EscapedPath,
+            "getQuery" => Self::Query,
+            _ => return None,
+        })
+    }
+
+    fn get<'a>(self, url: &Url, meter: &mut Meter) -> Result<Value<'a>, Failure> {
+        match self {
+            Self::Scheme => Value::text(&url.scheme, meter),
+            Self::Host => Value::text(&url.host, meter),
+            Self::Hostname => Value::text(url.hostname(), meter),
+            Self::Port => Value::text(url.port(), meter),
+            Self::EscapedPath => Value::text(&url.escaped_path(), meter),
+            Self::Query => {
+                let mut entries = Vec::new();
+                for (key, values) in url.query() {
+                    let values = values.iter().map(|it| Value::text(it, meter)).collect::<Result<_, _>>()?;
+                    let values = Value::List(List::Owned(Rc::new(values)));
+                    entries.push((Value::text(&key, meter)?, values));
+                }
+                Ok(Value::Map(Map::Owned(Rc::new(entries))))
+            }
+        }
+    }
 }
 
 /// The names of [`native`] that the library does not have.
@@ -80,6 +137,21 @@ pub fn native(name: &str, is_method: bool, args: &[Node]) -> Option<Result<Nativ
             Some(library) => Ok(Native::Text(library)),
             None => return None,
         },
+        "format.named" if args.len() == 1 => match LibraryCall::of(name, false, 1) {
+            Some(library) => Ok(Native::NamedFormat(library)),
+            None => return None,
+        },
+        "format" => method(Native::Format, 1),
+        "url" => global(Native::Url, 1),
+        "isURL" => global(Native::IsUrl, 1),
+        "int" if args.len() == 1 && !is_method => Native::Int(LibraryCall::of(name, false, 1)?).into_known(),
+        "timestamp" if args.len() == 1 && !is_method => {
+            Native::Timestamp(LibraryCall::of(name, false, 1)?).into_known()
+        }
+        _ if is_method && matches!(args.len(), 1 | 2) && Part::of(name).is_some() => {
+            Native::TimePart(Part::of(name)?, LibraryCall::of(name, true, 1)?).into_known()
+        }
+        _ if UrlPart::of(name).is_some() => method(Native::UrlPart(UrlPart::of(name)?), 0),
         "optional.of" => global(Native::OptionalOf, 1),
         "optional.ofNonZeroValue" => global(Native::OptionalOfNonZero, 1),
         "optional.none" => global(Native::OptionalNone, 0),
@@ -94,13 +166,17 @@ pub fn native(name: &str, is_method: bool, args: &[Node]) -> Option<Result<Nativ
 /// Within a size, or one of a few bytes fills the memory.
 fn compiled(pattern: &str) -> Result<Regex, String> {
     const MOST: usize = 4 * 1024 * 1024;
-    let regex = RegexBuilder::new(pattern).size_limit(MOST).dfa_size_limit(MOST).build();
+    let regex = RegexBuilder::new(&of_re2(pattern)).size_limit(MOST).dfa_size_limit(MOST).build();
     regex.map_err(|_| {
         format!("`{}` is no regular expression, or too large", crate::model::short_line(pattern, 60))
     })
 }
 
 impl Native {
+    fn into_known(self) -> Result<Self, String> {
+        Ok(self)
+    }
+
     pub fn call<'a>(&self, args: Vec<Value<'a>>, meter: &mut Meter) -> Result<Value<'a>, Failure> {
         let mut args = args.into_iter();
         let (Some(first), second) = (args.next(), args.next()) else { return Ok(Value::Optional(None)) };
@@ -154,15 +230,66 @@ impl Native {
             Self::Type => Value::Type(first.type_name()),
             Self::Bool => match (&first, first.as_str()) {
                 (Value::Bool(it), _) => Value::Bool(*it),
-                (_, Some("true" | "True" | "TRUE" | "t" | "1")) => Value::Bool(true),
-                (_, Some("false" | "False" | "FALSE" | "f" | "0")) => Value::Bool(false),
+                (_, Some("true" | "True" | "TRUE" | "t" | "T" | "1")) => Value::Bool(true),
+                (_, Some("false" | "False" | "FALSE" | "f" | "F" | "0")) => Value::Bool(false),
                 _ => return Err(Failure::NoOverload("bool")),
             },
-            Self::Text(library) => match &first {
-                Value::Text(_) => first,
-                Value::Bool(it) => Value::text(if *it { "true" } else { "false" }, meter)?,
-                Value::Int(it) => Value::text(&it.to_string(), meter)?,
+            Self::Text(library) => match (&first, written::text(&first)) {
+                (Value::Text(_), _) => first,
+                (_, Some(text)) => Value::text(&text, meter)?,
+                (_, None) => library.call(&[first], meter)?,
+            },
+            Self::Format => match (&first, second) {
+                (Value::Text(template), Some(Value::List(args))) => {
+                    meter.look(template.as_str().len())?;
+                    let text = written::format(template.as_str(), &args, meter)?;
+                    Value::Text(Text::Owned(text.into()))
+                }
+                _ => return Err(Failure::NoOverload("format")),
+            },
+            Self::Url | Self::IsUrl => {
+                let text = first.as_str().ok_or(Failure::NoOverload("url"))?;
+                meter.hold(text.len())?;
+                match (self, Url::parse(text)) {
+                    (Self::IsUrl, url) => Value::Bool(url.is_some()),
+                    (_, Some(url)) => Value::Url(Rc::new(url)),
+                    (_, None) => return Err(Failure::Said("it is no URL".into())),
+                }
+            }
+            Self::UrlPart(part) => match &first {
+                Value::Url(url) => part.get(url, meter)?,
+                _ => return Err(Failure::NoOverload("a part of a URL")),
+            },
+            Self::TimePart(part, library) => match (&first, second) {
+                (Value::Other(Other::Timestamp(at)), zone) => {
+                    let zone = match &zone {
+                        None => None,
+                        Some(zone) => Some(zone.as_str().ok_or(Failure::NoOverload("a part of a time"))?),
+                    };
+                    let found = part.get(at.timestamp(), at.timestamp_subsec_nanos(), zone);
+                    Value::Int(found.ok_or_else(|| Failure::Said("there is no such time zone".into()))?)
+                }
+                (_, None) => library.call(&[first], meter)?,
+                _ => return Err(Failure::NoOverload("a part of a time")),
+            },
+            Self::Int(library) => match &first {
+                Value::Other(Other::Timestamp(at)) => Value::Int(at.timestamp()),
                 _ => library.call(&[first], meter)?,
+            },
+            Self::Timestamp(library) => match &first {
+                Value::Int(seconds) => {
+                    let text = clock::written(*seconds, 0, 0);
+                    let text = text.ok_or_else(|| Failure::Said("it is no time".into()))?;
+                    library.call(&[Value::text(&text, meter)?], meter)?
+                }
+                _ => library.call(&[first], meter)?,
+            },
+            Self::NamedFormat(library) => match library.call(&[first], meter) {
+                Ok(Value::Optional(found)) => Value::Optional(found),
+                Ok(Value::Null) => Value::Optional(None),
+                Ok(found) => Value::some(found),
+                Err(Failure::Said(_)) => Value::Optional(None),
+                Err(failure) => return Err(failure),
             },
             Self::OptionalOf => Value::some(first),
             Self::OptionalOfNonZero if optional::is_zero(&first) => Value::Optional(None),

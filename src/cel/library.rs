@@ -1,12 +1,15 @@
 //! The functions of Kubernetes' libraries, called one by one with values that are copied for them.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use kube_cel::KubeCelExt as _;
-use kube_cel::cel::{Context, ExecutionError, Program};
+use kube_cel::cel::{Context, ExecutionError, Program, Value as Other};
 
 use super::functions::{OWN, matching, steps};
 use super::meter::{Failure, Meter};
-use super::pattern::Pattern;
-use super::value::Value;
+use super::pattern::{Pattern, of_re2};
+use super::value::{List, Value};
 use crate::model::unless_it_panics;
 
 thread_local! {
@@ -49,10 +52,16 @@ impl LibraryCall {
     }
 
     pub fn call<'a>(&self, args: &[Value<'a>], meter: &mut Meter) -> Result<Value<'a>, Failure> {
+        if let Some(found) = self.otherwise(args, meter)? {
+            return Ok(found);
+        }
         const OF_A_CALL: u64 = 20;
         meter.steps(OF_A_CALL)?;
-        let copied = args.iter().map(|arg| arg.for_library(meter)).collect::<Result<Vec<_>, _>>()?;
+        let mut copied = args.iter().map(|arg| arg.for_library(meter)).collect::<Result<Vec<_>, _>>()?;
         self.pay(args, meter)?;
+        if let ("find" | "findAll", Some(Other::String(pattern))) = (&*self.name, copied.get_mut(1)) {
+            *pattern = Arc::new(of_re2(pattern));
+        }
         let result = unless_it_panics(|| {
             with_functions(|functions| {
                 let mut scope = functions.new_inner_scope();
@@ -71,6 +80,44 @@ impl LibraryCall {
         }
     }
 
+    /// What the library does otherwise than the API server.
+    fn otherwise<'a>(&self, args: &[Value<'a>], meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
+        let text = |index: usize| args.get(index).and_then(Value::as_str).unwrap_or_default();
+        let is_refused = match &*self.name {
+            "quantity" | "isQuantity" => text(0).contains(char::is_whitespace),
+            // A prefix with a zero before it.
+            "cidr" | "isCIDR" => {
+                text(0).split_once('/').is_some_and(|(_, it)| it.len() > 1 && it.starts_with('0'))
+            }
+            // Every letter is a part.
+            "split" if args.len() == 2 && text(1).is_empty() => {
+                let letters = text(0).chars().map(|it| Value::text(it.encode_utf8(&mut [0; 4]), meter));
+                let letters = letters.collect::<Result<Vec<_>, _>>()?;
+                return Ok(Some(Value::List(List::Owned(Rc::new(letters)))));
+            }
+            // One that is too large for a number is none.
+            "isInteger" => {
+                let whole = Self::of("asInteger", true, 1).map(|it| it.call(args, meter));
+                return Ok(whole.map(|it| Value::Bool(it.is_ok())));
+            }
+            // A negative count is none.
+            "replace" if matches!(args, [.., Value::Int(count)] if *count < 0) => {
+                let Some(all) = args.split_last().map(|(_, all)| all) else { return Ok(None) };
+                return Self::of("replace", true, all.len()).map(|it| it.call(all, meter)).transpose();
+            }
+            _ => false,
+        };
+        Ok(match (&*self.name, is_refused) {
+            (_, false) => None,
+            ("isQuantity" | "isCIDR", _) => Some(Value::Bool(false)),
+            _ => {
+                return Err(Failure::Said(
+                    format!("the function `{}` does not take these values", self.name).into(),
+                ));
+            }
+        })
+    }
+
     /// Beyond the size of the arguments, which is paid already: before it is called.
     fn pay(&self, args: &[Value<'_>], meter: &mut Meter) -> Result<(), Failure> {
         let sizes: Vec<usize> = args.iter().map(size).collect();
@@ -79,7 +126,6 @@ impl LibraryCall {
             |count: usize| sizes.iter().take(count).fold(1_usize, |all, size| all.saturating_mul(1 + size));
         match &*self.name {
             "join" | "replace" => meter.hold(product(usize::MAX)),
-            "format" => meter.hold(total.saturating_mul(8).saturating_add(digits(args))),
             "indexOf" | "lastIndexOf" => meter.look(product(2)),
             "sets.contains" | "sets.equivalent" | "sets.intersects" => meter.steps(whole(product(2)) / 32),
             "distinct" | "sort" | "isSorted" | "flatten" | "reverse" => {
@@ -113,18 +159,6 @@ fn size(value: &Value<'_>) -> usize {
         Value::Map(map) => map.entries().iter().map(|(key, item)| 1 + size(key) + size(item)).sum(),
         _ => ITEM,
     }
-}
-
-/// What `format` writes of numbers: `%.65535f` writes as many decimals.
-fn digits(args: &[Value<'_>]) -> usize {
-    const DIGITS: usize = 310;
-    const DECIMALS: usize = 65_535;
-    let text = args.first().and_then(Value::as_str).unwrap_or_default();
-    let decimals = text.split("%.").skip(1).map(|rest| {
-        let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
-        digits.parse::<usize>().unwrap_or(DECIMALS)
-    });
-    text.matches('%').count().saturating_mul(DIGITS.saturating_add(decimals.max().unwrap_or(0)))
 }
 
 fn whole(count: usize) -> u64 {

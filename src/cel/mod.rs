@@ -13,17 +13,21 @@
 //! Never reads a file, a clock or a cluster, never panics.
 
 mod calls;
+mod clock;
 mod evaluate;
 mod functions;
 mod library;
 mod meter;
 mod optional;
+mod pairs;
 mod pattern;
 mod syntax;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod url;
 mod value;
+mod written;
 
 pub use calls::{inside, qualified};
 pub use evaluate::Scope;

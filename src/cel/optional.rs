@@ -26,7 +26,7 @@ pub fn is_zero(value: &Value<'_>) -> bool {
         Value::List(list) => list.len() == 0,
         Value::Map(map) => map.len() == 0,
         Value::Optional(it) => it.is_none(),
-        Value::Type(_) => false,
+        Value::Type(_) | Value::Url(_) => false,
         Value::Other(other) => other.is_zero(),
     }
 }

@@ -37,3 +37,91 @@ impl Pattern {
 fn number(count: usize) -> f64 {
     count as f64
 }
+
+/// The same pattern in the syntax of the engine here. In that of RE2, which API servers have, `\d`, `\w` and `\s` are of ASCII alone, and
+/// `[`, `&`, `-` and `~` within a class stand for themselves.
+pub fn of_re2(pattern: &str) -> String {
+    let mut found = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    let mut is_class = false;
+    while let Some(letter) = rest.chars().next() {
+        let (before, after) = (rest, rest.get(letter.len_utf8()..).unwrap_or_default());
+        rest = after;
+        match letter {
+            '\\' => rest = escaped(after, is_class, &mut found),
+            '[' if is_class => match before.strip_prefix("[:").and_then(|inside| inside.split_once(":]")) {
+                Some((name, after)) => {
+                    found.push_str(&format!("[:{name}:]"));
+                    rest = after;
+                }
+                None => found.push_str("\\["),
+            },
+            '[' => {
+                is_class = true;
+                found.push('[');
+                if let Some(after) = rest.strip_prefix('^') {
+                    found.push('^');
+                    rest = after;
+                }
+                // The first one does not end it.
+                if let Some(after) = rest.strip_prefix(']') {
+                    found.push_str("\\]");
+                    rest = after;
+                }
+            }
+            ']' if is_class => {
+                is_class = false;
+                found.push(']');
+            }
+            '&' | '~' if is_class => found.extend(['\\', letter]),
+            '-' if is_class && rest.starts_with('-') => found.push_str("\\-"),
+            '{' if !is_class && !is_count(rest) => found.push_str("\\{"),
+            other => found.push(other),
+        }
+    }
+    found
+}
+
+/// What comes after a backslash; answers with the rest.
+fn escaped<'p>(after: &'p str, is_class: bool, found: &mut String) -> &'p str {
+    let Some(letter) = after.chars().next() else {
+        found.push('\\');
+        return after;
+    };
+    let rest = after.get(letter.len_utf8()..).unwrap_or_default();
+    let members = match letter.to_ascii_lowercase() {
+        'd' => "0-9",
+        'w' => "0-9A-Za-z_",
+        's' => "\\t\\n\\x0c\\r\\x20",
+        _ => "",
+    };
+    match letter {
+        'd' | 'w' | 's' if is_class => found.push_str(members),
+        'd' | 'w' | 's' => found.push_str(&format!("[{members}]")),
+        'D' | 'W' | 'S' => found.push_str(&format!("[^{members}]")),
+        'b' if !is_class => found.push_str("(?-u:\\b)"),
+        // What is in braces is a name, or a number.
+        'p' | 'P' | 'x' if rest.starts_with('{') => {
+            let end = rest.find('}').map_or(rest.len(), |at| at + 1);
+            let (name, rest) = rest.split_at(end);
+            found.extend(['\\', letter]);
+            found.push_str(name);
+            return rest;
+        }
+        'Q' => {
+            let (text, rest) = rest.split_once("\\E").unwrap_or((rest, ""));
+            found.push_str(&regex::escape(text));
+            return rest;
+        }
+        other => found.extend(['\\', other]),
+    }
+    rest
+}
+
+/// `{2}`, `{2,}`, `{2,5}`: what is something else is a text.
+fn is_count(after: &str) -> bool {
+    let Some((inside, _)) = after.split_once('}') else { return false };
+    let (least, most) = inside.split_once(',').unwrap_or((inside, ""));
+    let is_number = |text: &str| text.bytes().all(|it| it.is_ascii_digit());
+    !least.is_empty() && is_number(least) && is_number(most)
+}

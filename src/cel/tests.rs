@@ -173,6 +173,40 @@ fn functions_of_libraries() {
     );
 }
 
+/// As API servers answer; more of it stands in tests/fixtures/admission.
+#[test]
+fn texts_and_times_of_kubernetes() {
+    check(&[
+        "string(1e20) == '1e+20' && string(100.0) == '100' && '%f'.format([1234.5]) == '1,234.500000'",
+        "'%s'.format([{'b': [1.5], 'a': duration('90s')}]) == '{\"a\":duration(\"90s\"), \"b\":[1.500000]}'",
+        "string(duration('1h') - duration('1500ms')) == '3598.5s' && string(timestamp(0)) == '1970-01-01T00:00:00Z'",
+        "timestamp('2026-03-29T01:30:00Z').getHours('Europe/Berlin') == 3 && timestamp('2026-01-01T01:00:00+02:00').getHours() == 23",
+        "url('https://A.b:443/x y?q=1&q=2#z').getHost() == 'A.b:443' && url('https://a?q=1&q=2').getQuery()['q'] == ['1', '2']",
+        "url('https://a/x y').getEscapedPath() == '/x%20y' && url('https://a').getEscapedPath() == '' && !isURL('a/b')",
+        "!'ä'.matches('^\\\\w$') && 'a[&&b'.matches('^[[a&&b]+$') && 'a1'.find('\\\\d') == '1' && 'a.b'.matches('^\\\\Qa.b\\\\E$')",
+        "'abc'.split('') == ['a', 'b', 'c'] && 'aaa'.replace('a', 'b', -1) == 'bbb' && !isCIDR('10.0.0.0/08')",
+        "!format.named('none').hasValue() && type(duration('1s')) == google.protobuf.Duration",
+    ]);
+    check_failure("timestamp(0).getHours('Nowhere') == 1", "there is no such time zone");
+    check_failure("'%d'.format(['a']) == ''", "`format` does not take values of these types");
+}
+
+#[test]
+fn macros_with_two_variables() {
+    check(&[
+        "['a', 'b'].all(i, it, it == ['a', 'b'][i]) && {'a': 1}.exists(k, v, k == 'a' && v == 1)",
+        "[1, 2].existsOne(i, it, it == 2) && ![1, 1].exists_one(i, it, it == 1)",
+        "['a', 'b'].transformList(i, it, i > 0, it + string(i)) == ['b1']",
+        "{'a': 1, 'b': 2}.transformMap(k, v, v * 10) == {'a': 10, 'b': 20}",
+        "{'a': 'x'}.transformMapEntry(k, v, {v: k}) == {'x': 'a'}",
+        "[1, 2].exists(i, it, i / 0 == 1 || it == 2) && ![1, 2].all(i, it, it != 2 && i / (it - 1) == 1)",
+        "[[1], [2]].transformList(i, it, it.map(x, x + i)) == [[1], [3]]",
+    ]);
+    check_failure("{'a': 1, 'b': 1}.transformMapEntry(k, v, {v: k}).size() == 1", "a map has a key twice");
+    check_failure("[1].transformList(i, it, it / 0).size() == 1", "a division by zero");
+    check_mistake("[1].all(i, i, true)", &["1:9 both variables are called `i`"]);
+}
+
 /// `line:column message` of each mistake.
 #[track_caller]
 fn check_mistake(text: &str, expected: &[&str]) {

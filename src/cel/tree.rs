@@ -9,6 +9,7 @@ use super::calls::qualified;
 use super::functions::{self, Native};
 use super::library::{LibraryCall, is_known};
 use super::meter::{Failure, Meter};
+use super::pairs::{Macro, Pairs};
 use super::syntax::{self, Mistake};
 use super::value::Value;
 use super::{Scope, evaluate};
@@ -116,6 +117,7 @@ pub enum Node {
     List(Vec<(Node, bool)>),
     Map(Vec<(Node, Node, bool)>),
     Loop(Box<Loop>),
+    Pairs(Box<Pairs>),
     /// What `map` and `filter` do in each turn: one more in the list of this local.
     Append(usize, Box<Node>),
     /// `optMap` and `optFlatMap`: of what, the body in which it is one local more, and whether the body is optional itself.
@@ -152,6 +154,9 @@ impl Compiler<'_> {
         Ok(match &expression.expr {
             Expr::Literal(literal) => Node::Literal(of_literal(literal)),
             Expr::Ident(name) => self.named(name)?,
+            Expr::Select(select) if self.type_named(expression).is_some() && !select.test => {
+                Node::Literal(Literal::Type(self.type_named(expression).unwrap_or_default()))
+            }
             Expr::Select(select) => {
                 let depth = |path: &Option<String>| path.as_ref().map_or(0, |it| 1 + it.matches('.').count());
                 let path = self.path(expression);
@@ -188,6 +193,19 @@ impl Compiler<'_> {
             Expr::Call(call) => self.call(call)?,
             Expr::Struct(_) | Expr::Unspecified => return Err(self.no_messages()),
         })
+    }
+
+    /// `google.protobuf.Duration`.
+    fn type_named(&self, expression: &IdedExpr) -> Option<&'static str> {
+        fn dotted(expression: &IdedExpr) -> Option<String> {
+            match &expression.expr {
+                Expr::Ident(name) => Some(name.clone()),
+                Expr::Select(select) => Some(format!("{}.{}", dotted(&select.operand)?, select.field)),
+                _ => None,
+            }
+        }
+        let name = dotted(expression).filter(|name| name.starts_with("google."))?;
+        functions::TYPES.iter().find(|it| **it == name).copied()
     }
 
     /// `spec.replicas` of `object.spec.replicas`.
@@ -287,7 +305,34 @@ impl Compiler<'_> {
             self.locals.pop();
             return Ok(Node::OptionalMap(target, body?, call.func_name == "optFlatMap"));
         }
+        if let Some(node) = self.pairs(call)? {
+            return Ok(node);
+        }
         self.function(call)
+    }
+
+    /// A macro with two variables. The grammar makes one of those with one variable.
+    fn pairs(&mut self, call: &CallExpr) -> Result<Option<Node>, Mistake> {
+        let (Some(target), [key, value, rest @ ..]) = (&call.target, call.args.as_slice()) else {
+            return Ok(None);
+        };
+        let (Expr::Ident(key), Expr::Ident(value)) = (&key.expr, &value.expr) else { return Ok(None) };
+        let (filter, body) = match rest {
+            [body] => (None, body),
+            [filter, body] => (Some(filter), body),
+            _ => return Ok(None),
+        };
+        let Some(of) = Macro::of(&call.func_name, call.args.len()) else { return Ok(None) };
+        if key == value {
+            return Err(Mistake::at(self.text, key, format!("both variables are called `{key}`")));
+        }
+        let range = self.node(target)?;
+        let depth = self.locals.len();
+        self.locals.extend([key.clone(), value.clone()]);
+        let filter = filter.map(|filter| self.node(filter)).transpose();
+        let body = self.node(body);
+        self.locals.truncate(depth);
+        Ok(Some(Node::Pairs(Box::new(Pairs { of, range, filter: filter?, body: body? }))))
     }
 
     /// `@result + [x]`: only macros write this name.

@@ -10,6 +10,7 @@ use kube_cel::cel::objects::{Key, Map as OtherMap, OptionalValue};
 use serde_json::Value as Json;
 
 use super::meter::{Failure, Meter};
+use super::url::Url;
 
 #[derive(Clone, Debug)]
 pub enum Value<'a> {
@@ -23,6 +24,7 @@ pub enum Value<'a> {
     Map(Map<'a>),
     Optional(Option<Rc<Value<'a>>>),
     Type(&'static str),
+    Url(Rc<Url>),
     /// A time, a quantity, an address: what only functions of libraries know.
     Other(Other),
 }
@@ -173,6 +175,7 @@ impl<'a> Value<'a> {
             Self::Map(_) => "map",
             Self::Optional(_) => "optional_type",
             Self::Type(_) => "type",
+            Self::Url(_) => "kubernetes.URL",
             Self::Other(Other::Bytes(_)) => "bytes",
             Self::Other(Other::Timestamp(_)) => "google.protobuf.Timestamp",
             Self::Other(Other::Duration(_)) => "google.protobuf.Duration",
@@ -249,7 +252,9 @@ impl<'a> Value<'a> {
                 }
                 Other::Map(OtherMap { map: Arc::new(copied) })
             }
-            Self::Optional(_) | Self::Type(_) => return Err(Failure::NoOverload(self.type_name())),
+            Self::Optional(_) | Self::Type(_) | Self::Url(_) => {
+                return Err(Failure::NoOverload(self.type_name()));
+            }
             Self::Other(other) => other.clone(),
         })
     }
@@ -317,6 +322,7 @@ pub fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<bo
         (Value::Optional(None), Value::Optional(None)) => true,
         (Value::Optional(Some(one)), Value::Optional(Some(other))) => equal(one, other, meter)?,
         (Value::Type(one), Value::Type(other)) => one == other,
+        (Value::Url(one), Value::Url(other)) => one == other,
         (Value::Other(one), Value::Other(other)) => one == other,
         _ => numbers(one, other) == Some(Ordering::Equal),
     })

@@ -114,7 +114,10 @@ impl World {
         let foresees = job.foresees
             && plan.steps.iter().any(reconcile::is_foreseen)
             && self.targets.get(id)?.foreseen.as_ref().is_none_or(|(digest, _)| *digest != plan.digest());
-        let starts = (!unknown.is_empty() || writes || foresees) && cluster.is_ready();
+        // Who only looks asks the policies, too.
+        let is_unjudged = job.settings.mode == Mode::Observe
+            && reconcile::unjudged(&job, &job.observation, &plan).next().is_some();
+        let starts = (!unknown.is_empty() || writes || foresees || is_unjudged) && cluster.is_ready();
         // What is looked up is written at once.
         let groups = plan.writes().map(|step| &*step.object.group);
         let groups = groups.chain(unknown.iter().map(|object| &*object.id.group));
@@ -207,7 +210,9 @@ impl World {
             history: Arc::clone(&self.history),
             facts: cluster.facts.clone(),
             kinds_may_come: entry.looks < LOOKS_FOR_A_KIND,
+            app: Arc::clone(&entry.app),
             rendered: Arc::clone(rendered),
+            admission: self.policing.admission.clone(),
             observation: cluster.seen_by(rendered),
             shared: Arc::clone(&cluster.shared),
             asked_lately: entry.asked_lately(now),

@@ -307,6 +307,7 @@ impl ClusterEntry {
         self.observation.strangers.clear();
         self.observation.absent.clear();
         self.observation.immutable.clear();
+        self.observation.judged.clear();
         self.serves(catalog);
     }
 
@@ -591,6 +592,7 @@ impl ClusterEntry {
         let (uid, hash, ownership) = (Arc::clone(&answer.uid), answer.hash, answer.ownership.clone());
         self.see_whole(id.clone(), answer, object, instance, words);
         self.observation.immutable.remove(&id);
+        self.observation.judged.remove(&id);
         let live = self.observation.objects.get_mut(&id).filter(|_| is_all);
         let Some(live) = live.filter(|live| (&live.uid, live.hash) == (&uid, hash)) else { return false };
         let shown = reconcile::settled(ownership, hash, self.wanted.get(&live.app, &id));
@@ -638,6 +640,7 @@ impl ClusterEntry {
     pub fn forget(&mut self, id: &ObjectId) -> Touched {
         self.observation.absent.remove(id);
         self.observation.immutable.remove(id);
+        self.observation.judged.remove(id);
         self.unwell.remove(id);
         self.claims.remove(id);
         let is_wanted_by_another = self.strays.remove(id) && self.wanted.ids().contains(id);

@@ -151,6 +151,7 @@ impl World {
             ClusterNews::Up { client, catalog, looked } => {
                 tracing::info!(cluster = %name, "connected");
                 self.prune.connected(name, &self.in_flight);
+                self.policing.connected(name);
                 entry.connected(epoch, client, catalog);
                 entry.watch_rendered(&self.instance.name, &self.events);
                 entry.looked(looked, &self.instance.name, &self.events);
@@ -193,6 +194,9 @@ impl World {
                 } else {
                     self.ask_class_again(name, &class);
                 }
+            }
+            ClusterNews::DeleteJudged { candidate, admission, result } => {
+                self.delete_judged(&candidate, &admission, result);
             }
             ClusterNews::Watch { kind, number, change, room } => {
                 let touched = entry.watched(&kind, number, change, &self.instance.name, &mut self.words);

@@ -16,10 +16,10 @@ use crate::cluster::{Catalog, Change, Client, Error};
 use crate::fleet::Target;
 use crate::forge::Hint;
 use crate::health::Crash;
-use crate::model::{AppId, ClusterName, Kind, Revision, SecretRef};
+use crate::model::{AppId, ClusterName, Denial, Kind, Revision, SecretRef};
 use crate::plan::Candidate;
 use crate::reconcile::{Outcome, Went};
-use crate::render::Renders;
+use crate::render::{Admission, Renders};
 
 #[derive(Debug)]
 pub enum Event {
@@ -39,6 +39,8 @@ pub enum Event {
         renders: Box<Renders>,
         /// Of apps in waves.
         heads: Arc<Heads>,
+        /// What its policies say of what is deployed.
+        admission: Option<Arc<Admission>>,
     },
     /// Nothing comes of a render, by a fault of ours.
     RenderCrashed {
@@ -137,6 +139,12 @@ pub enum ClusterNews {
     StorageClass {
         class: Arc<str>,
         binding: Option<Binding>,
+    },
+    /// An object was read, for what these policies say of its delete.
+    DeleteJudged {
+        candidate: Box<Candidate>,
+        admission: Arc<Admission>,
+        result: Result<Option<Denial>, Error>,
     },
     Watch {
         kind: Kind,

@@ -14,7 +14,7 @@ use crate::chart;
 use crate::fleet::Fleet;
 use crate::metrics::Metrics;
 use crate::model::Snapshot;
-use crate::render::{Discovered, Memory, Pacing, Renderer, Renders};
+use crate::render::{Admission, Discovered, Memory, Pacing, Renderer, Renders};
 
 /// After so long, what is rendered by then is applied; what takes longer follows. Then twice as long, and so on.
 const FIRST_PATIENCE: Duration = Duration::from_secs(3);
@@ -82,8 +82,8 @@ impl HeadRenders {
                     metrics.rendered(started.elapsed());
                 }
                 heads = Arc::new(Heads::of(&fleet, &snapshot, &*charts, &renders, &heads));
-                let rendered =
-                    Event::Rendered { number, renders: Box::new(renders), heads: Arc::clone(&heads) };
+                let (admission, heads) = (Admission::of(&fleet, &renders), Arc::clone(&heads));
+                let rendered = Event::Rendered { number, renders: Box::new(renders), heads, admission };
                 // A closed queue means that the controller has stopped: nobody is left to tell.
                 if events.blocking_send(rendered).is_err() || is_last {
                     return;

@@ -7,6 +7,7 @@
 //!
 //! What it knows is a cache of Git and of the clusters; kill it and the next one does the same.
 
+mod admission;
 mod advance;
 mod apps;
 mod cause_lists;

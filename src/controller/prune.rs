@@ -189,6 +189,7 @@ impl World {
         if self.is_anything_unwanted(&fleet) {
             self.decide_prune(&fleet, now);
         }
+        let judged_at = self.judge_deletes(now);
         self.end_over(&fleet);
         self.end_partings();
         // The cap holds over all clusters: nothing is deleted before all of them were looked at.
@@ -198,7 +199,8 @@ impl World {
         let refused = self.prune.refused.values().map(|refusal| refusal.retry_at).filter(|at| *at > now);
         let decision = &self.prune.decision;
         let decided = decision.deletes.iter().chain(&decision.releases);
-        refused.chain(decided.filter_map(|decided| self.held_off(decided, now))).min()
+        let held_off = decided.filter_map(|decided| self.held_off(decided, now));
+        refused.chain(held_off).chain(judged_at).min()
     }
 
     /// A cluster of which nothing is known yet, so that nothing is deleted anywhere.
@@ -347,6 +349,7 @@ impl World {
             candidates,
             approvals: &fleet.approvals,
             empty_renders: &empty_renders,
+            denial: &|candidate| self.policing.denial(candidate).cloned(),
             app: &|id| self.facts_of(fleet, id),
             cluster: &|name| match self.clusters.get(name) {
                 Some(entry) => ClusterFacts {
@@ -387,6 +390,10 @@ impl World {
             let cluster = &decided.candidate.cluster;
             let room = rooms.entry(cluster).or_insert_with(|| self.in_flight.room_for_deletes(cluster));
             if *room == 0 || self.held_off(decided, now).is_some() {
+                continue;
+            }
+            let is_delete = decided.action == Action::Delete;
+            if is_delete && !self.policing.allows(&decided.candidate) {
                 continue;
             }
             if self.in_flight.is_deleting(&key(&decided.candidate)) {
@@ -564,7 +571,7 @@ impl World {
 
     /// Nothing is being deleted, and what waits waits for a person or for good.
     pub(super) fn is_prune_settled(&self) -> bool {
-        self.mode() == Mode::Observe
+        !self.policing.is_reading() && self.mode() == Mode::Observe
             || (!self.in_flight.has_deletes()
                 && self.prune.going.is_empty()
                 && self.prune.decision.deletes.is_empty()

@@ -32,7 +32,7 @@ use crate::manifest;
 use crate::model::{App, ClusterName, Instance, Mode, Revision, Snapshot};
 use crate::plan::{ApplySettings, Reason};
 use crate::reconcile::History;
-use crate::render::Renders;
+use crate::render::{Admission, Renders};
 use crate::report::{Overview, Phase, Writes};
 use crate::rollout::AllOutcomes;
 use crate::source::ErrorKind;
@@ -96,6 +96,7 @@ pub struct World {
     pub(super) told: Vec<Revision>,
     /// Deletes: decided, asked for, refused.
     pub(super) prune: super::prune::Pruning,
+    pub(super) policing: super::admission::Policing,
     pub(super) telling: Telling,
     /// Epochs of clusters grow over all of them: news of an entry that was replaced is never taken for its own.
     pub(super) epochs: u64,
@@ -149,6 +150,7 @@ impl World {
             blamed: Vec::new(),
             told: Vec::new(),
             prune: super::prune::Pruning::default(),
+            policing: super::admission::Policing::default(),
             telling: Telling::default(),
             epochs: 0,
             in_flight,
@@ -169,7 +171,9 @@ impl World {
             }
             Event::Loaded(Ok(loaded)) => self.loaded(*loaded),
             Event::Loaded(Err(error)) => self.not_loaded(error),
-            Event::Rendered { number, renders, heads } => self.rendered(number, *renders, &heads),
+            Event::Rendered { number, renders, heads, admission } => {
+                self.rendered(number, *renders, &heads, admission);
+            }
             Event::RenderCrashed { number } => {
                 tracing::error!(
                     "the renderer crashed, which is a fault of tutti: the next commit is rendered again"
@@ -382,7 +386,13 @@ impl World {
         self.renders.begin(head, self.events.clone());
     }
 
-    fn rendered(&mut self, number: u64, renders: Renders, heads: &Arc<Heads>) {
+    fn rendered(
+        &mut self,
+        number: u64,
+        renders: Renders,
+        heads: &Arc<Heads>,
+        admission: Option<Arc<Admission>>,
+    ) {
         tracing::debug!(revision = renders.revision.short(), made = renders.made, "rendered");
         // A newer revision may have come while this one was rendered, or other clusters.
         let Some(renders) = self.renders.take(number, renders) else { return };
@@ -444,6 +454,7 @@ impl World {
                 self.agenda.mark(id);
             }
         }
+        self.take_admission(admission);
         // Whatever kept it waiting may be over with this revision.
         let due = self.targets.iter().filter(|(id, entry)| entry.due && !self.in_flight.is_running(id));
         let due: Vec<Target> = due.map(|(id, _)| id.clone()).collect();

@@ -23,6 +23,7 @@ pub mod hook;
 pub mod ignore;
 pub mod image;
 mod instance;
+mod judged;
 pub mod keys;
 pub mod labels;
 mod line;
@@ -84,6 +85,7 @@ pub use instance::{
     Caps, ChartRepository, DefaultRollout, Defaults, DriftMode, Forge, Instance, Mode, PruneMode, Receiver,
     ReceiverKind, SecretRef, Written,
 };
+pub use judged::{Denial, Judged};
 pub use keys::Keys;
 pub use line::{one_line, short_line, shortened, visible_line};
 pub use mark::Mark;

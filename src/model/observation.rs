@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    AppId, Digest, FieldPath, Health, InstallMark, Kind, ObjectId, ObjectMark, Revision, Status, SyncWave,
+    AppId, Digest, FieldPath, Health, InstallMark, Judged, Kind, ObjectId, ObjectMark, Revision, Status,
+    SyncWave,
 };
 
 /// One object that carries this instance's label and is itself the object that was applied (its
@@ -324,6 +325,8 @@ pub struct Observation {
     pub stripped: BTreeSet<ObjectId>,
     /// Applied, and refused for good.
     pub immutable: BTreeMap<ObjectId, Immutable>,
+    /// What policies said of writes that have not been made.
+    pub judged: BTreeMap<ObjectId, Judged>,
     /// Kinds that the cluster serves (any version), with whether they are namespaced.
     pub served: Arc<BTreeMap<Kind, bool>>,
 }
@@ -345,6 +348,7 @@ impl Observation {
             part.absent.extend(self.absent.get(id).cloned());
             part.unmarked.extend(self.unmarked.get(id).map(|it| (own(), it.clone())));
             part.stripped.extend(self.stripped.get(id).cloned());
+            part.judged.extend(self.judged.get(id).map(|it| (own(), it.clone())));
             part.immutable.extend(self.immutable.get(id).map(|it| (own(), it.clone())));
         }
         part

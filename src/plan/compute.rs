@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::turns::{Barriers, Turn};
 use super::{
-    Action, ApplySettings, Drift, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, occasion,
-    replacement,
+    Action, ApplySettings, Drift, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, denied, drift,
+    occasion, replacement,
 };
 use crate::model::{
     AppId, Digest, DriftMode, FieldPath, ForeignField, IgnoreRule, Kind, Live, ObjectId, Observation,
@@ -148,6 +148,7 @@ fn step(
         _ => decide(input, object, live, autoscaled),
     };
     let decided = replacement::instead(input.observation, object, live, may_replace, decided);
+    let decided = denied::instead(input.observation, object, decided);
     let stranger = input.observation.strangers.get(&object.id);
     let seen = live
         .map(|live| (&live.uid, &live.resource_version))

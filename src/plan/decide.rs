@@ -8,8 +8,8 @@ use super::prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval};
 use super::settings::hold;
 use super::{Action, Hold, Reason, Turn};
 use crate::model::{
-    AppId, Approval, ApprovedAction, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId,
-    PruneMode,
+    AppId, Approval, ApprovedAction, ApprovedObject, Caps, ClusterName, ClusterState, Denial, Digest, Mode,
+    ObjectId, PruneMode,
 };
 
 /// How an app stands on one of its clusters.
@@ -98,6 +98,8 @@ pub struct PruneInput<'a> {
     pub approvals: &'a [Approval],
     /// Pairs that belong together and whose render holds no object.
     pub empty_renders: &'a BTreeSet<(AppId, ClusterName)>,
+    /// What a policy says of a delete.
+    pub denial: &'a dyn Fn(&Candidate) -> Option<Denial>,
     pub app: &'a dyn Fn(&AppId) -> AppFacts,
     pub cluster: &'a dyn Fn(&ClusterName) -> ClusterFacts,
 }
@@ -275,6 +277,10 @@ impl<'a> Judge<'a> {
         }
         if let Some((first, others)) = candidate.contents.split_first() {
             return wait(Reason::WaitsForContents { object: first.clone(), others: others.len() });
+        }
+        // No approval of deletes lifts a policy.
+        if let Some(denial) = (input.denial)(candidate) {
+            return wait(Reason::of_denial(&denial));
         }
         let reason = match approval {
             Some(approval) => Reason::Approved { approval: approval.name.clone() },

@@ -12,6 +12,7 @@
 mod action;
 mod compute;
 mod decide;
+mod denied;
 mod difference;
 mod drift;
 mod occasion;

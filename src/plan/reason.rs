@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::prune::Content;
 use super::{Action, Drift};
-use crate::model::{AppId, ClusterName, Digest, Effect, Kind, ObjectId, SyncWave};
+use crate::model::{AppId, ClusterName, Denial, Digest, Effect, Kind, ObjectId, SyncWave};
 
 /// What keeps a whole app or cluster from being written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -137,6 +137,11 @@ pub enum Reason {
     OtherInstance {
         name: String,
     },
+    /// A policy of the repository denies the write, or the delete, which waits.
+    Denied {
+        policy: String,
+        message: String,
+    },
     /// Another app of the cluster renders it too, and keeps it.
     OfOtherApp {
         owner: AppId,
@@ -216,6 +221,10 @@ pub enum Reason {
 }
 
 impl Reason {
+    pub fn of_denial(denial: &Denial) -> Self {
+        Self::Denied { policy: denial.policy.to_string(), message: denial.message.to_string() }
+    }
+
     /// It waits for another object of its own app, which tells how it fares.
     pub fn waits_for_its_app(&self) -> bool {
         matches!(
@@ -320,6 +329,7 @@ impl fmt::Display for Reason {
             Self::CannotReplace { fields, why } => {
                 write!(f, "{} cannot change, and it is not replaced: {why}", Listed(fields))
             }
+            Self::Denied { policy, message } => write!(f, "policy {policy} denies it: {message}"),
             Self::OtherInstance { name } => write!(f, "it belongs to instance {name}"),
             Self::OfOtherApp { owner } => {
                 write!(f, "app {owner} already manages this object: remove it from one of the two apps")

@@ -9,9 +9,11 @@ use crate::model::{Expression, Policy, Validation, short_line};
 /// What expressions can name: the variables of Kubernetes, and four of this program.
 const ROOTS: [&str; 9] =
     ["object", "oldObject", "request", "params", "namespaceObject", "app", "cluster", "ring", "objects"];
+const OLD_OBJECT: usize = 1;
 pub const REQUEST: usize = 2;
 pub const NAMESPACE: usize = 4;
 pub const CLUSTER: usize = 6;
+const OBJECTS: usize = 8;
 
 const REFUSED: [(&str, &str); 4] = [
     ("authorizer", "`authorizer` asks a cluster, and policies are evaluated without one"),
@@ -59,6 +61,14 @@ impl Compiled {
 
     pub fn names_root(&self, root: usize) -> bool {
         self.rules.iter().flat_map(Rules::programs).any(|program| program.roots.get(root) == Some(&true))
+    }
+
+    pub fn looks_at_old(&self) -> bool {
+        self.names_root(OLD_OBJECT) || self.policy.constraints.iter().any(|it| it.objects.is_some())
+    }
+
+    pub fn looks_at_objects(&self) -> bool {
+        self.names_root(OBJECTS)
     }
 
     pub fn looks_at_namespaces(&self) -> bool {

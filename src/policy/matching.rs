@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Change;
 use super::change::labels_of;
-use crate::model::{LabelSelector, MatchConstraints, Policy, ResourceRule};
+use crate::model::{LabelSelector, MatchConstraints, Operation, Policy, ResourceRule};
 
 /// The (group, resource) pairs that a policy can match; `None`: any.
 pub fn resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
@@ -13,14 +13,30 @@ pub fn resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
     for rule in rules {
         for group in &rule.groups {
             for resource in &rule.resources {
-                if group == "*" || matches!(resource.as_str(), "*" | "*/*") {
+                let Some(resource) = without_subresources(resource) else { continue };
+                if group == "*" || resource == "*" {
                     return None;
                 }
-                pairs.push((group.as_str(), resource.as_str()));
+                pairs.push((group.as_str(), resource));
             }
         }
     }
     Some(pairs)
+}
+
+/// `pods/*` is of pods, too. `None`: only of subresources, which are never rendered.
+fn without_subresources(resource: &str) -> Option<&str> {
+    match resource.split_once('/') {
+        None => Some(resource),
+        Some((resource, "*")) => Some(resource),
+        Some(_) => None,
+    }
+}
+
+/// Whether one of its rules is about the operation.
+pub fn looks_at(policy: &Policy, operation: Operation) -> bool {
+    let is_of = |rule: &ResourceRule| rule.operations.iter().any(|it| it == "*" || it == operation.as_str());
+    policy.constraints.iter().all(|it| it.rules.is_empty() || it.rules.iter().any(is_of))
 }
 
 pub fn matches(constraints: &MatchConstraints, change: &Change<'_>, resource: &str) -> bool {
@@ -37,8 +53,7 @@ fn rule_matches(rule: &ResourceRule, is_exact: bool, change: &Change<'_>, resour
     has(&rule.groups, &change.kind.group)
         // Versions of one group are the same object in another form.
         && (!is_exact || has(&rule.versions, &change.kind.version))
-        // Subresources are never rendered: `pods/exec` matches nothing.
-        && rule.resources.iter().any(|it| it == "*" || it == "*/*" || it == resource)
+        && rule.resources.iter().filter_map(|it| without_subresources(it)).any(|it| it == "*" || it == resource)
         && has(&rule.operations, change.operation().as_str())
         && (rule.names.is_empty() || rule.names.iter().any(|it| it == name()))
         && rule.is_namespaced.is_none_or(|it| it == change.namespace().is_some())

@@ -29,7 +29,7 @@ pub use examples::{Outcome, outcomes};
 pub use resources::resource;
 
 use crate::cel::{Meter, Value};
-use crate::model::{Location, Policy, PolicyAction};
+use crate::model::{Kind, Location, Operation, Policy, PolicyAction};
 
 /// Why there is a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +118,23 @@ impl Policies {
         self.compiled.iter().any(Compiled::looks_at_namespaces)
     }
 
+    /// Whether any sees the other objects of an app.
+    pub fn look_at_objects(&self) -> bool {
+        self.compiled.iter().any(Compiled::looks_at_objects)
+    }
+
+    /// Whether any could deny the delete of an object of this kind. `plural`: as its definition names it.
+    pub fn look_at_deletes(&self, kind: &Kind, plural: Option<&str>) -> bool {
+        let resource = plural.map_or_else(|| resource(kind), Into::into);
+        let compiled = self.of_resource(&kind.group, &resource).filter_map(|index| self.compiled.get(index));
+        compiled.into_iter().any(|it| matching::looks_at(&it.policy, Operation::Delete))
+    }
+
+    fn of_resource(&self, group: &str, resource: &str) -> impl Iterator<Item = usize> {
+        let listed = self.by_resource.get(group).and_then(|of_group| of_group.get(resource));
+        listed.into_iter().flatten().chain(&self.everywhere).copied()
+    }
+
     /// Those that select an app on a cluster.
     pub fn chosen<'p>(&'p self, target: &PolicyTarget<'p>) -> Chosen<'p> {
         let wants = |compiled: &Compiled| {
@@ -170,19 +187,25 @@ impl Chosen<'_> {
         chosen.into_iter().any(|(it, _)| it.names_root(compiled::CLUSTER) || it.looks_at_namespaces())
     }
 
+    /// Whether the verdict on an update depends on the object before it.
+    pub fn look_at_old(&self, change: &Change<'_>) -> bool {
+        self.matching(change, &change.resource()).into_iter().any(Compiled::looks_at_old)
+    }
+
+    fn matching(&self, change: &Change<'_>, resource: &str) -> Vec<&Compiled> {
+        let is_chosen = |index: &usize| self.is_chosen.get(*index) == Some(&true);
+        let mut indices: Vec<usize> =
+            self.policies.of_resource(&change.kind.group, resource).filter(is_chosen).collect();
+        indices.sort_unstable();
+        let matches = |compiled: &&Compiled| {
+            compiled.policy.constraints.iter().all(|it| matching::matches(it, change, resource))
+        };
+        indices.iter().filter_map(|index| self.policies.compiled.get(*index)).filter(matches).collect()
+    }
+
     pub fn judge(&self, change: &Change<'_>) -> Judgement {
         let resource = change.resource();
-        let of_group = self.policies.by_resource.get(&*change.kind.group);
-        let listed = of_group.and_then(|of_group| of_group.get(&*resource)).map_or(&[][..], Vec::as_slice);
-        let is_chosen = |index: &&usize| self.is_chosen.get(**index) == Some(&true);
-        let mut indices: Vec<usize> =
-            listed.iter().chain(&self.policies.everywhere).filter(is_chosen).copied().collect();
-        indices.sort_unstable();
-        let matched = |compiled: &&Compiled| {
-            compiled.policy.constraints.iter().all(|it| matching::matches(it, change, &resource))
-        };
-        let compiled = indices.iter().filter_map(|index| self.policies.compiled.get(*index));
-        let compiled: Vec<&Compiled> = compiled.filter(matched).collect();
+        let compiled = self.matching(change, &resource);
         let mut judgement = Judgement::default();
         if compiled.is_empty() {
             return judgement;

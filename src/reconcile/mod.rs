@@ -3,6 +3,7 @@
 //! Needs a render, what was observed, and a connection; everything it decides is decided by the
 //! pure `plan`. Health is not waited for here: the watches tell it, and the controller listens.
 
+mod admission;
 mod foresee;
 mod gone;
 mod history;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use admission::unjudged;
 pub use foresee::is_foreseen;
 pub use gone::{Farewell, Went};
 pub use history::History;
@@ -26,11 +28,11 @@ use crate::apply::{self, Destination, OwnNamespace, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
-    AppId, Capabilities, FieldPath, Ignores, Live, Mode, ObjectId, Observation, Rendered, RenderedObject,
-    Stranger, Takeover, ignored, labels,
+    App, AppId, Capabilities, FieldPath, Ignores, Judged, Live, Mode, ObjectId, Observation, Rendered,
+    RenderedObject, Stranger, Takeover, ignored, labels,
 };
 use crate::plan::{self, ApplySettings, Difference, Pending, Plan};
-use crate::render::Claims;
+use crate::render::{Admission, Claims};
 
 /// How many lookups are under way at once.
 const SIDE_BY_SIDE: usize = 8;
@@ -54,7 +56,10 @@ pub struct Job {
     pub history: Arc<History>,
     /// What the cluster says of itself.
     pub facts: Option<Arc<Capabilities>>,
+    pub app: Arc<App>,
     pub rendered: Arc<Rendered>,
+    /// The policies of the head, where there are any.
+    pub admission: Option<Arc<Admission>>,
     /// At least the objects of this app and those that it renders.
     pub observation: Observation,
     /// What this app has to do with the others on this cluster.
@@ -103,6 +108,10 @@ pub struct Outcome {
     pub plan: Plan,
     pub lookups: Vec<(ObjectId, Found)>,
     pub receipts: Vec<Receipt>,
+    /// What policies say of what was to be written.
+    pub judged: Vec<(ObjectId, Judged)>,
+    /// The policies that say so.
+    pub admission: Option<Arc<Admission>>,
     /// The namespace of the app, where it was missing.
     pub made_namespace: Option<ObjectId>,
     /// What was left to others.
@@ -157,6 +166,17 @@ pub async fn run(job: Job) -> Outcome {
         }
         plan = plan::compute(&input(&job, &observation));
     }
+    let mut judged = Vec::new();
+    if error.is_none() && !put_off {
+        match admission::judge(&job, &observation, &plan).await {
+            Ok(verdicts) => judged = verdicts,
+            Err(failure) => error = Some(failure),
+        }
+    }
+    if !judged.is_empty() {
+        observation.judged.extend(judged.iter().cloned());
+        plan = plan::compute(&input(&job, &observation));
+    }
     let receipts = if error.is_none() && !put_off && job.settings.mode == Mode::Enforce {
         let manager = labels::field_manager(&job.instance);
         let past = job.past();
@@ -172,7 +192,19 @@ pub async fn run(job: Job) -> Outcome {
         }
     }
     let made_namespace = job.own_namespace.as_ref().and_then(OwnNamespace::made);
-    Outcome { plan, lookups, receipts, made_namespace, ignores: job.ignores, differences, error, put_off }
+    let Job { ignores, admission, .. } = job;
+    Outcome {
+        plan,
+        lookups,
+        receipts,
+        judged,
+        admission,
+        made_namespace,
+        ignores,
+        differences,
+        error,
+        put_off,
+    }
 }
 
 /// The pure plan for what is known now; `unknown_objects` may have to be looked up first.

@@ -28,6 +28,7 @@
 //! Templates see no clock, network, environment or file but those of the layers, and their steps are
 //! counted. Equal inputs give equal bytes. Never looks at a live object.
 
+mod admission;
 mod all;
 mod allowed;
 mod app_set;
@@ -91,6 +92,7 @@ use crate::model::{
     Questions, Rendered, RenderedObject, Revision, Scope, Snapshot,
 };
 use crate::schedule::{AssignedPodSet, assign};
+pub use admission::{Admission, Surroundings, TargetAdmission};
 pub use all::{Memory, Render, Renders, is_awaited};
 pub use claims::{Claims, objects_in_two_apps};
 pub use contents::{UnitContent, UnitContents, is_content, is_run, unit_contents};

@@ -10,7 +10,7 @@ use super::{Renderer, Renders, codes};
 use crate::fleet::{Fleet, Target};
 use crate::model::mark::kept_by;
 use crate::model::{
-    App, ClusterName, Diagnostic, ObjectId, PolicyAction, PruneMode, Rendered, RenderedObject, Scope,
+    App, ClusterName, Diagnostic, Kind, ObjectId, PolicyAction, PruneMode, Rendered, RenderedObject, Scope,
 };
 use crate::policy::{Cause, Change, Chosen, PolicyTarget, Verdict, usual_namespace_labels};
 use crate::schedule::assign;
@@ -66,14 +66,15 @@ struct Found {
 }
 
 /// What the objects of all apps say of others.
-struct Git {
+#[derive(Debug)]
+pub(super) struct Git {
     namespaces: BTreeMap<(ClusterName, String), BTreeMap<String, String>>,
     /// Plural names of defined kinds, by group and kind.
     plurals: BTreeMap<(String, String), String>,
 }
 
 impl Git {
-    fn of(renders: &Renders) -> Self {
+    pub(super) fn of(renders: &Renders) -> Self {
         let (mut namespaces, mut plurals) = (BTreeMap::new(), BTreeMap::new());
         for rendered in renders.results().flatten() {
             for object in rendered.objects.iter() {
@@ -94,6 +95,33 @@ impl Git {
             }
         }
         Self { namespaces, plurals }
+    }
+
+    pub(super) fn plural(&self, kind: &Kind) -> Option<&str> {
+        self.plurals.get(&(kind.group.to_string(), kind.kind.to_string())).map(String::as_str)
+    }
+
+    /// What policies say of one change; of what it changes, the kind, and whether messages may say what is in it.
+    pub(super) fn judge(
+        &self,
+        chosen: &Chosen<'_>,
+        (cluster, id): (&ClusterName, &ObjectId),
+        (kind, hides_values): (&Kind, bool),
+        (object, old_object): (Option<&Value>, Option<&Value>),
+    ) -> Vec<Verdict> {
+        let labels = id.namespace.as_deref().map(|namespace| {
+            let known = self.namespaces.get(&(cluster.clone(), namespace.to_owned()));
+            known.cloned().unwrap_or_else(|| usual_namespace_labels(namespace))
+        });
+        let change = Change {
+            kind,
+            plural: self.plural(kind),
+            object,
+            old_object,
+            namespace_labels: labels.as_ref(),
+            hides_values,
+        };
+        chosen.judge(&change).verdicts
     }
 }
 
@@ -180,20 +208,8 @@ impl Judge<'_> {
         old: Option<&Value>,
         found: &mut Vec<Found>,
     ) {
-        let plural = self.git.plurals.get(&(object.kind.group.to_string(), object.kind.kind.to_string()));
-        let labels = object.id.namespace.as_deref().map(|namespace| {
-            let known = self.git.namespaces.get(&(target.cluster.clone(), namespace.to_owned()));
-            known.cloned().unwrap_or_else(|| usual_namespace_labels(namespace))
-        });
-        let change = Change {
-            kind: &object.kind,
-            plural: plural.map(String::as_str),
-            object: body,
-            old_object: old,
-            namespace_labels: labels.as_ref(),
-            hides_values: object.holds_secrets(),
-        };
-        let verdicts = chosen.judge(&change).verdicts.into_iter();
+        let what = (&object.kind, object.holds_secrets());
+        let verdicts = self.git.judge(chosen, (&target.cluster, &object.id), what, (body, old)).into_iter();
         // The mistake of a policy is shown once, at its file.
         found.extend(verdicts.filter(|it| it.cause != Cause::Broken).map(|verdict| Found {
             object: object.id.clone(),
@@ -205,7 +221,7 @@ impl Judge<'_> {
 }
 
 /// `None`: it has none, or its podSets have several.
-fn version_of(app: &App, cluster: &ClusterName) -> Option<String> {
+pub(super) fn version_of(app: &App, cluster: &ClusterName) -> Option<String> {
     let versions: BTreeSet<String> = assign(app, cluster).into_iter().filter_map(|it| it.version).collect();
     let mut versions = versions.into_iter();
     versions.next().filter(|_| versions.next().is_none())

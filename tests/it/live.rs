@@ -4,6 +4,7 @@
 //! that tests share the clusters without meeting. A test that stops API servers has the last two clusters for
 //! itself meanwhile ([`support::Scene::alone`]).
 
+mod admission;
 mod adopt;
 mod analysis;
 mod capabilities;
@@ -30,6 +31,7 @@ mod once;
 mod outage;
 mod ownership;
 mod plan;
+mod policies;
 mod projects;
 mod prometheus;
 mod promotions;

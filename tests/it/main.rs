@@ -76,6 +76,7 @@ mod pins;
 mod plan_revisions;
 mod plug_ins;
 mod policies;
+mod policy_holds;
 mod policy_verdicts;
 mod projects;
 mod proxy;

@@ -72,6 +72,19 @@ fn everything_that_is_written_is_accepted_at_once() {
     let server = "new server web-1 --expires 2099-12-31 --address 10.0.0.7 --provider aliyun --cluster bj5";
     writes(folder, server, &["servers/web-1.yaml"]);
     writes(folder, "new server web-0 --expires 2020-02-29", &["servers/web-0.yaml"]);
+    let listed = succeeds(folder, "new policy");
+    assert_eq!(listed.lines().count(), 10, "{listed}");
+    assert!(
+        listed.lines().all(|line| line.split_once("  ").is_some_and(|(_, why)| why.ends_with('.'))),
+        "{listed}"
+    );
+    writes(folder, "new policy no-node-port", &["policies/no-node-port.yaml"]);
+    writes(folder, "new policy no-latest-tag", &["policies/no-latest-tag.yaml"]);
+    assert!(succeeds(folder, "policy test").contains("no-node-port"));
+    let (_, errors, code) = tutti(folder, "new policy none");
+    assert!(code != 0 && errors.contains("run-as-non-root"), "{errors}");
+    let (_, errors, code) = tutti(folder, "new policy no-node-port");
+    assert!(code != 0 && errors.contains("policies/no-node-port.yaml"), "{errors}");
     assert!(succeeds(folder, "lint").starts_with("6 apps on 3 clusters"));
     assert!(succeeds(folder, "render rusty --cluster try").contains("kind: Deployment"));
 }
@@ -100,7 +113,7 @@ fn nothing_is_written_over_and_nothing_with_a_mistake() {
     check("new template app/..", "there is no layer app/..");
     check("new template unknown/x", "there is no layer unknown/x");
     check("new cluster other --label environment", "expected KEY=VALUE");
-    check("new policy freeze", "policies are not supported yet");
+    check("new policy freeze", "possible values: allowed-registries");
     assert_eq!(fs::read_to_string(folder.join("apps/web/app.yaml")).expect("a file"), before);
     for path in ["apps/Web_1", "apps/web2", "apps/web/layer", "clusters/other.yaml"] {
         assert!(!folder.join(path).exists(), "{path}");

@@ -4,6 +4,7 @@
 //! that was not there before refuses the whole. A file that is there is never written over.
 
 mod install;
+mod policies;
 mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +71,7 @@ enum New {
     Notification(NotificationArgs),
     /// A machine of the inventory, and until when it is paid
     Server(ServerArgs),
-    /// Not supported yet
+    /// A policy of those that tutti ships; without a name, lists them
     Policy(PolicyArgs),
 }
 
@@ -177,7 +178,9 @@ struct ServerArgs {
 
 #[derive(Args, Debug)]
 struct PolicyArgs {
-    name: String,
+    /// Of the policy
+    #[arg(value_parser = policies::names())]
+    name: Option<String>,
 }
 
 pub fn init(args: &InitArgs) -> anyhow::Result<Exit> {
@@ -229,7 +232,8 @@ pub fn new(args: &NewArgs) -> anyhow::Result<Exit> {
         New::Server(server) => {
             BTreeMap::from([(format!("servers/{}.yaml", server.name), texts::server(server))])
         }
-        New::Policy(policy) => bail!("policies are not supported yet: {} was not written", policy.name),
+        New::Policy(PolicyArgs { name: Some(name) }) => policies::file(name)?,
+        New::Policy(PolicyArgs { name: None }) => return Ok(policies::list()),
     };
     write(&args.repo, &made)
 }

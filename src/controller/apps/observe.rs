@@ -11,7 +11,7 @@ use crate::controller::target::TargetEntry;
 use crate::model::{
     ClusterState, Digest, Live, ObjectId, Observation, Rendered, RenderedObject, Revision, Status, UnitMark,
 };
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Plan, Reason};
 use crate::render::{UnitContent, is_run};
 use crate::rollout::{Basis, Condition, Reach, UnitFacts, UnitId};
 
@@ -79,7 +79,8 @@ impl AppEntry {
             && seen.target.head.as_ref().is_ok_and(|head| !seen.cluster.holds_any_of(head));
         let condition = if is_kept_out { Condition::Done } else { condition(id, &at_head, &run, seen) };
         let is_behind = !is_kept_out && live.is_behind;
-        let counts = reach == Reach::Ready && !self.app.paused;
+        // What a policy denies is no failure of the version: it is not taken back for that.
+        let counts = reach == Reach::Ready && !self.app.paused && !is_denied(id, seen.target);
         let Some(unit) = self.units.get_mut(id) else { return false };
         if !matches!(unit.run, Run::Head { .. }) && matches!(run, Run::Head { .. }) {
             unit.revision.clone_from(&live.revision);
@@ -406,6 +407,12 @@ fn mistake(target: &TargetEntry) -> Arc<str> {
     first.map_or_else(|| "cannot be rendered".into(), |it| it.to_string().into())
 }
 
+/// A policy denies an object of the unit.
+fn is_denied(id: &UnitId, target: &TargetEntry) -> bool {
+    let mut steps = target.plan.iter().flat_map(|plan| &plan.steps);
+    steps.any(|step| *step.unit == *id.pod_set && matches!(step.reason.cause(), Reason::Denied { .. }))
+}
+
 /// How a unit does with what it has.
 fn condition(id: &UnitId, at_head: &HeadUnit, run: &Run, seen: Seen<'_>) -> Condition {
     let Seen { target, cluster, .. } = seen;
@@ -449,6 +456,9 @@ fn condition(id: &UnitId, at_head: &HeadUnit, run: &Run, seen: Seen<'_>) -> Cond
     for step in steps {
         let text = || -> Arc<str> { format!("{}: {}", step.object, step.reason).into() };
         match step.action {
+            Action::Refuse if matches!(step.reason, Reason::Denied { .. }) => {
+                waits = waits.or_else(|| Some(text()));
+            }
             Action::Refuse => return Condition::Failed(text()),
             Action::Wait => waits = waits.or_else(|| Some(text())),
             action if action.is_write() && !step.decides_a_doubt() => {

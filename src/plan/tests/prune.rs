@@ -62,6 +62,7 @@ impl Case {
             candidates: &self.candidates,
             approvals: &self.approvals,
             empty_renders: &self.empty,
+            denial: &|_| None,
             app: &|_| self.app.clone(),
             cluster: &|_| self.cluster,
         })

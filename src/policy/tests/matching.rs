@@ -29,7 +29,7 @@ fn resource_rules_match_as_in_kubernetes() {
         (vec![apps(&["*"])], true),
         (vec![apps(&["*/*"])], true),
         (vec![apps(&["deployments/scale"])], false),
-        (vec![apps(&["deployments/*"])], false),
+        (vec![apps(&["deployments/*"])], true),
         (vec![apps(&["statefulsets", "deployments"])], true),
         (vec![apps(&["statefulsets"])], false),
         (vec![apps(&["statefulsets"]), rule(&["*"], &["*"], &["*"])], true),

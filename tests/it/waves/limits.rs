@@ -162,3 +162,30 @@ async fn failed_version_is_taken_back_and_begins_by_a_word() {
     assert!(rollout(&scene.now()).is_some_and(|it| !it.is_open));
     scene.ends_at_head();
 }
+
+// What a policy denies is no failure: it holds the wave, and nothing is taken back, however long that takes.
+#[tokio::test(start_paused = true)]
+async fn denied_unit_holds_wave_and_is_not_reverted() {
+    const POLICY: &str = "apiVersion: tutti.dev/v1alpha1
+kind: Policy
+metadata: {name: no-v2}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [CREATE, UPDATE]}]}
+  validations:
+    - expression: cluster.name != 'c2' || object.spec.template.spec.containers.all(c, !c.image.endsWith('v2'))
+      message: not here
+";
+    let scene = reverting_fleet().await;
+    scene.push("Rule", &[("policies/rule.yaml", Some(POLICY))]).await;
+    scene.push_pay("v2", &reverting("v2")).await;
+    let words = "Deployment default/pay: policy no-v2 denies it: not here";
+    scene.until("c2 is denied", |now| pay(now, "c2").detail == words).await;
+    tokio::time::sleep(Duration::from_secs(7_200)).await;
+    assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
+    assert!(held(&scene.now(), "c3", "").contains("maxConcurrency"), "{}", held(&scene.now(), "c3", ""));
+    assert!(unit(&scene.now(), "c2", "").is_some_and(|it| it.failure.is_none()));
+    scene.push("No rule", &[("policies/rule.yaml", None)]).await;
+    scene.until_over().await;
+    assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
+    scene.ends_at_head();
+}

@@ -1,0 +1,167 @@
+//! Policies at deploy time: which apply, and what they say of deletes.
+//!
+//! What they say of writes is kept with what was observed of each object (`Observation::judged`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::event::{ClusterNews, Event};
+use super::in_flight::ObjectKey;
+use super::world::World;
+use crate::cluster::Error;
+use crate::model::{ClusterName, Denial};
+use crate::plan::{Candidate, Reason};
+use crate::render::Admission;
+
+/// An object that could not be read is read again after this.
+const READ_AGAIN: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Default)]
+pub struct Policing {
+    /// `None`: there are no policies.
+    pub admission: Option<Arc<Admission>>,
+    /// Deletes that policies look at, by the state of the object.
+    deletes: BTreeMap<ObjectKey, (String, DeleteVerdict)>,
+}
+
+#[derive(Debug)]
+enum DeleteVerdict {
+    Reading,
+    Failed { again: Instant },
+    Judged(Option<Denial>),
+}
+
+impl Policing {
+    fn verdict(&self, candidate: &Candidate) -> Option<&DeleteVerdict> {
+        let (state, verdict) = self.deletes.get(&key(candidate))?;
+        (*state == state_of(candidate)).then_some(verdict)
+    }
+
+    pub fn denial(&self, candidate: &Candidate) -> Option<&Denial> {
+        match self.verdict(candidate)? {
+            DeleteVerdict::Judged(denial) => denial.as_ref(),
+            DeleteVerdict::Reading | DeleteVerdict::Failed { .. } => None,
+        }
+    }
+
+    /// No policy looks at it, or it was judged and is allowed.
+    pub fn allows(&self, candidate: &Candidate) -> bool {
+        let Some(admission) = &self.admission else { return true };
+        !admission.looks_at_deletes(&candidate.kind)
+            || matches!(self.verdict(candidate), Some(DeleteVerdict::Judged(None)))
+    }
+
+    /// A cluster is read anew: what was asked over the connection before is answered no more.
+    pub fn connected(&mut self, cluster: &ClusterName) {
+        self.deletes.retain(|(of, _), _| of != cluster);
+    }
+
+    pub fn is_reading(&self) -> bool {
+        self.deletes.values().any(|(_, verdict)| matches!(verdict, DeleteVerdict::Reading))
+    }
+}
+
+fn key(candidate: &Candidate) -> ObjectKey {
+    (candidate.cluster.clone(), candidate.object.clone())
+}
+
+/// Another state of the object, or another object, is another question.
+fn state_of(candidate: &Candidate) -> String {
+    format!("{} {}", candidate.uid, candidate.resource_version)
+}
+
+impl World {
+    /// What was said before was said of other policies, or of other objects beside.
+    pub(super) fn take_admission(&mut self, admission: Option<Arc<Admission>>) {
+        if self.policing.admission.is_none() && admission.is_none() {
+            return;
+        }
+        self.policing = Policing { admission, deletes: BTreeMap::new() };
+        for cluster in self.clusters.values_mut() {
+            cluster.observation.judged.clear();
+        }
+        let mut denied = Vec::new();
+        for (id, entry) in self.targets.iter() {
+            let is_denied = |it: &crate::plan::Step| matches!(it.reason.cause(), Reason::Denied { .. });
+            if entry.plan.as_ref().is_some_and(|plan| plan.steps.iter().any(is_denied)) {
+                denied.push(id.clone());
+            }
+        }
+        for id in denied {
+            if let Some(entry) = self.targets.get_mut(&id) {
+                entry.look_anew();
+            }
+            self.look_at(&id);
+        }
+    }
+
+    /// Reads the objects that policies look at before they are deleted; returns when to try again.
+    pub(super) fn judge_deletes(&mut self, now: Instant) -> Option<Instant> {
+        let admission = self.policing.admission.clone()?;
+        let due = self.prune.decision.deletes.iter().map(|decided| &decided.candidate);
+        let due = due.filter(|it| admission.looks_at_deletes(&it.kind));
+        let due: Vec<Candidate> = due
+            .filter(|it| match self.policing.verdict(it) {
+                None => true,
+                Some(DeleteVerdict::Failed { again }) => *again <= now,
+                Some(DeleteVerdict::Reading | DeleteVerdict::Judged(_)) => false,
+            })
+            .cloned()
+            .collect();
+        for candidate in due {
+            self.judge_delete(&admission, candidate);
+        }
+        let failed = self.policing.deletes.values().filter_map(|(_, verdict)| match verdict {
+            DeleteVerdict::Failed { again } => Some(*again),
+            _ => None,
+        });
+        failed.filter(|again| *again > now).min()
+    }
+
+    fn judge_delete(&mut self, admission: &Arc<Admission>, candidate: Candidate) {
+        let Some(cluster) = self.clusters.get(&candidate.cluster) else { return };
+        let (Some(client), Some(resource)) =
+            (cluster.client.clone(), cluster.catalog.get(&candidate.kind).cloned())
+        else {
+            return;
+        };
+        let (epoch, events, admission) = (cluster.epoch, self.events.clone(), Arc::clone(admission));
+        self.policing.deletes.insert(key(&candidate), (state_of(&candidate), DeleteVerdict::Reading));
+        tokio::spawn(async move {
+            let found = client.get(&resource, &candidate.object).await;
+            // One that is gone by now is found gone by its delete.
+            let Candidate { app, cluster, .. } = &candidate;
+            let result = found.map(|live| admission.denies_delete(app, cluster, live.as_ref()?));
+            let name = candidate.cluster.clone();
+            let news = ClusterNews::DeleteJudged { candidate: Box::new(candidate), admission, result };
+            // A closed queue: the controller has stopped.
+            let _ = events.send(Event::Cluster { cluster: name, epoch, news }).await;
+        });
+    }
+
+    pub(super) fn delete_judged(
+        &mut self,
+        candidate: &Candidate,
+        admission: &Arc<Admission>,
+        result: Result<Option<Denial>, Error>,
+    ) {
+        if !self.policing.admission.as_ref().is_some_and(|now| Arc::ptr_eq(now, admission)) {
+            return;
+        }
+        let known = self.policing.deletes.get_mut(&key(candidate));
+        let is_it = |known: &&mut (String, DeleteVerdict)| {
+            known.0 == state_of(candidate) && matches!(known.1, DeleteVerdict::Reading)
+        };
+        let Some((_, verdict)) = known.filter(is_it) else { return };
+        *verdict = match result {
+            Ok(denial) => DeleteVerdict::Judged(denial),
+            Err(error) => {
+                tracing::warn!(cluster = %candidate.cluster, %error, "not read, so whether a policy denies its delete is not known");
+                DeleteVerdict::Failed { again: Instant::now() + READ_AGAIN }
+            }
+        };
+    }
+}

@@ -1,0 +1,186 @@
+//! The same rules and the same objects, given to a real API server and to `policy`: the verdicts are equal.
+//!
+//! `tests/fixtures/admission` has a ValidatingAdmissionPolicy in each file, with its binding, its params and objects that it allows or
+//! denies. All of them are on one server at a time: each is bound to objects with a label of its own. What is asked are dry runs.
+//!
+//! An object is judged twice here: as the API server fills it in, which must give the same verdict and message; and as it is written,
+//! which must do so too, but for the cases that say `filledIn`.
+
+mod cases;
+mod server;
+mod shipped;
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use tutti::fleet::{Fleet, assemble};
+use tutti::manifest;
+use tutti::model::{AppId, ClusterFacts, Kind, Snapshot};
+use tutti::policy::{Cause, Change, PolicyTarget, usual_namespace_labels};
+
+use super::support::{eventually, say, tier};
+use cases::{Case, File};
+use server::Server;
+
+/// What is said of a change: nothing, or why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Said {
+    Allowed,
+    Denied(String),
+    /// It cannot be evaluated; each has its own words for that.
+    Failed(String),
+}
+
+impl Said {
+    fn is_same(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Failed(_), Self::Failed(_))) || self == other
+    }
+}
+
+const SIDE_BY_SIDE: usize = 8;
+/// The namespace of what says none.
+const NAMESPACE: &str = "admission";
+
+fn fleet(file: &str, documents: &[Value]) -> Fleet {
+    let texts: Vec<String> = documents.iter().map(Value::to_string).collect();
+    let path = format!("policies/{file}.yaml");
+    let snapshot = Snapshot::of_texts([(path.as_str(), texts.join("\n---\n").as_str())]);
+    let fleet = assemble(manifest::read(&snapshot), &snapshot);
+    let errors: Vec<_> = fleet.diagnostics.iter().filter(|it| it.is_error()).collect();
+    assert!(errors.is_empty(), "{file}: {errors:?}");
+    fleet
+}
+
+/// What this program says. `labels`: of a namespace.
+fn judged(
+    fleet: &Fleet,
+    labels: impl Fn(&str) -> BTreeMap<String, String>,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Said {
+    let either = object.or(old).expect("an object");
+    let of_namespace = either["metadata"]["namespace"].as_str().map(labels);
+    let (app, labels) = (AppId::new("shop", "web"), Default::default());
+    let cluster = ClusterFacts { name: "bj1", labels: &labels, ring: None };
+    let target = PolicyTarget { app: &app, app_labels: &labels, version: None, cluster, objects: &[] };
+    let change = Change {
+        kind: &Kind::of(either).expect("a kind"),
+        plural: None,
+        object,
+        old_object: old,
+        namespace_labels: of_namespace.as_ref(),
+        hides_values: false,
+    };
+    match fleet.policies.chosen(&target).judge(&change).verdicts.into_iter().next() {
+        None => Said::Allowed,
+        Some(verdict) if verdict.cause == Cause::Untrue => Said::Denied(verdict.message),
+        Some(verdict) => Said::Failed(verdict.message),
+    }
+}
+
+/// Whether it is allowed where nothing is known of namespaces.
+fn is_allowed(fleet: &Fleet, case: &Case) -> bool {
+    judged(fleet, usual_namespace_labels, case.object.as_ref(), case.old.as_ref()) == Said::Allowed
+}
+
+/// Objects of one policy alone carry this.
+fn mark(object: &mut Value, policy: &str) {
+    object["metadata"]["labels"]["case"] = json!(policy);
+}
+
+fn differences(name: &str, case: &Case, server: &Said, filled: &Said, written: &Said) -> Vec<String> {
+    let mut found = Vec::new();
+    let what = format!("{name}, {}", case.name);
+    if (*server == Said::Allowed) != case.is_allowed {
+        found.push(format!("{what}: the server says {server:?}, and the case allowed: {}", case.is_allowed));
+    }
+    if !server.is_same(filled) {
+        found.push(format!("{what}: the server says {server:?}, tutti {filled:?}"));
+    }
+    if server.is_same(written) == case.is_filled_in {
+        found.push(format!("{what}, as written: the server says {server:?}, tutti {written:?}"));
+    }
+    found
+}
+
+#[tokio::test]
+async fn verdicts_are_those_of_a_real_api_server() {
+    let Some(live) = tier().await else { return };
+    let mut server = Server::of(live.cluster(0)).await;
+    let files = File::all();
+    assert!(files.len() >= 40, "{} policies", files.len());
+    let shipped = shipped::files();
+    server.namespace(NAMESPACE, &json!({})).await;
+    for (name, labels) in files.iter().flat_map(|file| &file.namespaces) {
+        server.namespace(name, labels).await;
+    }
+    // Before there are policies: what was there, and how the server fills in what is to come.
+    for file in files.iter().chain(&shipped) {
+        for object in &file.others {
+            server.put_there(object).await;
+        }
+    }
+    let cases: Vec<(&File, &Case)> = files
+        .iter()
+        .chain(&shipped)
+        .flat_map(|file| file.cases.iter().map(move |case| (file, case)))
+        .collect();
+    let filled = stream::iter(&cases).map(|(file, case)| {
+        let server = &server;
+        async move {
+            let old = match &case.old {
+                Some(old) => Some(server.put_there(old).await),
+                None => None,
+            };
+            let object = match &case.object {
+                Some(object) => Some(server.filled_in(object, old.as_ref()).await),
+                None => None,
+            };
+            (file, case, object, old)
+        }
+    });
+    let filled: Vec<_> = filled.buffered(SIDE_BY_SIDE).collect().await;
+    let mut refused = Vec::new();
+    for file in files.iter().chain(&shipped) {
+        refused.extend(server.refuses(&file.policy).await);
+        server.put_there(&file.binding).await;
+    }
+    assert!(refused.is_empty(), "the server does not take policies:\n{}", refused.join("\n"));
+    // A policy is in force some moments after it is there.
+    for file in files.iter().chain(&shipped) {
+        let Some(denied) = file.cases.iter().find(|case| !case.is_allowed) else { continue };
+        let is_denied = async || match server.ask(denied).await {
+            Said::Allowed => Err("it is allowed".to_owned()),
+            _ => Ok(()),
+        };
+        eventually(&format!("{} is in force", file.name), String::new, is_denied).await;
+    }
+    let asked = stream::iter(&filled).map(|(file, case, object, old)| {
+        let server = &server;
+        async move {
+            let fleet = fleet(&file.name, &file.documents());
+            let labels = |name: &str| server.labels_of(name).clone();
+            let said = server.ask(case).await;
+            let of_filled = judged(&fleet, labels, object.as_ref(), old.as_ref());
+            let written = judged(&fleet, labels, case.object.as_ref(), case.old.as_ref());
+            (differences(&file.name, case, &said, &of_filled, &written), said)
+        }
+    });
+    let asked: Vec<_> = asked.buffered(SIDE_BY_SIDE).collect().await;
+    let denied = asked.iter().filter(|(_, said)| *said != Said::Allowed).count();
+    let found: Vec<&String> = asked.iter().flat_map(|(differences, _)| differences).collect();
+    assert!(
+        found.is_empty(),
+        "{} differences:\n{}",
+        found.len(),
+        found.into_iter().cloned().collect::<Vec<_>>().join("\n")
+    );
+    say(&format!(
+        "admission on Kubernetes {}: {} policies, {} shipped ones, {} objects, {denied} denied, no verdict differs",
+        live.cluster(0).version(),
+        files.len(),
+        shipped.len(),
+        asked.len()
+    ));
+}

@@ -1,0 +1,168 @@
+//! One API server, asked by dry runs.
+
+use std::collections::BTreeMap;
+
+use http::{Method, Request};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use live::Cluster;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tutti::model::Kind;
+use tutti::policy::resource;
+
+use super::cases::Case;
+use super::{Said, eventually};
+
+type Labels = BTreeMap<String, String>;
+
+pub struct Server {
+    client: kube::Client,
+    labels: BTreeMap<String, Labels>,
+    /// The names of what is there by now.
+    there: Mutex<Vec<String>>,
+}
+
+const OF_THE_CLUSTER: [&str; 8] = [
+    "Namespace",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "PriorityClass",
+    "IngressClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+];
+
+pub fn is_namespaced(object: &Value) -> bool {
+    // The kinds of params that are defined here.
+    let is_defined = object["apiVersion"].as_str().is_some_and(|it| it.contains("example.com/"));
+    !is_defined && !OF_THE_CLUSTER.iter().any(|kind| object["kind"] == *kind)
+}
+
+fn folder(object: &Value) -> String {
+    let api_version = object["apiVersion"].as_str().expect("a version");
+    let kind = Kind::of(object).expect("a kind");
+    let root = if api_version.contains('/') { "apis" } else { "api" };
+    let namespace = object["metadata"]["namespace"].as_str().filter(|_| is_namespaced(object));
+    let namespace = namespace.map(|it| format!("/namespaces/{it}")).unwrap_or_default();
+    format!("/{root}/{api_version}{namespace}/{}", resource(&kind))
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().expect("a name")
+}
+
+fn path(object: &Value) -> String {
+    format!("{}/{}", folder(object), name(object))
+}
+
+impl Server {
+    pub async fn of(cluster: &Cluster) -> Self {
+        let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
+        let options = KubeConfigOptions { context: Some("admin".to_owned()), ..KubeConfigOptions::default() };
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
+        let client = kube::Client::try_from(config).expect("a client");
+        Self { client, labels: BTreeMap::new(), there: Mutex::default() }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, kube::Error> {
+        let body = body.map(Value::to_string).unwrap_or_default().into_bytes();
+        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        self.client.request(request.body(body).expect("a request")).await
+    }
+
+    pub async fn namespace(&mut self, name: &str, labels: &Value) {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+        self.put_there(&namespace).await;
+        let account = format!("/api/v1/namespaces/{name}/serviceaccounts/default");
+        let is_there = async || self.send(Method::GET, &account, None).await.map_err(|it| it.to_string());
+        eventually(&format!("the service account of {name}"), String::new, is_there).await;
+        let made = self.send(Method::GET, &path(&namespace), None).await.expect("a namespace");
+        let labels = serde_json::from_value(made["metadata"]["labels"].clone()).expect("labels");
+        self.labels.insert(name.to_owned(), labels);
+    }
+
+    pub fn labels_of(&self, namespace: &str) -> &Labels {
+        &self.labels[namespace]
+    }
+
+    /// As the server has it then.
+    pub async fn put_there(&self, object: &Value) -> Value {
+        // What a definition defines is served some moments later.
+        let is_made = async || match self.send(Method::POST, &folder(object), Some(object)).await {
+            Ok(made) => Ok(made),
+            Err(kube::Error::Api(status)) if status.code == 404 => Err(status.message),
+            // Several policies have their params in one definition.
+            Err(kube::Error::Api(status))
+                if status.code == 409 && object["kind"] == "CustomResourceDefinition" =>
+            {
+                Ok(object.clone())
+            }
+            Err(error) => panic!("{}: {error}", path(object)),
+        };
+        let made = eventually(&path(object), String::new, is_made).await;
+        self.there.lock().push(path(object));
+        made
+    }
+
+    /// Puts a policy there, or says why the server does not take it.
+    pub async fn refuses(&self, policy: &Value) -> Option<String> {
+        let answer = self.send(Method::POST, &folder(policy), Some(policy)).await;
+        answer.err().map(|error| format!("{}: {error}", name(policy)))
+    }
+
+    /// What the server makes of an object, before any policy is there.
+    pub async fn filled_in(&self, object: &Value, old: Option<&Value>) -> Value {
+        self.write(object, old.is_some()).await.unwrap_or_else(|said| panic!("{}: {said:?}", path(object)))
+    }
+
+    /// The verdict of the server.
+    pub async fn ask(&self, case: &Case) -> Said {
+        let answer = match &case.object {
+            Some(object) => self.write(object, case.old.is_some()).await,
+            None => {
+                let old = case.old.as_ref().expect("what is deleted");
+                self.dry_run(Method::DELETE, &path(old), None).await
+            }
+        };
+        match answer {
+            Ok(_) => Said::Allowed,
+            Err(message) => told(&message).unwrap_or_else(|| panic!("{}: {message}", case.name)),
+        }
+    }
+
+    async fn write(&self, object: &Value, is_update: bool) -> Result<Value, String> {
+        if !is_update {
+            return self.dry_run(Method::POST, &folder(object), Some(object)).await;
+        }
+        loop {
+            // Controllers write its status meanwhile.
+            let live = self.send(Method::GET, &path(object), None).await.map_err(|it| it.to_string())?;
+            let mut object = object.clone();
+            object["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
+            match self.dry_run(Method::PUT, &path(&object), Some(&object)).await {
+                Err(message) if message.contains("the object has been modified") => {}
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn dry_run(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, String> {
+        match self.send(method, &format!("{path}?dryRun=All"), body).await {
+            Ok(answer) => Ok(answer),
+            Err(kube::Error::Api(status)) => Err(status.message),
+            Err(error) => panic!("{path}: {error}"),
+        }
+    }
+}
+
+/// `… ValidatingAdmissionPolicy 'a' with binding 'a' denied request: MESSAGE`.
+fn told(message: &str) -> Option<Said> {
+    let (_, rest) = message.split_once("ValidatingAdmissionPolicy '")?;
+    let (_, said) = rest.split_once(" denied request: ")?;
+    let is_failure = said.contains(" resulted in error: ")
+        || said.starts_with("failed to evaluate ")
+        || said.contains("errors occurred");
+    Some(if is_failure { Said::Failed(said.to_owned()) } else { Said::Denied(said.to_owned()) })
+}

@@ -1,0 +1,266 @@
+//! What policies do at deploy time: a denied object is not written, a denied delete waits.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tutti::model::Revision;
+use tutti::report::{Overview, Phase};
+
+use crate::support::fleet::{Fleet, Running, observing, target};
+use crate::support::forge::Gitea;
+use crate::support::live;
+use crate::support::log::Log;
+use crate::support::manifests::{INSTANCE, config_map, objects};
+use crate::support::wires::Wires;
+
+const APP: &str = "apps/web/app.yaml";
+const MAPS: &str = "apps/web/objects/maps.yaml";
+const OTHER: &str = "apps/other/objects/own.yaml";
+const POLICY: &str = "policies/rules.yaml";
+/// Whoever would look again all the time has done so by then.
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// A policy over ConfigMaps.
+fn policy(name: &str, action: &str, operations: &str, expression: &str, message: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1
+kind: Policy
+metadata: {{name: {name}}}
+spec:
+  action: {action}
+  matchConstraints: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], resources: [configmaps], operations: [{operations}]}}]}}
+  validations: [{{expression: \"{expression}\", message: {message}}}]
+"
+    )
+}
+
+fn even() -> String {
+    policy("even", "deny", "CREATE, UPDATE", "int(object.data.value) % 2 == 0", "odd")
+}
+
+fn maps(maps: &[(&str, &str)]) -> String {
+    maps.iter().map(|(name, value)| config_map("default", name, value)).collect::<Vec<_>>().join("---\n")
+}
+
+fn fleet_of(instance: &str, first: &[(&str, &str)], policy: Option<&str>) -> Fleet {
+    let (web, other) = (objects("default", "web"), objects("default", "other"));
+    let (first, own) = (maps(first), config_map("default", "own", "0"));
+    let mut files = vec![
+        ("tutti.yaml", instance),
+        (APP, &*web),
+        (MAPS, &*first),
+        ("apps/other/app.yaml", &*other),
+        (OTHER, &*own),
+    ];
+    files.extend(policy.map(|text| (POLICY, text)));
+    Fleet::new(&["bj1"], &files)
+}
+
+fn without_caps() -> String {
+    INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}")
+}
+
+async fn value(fleet: &Fleet, name: &str) -> Option<String> {
+    let found = live::get(fleet.cluster("bj1"), "ConfigMap", "default", name).await?;
+    Some(found["data"]["value"].as_str().unwrap_or_default().to_owned())
+}
+
+fn applied(fleet: &Fleet) -> Vec<String> {
+    let writes = fleet.requests().into_iter().filter(|(_, it)| matches!(&*it.verb, "apply" | "delete"));
+    writes.map(|(_, it)| format!("{} {}", it.verb, it.name)).collect()
+}
+
+async fn refused(running: &Running, revision: &Revision, words: &str) {
+    let is_refused = |now: &Overview| {
+        now.revision.as_ref() == Some(revision)
+            && now
+                .targets
+                .iter()
+                .any(|it| &*it.app.name == "web" && it.phase == Phase::Refused && it.detail.contains(words))
+    };
+    let now = running.until(words, is_refused).await;
+    assert_eq!(target(&now, "bj1", "default/web").detail, words);
+}
+
+#[tokio::test(start_paused = true)]
+async fn denied_object_is_held_and_nothing_else() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet_of(&gitea.instance(), &[("a", "2"), ("b", "3")], Some(&even()));
+    let running = fleet.start().await;
+    let words = "ConfigMap default/b: policy even denies it: odd";
+    refused(&running, &fleet.begin, words).await;
+    gitea.until(&fleet.begin, "failure").await;
+    let said = gitea.verdict(&fleet.begin);
+    assert!(said.contains(&format!("bj1 default/web: {words}")), "{said}");
+    tokio::time::sleep(LONG).await;
+    assert_eq!(value(&fleet, "b").await, None);
+    let mut written = applied(&fleet);
+    written.sort();
+    assert_eq!(written, ["apply a", "apply own"], "once each, and nothing of what is denied");
+    assert_eq!(target(&running.overview.borrow(), "bj1", "default/other").phase, Phase::Running);
+
+    let mended = fleet.push(&running, "Even", &[(MAPS, Some(&maps(&[("a", "2"), ("b", "4")])))]).await;
+    running.converged(&mended).await;
+    assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"));
+
+    // Another app goes on beside it.
+    let odd = maps(&[("a", "2"), ("b", "5")]);
+    let own = config_map("default", "own", "2");
+    let broken = fleet.push(&running, "Odd", &[(MAPS, Some(&odd)), (OTHER, Some(&own))]).await;
+    refused(&running, &broken, words).await;
+    running.until("the other app", |now| target(now, "bj1", "default/other").phase == Phase::Running).await;
+    assert_eq!(value(&fleet, "own").await.as_deref(), Some("2"));
+    assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"), "it stays as it was");
+    // Without the policy it is written at once.
+    let freed = fleet.push(&running, "No rule", &[(POLICY, None)]).await;
+    running.converged(&freed).await;
+    assert_eq!(value(&fleet, "b").await.as_deref(), Some("5"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_policy_leaves_live_objects_alone() {
+    let fleet = fleet_of(INSTANCE, &[("b", "3")], None);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let ruled = fleet.push(&running, "A rule", &[(POLICY, Some(&even()))]).await;
+    running.converged(&ruled).await;
+    tokio::time::sleep(LONG).await;
+    assert_eq!(applied(&fleet), [""; 0]);
+    // What drifts is written no more: neither way.
+    let edit = json!({"data": {"value": "7"}});
+    live::edit_as(fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "b"), &edit).await;
+    refused(&running, &ruled, "ConfigMap default/b: policy even denies it: odd").await;
+    tokio::time::sleep(LONG).await;
+    assert_eq!(value(&fleet, "b").await.as_deref(), Some("7"));
+    assert_eq!(applied(&fleet), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn update_is_judged_with_object_before_it() {
+    let rule = policy(
+        "forward",
+        "deny",
+        "UPDATE",
+        "int(object.data.value) >= int(oldObject.data.value)",
+        "a step back",
+    );
+    let fleet = fleet_of(INSTANCE, &[("b", "3")], Some(&rule));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let back = fleet.push(&running, "Back", &[(MAPS, Some(&maps(&[("b", "1")])))]).await;
+    let words = "ConfigMap default/b: policy forward denies it: a step back";
+    refused(&running, &back, words).await;
+    // The old object is what was applied last: a commit beside it, and another process, know the same.
+    let own = config_map("default", "own", "2");
+    let beside = fleet.push(&running, "Beside", &[(OTHER, Some(&own))]).await;
+    refused(&running, &beside, words).await;
+    running.stop().await;
+    let running = fleet.start().await;
+    refused(&running, &beside, words).await;
+    assert_eq!(value(&fleet, "b").await.as_deref(), Some("3"));
+    let on = fleet.push(&running, "On", &[(MAPS, Some(&maps(&[("b", "4")])))]).await;
+    running.converged(&on).await;
+    assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_evaluated_is_held() {
+    let missing = policy("labelled", "deny", "CREATE, UPDATE", "object.metadata.labels.team == 'a'", "x");
+    let fleet = fleet_of(INSTANCE, &[("b", "4")], Some(&missing));
+    let running = fleet.start().await;
+    let words = "ConfigMap default/b: policy labelled denies it: object.metadata.labels.team == 'a' cannot be evaluated: \
+                 there is no field `team`; ask `has(…)` first";
+    refused(&running, &fleet.begin, words).await;
+    assert_eq!(value(&fleet, "b").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn broken_policy_denies_and_undoes_nothing() {
+    let fleet = fleet_of(&without_caps(), &[("b", "4"), ("c", "4")], Some(&even()));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let broken = even().replace("object.data", "object..data");
+    let changed = maps(&[("b", "6")]);
+    let commit = fleet.push(&running, "Broken", &[(POLICY, Some(&broken)), (MAPS, Some(&changed))]).await;
+    refused(&running, &commit, "ConfigMap default/b: policy even denies it: it has a mistake").await;
+    tokio::time::sleep(LONG).await;
+    assert_eq!(applied(&fleet), [""; 0]);
+    assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"));
+    assert_eq!(value(&fleet, "c").await.as_deref(), Some("4"));
+    let mended = fleet.push(&running, "Mended", &[(POLICY, Some(&even()))]).await;
+    running.converged(&mended).await;
+    assert_eq!(applied(&fleet), ["apply b", "delete c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn denied_delete_waits() {
+    let keep = policy(
+        "keep",
+        "deny",
+        "DELETE",
+        "oldObject.metadata.?annotations[?'may-go'].orValue('') == oldObject.metadata.name",
+        "it stays",
+    );
+    let fleet = fleet_of(&without_caps(), &[("a", "2"), ("b", "2")], Some(&keep));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let gone = fleet.push(&running, "Without b", &[(MAPS, Some(&maps(&[("a", "2")])))]).await;
+    let is_said = |now: &Overview| {
+        let reasons = now.deletions.iter().map(|it| (it.waits, it.reason.as_str()));
+        reasons.collect::<Vec<_>>() == [(true, "policy keep denies it: it stays")]
+    };
+    running.until("a denied delete", is_said).await;
+    tokio::time::sleep(LONG).await;
+    assert!(is_said(&running.overview.borrow()), "{:?}", running.overview.borrow().deletions);
+    assert_eq!(fleet.counted(), ["1 get configmaps"], "read once");
+    // Who looks sees the same.
+    let looking = fleet.start_with(&Wires::lasting(), observing).await;
+    looking.until("a denied delete, for who looks", is_said).await;
+    looking.stop().await;
+    assert_eq!(value(&fleet, "b").await.as_deref(), Some("2"));
+
+    // An earlier commit says that it may go.
+    let may_go = maps(&[("a", "2"), ("b", "2")])
+        .replace("name: b, namespace: default", "name: b, namespace: default, annotations: {may-go: b}");
+    let back = fleet.push(&running, "It may go", &[(MAPS, Some(&may_go))]).await;
+    running.converged(&back).await;
+    let gone_again = fleet.push(&running, "Without b", &[(MAPS, Some(&maps(&[("a", "2")])))]).await;
+    running.converged(&gone_again).await;
+    assert_eq!(value(&fleet, "b").await, None);
+    assert_ne!(gone, gone_again);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_write_is_judged_once() {
+    let log = Log::keep();
+    let rules = [even(), policy("told", "warn", "CREATE, UPDATE", "false", "hear")].join("---\n");
+    let fleet = fleet_of(INSTANCE, &[("a", "2"), ("b", "3")], Some(&rules));
+    let running = fleet.start().await;
+    refused(&running, &fleet.begin, "ConfigMap default/b: policy even denies it: odd").await;
+    tokio::time::sleep(LONG).await;
+    // a, b and the one of the other app, however often they were looked at since.
+    assert_eq!(log.count("a policy warns"), 3, "{}", log.text());
+    // A commit beside asks the policies about what is still to be written, and about nothing else.
+    let own = config_map("default", "own", "2");
+    let beside = fleet.push(&running, "Beside", &[(OTHER, Some(&own))]).await;
+    refused(&running, &beside, "ConfigMap default/b: policy even denies it: odd").await;
+    tokio::time::sleep(LONG).await;
+    assert_eq!(log.count("a policy warns"), 5, "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_looks_sees_denied_writes() {
+    let fleet = fleet_of(INSTANCE, &[("a", "2"), ("b", "3")], Some(&even()));
+    let looking = fleet.start_with(&Wires::lasting(), observing).await;
+    refused(&looking, &fleet.begin, "ConfigMap default/b: policy even denies it: odd").await;
+    tokio::time::sleep(LONG).await;
+    let now = looking.overview.borrow().clone();
+    let plan = target(&now, "bj1", "default/web").plan.clone().expect("a plan");
+    let steps: Vec<String> =
+        plan.steps.iter().map(|it| format!("{} {}", it.object.name, it.reason)).collect();
+    assert_eq!(steps, ["a observe mode, would create: new", "b policy even denies it: odd"]);
+    assert_eq!(applied(&fleet), [""; 0]);
+}
