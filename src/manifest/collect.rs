@@ -326,7 +326,7 @@ fn look_into<'a>(
                 keep(read, &reading, |read| match read {
                     kinds::admission::Read::Policy(it) => manifests.admission_policies.push(*it),
                     kinds::admission::Read::Binding(it) => manifests.admission_bindings.push(*it),
-                    kinds::admission::Read::Params(it) => manifests.policy_params.push(it),
+                    kinds::admission::Read::Params(it) => manifests.policy_params.push(*it),
                 });
             }
             Some(Identity::Plain { api_version, kind }) => manifests.plain.push(PlainDocument {

@@ -19,7 +19,7 @@ const ACTIONS: &[(&str, PolicyAction)] =
 pub enum Read {
     Policy(Box<AdmissionPolicy>),
     Binding(Box<AdmissionBinding>),
-    Params(ParamObject),
+    Params(Box<ParamObject>),
 }
 
 /// A Kubernetes document below `policies/`.
@@ -48,14 +48,14 @@ pub fn read(api_version: &str, kind: &str, root: &Node, reading: &mut Reading<'_
         reading.mistake(codes::MISSING_FIELD, message, place, "metadata.name");
         return None;
     };
-    Some(Read::Params(ParamObject {
+    Some(Read::Params(Box::new(ParamObject {
         api_version: api_version.to_owned(),
         kind: kind.to_owned(),
         namespace: text(&["metadata", "namespace"]),
         name,
         value: root.to_json(),
         location: reading.location(root),
-    }))
+    })))
 }
 
 fn policy(root: &Node, reading: &mut Reading<'_>) -> Option<AdmissionPolicy> {
