@@ -91,6 +91,8 @@ pub struct Doors {
 #[derive(Debug)]
 pub struct Session {
     pub overview: watch::Receiver<Arc<Overview>>,
+    /// The config repository as it was read last.
+    head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub stop: CancellationToken,
     leading: Option<Leading>,
     task: tokio::task::JoinHandle<(Ending, Arc<Overview>)>,
@@ -202,6 +204,7 @@ impl Session {
         }
         let permit = leading.as_ref().map(Leading::permit).unwrap_or_default();
         metrics.watch_permit(permit.clone());
+        let head_seen = heads.clone();
         let settings = Settings {
             origin,
             links: process.ways.links(),
@@ -293,7 +296,7 @@ impl Session {
                 }
             });
         }
-        Ok(Self { overview: seen, stop, leading, task })
+        Ok(Self { overview: seen, head: head_seen, stop, leading, task })
     }
 
     /// Until this process may write.
@@ -361,8 +364,28 @@ pub async fn look_for(
     worktree: bool,
     foresee: bool,
 ) -> anyhow::Result<(Ending, Arc<Overview>)> {
+    let Looked { ending, overview, .. } = look_with_head(process, until, worktree, foresee).await?;
+    Ok((ending, overview))
+}
+
+/// What a look found.
+#[derive(Debug)]
+pub struct Looked {
+    pub ending: Ending,
+    pub overview: Arc<Overview>,
+    pub head: Option<Arc<ConfigHead>>,
+}
+
+/// As [`look_for`], with what was read of the config repository.
+pub async fn look_with_head(
+    process: &Process,
+    until: Until,
+    worktree: bool,
+    foresee: bool,
+) -> anyhow::Result<Looked> {
     let wish = Wish { foresee, worktree, ..Wish::look(until) };
     let session = Session::start(process, wish).await?;
+    let heads = session.head.clone();
     let (ways, stop, mut read) = (process.ways.clone(), session.stop.clone(), session.overview.clone());
     let slip = tokio::spawn(async move {
         // An error means that it ended before anything could be read; its ending says why.
@@ -385,7 +408,8 @@ pub async fn look_for(
     if worktree {
         taken_away::tell(Arc::make_mut(&mut overview), process).await;
     }
-    Ok((ending, overview))
+    let head = heads.borrow().clone();
+    Ok(Looked { ending, overview, head })
 }
 
 async fn open(process: &Process, worktree: bool) -> anyhow::Result<(Origin, Option<Repository>)> {

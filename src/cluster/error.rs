@@ -214,6 +214,16 @@ pub(super) fn classify(
         kube::Error::SerdeError(error) => {
             Error::Request { cluster: cluster.clone(), action, code: 502, detail: unreadable(error) }
         }
+        // It was never sent: a name that has no place in an address, for example. It will not be another time either.
+        kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => {
+            let detail = format!("no request can be made of its name: {}", innermost(error));
+            match object.cloned() {
+                Some(object) => {
+                    Error::Rejected { action, object, code: 400, reason: "BadRequest".to_owned(), detail }
+                }
+                None => Error::Request { cluster: cluster.clone(), action, code: 400, detail },
+            }
+        }
         other => match OverBound::of(other) {
             Some(over) => Error::OverBound { cluster: cluster.clone(), detail: over.to_string() },
             None => Error::Unreachable { cluster: cluster.clone(), detail: innermost(other) },
@@ -439,6 +449,19 @@ mod tests {
             let found = (manager_of(message), subresource_of(message));
             assert_eq!(found, (manager.to_owned(), subresource.to_owned()), "{message}");
         }
+    }
+
+    #[test]
+    fn a_name_that_makes_no_address_is_refused_for_good() {
+        let request = kube::core::Request::new("/api/v1/namespaces/shop/configmaps");
+        let error = request.get("NOT A NAME", &kube::api::GetParams::default()).expect_err("no address");
+        let (cluster, error) = (ClusterName::from("bj1"), kube::Error::BuildRequest(error));
+        let object = ObjectId::new("", "ConfigMap", Some("shop"), "NOT A NAME");
+        let refused = classify(&cluster, "apply", Some(&object), &error);
+        assert!(!refused.is_transient(), "{refused}");
+        let words = "failed to apply ConfigMap shop/NOT A NAME: no request can be made of its name: ";
+        assert!(refused.to_string().starts_with(words), "{refused}");
+        assert!(!classify(&cluster, "list pods", None, &error).is_transient());
     }
 
     #[test]

@@ -10,12 +10,13 @@ use super::{Renderer, Renders, codes};
 use crate::fleet::{Fleet, Target};
 use crate::model::mark::kept_by;
 use crate::model::{
-    App, ClusterName, Diagnostic, Kind, ObjectId, PolicyAction, PruneMode, Rendered, RenderedObject, Scope,
+    App, ClusterName, Diagnostic, Kind, Location, ObjectId, Policy, PolicyAction, PruneMode, Rendered,
+    RenderedObject, Scope,
 };
 use crate::policy::{Cause, Change, Chosen, PolicyTarget, Verdict, usual_namespace_labels};
 use crate::schedule::assign;
 
-/// Targets whose fields are traced: each is rendered some times more.
+/// Renders whose fields are traced: each is rendered some times more.
 const MOST_TRACED: usize = 12;
 
 /// What was there before a change.
@@ -37,7 +38,7 @@ pub fn verdicts(
     if fleet.policies.is_empty() {
         return Vec::new();
     }
-    let mut judge = Judge { fleet, git: Git::of(renders), known: HashMap::new() };
+    let mut judge = Judge { fleet, git: Git::of(renders), known: HashMap::new(), tells_broken: false };
     let mut found: Vec<(Target, Arc<Vec<Found>>)> = Vec::new();
     for (target, (_, result)) in renders.iter() {
         let (Ok(after), Some(app)) = (result, fleet.apps.get(&target.app)) else { continue };
@@ -54,13 +55,38 @@ pub fn verdicts(
         }
     }
     found.retain(|(_, found)| !found.is_empty());
-    let mut traced = 0;
-    found.iter().flat_map(|(target, found)| told(renderer, target, found, &mut traced, goes_on)).collect()
+    let mut traced = Traced::default();
+    let told = found.iter().flat_map(|(target, found)| told(renderer, target, found, &mut traced, goes_on));
+    told.map(|verdict| verdict.diagnostic).collect()
+}
+
+/// What a policy says of an object of a target.
+#[derive(Clone, Debug)]
+pub struct TargetVerdict {
+    pub cluster: ClusterName,
+    pub policy: Arc<Policy>,
+    pub cause: Cause,
+    pub diagnostic: Diagnostic,
+}
+
+/// What policies say of one app as if all of it were created, also those that have a mistake.
+pub fn verdicts_of(renderer: &Renderer<'_>, renders: &Renders, app: &App) -> Vec<TargetVerdict> {
+    let mut judge =
+        Judge { fleet: renderer.fleet, git: Git::of(renders), known: HashMap::new(), tells_broken: true };
+    let mut traced = Traced::default();
+    let of_app = renders.apps.get(&app.id).into_iter().flat_map(|clusters| clusters.iter());
+    let rendered = of_app.filter_map(|(cluster, (_, result))| Some((cluster, result.as_ref().ok()?)));
+    let told = rendered.flat_map(|(cluster, rendered)| {
+        let target = Target { app: app.id.clone(), cluster: cluster.clone() };
+        let found = judge.target(app, &target, Some(rendered), None);
+        told(renderer, &target, &found, &mut traced, &|| true)
+    });
+    told.collect()
 }
 
 struct Found {
     object: ObjectId,
-    source: crate::model::Location,
+    source: Location,
     is_deleted: bool,
     verdict: Verdict,
 }
@@ -133,6 +159,8 @@ struct Judge<'a> {
     git: Git,
     /// Clusters with one render are judged once.
     known: HashMap<Key, Arc<Vec<Found>>>,
+    /// Also what policies with a mistake say; else that is shown once, at their files.
+    tells_broken: bool,
 }
 
 impl Judge<'_> {
@@ -210,8 +238,8 @@ impl Judge<'_> {
     ) {
         let what = (&object.kind, object.holds_secrets());
         let verdicts = self.git.judge(chosen, (&target.cluster, &object.id), what, (body, old)).into_iter();
-        // The mistake of a policy is shown once, at its file.
-        found.extend(verdicts.filter(|it| it.cause != Cause::Broken).map(|verdict| Found {
+        let is_told = |it: &Verdict| self.tells_broken || it.cause != Cause::Broken;
+        found.extend(verdicts.filter(is_told).map(|verdict| Found {
             object: object.id.clone(),
             source: object.source.clone(),
             is_deleted: body.is_none(),
@@ -227,21 +255,44 @@ pub(super) fn version_of(app: &App, cluster: &ClusterName) -> Option<String> {
     versions.next().filter(|_| versions.next().is_none())
 }
 
+/// Where fields are set, by what was found of them: clusters with one render have one answer.
+#[derive(Default)]
+struct Traced(HashMap<usize, (Arc<Vec<Found>>, SetAt)>);
+
+type SetAt = BTreeMap<(ObjectId, String), Location>;
+
+impl Traced {
+    fn places(
+        &mut self,
+        renderer: &Renderer<'_>,
+        target: &Target,
+        found: &Arc<Vec<Found>>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> SetAt {
+        let address = Arc::as_ptr(found).addr();
+        if let Some((_, known)) = self.0.get(&address) {
+            return known.clone();
+        }
+        let wanted = found.iter().filter(|it| !it.is_deleted);
+        let wanted: BTreeSet<(ObjectId, String)> =
+            wanted.filter_map(|it| Some((it.object.clone(), it.verdict.field.clone()?))).collect();
+        if wanted.is_empty() || self.0.len() >= MOST_TRACED || !goes_on() {
+            return SetAt::new();
+        }
+        let places = set_at(renderer, target, &wanted);
+        self.0.insert(address, (Arc::clone(found), places.clone()));
+        places
+    }
+}
+
 fn told(
     renderer: &Renderer<'_>,
     target: &Target,
-    found: &[Found],
-    traced: &mut usize,
+    found: &Arc<Vec<Found>>,
+    traced: &mut Traced,
     goes_on: &dyn Fn() -> bool,
-) -> Vec<Diagnostic> {
-    let wanted = found.iter().filter(|it| !it.is_deleted);
-    let wanted: BTreeSet<(ObjectId, String)> =
-        wanted.filter_map(|it| Some((it.object.clone(), it.verdict.field.clone()?))).collect();
-    let mut places = BTreeMap::new();
-    if !wanted.is_empty() && *traced < MOST_TRACED && goes_on() {
-        *traced += 1;
-        places = set_at(renderer, target, &wanted);
-    }
+) -> Vec<TargetVerdict> {
+    let places = traced.places(renderer, target, found, goes_on);
     let is_there = |file: &str| renderer.snapshot.text(file).is_some();
     let app = renderer.fleet.apps.get(&target.app);
     let place = |it: &Found| {
@@ -250,7 +301,13 @@ fn told(
         let source = (!it.is_deleted && is_there(&it.source.file)).then_some(&it.source);
         field.or(source).or(app.map(|app| &app.location)).unwrap_or(&it.verdict.place).clone()
     };
-    found.iter().map(|it| diagnostic(target, it).at(place(it))).collect()
+    let verdict = |it: &Found| TargetVerdict {
+        cluster: target.cluster.clone(),
+        policy: Arc::clone(&it.verdict.policy),
+        cause: it.verdict.cause,
+        diagnostic: diagnostic(target, it).at(place(it)),
+    };
+    found.iter().map(verdict).collect()
 }
 
 fn diagnostic(target: &Target, found: &Found) -> Diagnostic {

@@ -340,6 +340,11 @@ impl Overview {
         self.is_rendered && self.clusters.iter().all(|cluster| cluster.observed)
     }
 
+    /// The targets of one app, by cluster; the others are not visited.
+    pub fn targets_of(&self, app: &AppId) -> &[TargetReport] {
+        of_app(&self.targets, app, |target| &target.app)
+    }
+
     pub fn rollout_of(&self, app: &AppId) -> Option<&RolloutReport> {
         let found = self.rollouts.binary_search_by(|rollout| rollout.app.cmp(app)).ok()?;
         self.rollouts.get(found)
@@ -347,5 +352,37 @@ impl Overview {
 
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// Those of one app, of a list that is in the order of the apps.
+fn of_app<'t, T>(all: &'t [T], app: &AppId, app_of: impl Fn(&T) -> &AppId) -> &'t [T] {
+    let first = all.partition_point(|it| app_of(it) < app);
+    let rest = all.get(first..).unwrap_or_default();
+    rest.get(..rest.partition_point(|it| app_of(it) == app)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn targets_of_one_app_are_found_without_a_look_at_the_others() {
+        let app = |number: usize| AppId::new("shop", &format!("{number:05}"));
+        let targets: Vec<(AppId, usize)> =
+            (0..10_000).flat_map(|it| (0..3).map(move |on| (app(it), on))).collect();
+        for (wanted, expected) in [(0, 3), (4_711, 3), (9_999, 3), (10_000, 0)] {
+            let visited = Cell::new(0);
+            let found = of_app(&targets, &app(wanted), |target| {
+                visited.set(visited.get() + 1);
+                &target.0
+            });
+            assert_eq!(found.len(), expected);
+            assert!(found.iter().all(|target| target.0 == app(wanted)));
+            // Twice the logarithm of 30,000.
+            assert!(visited.get() <= 32, "{}", visited.get());
+        }
     }
 }

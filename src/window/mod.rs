@@ -39,13 +39,18 @@ pub struct Shut {
 
 /// What people read of a window that is shut, the same wherever something waits for it.
 pub fn words(name: &str, until: Option<Timestamp>, reason: Option<&str>, may_override: &[String]) -> String {
+    format!("window {name} is {}", state_words(until, reason, may_override))
+}
+
+/// The same without the name.
+pub fn state_words(until: Option<Timestamp>, reason: Option<&str>, may_override: &[String]) -> String {
     let until = until.map(|until| format!(" until {}", until.strftime("%F %H:%M UTC"))).unwrap_or_default();
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let who = match may_override {
         [] => String::new(),
         names => format!(", {} may override", names.join(", ")),
     };
-    format!("window {name} is shut{until}{who}{reason}")
+    format!("shut{until}{who}{reason}")
 }
 
 /// So many beginnings are looked at that follow each other without a break.

@@ -112,6 +112,7 @@ mod waking;
 mod watches;
 mod waves;
 mod went_back;
+mod why;
 mod without_apply;
 mod work_in_flight;
 mod workloads;

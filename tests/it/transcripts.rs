@@ -4,7 +4,7 @@
 //! `mistakes`, `access` and `old` (fixtures), `values.yaml` and `dump.yaml`. Below stand its lines on standard output, then those on
 //! standard error behind `2> `, then `? CODE` when the exit code is not 0. Standard error of a
 //! command whose progress depends on time is left out by `$! tutti …`, but for the line that says why it ends. Commits are written
-//! `COMMIT`, the folder `FOLDER`. In `rollout*.txt` and `promotion.txt` the repository is `tests/fixtures/waves` or `tests/fixtures/promotion`, its clusters last from one command to
+//! `COMMIT`, the folder `FOLDER`. In `rollout*.txt`, `promotion.txt` and `why.txt` the repository is `tests/fixtures/waves`, `promotion` or `why`, its clusters last from one command to
 //! the next, and other commands than `tutti` are the shell's, run in the repository; commits are `COMMIT1`, `COMMIT2`, …, ages `AGE`. `TUTTI_TRANSCRIPTS=write cargo test --test it transcripts` writes anew.
 
 use std::fmt::Write as _;

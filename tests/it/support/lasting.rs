@@ -91,6 +91,9 @@ impl LastingStage {
             (r"\b\d+(?:s|m(?:\d+s)?|h(?:\d+m)?|d)( ) +", "AGE$1$1"),
             (r"\b\d+(?:s|m(?:\d+s)?|h(?:\d+m)?|d)$", "AGE"),
             (r"\d{4}-\d\d-\d\dT[0-9:.]+Z", "TIME"),
+            (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "TIME"),
+            // Of deletes: it names the objects that are there.
+            (r"\b(approve|approval) [0-9a-f]{12}\b", "$1 DIGEST"),
             (r"\b[a-z]+-[a-z0-9]{8,10}-[a-z0-9]{5}\b", "POD"),
         ];
         let masks = masks.map(|(pattern, mask)| (Regex::new(pattern).expect("an expression"), mask));

@@ -1,0 +1,155 @@
+//! The links `apply` and `health`: what the cluster does with the objects, and what the objects do there.
+
+use std::collections::BTreeSet;
+
+use super::holds::APPROVALS;
+use super::links::Position;
+use super::writers::who_may_write;
+use super::{Finding, Link, State};
+use crate::model::{App, AppId, ClusterName, ClusterState, Location, Mode};
+use crate::plan::{Action, Step};
+use crate::report::{DeletionReport, Overview, Phase, RolloutReport, TargetReport};
+
+/// Clusters where an app has objects that Git no longer wants.
+pub fn left_on<'o>(overview: &'o Overview, app: &AppId) -> BTreeSet<&'o ClusterName> {
+    removals(overview, app).map(|it| &it.cluster).collect()
+}
+
+/// What a look on finds to be deleted counts as held.
+pub fn removals<'o>(overview: &'o Overview, app: &AppId) -> impl Iterator<Item = &'o DeletionReport> {
+    overview.deletions.iter().chain(&overview.held).filter(move |it| it.app == *app)
+}
+
+impl Position<'_> {
+    pub fn apply(&self) -> Option<Finding> {
+        let Some(target) = self.target else { return self.deletes() };
+        let finding = |state, text: &str| Finding::new(Link::Apply, state, text).at(self.manifest_place());
+        let waits = |text: &str| Some(Finding::new(Link::Apply, State::Waits, text));
+        let detail =
+            |otherwise: &'static str| if target.detail.is_empty() { otherwise } else { &target.detail };
+        if target.phase == Phase::Unmanaged {
+            return Some(
+                finding(State::Broken, "it is left alone on purpose").help(["remove `unmanaged: true`"]),
+            );
+        }
+        if let Some(held) = self.cluster_away(target).or_else(|| self.held(Link::Apply)) {
+            return Some(held);
+        }
+        let differences = target.differences.iter().flat_map(|all| all.iter());
+        let refused = differences.filter_map(|it| Some((&it.object, it.refused.as_deref()?))).next();
+        if let Some((object, why)) = refused {
+            let place = self.place_of_step(target, |step| step.object == *object);
+            let object = object.to_string();
+            let text = match why.contains(&object) {
+                true => format!("the cluster refuses it: {why}"),
+                false => format!("the cluster refuses {object}: {why}"),
+            };
+            return Some(finding(State::Broken, &text).at(place));
+        }
+        match target.phase {
+            Phase::Refused => {
+                let place = self.place_of_step(target, |step| step.intent() == Action::Refuse);
+                Some(finding(State::Broken, detail("the cluster refuses it")).at(place))
+            }
+            Phase::KeptOut => Some(self.kept_out(target)),
+            Phase::Waiting => waits(detail("something else comes first")),
+            Phase::Pending => waits(detail("the next apply is due")),
+            Phase::OutOfSync => Some(self.out_of_sync(target)),
+            _ => self.deletes(),
+        }
+    }
+
+    /// The file of an object, where that is one of the app; else its manifest.
+    fn place_of_step(&self, target: &TargetReport, is_it: impl Fn(&Step) -> bool) -> Option<Location> {
+        let folder = self.manifest.map(App::folder).filter(|folder| !folder.is_empty());
+        let step = target.plan.iter().flat_map(|plan| &plan.steps).find(|step| is_it(step));
+        let source = step.and_then(|step| step.source.as_ref());
+        let own = source.filter(|place| folder.is_some_and(|folder| place.file.starts_with(folder)));
+        own.cloned().or_else(|| self.manifest_place())
+    }
+
+    fn cluster_away(&self, target: &TargetReport) -> Option<Finding> {
+        let cluster = self.look.overview.clusters.iter().find(|cluster| cluster.name == target.cluster);
+        let cluster = cluster.filter(|cluster| !cluster.is_up())?;
+        let why = if cluster.detail.is_empty() { cluster.state } else { &cluster.detail };
+        let state = if cluster.state == "Connecting" { State::Waits } else { State::Broken };
+        let finding = Finding::new(Link::Apply, state, format!("the cluster does not answer: {why}"));
+        let place = self.look.fleet.clusters.get(&target.cluster).map(|cluster| cluster.location.clone());
+        let folder = place.iter().map(|place| self.folder_of(place)).collect::<Vec<_>>();
+        let who = who_may_write(&folder);
+        let finding = finding.at(place).help([format!("tutti doctor {}", cluster.name)]);
+        Some(Finding { who: Some(format!("who runs the cluster or tutti, or {who}")), ..finding })
+    }
+
+    fn kept_out(&self, target: &TargetReport) -> Finding {
+        let text =
+            if target.detail.is_empty() { "a taint of the cluster keeps it out" } else { &target.detail };
+        let place = self.look.fleet.clusters.get(&target.cluster).map(|cluster| cluster.location.clone());
+        let folders: Vec<String> = place.iter().map(|place| self.folder_of(place)).collect();
+        let by = [vec![self.folder()], folders].concat();
+        let help = ["add a toleration to the app, or take the taint from the cluster"];
+        Finding::new(Link::Apply, State::Broken, text).at(place).by(&by).help(help)
+    }
+
+    /// It is not as rendered: who keeps it from being written, or nobody.
+    fn out_of_sync(&self, target: &TargetReport) -> Finding {
+        let fleet = self.look.fleet;
+        let of = |state, text: String| Finding::new(Link::Apply, state, text);
+        let planned = &target.detail;
+        if fleet.instance.mode == Mode::Observe {
+            let text = format!("`mode: observe`: {planned}, nothing is written");
+            return of(State::Broken, text).at(fleet.instance.location.clone());
+        }
+        let cluster = fleet.clusters.get(&target.cluster);
+        if let Some(cluster) = cluster.filter(|it| it.state == ClusterState::Maintaining) {
+            let text = format!("the cluster is in maintenance: {planned}");
+            return of(State::Broken, text).at(Some(cluster.location.clone()));
+        }
+        let mut steps = target.plan.iter().flat_map(|plan| &plan.steps);
+        if steps.any(|step| step.action.is_write() || step.intent().is_write()) {
+            return of(State::Waits, format!("not applied yet: {planned}"))
+                .help(["a running tutti applies it"]);
+        }
+        let text = if planned.is_empty() { "it differs from what is rendered" } else { planned };
+        of(State::Broken, text.to_owned()).at(self.manifest_place())
+    }
+
+    /// Deletes that a person has to approve, or that wait for something else.
+    fn deletes(&self) -> Option<Finding> {
+        let waiting = || {
+            let all = removals(self.look.overview, self.app).filter(|it| Some(&it.cluster) == self.cluster);
+            all.filter(|it| it.waits || it.action == Action::Wait)
+        };
+        let asks = waiting().find(|it| it.approval.is_some());
+        let first = asks.or_else(|| waiting().next())?;
+        let more = match waiting().count() {
+            1 => String::new(),
+            number => format!(" (and {} more)", number - 1),
+        };
+        let text = format!("the delete of {} waits{more}: {}", first.object, first.reason);
+        Some(match &first.approval {
+            Some(digest) => Finding::new(Link::Apply, State::Broken, text)
+                .by(&[APPROVALS.to_owned()])
+                .help([format!("tutti approve {digest}")]),
+            None => Finding::new(Link::Apply, State::Waits, text),
+        })
+    }
+
+    pub fn health(&self) -> Option<Finding> {
+        let target = self.target?;
+        let state = match target.phase {
+            Phase::Degraded => State::Broken,
+            Phase::Progressing => State::Waits,
+            _ => return None,
+        };
+        let finding = Finding::new(Link::Health, state, &target.detail);
+        if state == State::Waits {
+            return Some(finding);
+        }
+        let rollout = self.rollout_report().map(RolloutReport::commands).unwrap_or_default();
+        let revert = || vec![format!("git revert {}", target.revision.short())];
+        let back = if rollout.is_empty() { revert() } else { rollout };
+        let mend = std::iter::once("mend what the app runs".to_owned());
+        Some(finding.at(self.manifest_place()).help(mend.chain(back)))
+    }
+}

@@ -1,0 +1,25 @@
+//! Chains that are the same on several clusters, as one.
+
+use super::{Chain, Finding};
+
+/// The worst first, then by cluster. Commands that name a cluster are those of the first one.
+pub fn folded(chains: Vec<Chain>) -> Vec<Chain> {
+    let mut folded: Vec<Chain> = Vec::new();
+    for chain in chains {
+        match folded.iter_mut().find(|known| is_same(known, &chain)) {
+            Some(known) => known.clusters.extend(chain.clusters),
+            None => folded.push(chain),
+        }
+    }
+    folded.sort_by_key(Chain::state);
+    folded
+}
+
+fn is_same(one: &Chain, other: &Chain) -> bool {
+    let alike = |(one, other): (&Finding, &Finding)| {
+        // What a unit waits for may name the unit.
+        (one.state, &one.text, &one.place, &one.who) == (other.state, &other.text, &other.place, &other.who)
+    };
+    (one.phase, &one.revision) == (other.phase, &other.revision)
+        && one.findings.iter().zip(&other.findings).all(alike)
+}

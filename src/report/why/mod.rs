@@ -1,0 +1,210 @@
+//! Why an app is as it is: a chain from Git to its pods, and below it every rule, window and gate that holds the app or would hold it.
+//! The first link that is not well is the one to look at; what comes after it was not reached.
+//!
+//! Pure functions of what is known at one moment ([`Look`]). Of the targets only those of the app are visited.
+
+mod clusters;
+mod fold;
+mod gates;
+mod holds;
+mod links;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod writers;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+pub use rules::{Rule, RuleKind, Standing};
+
+use super::Overview;
+use crate::fleet::Fleet;
+use crate::model::{AppId, ClusterName, Diagnostic, Location, Revision};
+use crate::render::TargetVerdict;
+use crate::rollout::Hold;
+use links::Position;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Link {
+    /// The repository, and the manifests in it.
+    Source,
+    /// Layers and charts to objects.
+    Render,
+    /// The policies of the repository allow the objects.
+    Policy,
+    /// Waves, gates, windows and pauses.
+    Rollout,
+    /// The cluster takes the objects.
+    Apply,
+    /// The objects do what they are for.
+    Health,
+}
+
+impl Link {
+    pub const ALL: [Self; 6] =
+        [Self::Source, Self::Render, Self::Policy, Self::Rollout, Self::Apply, Self::Health];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Render => "render",
+            Self::Policy => "policy",
+            Self::Rollout => "rollout",
+            Self::Apply => "apply",
+            Self::Health => "health",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum State {
+    /// Somebody has to do something.
+    Broken,
+    /// It goes on by itself.
+    Waits,
+    Well,
+    /// An earlier link is not well.
+    NotReached,
+}
+
+/// What is known of one link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    pub link: Link,
+    pub state: State,
+    /// What is so, in one line.
+    pub text: String,
+    /// Where it is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Location>,
+    /// The expression of the policy that denies it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Location>,
+    /// Who may change it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub who: Option<String>,
+    /// What to do: one of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub help: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+}
+
+impl Finding {
+    fn new(link: Link, state: State, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { link, state, text, place: None, rule: None, who: None, help: Vec::new(), hold: None }
+    }
+
+    fn at(self, place: Option<Location>) -> Self {
+        Self { place, ..self }
+    }
+
+    /// `places`: files and folders; who may write one of them may change it.
+    fn by(self, places: &[String]) -> Self {
+        Self { who: (!places.is_empty()).then(|| writers::who_may_write(places)), ..self }
+    }
+
+    fn help(self, help: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { help: help.into_iter().map(Into::into).collect(), ..self }
+    }
+}
+
+/// A cluster that an app is on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OnCluster {
+    pub name: ClusterName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring: Option<String>,
+}
+
+/// One app on the clusters where all of this is the same.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Chain {
+    /// None: where it runs is not known, or nowhere.
+    pub clusters: Vec<OnCluster>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<&'static str>,
+    /// The last commit that changed what it is made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
+    /// The first link that is not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken: Option<Link>,
+    /// One for each link, in order.
+    pub findings: Vec<Finding>,
+}
+
+impl Chain {
+    /// The first link that is not well.
+    pub fn first_broken(&self) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.state != State::Well)
+    }
+
+    fn state(&self) -> State {
+        self.first_broken().map_or(State::Well, |finding| finding.state)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Why {
+    pub app: AppId,
+    /// The worst first.
+    pub chains: Vec<Chain>,
+    /// Those that hold it first.
+    pub rules: Vec<Rule>,
+}
+
+impl Why {
+    pub fn is_well(&self) -> bool {
+        self.chains.iter().all(|chain| chain.first_broken().is_none())
+    }
+
+    /// Of an app whose file cannot be read.
+    pub fn of_unread(app: AppId, error: &Diagnostic) -> Self {
+        let first = links::of_error(Link::Source, error, None);
+        let rest =
+            Link::ALL.into_iter().skip(1).map(|link| Finding::new(link, State::NotReached, "not reached"));
+        let findings = std::iter::once(first).chain(rest).collect();
+        let broken = Some(Link::Source);
+        let chain = Chain { clusters: Vec::new(), phase: None, revision: None, broken, findings };
+        Self { app, chains: vec![chain], rules: Vec::new() }
+    }
+}
+
+/// Everything that is known at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    pub overview: &'a Overview,
+    pub fleet: &'a Fleet,
+    /// What policies say of the app.
+    pub verdicts: &'a [TargetVerdict],
+    pub now: Timestamp,
+}
+
+/// Of one app on all its clusters, or on one. No chains: nobody knows it.
+pub fn why(look: &Look<'_>, app: &AppId, on: Option<&ClusterName>) -> Why {
+    let position = |target, cluster| Position::new(look, app, target, cluster);
+    let targets = look.overview.targets_of(app).iter().filter(|it| on.is_none_or(|on| it.cluster == *on));
+    let mut positions: Vec<Position<'_>> =
+        targets.map(|target| position(Some(target), Some(&target.cluster))).collect();
+    // What it left on clusters where it is no longer wanted.
+    for cluster in clusters::left_on(look.overview, app) {
+        let is_asked = on.is_none_or(|on| on == cluster);
+        if is_asked && !positions.iter().any(|known| known.cluster == Some(cluster)) {
+            positions.push(position(None, Some(cluster)));
+        }
+    }
+    let is_known = look.fleet.apps.contains_key(app) || look.fleet.broken.contains_key(app);
+    if positions.is_empty() && is_known {
+        positions.push(position(None, on));
+    }
+    let chains = positions.iter().map(Position::chain).collect();
+    Why { app: app.clone(), chains: fold::folded(chains), rules: rules::of(look, app, on) }
+}

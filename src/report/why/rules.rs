@@ -1,0 +1,316 @@
+//! Every rule, window and gate that is for an app: whether it holds the app now, would hold its next version, or lets it pass.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Look;
+use super::holds::rule_of;
+use super::links::Position;
+use super::writers::who_may_write;
+use crate::fleet::selector;
+use crate::model::{
+    App, AppId, Cluster, ClusterName, ClusterState, Location, Mode, PolicyAction, RolloutAction, TaintEffect,
+    Window, WindowAction,
+};
+use crate::policy::Cause;
+use crate::render::TargetVerdict;
+use crate::report::Phase;
+use crate::report::words::count;
+use crate::rollout::Hold;
+use crate::window::{self, Lasting};
+
+/// So many clusters are named.
+const NAMED: usize = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleKind {
+    /// `paused`, `unmanaged`, `mode: observe`.
+    Pause,
+    Cluster,
+    Taint,
+    Policy,
+    Window,
+    /// What opens a wave.
+    Gate,
+    After,
+    Pin,
+    Delete,
+}
+
+impl RuleKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Cluster => "cluster",
+            Self::Taint => "taint",
+            Self::Policy => "policy",
+            Self::Window => "window",
+            Self::Gate => "gate",
+            Self::After => "after",
+            Self::Pin => "pin",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Standing {
+    /// It holds the app somewhere now.
+    Holds,
+    Warns,
+    /// It would hold the next version.
+    WouldHold,
+    /// It lets the app pass.
+    Passes,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rule {
+    pub kind: RuleKind,
+    pub name: String,
+    pub standing: Standing,
+    pub text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Location>,
+    /// Who may change it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub who: Option<String>,
+    /// A command that opens it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+/// All that is for an app, on all its clusters or on one; those that hold it first.
+pub fn of(look: &Look<'_>, app: &AppId, on: Option<&ClusterName>) -> Vec<Rule> {
+    let at = Position::new(look, app, None, None);
+    let mut rules = List { at: &at, on, rules: Vec::new() };
+    if let Some(manifest) = at.manifest {
+        let clusters = rules.clusters_of(manifest);
+        rules.taints(manifest);
+        // Where it is not placed nothing else holds it.
+        if on.is_none() || !clusters.is_empty() {
+            rules.pauses(manifest);
+            rules.clusters(&clusters);
+            rules.policies(manifest, &clusters);
+            rules.windows(manifest, &clusters);
+            rules.gates(manifest);
+            rules.pins(manifest);
+        }
+    }
+    rules.deletes();
+    let mut rules = rules.rules;
+    rules.sort_by_key(|rule| rule.standing);
+    rules
+}
+
+pub struct List<'a> {
+    pub at: &'a Position<'a>,
+    pub on: Option<&'a ClusterName>,
+    rules: Vec<Rule>,
+}
+
+impl<'a> List<'a> {
+    /// The clusters that it is placed on, as far as they are asked for.
+    fn clusters_of(&self, app: &App) -> Vec<&'a Cluster> {
+        let fleet = self.at.look.fleet;
+        let names = fleet.clusters_of(app).into_iter().filter(|name| self.on.is_none_or(|on| on == name));
+        names.filter_map(|name| fleet.clusters.get(&name)).collect()
+    }
+
+    pub fn add(
+        &mut self,
+        kind: RuleKind,
+        name: impl Into<String>,
+        standing: Standing,
+        text: String,
+    ) -> &mut Rule {
+        let name = name.into();
+        self.rules.push(Rule { kind, name, standing, text, place: None, who: None, command: None });
+        let last = self.rules.len() - 1;
+        &mut self.rules[last]
+    }
+
+    pub fn add_at(
+        &mut self,
+        (kind, name): (RuleKind, &str),
+        standing: Standing,
+        text: String,
+        place: Option<Location>,
+    ) -> &mut Rule {
+        let who = place.as_ref().map(|place| who_may_write(&[self.at.folder_of(place)]));
+        let rule = self.add(kind, name, standing, text);
+        (rule.place, rule.who) = (place, who);
+        rule
+    }
+
+    fn pauses(&mut self, app: &App) {
+        let instance = &self.at.look.fleet.instance;
+        let written = [
+            (app.paused, "paused", Some(&app.location)),
+            (app.unmanaged, "unmanaged", Some(&app.location)),
+            (instance.mode == Mode::Observe, "mode: observe", instance.location.as_ref()),
+        ];
+        for (_, name, place) in written.into_iter().filter(|(is_so, ..)| *is_so) {
+            let text = "nothing of it is written".to_owned();
+            self.add_at((RuleKind::Pause, name), Standing::Holds, text, place.cloned());
+        }
+    }
+
+    fn clusters(&mut self, clusters: &[&'a Cluster]) {
+        let overview = self.at.look.overview;
+        let away: Vec<&ClusterName> =
+            overview.clusters.iter().filter(|it| !it.is_up()).map(|it| &it.name).collect();
+        let of = |is_so: &dyn Fn(&Cluster) -> bool| -> Vec<&'a Cluster> {
+            clusters.iter().copied().filter(|it| is_so(it)).collect()
+        };
+        let states = [
+            (of(&|it| away.contains(&&it.name)), "does not answer"),
+            (of(&|it| it.state == ClusterState::Maintaining), "is in maintenance"),
+        ];
+        for (named, text) in states {
+            if let Some(first) = named.first() {
+                let place = Some(first.location.clone());
+                let names = names(named.iter().map(|it| &it.name));
+                self.add_at((RuleKind::Cluster, &names), Standing::Holds, text.to_owned(), place);
+            }
+        }
+    }
+
+    /// Of clusters that it is placed on, or would be.
+    fn taints(&mut self, app: &App) {
+        let fleet = self.at.look.fleet;
+        let selects = |cluster: &Cluster| {
+            let facts = cluster.facts(fleet.ring_of(&cluster.name));
+            selector(app).is_some_and(|placement| placement.clusters.matches(facts))
+        };
+        let mut kept_out: BTreeMap<String, Vec<&Cluster>> = BTreeMap::new();
+        let is_asked = |cluster: &&Cluster| self.on.is_none_or(|on| *on == cluster.name);
+        for cluster in
+            fleet.clusters.values().filter(is_asked).filter(|it| !it.taints.is_empty() && selects(it))
+        {
+            let effects = [TaintEffect::NoExecute, TaintEffect::NoSchedule];
+            if let Some(taint) = effects.iter().find_map(|effect| app.kept_away_by(&cluster.taints, *effect))
+            {
+                kept_out.entry(taint.to_string()).or_default().push(cluster);
+            }
+        }
+        for (taint, clusters) in kept_out {
+            let text = format!("keeps it out of {}", names(clusters.iter().map(|it| &it.name)));
+            let place = clusters.first().map(|cluster| cluster.location.clone());
+            self.add_at((RuleKind::Taint, &taint), Standing::Holds, text, place);
+        }
+    }
+
+    fn policies(&mut self, app: &App, clusters: &[&'a Cluster]) {
+        let fleet = self.at.look.fleet;
+        let is_asked = |it: &&TargetVerdict| self.on.is_none_or(|on| *on == it.cluster);
+        let verdicts: Vec<&TargetVerdict> = self.at.look.verdicts.iter().filter(is_asked).collect();
+        let targets = self.at.look.overview.targets_of(self.at.app).iter();
+        let is_rendered = targets
+            .filter(|target| self.on.is_none_or(|on| *on == target.cluster))
+            .any(|target| target.phase != Phase::Invalid);
+        for policy in fleet.policies.all() {
+            let selects = |cluster: &&Cluster| {
+                policy.selector.selects(&app.id, &app.labels, cluster.facts(fleet.ring_of(&cluster.name)))
+            };
+            if !clusters.iter().any(selects) {
+                continue;
+            }
+            let is_of_it = |it: &&&TargetVerdict| {
+                (&it.policy.name, &it.policy.location) == (&policy.name, &policy.location)
+            };
+            let said: Vec<_> = verdicts.iter().filter(is_of_it).collect();
+            let is_broken = said.iter().any(|it| it.cause == Cause::Broken);
+            let objects = count(said.len(), "object");
+            let (standing, text) = match policy.action {
+                action if said.is_empty() && !is_rendered => {
+                    (Standing::WouldHold, format!("{action}: not evaluated, as nothing is rendered"))
+                }
+                action if said.is_empty() => (Standing::Passes, format!("{action}: allows it")),
+                PolicyAction::Deny if is_broken => {
+                    (Standing::Holds, format!("has a mistake, denies {objects}"))
+                }
+                PolicyAction::Deny => (Standing::Holds, format!("denies {objects}")),
+                PolicyAction::Warn | PolicyAction::Audit => (Standing::Warns, format!("warns of {objects}")),
+            };
+            let why = policy.description.as_deref().map(str::trim).filter(|_| standing != Standing::Passes);
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            let place = Some(policy.location.clone());
+            self.add_at((RuleKind::Policy, &policy.name), standing, text + &why, place);
+        }
+    }
+
+    fn windows(&mut self, app: &App, clusters: &[&'a Cluster]) {
+        let look = self.at.look;
+        if app.is_project() {
+            return;
+        }
+        let holding = self.holds(RuleKind::Window);
+        for window in &look.fleet.windows {
+            let selects = |cluster: &&Cluster| {
+                window.selector.selects(
+                    &app.id,
+                    &app.labels,
+                    cluster.facts(look.fleet.ring_of(&cluster.name)),
+                )
+            };
+            if !clusters.iter().any(selects) {
+                continue;
+            }
+            let (is_shut, mut text) = state_of(window, look);
+            let is_holding = holding
+                .iter()
+                .any(|hold| matches!(hold, Hold::Window { window: it, .. } if *it == window.name));
+            let standing = match (is_holding, is_shut) {
+                (true, _) => Standing::Holds,
+                (false, true) => Standing::WouldHold,
+                (false, false) => Standing::Passes,
+            };
+            for approval in look.fleet.rollout_approvals.get(&app.id).into_iter().flatten() {
+                if matches!(&approval.action, RolloutAction::Override { window: it } if *it == window.name) {
+                    text += &format!(
+                        "; approval {} lets version {} pass",
+                        approval.name,
+                        approval.digest.short()
+                    );
+                }
+            }
+            let rule =
+                self.add_at((RuleKind::Window, &window.name), standing, text, Some(window.location.clone()));
+            if is_holding {
+                rule.command = Some(format!("tutti approve rollout {} --override {}", app.id, window.name));
+            }
+        }
+    }
+
+    /// Those of one kind that hold units now.
+    pub fn holds(&self, kind: RuleKind) -> Vec<&'a Hold> {
+        let Some(rollout) = self.at.rollout_report() else { return Vec::new() };
+        let units = rollout.units.iter().filter(|unit| self.on.is_none_or(|on| *on == unit.unit.cluster));
+        let gates = units.filter_map(|unit| Some(unit.hold.as_ref()?.gate()));
+        gates.filter(|hold| rule_of(hold) == Some(kind)).collect()
+    }
+}
+
+/// Whether a window is shut, and until when that is so.
+fn state_of(window: &Window, look: &Look<'_>) -> (bool, String) {
+    let Lasting { lasts, until } = window::lasting(&window.times, look.now);
+    let is_shut = lasts == (window.action == WindowAction::Deny);
+    if is_shut {
+        return (true, window::state_words(until, window.reason.as_deref(), &window.may_override));
+    }
+    let until = until.map(|until| format!(", shuts at {}", until.strftime("%F %H:%M UTC")));
+    (false, format!("open{}", until.unwrap_or_default()))
+}
+
+/// `a, b, c and 5 more`.
+fn names<'n>(all: impl ExactSizeIterator<Item = &'n ClusterName>) -> String {
+    let more = all.len().saturating_sub(NAMED);
+    let named: Vec<&str> = all.take(NAMED).map(|name| name.as_str()).collect();
+    let named = named.join(", ");
+    if more == 0 { named } else { format!("{named} and {more} more") }
+}
