@@ -90,7 +90,7 @@ async fn answer(stream: &mut (impl tokio::io::AsyncWrite + Unpin), says: Says) -
         Says::Floods => {
             // 1 GiB is promised, and more comes.
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1073741824\r\n\r\n").await?;
-            let part = [b' '; 64 * 1024];
+            let part = vec![b' '; 64 * 1024];
             loop {
                 stream.write_all(&part).await?;
             }
