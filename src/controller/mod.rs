@@ -8,6 +8,7 @@
 //! What it knows is a cache of Git and of the clusters; kill it and the next one does the same.
 
 mod advance;
+mod agreements;
 mod apps;
 mod cause_lists;
 mod cause_searches;

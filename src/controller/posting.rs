@@ -31,6 +31,8 @@ const TOKEN_AGAIN: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(super) struct Telling {
     posting: Option<Posting>,
+    /// Who reads from the forge; commands do, too. `None`: nobody can.
+    reader: Option<forge::Client>,
     /// The token could not be read: it is asked for again then.
     pub token_at: Option<Instant>,
     /// The newest commits of the branch when it was read last, the head first.
@@ -65,6 +67,7 @@ impl World {
 
     fn take_token(&mut self, token: Option<Result<SecretString, SecretError>>) -> bool {
         self.telling.token_at = None;
+        self.take_reader(token.as_ref());
         let Some(wanted) = self.instance.forge.as_ref().filter(|_| self.posts()) else {
             self.telling.posting = None;
             return false;
@@ -117,6 +120,30 @@ impl World {
                 }
             };
         self.telling.posting.is_some()
+    }
+
+    /// A token that cannot be read leaves the one from before.
+    fn take_reader(&mut self, token: Option<&Result<SecretString, SecretError>>) {
+        let reader = self.instance.forge.as_ref().zip(token).map(|(forge, token)| {
+            let token = token.as_ref().ok()?;
+            let rules = &self.settings.grants.forge;
+            let client =
+                forge::Client::gitea(&forge.url, &forge.repository, Some(token.clone()), rules).ok()?;
+            Some(client.observed_by(Arc::new(self.settings.metrics.clone())))
+        });
+        match reader {
+            Some(None) => {}
+            Some(reader @ Some(_)) => self.telling.reader = reader,
+            None => self.telling.reader = None,
+        }
+    }
+
+    /// Who reads from the forge. `Err`: why nobody does.
+    pub(super) fn reader(&self) -> Result<forge::Client, Arc<str>> {
+        self.telling.reader.clone().ok_or_else(|| match &self.instance.forge {
+            None => "tutti.yaml names no forge".into(),
+            Some(_) => "there is no token for the forge".into(),
+        })
     }
 
     fn posts(&self) -> bool {

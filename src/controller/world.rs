@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use super::agreements::Agreements;
 use super::apps::{Apps, Heads};
 use super::cause_searches::CauseSearches;
 use super::cluster_entry::{ClusterEntry, Reach};
@@ -97,6 +98,7 @@ pub struct World {
     /// Deletes: decided, asked for, refused.
     pub(super) prune: super::prune::Pruning,
     pub(super) telling: Telling,
+    pub(super) agreements: Agreements,
     /// Epochs of clusters grow over all of them: news of an entry that was replaced is never taken for its own.
     pub(super) epochs: u64,
     /// Reconciliations and deletes that have not come back.
@@ -150,6 +152,7 @@ impl World {
             told: Vec::new(),
             prune: super::prune::Pruning::default(),
             telling: Telling::default(),
+            agreements: Agreements::new(),
             epochs: 0,
             in_flight,
             stopping: false,
@@ -180,6 +183,10 @@ impl World {
                 if self.renders.chart_arrived() {
                     self.render();
                 }
+            }
+            Event::Agreed { asked, answer } => {
+                let apps = self.agreements.answered(&asked, answer);
+                apps.iter().for_each(|app| self.apps.decide_soon(app));
             }
             Event::PastApp { app, revision, past } => self.past_read(&app, &revision, past.map(|past| *past)),
             Event::Cluster { cluster, epoch, news } => self.cluster_news(&cluster, epoch, news),

@@ -9,7 +9,7 @@ use super::settings::hold;
 use super::{Action, Hold, Reason, Turn};
 use crate::model::{
     AppId, Approval, ApprovedAction, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId,
-    PruneMode,
+    PruneMode, RuleAsks,
 };
 
 /// How an app stands on one of its clusters.
@@ -100,6 +100,8 @@ pub struct PruneInput<'a> {
     pub empty_renders: &'a BTreeSet<(AppId, ClusterName)>,
     pub app: &'a dyn Fn(&AppId) -> AppFacts,
     pub cluster: &'a dyn Fn(&ClusterName) -> ClusterFacts,
+    /// What a rule asks for that the approval, if there is one, does not give.
+    pub asks: &'a dyn Fn(&Candidate, Option<&Approval>) -> Option<RuleAsks>,
 }
 
 impl fmt::Debug for PruneInput<'_> {
@@ -180,8 +182,8 @@ enum Verdict {
 }
 
 /// Why a person's word is needed.
-#[derive(Clone, Copy)]
 enum Need {
+    Rule(RuleAsks),
     OverCap,
     Kind,
     Claims,
@@ -196,6 +198,7 @@ impl Verdict {
             Self::NeedsApproval(need) => need,
         };
         let reason = match need {
+            Need::Rule(asks) => Reason::RuleAsks { asks, digest },
             Need::OverCap => Reason::OverCap { pending: limit.pending, cap: limit.cap, digest },
             Need::Kind => Reason::KindNeedsApproval { kind: candidate.kind.clone(), digest },
             Need::Claims => Reason::ClaimsGoAlong { digest },
@@ -261,6 +264,9 @@ impl<'a> Judge<'a> {
             && let Some(need) = self.need(app, candidate)
         {
             return Verdict::NeedsApproval(need);
+        }
+        if let Some(asks) = (input.asks)(candidate, approval).filter(|_| !candidate.is_ended_run) {
+            return Verdict::NeedsApproval(Need::Rule(asks));
         }
         if app.rollout_is_open {
             return wait(Reason::WaitsForRollout);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::PinChange;
 use crate::fleet::Fleet;
-use crate::model::{AppId, Digest, Revision};
+use crate::model::{AppId, Digest, Revision, RuleAsks};
 use crate::rollout::Measured;
 
 /// Pull requests of ours that may be open at the same time.
@@ -39,6 +39,8 @@ pub struct RolloutState {
     pub is_settled: bool,
     /// The wave that waits for a person, and the digest that is confirmed.
     pub asks: Option<(String, Digest)>,
+    /// What rules ask for before that wave.
+    pub rules: Vec<RuleAsks>,
     /// Its units went back to what they ran before.
     pub is_refused: bool,
 }

@@ -134,6 +134,19 @@ impl History {
         &self.charts
     }
 
+    /// The commits that made what is below some folders: see [`Repository::commits_below`].
+    pub async fn commits_below(
+        &self,
+        since: Option<Revision>,
+        until: Revision,
+        below: Vec<String>,
+    ) -> Result<Option<Vec<Revision>>, source::Error> {
+        match &self.repository {
+            Some(repository) => repository.commits_below(since, until, below).await,
+            None => Ok(None),
+        }
+    }
+
     async fn rendered(
         &self,
         revision: &Revision,

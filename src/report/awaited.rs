@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{OtherApproval, RolloutReport, UnitReport};
-use crate::model::{AppId, Digest};
+use crate::model::{AppId, Digest, RuleAsks};
 use crate::rollout::{Confirmation, Hold, Standing, WaveReport, WaveState};
 
 /// What a person may do, and what for.
@@ -80,11 +80,12 @@ impl RolloutReport {
             _ if commands.is_empty() => return None,
             Some(Confirmation { through, .. }) => match self.ring_passed_over(through) {
                 Some((ring, version)) => format!("{app}: ring {ring} has not run {version}; to skip it"),
-                None => match self.inconclusive(through) {
-                    Some((name, because)) => {
+                None => match (self.rules_asking(through).first(), self.inconclusive(through)) {
+                    (Some(asks), _) => format!("{app}: {asks}"),
+                    (None, Some((name, because))) => {
                         format!("{app}: {name} is inconclusive, {because}; to open wave {through}")
                     }
-                    None => format!("wave {through} of {app} waits for confirmation"),
+                    (None, None) => format!("wave {through} of {app} waits for confirmation"),
                 },
             },
             None => match (self.refused(), self.shut_windows().next()) {
@@ -142,6 +143,21 @@ impl RolloutReport {
             }
             _ => None,
         })
+    }
+
+    /// What rules ask for before a wave.
+    pub fn rules_asking(&self, opens: &str) -> Vec<RuleAsks> {
+        let of_hold = |hold: &Hold| match hold.gate() {
+            Hold::Approval { asks, through, .. } if through == opens => Some(asks.clone()),
+            _ => None,
+        };
+        let mut found: Vec<RuleAsks> = Vec::new();
+        for asks in self.holds().filter_map(of_hold) {
+            if !found.contains(&asks) {
+                found.push(asks);
+            }
+        }
+        found
     }
 
     /// Approvals of other versions, while a person is asked for one of this version.

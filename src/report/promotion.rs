@@ -102,6 +102,7 @@ pub fn rollout_states(overview: &Overview) -> Vec<RolloutState> {
             commit: rollout.commit.clone(),
             is_settled: false,
             asks: None,
+            rules: Vec::new(),
             is_refused: false,
         },
         false => rollout_state(rollout),
@@ -126,6 +127,7 @@ fn rollout_state(rollout: &RolloutReport) -> RolloutState {
             || rollout.confirmation.is_some()
             || has_failed
             || rollout.holds().any(ends_it),
+        rules: asks.map(|asked| rollout.rules_asking(&asked.through)).unwrap_or_default(),
         asks: asks.map(|asked| (asked.through.clone(), asked.digest)),
         is_refused: rollout.is_refused(),
     }

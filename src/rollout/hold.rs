@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Confirmation, Standing, UnitId};
-use crate::model::{AppId, ClusterName, Digest};
+use crate::model::{AppId, ClusterName, Digest, RuleAsks};
 use crate::window;
 
 /// Shown with a code for programs and words for people.
@@ -108,6 +108,14 @@ pub enum Hold {
         through: String,
         digest: Digest,
     },
+    /// So many people have to approve the version first.
+    Approval {
+        #[serde(flatten)]
+        asks: RuleAsks,
+        /// The wave that an Approval would open.
+        through: String,
+        digest: Digest,
+    },
     /// Nobody knows what it runs: it is left as it is. Its gates go on.
     Frozen {
         #[serde(serialize_with = "as_text")]
@@ -135,6 +143,7 @@ impl Hold {
     pub fn confirmation(&self) -> Option<Confirmation> {
         match self.gate() {
             Self::Confirmation { after, through, digest }
+            | Self::Approval { asks: RuleAsks { rule: after, .. }, through, digest }
             | Self::Pin { ring: after, through, digest, .. } => {
                 Some(Confirmation { after: after.clone(), through: through.clone(), digest: *digest })
             }
@@ -162,6 +171,7 @@ impl Hold {
             Self::Confirmation { .. }
                 | Self::Analysis { standing: Standing::Inconclusive, .. }
                 | Self::Status { standing: Standing::Inconclusive, .. }
+                | Self::Approval { .. }
                 | Self::Pin { .. }
                 | Self::Reverted { .. }
                 | Self::RevertFailed { .. }
@@ -233,6 +243,7 @@ impl fmt::Display for Hold {
             Self::Status { wave, context, because, .. } => {
                 write!(f, "wave {wave} is done, commit status {context}: {because}")
             }
+            Self::Approval { asks, .. } => asks.fmt(f),
             Self::Frozen { because, waits: None } => write!(f, "frozen, left as it is: {because}"),
             Self::Frozen { because, waits: Some(waits) } => write!(f, "frozen, {waits}; {because}"),
         }

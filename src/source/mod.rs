@@ -13,6 +13,7 @@
 
 mod age;
 mod area;
+mod authors;
 mod bounds;
 mod create;
 mod credentials;

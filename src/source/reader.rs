@@ -13,7 +13,7 @@ use super::heads::BRANCHES;
 use super::links::{self, FILE_TYPE};
 use super::past::{self, Reached, Walk};
 use super::place::Place;
-use super::{Error, age, history, is_hidden, largest, must_be_read, translate};
+use super::{Error, age, authors, history, is_hidden, largest, must_be_read, translate};
 use crate::model::{Changed, File, Keys, Revision, Snapshot, beside, short_line};
 
 /// One commit of the first-parent line.
@@ -332,6 +332,19 @@ impl Reader {
         let known = walk.known.as_ref().and_then(|known| Oid::from_str(known.as_str()).ok());
         past::walk(&self.repository, &self.place.folder, (tip, known), walk, visit)
             .map_err(|error| self.unreadable(&error))
+    }
+
+    /// Of [`super::authors::commits_below`].
+    pub(super) fn commits_below(
+        &self,
+        (since, until): (Option<&Revision>, &Revision),
+        below: &[String],
+    ) -> Result<Option<Vec<Revision>>, Error> {
+        let until = self.commit(until)?.id();
+        let since = since.map(|since| self.commit(since)).transpose()?.map(|since| since.id());
+        let found = authors::commits_below(&self.repository, &self.place.folder, (since, until), below);
+        let found = found.map_err(|error| self.unreadable(&error))?;
+        Ok(found.map(|found| found.into_iter().map(revision_of).collect()))
     }
 
     /// How many commits each file has said something, back from a revision.

@@ -158,6 +158,21 @@ impl Repository {
         .await
     }
 
+    /// The commits after `since` up to `until` that changed anything below some folders, those of merged branches among them; merges are not.
+    /// Without `since`: the last one. `None`: one does not lead to the other, or there are too many.
+    pub async fn commits_below(
+        &self,
+        since: Option<Revision>,
+        until: Revision,
+        below: Vec<String>,
+    ) -> Result<Option<Vec<Revision>>, Error> {
+        self.blocking(move |inner| {
+            let beside = inner.reader.lock().beside()?;
+            beside.commits_below((since.as_ref(), &until), &below)
+        })
+        .await
+    }
+
     /// How many commits each file has said something without a break, back from a revision.
     pub async fn ages(
         &self,

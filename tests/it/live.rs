@@ -6,6 +6,7 @@
 
 mod adopt;
 mod analysis;
+mod approvals;
 mod capabilities;
 mod chart_install;
 mod charts;

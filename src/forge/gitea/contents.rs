@@ -24,6 +24,15 @@ impl Client {
         Ok(commit.and_then(|commit| revision(&commit.id)))
     }
 
+    pub(in crate::forge) async fn commit(&self, revision: &Revision) -> Result<Option<BranchCommit>, Error> {
+        let mut url = self.repository_url(&["git", "commits", revision.as_str()]);
+        for name in ["stat", "files", "verification"] {
+            url.query_pairs_mut().append_pair(name, "false");
+        }
+        let found: Option<Compare> = self.find(READ_COMMITS, url).await?;
+        Ok(found.and_then(Compare::into_commit))
+    }
+
     pub(in crate::forge) async fn branch_commits(
         &self,
         base: &str,

@@ -87,6 +87,15 @@ impl State {
         }
     }
 
+    /// The pull request that was merged as a commit.
+    pub fn merged_as(&self, commit: &str) -> Answer {
+        let is_it = |pull: &Pull| pull.merged.as_ref().is_some_and(|(id, _)| id.to_string() == commit);
+        match self.pulls.iter().position(is_it) {
+            Some(index) => Answer::of(200, self.pull(index)),
+            None => Answer::error(404, "pull request does not exist"),
+        }
+    }
+
     fn list_pulls(&self, request: &Request) -> Answer {
         let given = |name: &str| request.query.get(name).map(String::as_str);
         let mut found: Vec<usize> = (0..self.pulls.len())
