@@ -32,7 +32,7 @@ const TOKEN_AGAIN: Duration = Duration::from_secs(30);
 pub(super) struct Telling {
     posting: Option<Posting>,
     /// Who reads from the forge; commands do, too. `None`: nobody can.
-    reader: Option<forge::Client>,
+    reader: Option<ForgeReader>,
     /// The token could not be read: it is asked for again then.
     pub token_at: Option<Instant>,
     /// The newest commits of the branch when it was read last, the head first.
@@ -50,6 +50,13 @@ struct Posting {
     number: u64,
     /// The forge has said all that it knows, and the outbox was not told yet.
     is_recalled: bool,
+}
+
+/// Who reads from the forge.
+struct ForgeReader {
+    forge: Forge,
+    token: Digest,
+    client: forge::Client,
 }
 
 impl World {
@@ -122,25 +129,39 @@ impl World {
         self.telling.posting.is_some()
     }
 
-    /// A token that cannot be read leaves the one from before.
+    /// A home cluster that does not answer leaves the token from before, of the same forge. Who is asked of another one is asked anew.
     fn take_reader(&mut self, token: Option<&Result<SecretString, SecretError>>) {
-        let reader = self.instance.forge.as_ref().zip(token).map(|(forge, token)| {
-            let token = token.as_ref().ok()?;
-            let rules = &self.settings.grants.forge;
-            let client =
-                forge::Client::gitea(&forge.url, &forge.repository, Some(token.clone()), rules).ok()?;
-            Some(client.observed_by(Arc::new(self.settings.metrics.clone())))
-        });
-        match reader {
-            Some(None) => {}
-            Some(reader @ Some(_)) => self.telling.reader = reader,
-            None => self.telling.reader = None,
+        let Some(wanted) = self.instance.forge.as_ref() else {
+            self.telling.reader = None;
+            return;
+        };
+        let known = self.telling.reader.as_ref().filter(|reader| reader.forge == *wanted);
+        let token = match token {
+            Some(Ok(token)) => token.clone(),
+            Some(Err(error)) if known.is_some() && error.is_silence() => return,
+            Some(Err(_)) | None => {
+                self.telling.reader = None;
+                return;
+            }
+        };
+        let mark = Digest::of(token.expose_secret().as_bytes());
+        if known.is_some_and(|reader| reader.token == mark) {
+            return;
+        }
+        let rules = &self.settings.grants.forge;
+        let client = forge::Client::gitea(&wanted.url, &wanted.repository, Some(token), rules).ok();
+        let client = client.map(|client| client.observed_by(Arc::new(self.settings.metrics.clone())));
+        let forge = wanted.clone();
+        self.telling.reader = client.map(|client| ForgeReader { forge, token: mark, client });
+        for app in self.agreements.forget() {
+            self.apps.decide_soon(&app);
         }
     }
 
     /// Who reads from the forge. `Err`: why nobody does.
     pub(super) fn reader(&self) -> Result<forge::Client, Arc<str>> {
-        self.telling.reader.clone().ok_or_else(|| match &self.instance.forge {
+        let client = self.telling.reader.as_ref().map(|reader| reader.client.clone());
+        client.ok_or_else(|| match &self.instance.forge {
             None => "tutti.yaml names no forge".into(),
             Some(_) => "there is no token for the forge".into(),
         })

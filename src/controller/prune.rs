@@ -348,7 +348,7 @@ impl World {
         let under_cap = self.prune.asked.iter().filter(is_counted).count();
         let asks = RefCell::default();
         let decision = plan::decide(&PruneInput {
-            asks: &|candidate, approval| self.rule_asks(fleet, candidate, approval, &asks),
+            asks: &|candidate, approvals| self.rule_asks(fleet, candidate, approvals, &asks),
             // Not the mode of this run: a command that only looks shows what the instance decides, and
             // which approvals it wants. Nothing is deleted here unless this run enforces.
             mode: self.instance.mode,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::agreements::Sources;
+use super::agreements::{Sources, commit_of};
 use super::apps::{AppEntry, Heads, Held, PastApp, PastCommit, Run, Seen, UnitEntry};
 use super::event::Event;
 use super::world::World;
@@ -105,18 +105,15 @@ impl World {
     }
 
     pub(super) fn ask_who_agreed(&mut self, asks: BTreeSet<Question>, app: &AppId) {
+        let asks: Vec<Question> = asks.into_iter().filter(|it| !self.agreements.is_asked(it, app)).collect();
         if asks.is_empty() {
             return;
         }
-        // Where those write who are the authors of a change of it. Of an app that is gone, nobody knows.
         let known = self.fleet.as_ref().and_then(|fleet| fleet.apps.get(app));
-        let below = known.map_or_else(
-            || vec![String::new()],
-            |app| vec![app.folder().to_owned(), "templates/".to_owned(), "charts/".to_owned()],
-        );
+        let folder = known.map(|app| app.folder().to_owned());
         let sources = Sources { forge: self.reader(), history: Arc::clone(&self.history) };
         for asked in asks {
-            self.agreements.ask(asked, (app, below.clone()), &sources, &self.events);
+            self.agreements.ask(asked, (app, folder.clone()), &sources, &self.events);
         }
     }
 
@@ -276,7 +273,7 @@ pub fn approvals_of(
         };
         let file = approval.location.as_ref().map(|location| location.file.as_str());
         let at = snapshot.history.newest(file).or_else(|| snapshot.history.commits.is_empty().then_some(0));
-        let commit = at.and_then(|at| snapshot.history.commits.get(at).cloned());
+        let commit = commit_of(snapshot, approval.location.as_ref());
         Some(Approved { digest: approval.digest, allows, at, commit })
     };
     fleet.rollout_approvals.get(app).into_iter().flatten().filter_map(approved).collect()

@@ -609,6 +609,9 @@ impl World {
         if self.apps.iter().any(|(_, app)| app.is_reading() || waits_for_gates && app.ends_by_itself()) {
             return false;
         }
+        if waits_for_gates && self.agreements.is_waiting() {
+            return false;
+        }
         let settling = self.targets.keys().any(|id| self.waits_for_a_neighbour(id));
         let now = Instant::now();
         let under_way = self.targets.keys().any(|id| match self.phase(id).0 {

@@ -90,7 +90,7 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
         analyses: manifests.analyses.into_iter().map(|it| (it.name.clone(), it)).collect(),
         approval_rules: Arc::new(ApprovalRules {
             rules: manifests.approval_rules,
-            roles: Roles::of(&manifests.approvers),
+            roles: Roles::of(&manifests.approvers, manifests.may_lack_approvers),
         }),
         health: Arc::new(health),
         diagnostics,

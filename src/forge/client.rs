@@ -150,6 +150,11 @@ impl Client {
         ask!(self.merged_pull(revision))
     }
 
+    /// The commits of a pull request, those of a merged one too.
+    pub async fn pull_commits(&self, number: u64) -> Result<Vec<BranchCommit>, Error> {
+        ask!(self.pull_commits(number))
+    }
+
     /// One commit of the repository, and whom it names.
     pub async fn commit(&self, revision: &Revision) -> Result<Option<BranchCommit>, Error> {
         ask!(self.commit(revision))

@@ -162,6 +162,7 @@ impl Manifests {
         self.analyses.extend(part.analyses.iter().cloned());
         self.approval_rules.extend(part.approval_rules.iter().cloned());
         self.approvers.extend(part.approvers.iter().cloned());
+        self.may_lack_approvers |= part.may_lack_approvers;
         self.unread.extend(part.unread.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
         part.lost.iter().for_each(|(native, place)| self.lose(place, [*native]));
@@ -291,6 +292,8 @@ fn look_into<'a>(
         if path.starts_with(kinds::approval_rule::FOLDER) && text.contains(Native::ApprovalRule.name()) {
             manifests.approval_rules.push(Arc::new(kinds::approval_rule::unreadable(path, place)));
         }
+        manifests.may_lack_approvers |=
+            path.starts_with(kinds::approval_rule::FOLDER) && text.contains(Native::Approvers.name());
     }
     manifests.diagnostics.extend(stream.mistakes);
     let mut found = Vec::new();
@@ -505,8 +508,7 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
             manifests.approval_rules.push(Arc::new(kinds::approval_rule::read(root, &mut reading)));
         }
         Native::Approvers => {
-            let approvers = kinds::approval_rule::read_approvers(root, &mut reading);
-            keep(approvers, &reading, |approvers| manifests.approvers.push(approvers));
+            manifests.approvers.push(kinds::approval_rule::read_approvers(root, &mut reading));
         }
     }
     note_unread(found.place(), &reading, manifests);

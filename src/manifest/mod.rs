@@ -79,7 +79,10 @@ pub struct Manifests {
     pub analyses: Vec<Arc<Analysis>>,
     /// One with a mistake is among them: it selects everything, and nothing is enough for it.
     pub approval_rules: Vec<Arc<ApprovalRule>>,
+    /// One with a mistake is among them, without people.
     pub approvers: Vec<Approvers>,
+    /// A file that cannot be read has some.
+    pub may_lack_approvers: bool,
     /// Apps and clusters whose manifest has mistakes.
     pub unread: Vec<(Scope, Location)>,
     /// Projects with mistakes, each with its namespace as far as that can be told.

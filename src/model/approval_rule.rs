@@ -63,15 +63,26 @@ pub struct ApprovalRules {
 
 /// The people of each role, in lower case: logins are the same in upper and lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Roles(BTreeMap<String, BTreeSet<String>>);
+pub struct Roles {
+    people: BTreeMap<String, BTreeSet<String>>,
+    /// A file could not be read that has some: any name may be one of theirs.
+    may_lack_some: bool,
+}
 
 /// What has to be asked of the forge or of Git before an approval counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// Who approved the pull request that a commit came with.
     Reviews { commit: Revision },
-    /// Who wrote what an app is made of, in the commits after `since` up to `until`. `None`: in the last one alone.
-    Authors { app: AppId, since: Option<Revision>, until: Revision },
+    /// Who wrote what an app is made of, in the commits after `since` up to `until`.
+    Authors {
+        app: AppId,
+        /// `None`: in all of them, as far as its own folder is concerned.
+        since: Option<Revision>,
+        until: Revision,
+        /// Of its own folder alone: something in there was taken away.
+        is_delete: bool,
+    },
 }
 
 /// People by their logins, in lower case.
@@ -88,22 +99,24 @@ pub type Answer = Result<Arc<People>, Arc<str>>;
 /// What is known of who agreed. `None`: not yet.
 pub type Answers<'a> = &'a dyn Fn(&Question) -> Option<Answer>;
 
-/// What an approval lacks to count under a rule.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// What an approval lacks to count under a rule; the less it lacks, the greater.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Lack {
-    /// There is no approval.
-    None,
-    /// Who agreed is being asked for.
-    NotReadYet,
-    /// Who agreed is not known.
-    Unread(#[serde(serialize_with = "as_text")] Arc<str>),
-    /// So many agreed, by name.
-    TooFew(Vec<String>),
-    /// The forge does not know who wrote a commit, so it may be one of those who approve.
-    UnknownAuthor(Revision),
     /// The manifest of the rule has a mistake.
     BrokenRule,
+    /// There is no approval.
+    None,
+    /// So many agreed, by name.
+    TooFew(Vec<String>),
+    /// These wrote the change, so that too few are left.
+    Authors { by: Vec<String>, authors: Vec<String> },
+    /// The forge does not know who wrote a commit, so it may be one of those who approve.
+    UnknownAuthor(Revision),
+    /// Who agreed is not known.
+    Unread(#[serde(serialize_with = "as_text")] Arc<str>),
+    /// Who agreed is being asked for.
+    NotReadYet,
 }
 
 /// What a rule asks for that is not given.
@@ -147,11 +160,18 @@ impl fmt::Display for Lack {
         match self {
             Self::None => f.write_str("there is none"),
             Self::NotReadYet => f.write_str("its reviews are being read"),
-            Self::Unread(because) => write!(f, "its reviews are not known: {because}"),
+            Self::Unread(because) => write!(f, "who agreed is not known: {because}"),
+            Self::Authors { by, authors } => {
+                let authors = authors.join(", ");
+                match by.is_empty() {
+                    true => write!(f, "{authors} wrote the change"),
+                    false => write!(f, "{} approved it, {authors} wrote the change", by.join(", ")),
+                }
+            }
             Self::TooFew(by) if by.is_empty() => f.write_str("nobody who counts has approved it"),
             Self::TooFew(by) => write!(f, "only {} approved it", by.join(", ")),
             Self::UnknownAuthor(commit) => {
-                write!(f, "the forge does not know who wrote commit {}", commit.short())
+                write!(f, "the forge does not know who wrote {}", commit.short())
             }
             Self::BrokenRule => f.write_str("the manifest of the rule has a mistake"),
         }
@@ -172,18 +192,19 @@ impl fmt::Display for RuledKind {
 }
 
 impl Roles {
-    pub fn of<'a>(all: impl IntoIterator<Item = &'a Approvers>) -> Self {
+    pub fn of<'a>(all: impl IntoIterator<Item = &'a Approvers>, may_lack_some: bool) -> Self {
         let lower = |users: &[String]| users.iter().map(|user| user.to_ascii_lowercase()).collect();
-        Self(all.into_iter().map(|it| (it.name.clone(), lower(&it.users))).collect())
+        let people = all.into_iter().map(|it| (it.name.clone(), lower(&it.users))).collect();
+        Self { people, may_lack_some }
     }
 
     pub fn has(&self, role: &str) -> bool {
-        self.0.contains_key(role)
+        self.may_lack_some || self.people.contains_key(role)
     }
 
     /// Whether somebody is in one of the roles; in no role, everybody is.
     pub fn include(&self, roles: &[String], login: &str) -> bool {
-        let is_in = |role: &String| self.0.get(role).is_some_and(|users| users.contains(login));
+        let is_in = |role: &String| self.people.get(role).is_some_and(|users| users.contains(login));
         roles.is_empty() || roles.iter().any(is_in)
     }
 }
@@ -242,7 +263,8 @@ pub fn agreed(
     answers: Answers<'_>,
 ) -> Result<(), Lack> {
     let known = |asked: &Question| answers(asked).ok_or(Lack::NotReadYet)?.map_err(Lack::Unread);
-    let commit = commit.ok_or_else(|| Lack::Unread("the commit that brought it is not known".into()))?;
+    let commit = commit
+        .ok_or_else(|| Lack::Unread("it is not alone in its file, or its commit is not known".into()))?;
     let reviewed = known(&Question::Reviews { commit: commit.clone() })?;
     let mut by: Vec<&String> =
         reviewed.logins.iter().filter(|login| roles.include(needed.approvers, login)).collect();
@@ -252,7 +274,13 @@ pub fn agreed(
         if let Some(unknown) = &authors.unknown {
             return Err(Lack::UnknownAuthor(unknown.clone()));
         }
-        by.retain(|login| !authors.logins.contains(*login));
+        let (own, others): (Vec<&String>, Vec<_>) =
+            by.iter().copied().partition(|login| authors.logins.contains(*login));
+        if others.len() < needed.count {
+            let names = |logins: Vec<&String>| logins.into_iter().cloned().collect();
+            return Err(Lack::Authors { by: names(others), authors: names(own) });
+        }
+        by = others;
     }
     match by.len() >= needed.count {
         true => Ok(()),
@@ -276,11 +304,12 @@ mod tests {
 
     #[test]
     fn so_many_of_a_role_who_did_not_write_it() {
-        let roles = Roles::of(&[approvers("managers", &["Ann", "bob", "cy"]), approvers("none", &[])]);
+        let roles = Roles::of(&[approvers("managers", &["Ann", "bob", "cy"]), approvers("none", &[])], false);
         let change = Question::Authors {
             app: AppId::parse("shop/pay").expect("an app"),
             since: Some(Revision::from("a")),
             until: Revision::from("c"),
+            is_delete: false,
         };
         let check =
             |count: usize, role: &str, four_eyes: bool, reviews: Option<Answer>, authors: Option<Answer>| {
@@ -303,7 +332,8 @@ mod tests {
         assert_eq!(check(1, "lost", true, two.clone(), nobody.clone()), few(&[]));
         // An author is not the second pair of eyes.
         let bob = Some(people(&["bob"], None));
-        assert_eq!(check(2, "managers", true, two.clone(), bob.clone()), few(&["ann"]));
+        let of_bob = Lack::Authors { by: vec!["ann".to_owned()], authors: vec!["bob".to_owned()] };
+        assert_eq!(check(2, "managers", true, two.clone(), bob.clone()), Err(of_bob));
         assert_eq!(check(2, "managers", false, two.clone(), bob), Ok(()));
         let somebody = Some(people(&["zoe"], Some("f00")));
         let unknown = Err(Lack::UnknownAuthor(Revision::from("f00")));

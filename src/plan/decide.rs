@@ -100,8 +100,8 @@ pub struct PruneInput<'a> {
     pub empty_renders: &'a BTreeSet<(AppId, ClusterName)>,
     pub app: &'a dyn Fn(&AppId) -> AppFacts,
     pub cluster: &'a dyn Fn(&ClusterName) -> ClusterFacts,
-    /// What a rule asks for that the approval, if there is one, does not give.
-    pub asks: &'a dyn Fn(&Candidate, Option<&Approval>) -> Option<RuleAsks>,
+    /// What a rule asks for that none of the approvals gives.
+    pub asks: &'a dyn Fn(&Candidate, &[&Approval]) -> Option<RuleAsks>,
 }
 
 impl fmt::Debug for PruneInput<'_> {
@@ -265,7 +265,9 @@ impl<'a> Judge<'a> {
         {
             return Verdict::NeedsApproval(need);
         }
-        if let Some(asks) = (input.asks)(candidate, approval).filter(|_| !candidate.is_ended_run) {
+        if let Some(asks) = (input.asks)(candidate, &self.approvals.all_covering(candidate))
+            .filter(|_| !candidate.is_ended_run)
+        {
             return Verdict::NeedsApproval(Need::Rule(asks));
         }
         if app.rollout_is_open {
@@ -380,6 +382,12 @@ impl<'a> Approvals<'a> {
     /// The approval by which the object is left, and ours no longer.
     fn releasing(&self, candidate: &Candidate) -> Option<&'a Approval> {
         self.releases.iter().copied().find(|approval| approval.app == candidate.app)
+    }
+
+    fn all_covering(&self, candidate: &Candidate) -> Vec<&'a Approval> {
+        let object = candidate.approved_object();
+        let covers = |it: &&Approval| it.app == candidate.app && it.objects.contains(&object);
+        self.valid.iter().copied().filter(covers).collect()
     }
 
     fn covering(&self, candidate: &Candidate) -> Option<&'a Approval> {

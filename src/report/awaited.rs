@@ -148,11 +148,11 @@ impl RolloutReport {
     /// What rules ask for before a wave.
     pub fn rules_asking(&self, opens: &str) -> Vec<RuleAsks> {
         let of_hold = |hold: &Hold| match hold.gate() {
-            Hold::Approval { asks, through, .. } if through == opens => Some(asks.clone()),
-            _ => None,
+            Hold::Approval { asks, through, .. } if through == opens => asks.clone(),
+            _ => Vec::new(),
         };
         let mut found: Vec<RuleAsks> = Vec::new();
-        for asks in self.holds().filter_map(of_hold) {
+        for asks in self.holds().flat_map(of_hold) {
             if !found.contains(&asks) {
                 found.push(asks);
             }

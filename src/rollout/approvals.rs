@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use super::gates::Gates;
+use super::history::newest;
 use super::selected::Selected;
 use super::survey::Unit;
-use super::{Allows, Approved, Hold};
+use super::{Allows, Approved, Basis, Hold};
 use crate::fleet::Fleet;
 use crate::model::{
-    Answer, App, ApprovalRule, ClusterName, Lack, Needed, Question, Revision, RuledAction, Window, agreed,
+    Answer, App, ApprovalRule, ClusterName, Digest, Lack, Needed, Question, Revision, RuleAsks, RuledAction,
+    Window, agreed,
 };
 
 pub type AppRules = Selected<ApprovalRule>;
@@ -23,23 +25,60 @@ impl AppRules {
 }
 
 impl Gates<'_> {
-    /// The rule by which people have to agree before a unit begins the head's content. What goes back to what it had passes.
-    /// `through`: the last wave that an Approval would open.
-    pub(super) fn approval(&self, wave: usize, unit: &Unit<'_>, through: Option<&String>) -> Option<Hold> {
-        let rules = self.input.rules.on_cluster(&unit.id.cluster).iter();
-        let mut asked = rules.filter(|rule| {
-            rule.kinds.is_empty()
-                || (self.input.changes)(unit.id).iter().any(|object| rule.is_for_object(object))
-        });
-        let hold = asked.find_map(|rule| {
-            let lack = self.agrees(rule, wave, unit)?;
-            let through = through.cloned().unwrap_or_else(|| self.survey.waves[wave].name.to_owned());
-            Some(Hold::Approval { asks: rule.asks(lack), through, digest: self.version_of(wave, unit) })
-        });
-        self.unless_it_goes_back(unit, hold)
+    /// The rules by which people have to agree before a unit begins the head's content. What goes back to what it had passes.
+    /// `confirms`: the last wave that an Approval would open, and the version that it would name.
+    pub(super) fn approval(
+        &self,
+        wave: usize,
+        unit: &Unit<'_>,
+        confirms: Option<(&String, Digest)>,
+    ) -> Option<Hold> {
+        let rules = self.input.rules.on_cluster(&unit.id.cluster);
+        let changes = rules.iter().any(|rule| !rule.kinds.is_empty()).then(|| (self.input.changes)(unit.id));
+        let concerns = |rule: &&Arc<ApprovalRule>| {
+            let changes = changes.iter().flatten();
+            rule.kinds.is_empty() || { changes }.any(|object| rule.is_for_object(object))
+        };
+        let lacking = |rule: &Arc<ApprovalRule>| Some(rule.asks(self.agrees(rule, wave, unit)?));
+        let asks: Vec<RuleAsks> = rules.iter().filter(concerns).filter_map(lacking).collect();
+        if asks.is_empty() {
+            return None;
+        }
+        let (through, digest) = match confirms {
+            Some((through, digest)) => (through.clone(), digest),
+            None => (self.survey.waves[wave].name.to_owned(), self.version_of(wave, unit)),
+        };
+        self.unless_it_goes_back(unit, Some(Hold::Approval { asks, through, digest }))
     }
 
-    /// What the best of its approvals lacks; `None`: one is enough.
+    /// What an empty unit may have that rules or windows are for: what units of its wave or of a later one run that the same rules and
+    /// windows are for (`Some(None)`: the head). Nothing else has passed them. `None`: none are for it.
+    pub(super) fn beside(
+        &self,
+        wave: usize,
+        unit: &Unit<'_>,
+        may_be_head: bool,
+    ) -> Option<Option<Option<&Revision>>> {
+        let lists =
+            |cluster: &ClusterName| (self.input.rules.list_of(cluster), self.input.windows.list_of(cluster));
+        let own = lists(&unit.id.cluster);
+        if own == (None, None) {
+            return None;
+        }
+        let waves = self.survey.waves[wave..].iter().flat_map(|wave| &wave.units);
+        let same: Vec<&Unit<'_>> = waves.filter(|it| lists(&it.id.cluster) == own).collect();
+        let runs = |it: &&&Unit<'_>| matches!(it.facts.basis, Basis::Other(_));
+        let held = { same.iter().filter(runs) }.filter_map(|it| it.facts.revision.as_ref());
+        if let Some(held) = newest(self.history, held) {
+            return Some(Some(Some(held)));
+        }
+        if may_be_head && same.iter().any(|it| it.facts.is_ready() && it.facts.has_begun()) {
+            return Some(Some(None));
+        }
+        Some(newest(self.history, same.iter().filter_map(|it| it.facts.ran_before())).map(Some))
+    }
+
+    /// What the one of its approvals lacks that lacks least; `None`: one is enough.
     fn agrees(&self, rule: &ApprovalRule, wave: usize, unit: &Unit<'_>) -> Option<Lack> {
         if rule.count.is_none() {
             return Some(Lack::BrokenRule);
@@ -48,32 +87,40 @@ impl Gates<'_> {
             |approved: &&Approved| matches!(approved.allows, Allows::Through(through) if through >= wave);
         let mut lacks = Lack::None;
         for approved in self.input.approvals.iter().filter(|it| self.is_for(it, wave, unit)).filter(opens) {
-            let (change, answers) = (self.change(unit), |asked: &Question| self.answer(asked));
+            let (change, answers) = (self.change(wave, unit), |asked: &Question| self.answer(asked));
             match rule.agreed(self.input.roles, approved.commit.as_ref(), &change, &answers) {
                 Ok(()) => return None,
-                Err(lack) => lacks = lack,
+                Err(lack) => lacks = lacks.max(lack),
             }
         }
         Some(lacks)
     }
 
     /// Whether those who may override a window agreed to an override of it. Where no Approvers are named, who may write Approvals may.
-    pub(super) fn may_override(&self, window: &Window, approved: &Approved, unit: &Unit<'_>) -> bool {
+    pub(super) fn may_override(
+        &self,
+        window: &Window,
+        approved: &Approved,
+        (wave, unit): (usize, &Unit<'_>),
+    ) -> bool {
         let roles: Vec<String> =
             window.may_override.iter().filter(|role| self.input.roles.has(role)).cloned().collect();
         let needed = Needed { count: 1, approvers: &roles, four_eyes: false };
         let commit = approved.commit.as_ref();
-        let is_agreed =
-            || agreed(&needed, self.input.roles, commit, &self.change(unit), &|asked| self.answer(asked));
+        let is_agreed = || {
+            agreed(&needed, self.input.roles, commit, &self.change(wave, unit), &|asked| self.answer(asked))
+        };
         roles.is_empty() || is_agreed().is_ok()
     }
 
-    /// Whose authors do not count for a unit.
-    fn change(&self, unit: &Unit<'_>) -> Question {
+    /// Whose authors do not count for a unit. What is empty is compared with what is beside it.
+    fn change(&self, wave: usize, unit: &Unit<'_>) -> Question {
+        let beside = || self.beside(wave, unit, false)??.cloned();
         Question::Authors {
             app: self.input.app.clone(),
-            since: unit.facts.revision.clone(),
+            since: unit.facts.revision.clone().or_else(beside),
             until: self.input.head_revision.clone(),
+            is_delete: false,
         }
     }
 

@@ -44,7 +44,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Confirmation {
-    /// The wave that is done.
+    /// The wave that is done. Empty where a rule asks, whatever is done.
     pub after: String,
     /// The last wave that opens with it.
     pub through: String,
@@ -225,8 +225,8 @@ impl Context<'_> {
     fn not_yet(&self, wave: usize, unit: &Unit<'_>, hold: Option<Hold>) -> Option<Hold> {
         match hold {
             // One Approval is both: whoever gives it knows how many have to agree.
-            Some(Hold::Confirmation { ref through, .. }) => {
-                self.gates.approval(wave, unit, Some(through)).or(hold)
+            Some(Hold::Confirmation { ref through, digest, .. }) => {
+                self.gates.approval(wave, unit, Some((through, digest))).or(hold)
             }
             Some(hold) => Some(hold),
             None => self.gates.approval(wave, unit, None).or_else(|| self.gates.window(wave, unit)),
@@ -287,7 +287,8 @@ impl Context<'_> {
             return of(Choice::Nothing, Some(Hold::ClusterUnread { cluster: unread.clone() }));
         }
         let is_stopped = matches!(hold, Hold::Stopped { .. } | Hold::Reverted { .. });
-        if let Some(revision) = self.baselines.of_empty(wave, !is_stopped) {
+        let ruled = self.gates.beside(wave, unit, !is_stopped);
+        if let Some(revision) = ruled.unwrap_or_else(|| self.baselines.of_empty(wave, !is_stopped)) {
             let choice = match revision {
                 None => return of(Choice::Head, None),
                 Some(revision) => self.baselines.choice(revision, unit.id, self.history),

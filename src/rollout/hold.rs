@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Confirmation, Standing, UnitId};
-use crate::model::{AppId, ClusterName, Digest, RuleAsks};
+use crate::model::{AppId, ClusterName, Digest, Lack, RuleAsks};
 use crate::window;
 
 /// Shown with a code for programs and words for people.
@@ -110,8 +110,8 @@ pub enum Hold {
     },
     /// So many people have to approve the version first.
     Approval {
-        #[serde(flatten)]
-        asks: RuleAsks,
+        /// What each rule asks for that lacks something.
+        asks: Vec<RuleAsks>,
         /// The wave that an Approval would open.
         through: String,
         digest: Digest,
@@ -130,6 +130,11 @@ fn as_text<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_str(text)
 }
 
+/// Nobody is being asked who agreed.
+fn is_for_people(asks: &[RuleAsks]) -> bool {
+    asks.iter().all(|asks| asks.lack != Lack::NotReadYet)
+}
+
 impl Hold {
     /// What the unit waits for, whatever is known of what it runs.
     pub fn gate(&self) -> &Self {
@@ -143,7 +148,6 @@ impl Hold {
     pub fn confirmation(&self) -> Option<Confirmation> {
         match self.gate() {
             Self::Confirmation { after, through, digest }
-            | Self::Approval { asks: RuleAsks { rule: after, .. }, through, digest }
             | Self::Pin { ring: after, through, digest, .. } => {
                 Some(Confirmation { after: after.clone(), through: through.clone(), digest: *digest })
             }
@@ -151,6 +155,10 @@ impl Hold {
                 if self.standing() == Some(Standing::Inconclusive) =>
             {
                 Some(Confirmation { after: wave.clone(), through: through.clone(), digest: *digest })
+            }
+            // Whoever agreed is asked first.
+            Self::Approval { asks, through, digest } if is_for_people(asks) => {
+                Some(Confirmation { after: String::new(), through: through.clone(), digest: *digest })
             }
             _ => None,
         }
@@ -166,12 +174,14 @@ impl Hold {
 
     /// Only a person ends it.
     pub fn waits_for_a_person(&self) -> bool {
+        if let Self::Approval { asks, .. } = self.gate() {
+            return is_for_people(asks);
+        }
         matches!(
             self.gate(),
             Self::Confirmation { .. }
                 | Self::Analysis { standing: Standing::Inconclusive, .. }
                 | Self::Status { standing: Standing::Inconclusive, .. }
-                | Self::Approval { .. }
                 | Self::Pin { .. }
                 | Self::Reverted { .. }
                 | Self::RevertFailed { .. }
@@ -243,7 +253,11 @@ impl fmt::Display for Hold {
             Self::Status { wave, context, because, .. } => {
                 write!(f, "wave {wave} is done, commit status {context}: {because}")
             }
-            Self::Approval { asks, .. } => asks.fmt(f),
+            Self::Approval { asks, .. } => match &asks[..] {
+                [] => f.write_str("rules ask for approvals"),
+                [asks] => asks.fmt(f),
+                [asks, others @ ..] => write!(f, "{asks}, and {} more", others.len()),
+            },
             Self::Frozen { because, waits: None } => write!(f, "frozen, left as it is: {because}"),
             Self::Frozen { because, waits: Some(waits) } => write!(f, "frozen, {waits}; {because}"),
         }

@@ -66,7 +66,9 @@ impl Gates<'_> {
 
     /// The commit before the one that a unit runs, where its objects do not name what they had before.
     fn takes_back(&self, unit: &Unit<'_>) -> Option<Commit> {
-        let has_no_mark = unit.facts.mark.previous.is_none() && matches!(unit.facts.basis, Basis::Other(_));
+        let mark = &unit.facts.mark;
+        let has_no_mark = mark.previous.is_none() && mark.since.is_none();
+        let has_no_mark = has_no_mark && matches!(unit.facts.basis, Basis::Other(_));
         let runs = unit.facts.revision.as_ref().filter(|_| has_no_mark)?;
         Some(self.history.commit(&(self.input.parent)(runs)?))
     }
@@ -76,7 +78,7 @@ impl Gates<'_> {
         self.input.approvals.iter().any(|approved| {
             matches!(&approved.allows, Allows::Override { window: named } if *named == window.name)
                 && self.is_for(approved, wave, unit)
-                && self.may_override(window, approved, unit)
+                && self.may_override(window, approved, (wave, unit))
         })
     }
 

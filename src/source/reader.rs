@@ -7,6 +7,7 @@ use git2::{BranchType, ErrorCode, Oid, Tree};
 use serde::Serialize;
 
 use super::area::{Area, Lists};
+use super::authors::{MadeOf, Step};
 use super::bounds::{Kept, Listing, Over};
 use super::difference::difference;
 use super::heads::BRANCHES;
@@ -334,17 +335,22 @@ impl Reader {
             .map_err(|error| self.unreadable(&error))
     }
 
-    /// Of [`super::authors::commits_below`].
-    pub(super) fn commits_below(
+    /// Of [`super::authors::steps`].
+    pub(super) fn steps(
         &self,
         (since, until): (Option<&Revision>, &Revision),
-        below: &[String],
-    ) -> Result<Option<Vec<Revision>>, Error> {
+        made_of: &MadeOf,
+    ) -> Result<Option<Vec<Step<Revision>>>, Error> {
         let until = self.commit(until)?.id();
-        let since = since.map(|since| self.commit(since)).transpose()?.map(|since| since.id());
-        let found = authors::commits_below(&self.repository, &self.place.folder, (since, until), below);
+        // One that is here no more is on no line.
+        let id = |since: &Revision| Oid::from_str(since.as_str()).unwrap_or(Oid::ZERO_SHA1);
+        let found = authors::steps(&self.repository, &self.place.folder, (since.map(id), until), made_of);
         let found = found.map_err(|error| self.unreadable(&error))?;
-        Ok(found.map(|found| found.into_iter().map(revision_of).collect()))
+        let step = |step: Step<Oid>| Step {
+            commit: revision_of(step.commit),
+            merged: step.merged.into_iter().map(revision_of).collect(),
+        };
+        Ok(found.map(|found| found.into_iter().map(step).collect()))
     }
 
     /// How many commits each file has said something, back from a revision.

@@ -110,7 +110,21 @@ fn read_kind(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<RuledKind> 
     Some(RuledKind { kind: kind.to_owned(), group: group.map(str::to_owned) })
 }
 
-pub fn read_approvers(root: &Node, reading: &mut Reading<'_>) -> Option<Approvers> {
+/// Those with a mistake have no people: nobody is taken for one of them.
+pub fn read_approvers(root: &Node, reading: &mut Reading<'_>) -> Approvers {
+    let read = read_people(root, reading);
+    let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
+    read.filter(|_| !is_wrong).unwrap_or_else(|| {
+        let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
+        Approvers {
+            name: short_line(name, MOST_OF_A_NAME),
+            users: Vec::new(),
+            location: reading.location(root),
+        }
+    })
+}
+
+fn read_people(root: &Node, reading: &mut Reading<'_>) -> Option<Approvers> {
     let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let users = fields.required("users", reading).and_then(|list| {

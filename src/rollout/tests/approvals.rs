@@ -58,11 +58,14 @@ fn rule(count: Option<usize>, kinds: &[&str]) -> Arc<ApprovalRule> {
 impl Simulator {
     fn ask(&mut self, clusters: &[&str], rule: Arc<ApprovalRule>) -> &mut Self {
         self.agreements.rules = AppRules::on(clusters.iter().copied(), vec![rule]);
-        self.agreements.roles = Roles::of(&[Approvers {
-            name: "managers".to_owned(),
-            users: ["ann", "bob", "cy"].map(str::to_owned).into(),
-            location: Location::new("policies/roles.yaml", 1, 1),
-        }]);
+        self.agreements.roles = Roles::of(
+            &[Approvers {
+                name: "managers".to_owned(),
+                users: ["ann", "bob", "cy"].map(str::to_owned).into(),
+                location: Location::new("policies/roles.yaml", 1, 1),
+            }],
+            false,
+        );
         self.agreements.authors = Some(people(&["dev"]));
         self
     }
@@ -193,4 +196,48 @@ fn override_of_a_window_is_that_of_its_role() {
     fleet.approve_digest(digest, over.clone()).has("c1=v2 c2=v1 c3=v1").waits("c2", "window freeze is shut");
     fleet.agreed(&["zoe"]).has("c1=v2 c2=v1 c3=v1");
     fleet.approve_digest(digest, over).agreed(&["bob"]).has("c1=v2 c2=v2 c3=v2");
+}
+
+/// What an earlier wave had passes no rule of a later one.
+#[test]
+fn nothing_comes_empty_that_nobody_approved() {
+    let mut fleet = Simulator::new(vec![wave("test", false), wave("prod", false)]);
+    fleet.add("c1", 0).add("c2", 1).ask(&["c2"], rule(Some(1), &[]));
+    fleet.push(&[("*", "v1")]).has("c1=v1 c2=");
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=").push(&[("*", "v3")]).has("c1=v3 c2=");
+    fleet.approve("prod").agreed(&["ann"]).has("c1=v3 c2=v3");
+    // A cluster that is made anew has what was approved, and nothing newer.
+    fleet.push(&[("*", "v4")]).has("c1=v4 c2=v3").rebuild("c2").has("c1=v4 c2=");
+}
+
+#[test]
+fn rule_for_a_part_of_a_wave_holds_that_part() {
+    let mut fleet = Simulator::new(vec![wave("all", false)]);
+    fleet.add("c1", 0).add("c2", 0).add("c3", 0).ask(&["c2", "c3"], rule(Some(1), &[]));
+    fleet.push(&[("*", "v1")]).has("c1=v1 c2= c3=").approve("all").agreed(&["ann"]).has("c1=v1 c2=v1 c3=v1");
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1").rebuild("c2").has("c1=v2 c2=v1 c3=v1");
+}
+
+#[test]
+fn version_that_never_ran_is_no_way_back() {
+    let mut fleet = Simulator::new(vec![wave("all", false)]);
+    fleet.add("c1", 0).ask(&["c1"], rule(Some(1), &[]));
+    fleet.push(&[("*", "v0")]).push(&[("*", "v1")]).approve("all").agreed(&["ann"]).has("c1=v1");
+    fleet.push(&[("*", "v0")]).has("c1=v1").waits("c1", "rule production asks");
+}
+
+#[test]
+fn every_rule_is_asked() {
+    let mut fleet = ruled();
+    let other = ApprovalRule {
+        name: "security".to_owned(),
+        approvers: Vec::new(),
+        ..ApprovalRule::clone(&rule(Some(3), &[]))
+    };
+    fleet.agreements.rules = AppRules::on(["c2", "c3"], vec![rule(Some(1), &[]), Arc::new(other)]);
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c2", "rule production asks for an approval of managers: there is none, and 1 more");
+    fleet.approve("prod").agreed(&["ann", "zoe"]).has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c2", "rule security asks for 3 approvals: only ann, zoe approved it");
+    fleet.agreed(&["ann", "zoe", "yan"]).has("c1=v2 c2=v2 c3=v2");
 }

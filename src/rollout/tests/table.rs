@@ -157,13 +157,13 @@ fn all_holds() -> Vec<Hold> {
             digest,
         },
         Hold::Approval {
-            asks: RuleAsks {
+            asks: vec![RuleAsks {
                 rule: "production".to_owned(),
                 count: Some(2),
                 approvers: vec!["release-managers".to_owned()],
                 reason: None,
                 lack: Lack::TooFew(vec!["ann".to_owned()]),
-            },
+            }],
             through: "prod".to_owned(),
             digest,
         },
