@@ -135,17 +135,24 @@ pub struct RuleAsks {
     pub lack: Lack,
 }
 
+impl RuleAsks {
+    /// `2 approvals of managers`.
+    pub fn what(&self) -> String {
+        let count = match self.count {
+            None => "approvals".to_owned(),
+            Some(1) => "1 approval".to_owned(),
+            Some(count) => format!("{count} approvals"),
+        };
+        match self.approvers.is_empty() {
+            true => count,
+            false => format!("{count} of {}", self.approvers.join(", ")),
+        }
+    }
+}
+
 impl fmt::Display for RuleAsks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rule {} asks for ", self.rule)?;
-        match self.count {
-            None => f.write_str("approvals")?,
-            Some(1) => f.write_str("an approval")?,
-            Some(count) => write!(f, "{count} approvals")?,
-        }
-        if !self.approvers.is_empty() {
-            write!(f, " of {}", self.approvers.join(", "))?;
-        }
+        write!(f, "rule {} asks for {}", self.rule, self.what())?;
         write!(f, ": {}", self.lack)?;
         self.reason.iter().try_for_each(|reason| write!(f, " ({reason})"))
     }

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::next::{measured, pin_of, rings_of, runs, soaks_until};
 use super::{Action, Change, Input, PinChange};
-use crate::model::{App, AppId, PromotionMode, Revision, Ring, RolloutApproval, short_line};
-use crate::rollout::{AppWindows, Standing};
+use crate::model::{App, Lack, PromotionMode, Revision, Ring, RolloutApproval, RuleAsks, short_line};
+use crate::rollout::{AppRules, AppWindows, Standing};
 use crate::window::{self, Shut};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -100,29 +100,29 @@ pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> 
 /// is known to the rollout alone.
 fn of_rules(input: &Input<'_>, approvals: &[RolloutApproval], head: &HeadFacts) -> Option<Gate> {
     let roles = &input.fleet.approval_rules.roles;
-    let of_app =
-        |app: &AppId| input.rollouts.iter().find(|it| it.app == *app).into_iter().flat_map(|it| &it.rules);
-    let asked: Vec<(GateState, String)> = approvals
-        .iter()
-        .flat_map(|approval| of_app(&approval.app))
-        .map(|asks| {
-            let by: Vec<&str> = head
-                .approved_by
-                .iter()
-                .map(String::as_str)
-                .filter(|login| roles.include(&asks.approvers, &login.to_ascii_lowercase()))
-                .collect();
-            let is_enough = asks.count.is_some_and(|count| by.len() >= count);
-            let state = if is_enough { GateState::Success } else { GateState::Pending };
-            let count = asks.count.map_or_else(|| "?".to_owned(), |count| count.to_string());
-            let of = if asks.approvers.is_empty() {
-                String::new()
-            } else {
-                format!(" of {}", asks.approvers.join(", "))
-            };
-            (state, format!("{}/{count} approvals{of}, rule {}", by.len(), asks.rule))
-        })
-        .collect();
+    let mut rules: Vec<RuleAsks> = Vec::new();
+    for approval in approvals {
+        let Some(rollout) = input.rollouts.iter().find(|it| it.app == approval.app) else { continue };
+        rules.extend(rollout.rules.iter().cloned());
+        // Those of units that wait for an earlier wave, and open by this word too.
+        if let Some(app) = input.fleet.apps.get(&approval.app) {
+            let of_app = AppRules::of_fleet(input.fleet, app, rollout.opens.iter());
+            let of_all = of_app.lists().flatten().filter(|rule| rule.kinds.is_empty());
+            rules.extend(of_all.map(|rule| rule.asks(Lack::None)));
+        }
+    }
+    rules.sort_by(|one, other| one.rule.cmp(&other.rule));
+    rules.dedup_by(|one, other| one.rule == other.rule);
+    let of_rule = |asks: &RuleAsks| {
+        let counts = |login: &&String| roles.include(&asks.approvers, &login.to_ascii_lowercase());
+        let by = head.approved_by.iter().filter(counts).count();
+        let state = match asks.count.is_some_and(|count| by >= count) {
+            true => GateState::Success,
+            false => GateState::Pending,
+        };
+        (state, format!("{by} of {}, rule {}", asks.what(), asks.rule))
+    };
+    let asked: Vec<(GateState, String)> = rules.iter().map(of_rule).collect();
     worst("approvals", &asked)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{OtherApproval, RolloutReport, UnitReport};
-use crate::model::{AppId, Digest, RuleAsks};
+use crate::model::{AppId, ClusterName, Digest, RuleAsks};
 use crate::rollout::{Confirmation, Hold, Standing, WaveReport, WaveState};
 
 /// What a person may do, and what for.
@@ -143,6 +143,14 @@ impl RolloutReport {
             }
             _ => None,
         })
+    }
+
+    /// The clusters of units that wait in a wave or in one before it.
+    pub fn opens_with(&self, through: &str) -> BTreeSet<ClusterName> {
+        let last = self.waves.iter().position(|wave| wave.name == through).map_or(0, |last| last + 1);
+        let waves: BTreeSet<&str> = self.waves.iter().take(last).map(|wave| wave.name.as_str()).collect();
+        let waiting = self.units.iter().filter(|unit| !unit.is_at_head && waves.contains(unit.wave.as_str()));
+        waiting.map(|unit| unit.unit.cluster.clone()).collect()
     }
 
     /// What rules ask for before a wave.

@@ -113,6 +113,8 @@ async fn promotion_goes_its_whole_road() {
     let merge = merged.merge_commit.clone().expect("a merge");
     assert_eq!(bot.merged_pull(&merge).await, Ok(Some(merged)));
     assert_eq!(bot.merged_pull(&main).await, Ok(None));
+    let commits = bot.pull_commits(pull.number).await.expect("commits");
+    assert!(commits.len() == 1 && commits[0].revision == head, "{commits:?}");
     let commit = bot.commit(&head).await.expect("an answer").expect("a commit");
     assert!(commit.revision == head && commit.is_by(BOT), "{commit:?}");
     assert_eq!(bot.commit(&Revision::from("0".repeat(40).as_str())).await, Ok(None));

@@ -249,6 +249,7 @@ fn rollout(app: &str, commit: &str, is_settled: bool, asks: Option<&str>) -> Rol
         is_settled,
         asks: asks.map(|wave| (wave.to_owned(), Digest::of(app.as_bytes()))),
         rules: Vec::new(),
+        opens: std::collections::BTreeSet::new(),
         is_refused: false,
     }
 }

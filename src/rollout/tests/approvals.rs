@@ -115,9 +115,10 @@ fn author_is_not_the_second_pair_of_eyes() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).approve("prod").agreed(&["ann", "bob"]);
     fleet.agreements.authors = Some(people(&["bob"]));
-    fleet
-        .has("c1=v2 c2=v1 c3=v1")
-        .waits("c2", "rule production asks for 2 approvals of managers: only ann approved it");
+    fleet.has("c1=v2 c2=v1 c3=v1").waits(
+        "c2",
+        "rule production asks for 2 approvals of managers: ann approved it, bob wrote the change",
+    );
     fleet.agreements.authors = None;
     fleet.has("c1=v2 c2=v1 c3=v1");
     let is_of_change = |asked: &Question| {
@@ -162,7 +163,7 @@ fn kinds_narrow_it() {
     fleet
         .push(&[("*", "v3")])
         .has("c1=v3 c2=v2 c3=v2")
-        .waits("c2", "rule production asks for an approval of managers");
+        .waits("c2", "rule production asks for 1 approval of managers");
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn rule_with_mistake_is_never_satisfied() {
 fn first_installation_needs_them_too() {
     let mut fleet = Simulator::new(vec![wave("all", false)]);
     fleet.add("c1", 0).ask(&["c1"], rule(Some(1), &[]));
-    fleet.push(&[("*", "v1")]).has("c1=").waits("c1", "rule production asks for an approval");
+    fleet.push(&[("*", "v1")]).has("c1=").waits("c1", "rule production asks for 1 approval");
     fleet.approve("all").agreed(&["cy"]).has("c1=v1");
 }
 
@@ -236,7 +237,7 @@ fn every_rule_is_asked() {
     };
     fleet.agreements.rules = AppRules::on(["c2", "c3"], vec![rule(Some(1), &[]), Arc::new(other)]);
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
-    fleet.waits("c2", "rule production asks for an approval of managers: there is none, and 1 more");
+    fleet.waits("c2", "rule production asks for 1 approval of managers: there is none, and 1 more");
     fleet.approve("prod").agreed(&["ann", "zoe"]).has("c1=v2 c2=v1 c3=v1");
     fleet.waits("c2", "rule security asks for 3 approvals: only ann, zoe approved it");
     fleet.agreed(&["ann", "zoe", "yan"]).has("c1=v2 c2=v2 c3=v2");

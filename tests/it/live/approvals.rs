@@ -40,7 +40,7 @@ async fn approve(people: &People<'_>, number: u64, head: &str, by: &str) {
 /// The pull request that asks to open production for a commit.
 async fn asked(scene: &Scene, people: &People<'_>, commit: &str) -> (u64, String) {
     let (number, head) = people.opened(&format!("tutti/approve/{}/prod", &commit[..7])).await;
-    scene.told(&head, "gate", "pending", &["0/1 approvals of managers, rule production"]).await;
+    scene.told(&head, "gate", "pending", &["0 of 1 approval of managers, rule production"]).await;
     (number, head)
 }
 
@@ -74,7 +74,7 @@ async fn manager_who_did_not_write_it_opens_production() {
     let (number, head) = asked(&scene, &people, &second).await;
     approve(&people, number, &head, "approvals-ann").await;
     merged(&scene, &people, number, &head).await;
-    let lacks = "rule production asks for an approval of managers: nobody who counts has approved it";
+    let lacks = "rule production asks for 1 approval of managers: approvals-ann wrote the change";
     scene.told(&second, "deploy/prod", "pending", &[lacks]).await;
     scene.kill();
     scene.forget_state();

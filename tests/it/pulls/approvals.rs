@@ -67,9 +67,9 @@ async fn two_managers_who_did_not_write_it_open_production() {
     // The first version waits, too: there is none that it could go back to.
     assert_eq!(scene.version("c2").await, "");
     let first = asked(&scene, &[]).await;
-    gate(&scene, &first, "pending 0/2 approvals of managers, rule production").await;
+    gate(&scene, &first, "pending 0 of 2 approvals of managers, rule production").await;
     ["ann", "bob"].iter().for_each(|login| _ = scene.simulator.review(login, first.number, "APPROVED"));
-    gate(&scene, &first, "success 2/2 approvals of managers, rule production").await;
+    gate(&scene, &first, "success 2 of 2 approvals of managers, rule production").await;
     let merged = merge(&scene, &first).await;
     scene.running().until("v0 on prod", |now| now.revision.as_ref() == Some(&merged)).await;
     scene.running().converged(&merged).await;
@@ -82,12 +82,14 @@ async fn two_managers_who_did_not_write_it_open_production() {
     ["ann", "eve", "li"]
         .iter()
         .for_each(|login| _ = scene.simulator.review(login, second.number, "APPROVED"));
-    gate(&scene, &second, "success 2/2 approvals of managers, rule production").await;
+    gate(&scene, &second, "success 2 of 2 approvals of managers, rule production").await;
     merge(&scene, &second).await;
     let only_one = |now: &Simulator| {
         let text = now.last(&pushed, "tutti/deploy/prod");
         text.starts_with("pending ")
-            && text.contains("rule production asks for 2 approvals of managers: only ann approved it")
+            && text.contains(
+                "rule production asks for 2 approvals of managers: ann approved it, li wrote the change",
+            )
     };
     scene.until("that the author does not count", only_one).await;
     assert_eq!(scene.version("c2").await, "v0");
@@ -128,7 +130,7 @@ async fn forge_that_is_away_holds_and_is_asked_again() {
     let scene = ruled("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))]).await;
     let pull = asked(&scene, &[]).await;
     scene.simulator.review("ann", pull.number, "APPROVED");
-    gate(&scene, &pull, "success 1/1 approvals of managers, rule production").await;
+    gate(&scene, &pull, "success 1 of 1 approval of managers, rule production").await;
     scene.simulator.fail_next("/reviews", 6, Fault::Status(503));
     let merged = merge(&scene, &pull).await;
     scene.running().converged(&merged).await;
@@ -147,7 +149,7 @@ async fn deletes_of_a_kind_wait_for_their_approval() {
     scene.push("main", &[(MAPS, Some(&one))]);
     let now = scene.running().until("a wish", |now| !now.approvals_wanted.is_empty()).await;
     let [wanted] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
-    let asks = "rule production asks for an approval of managers: ";
+    let asks = "rule production asks for 1 approval of managers: ";
     assert!(now.deletions.iter().all(|it| it.waits && it.reason.starts_with(asks)), "{:?}", now.deletions);
     let text = approval_to_yaml(wanted);
     let branch = "approve";

@@ -58,7 +58,7 @@ impl State {
         }
     }
 
-    fn commit_value(&self, row: &CommitRow) -> Value {
+    pub fn commit_value(&self, row: &CommitRow) -> Value {
         json!({
             "sha": row.id.to_string(), "author": self.user_of_email(&row.author),
             "committer": self.user_of_email(&row.committer),
