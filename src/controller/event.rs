@@ -16,7 +16,7 @@ use crate::cluster::{Catalog, Change, Client, Error};
 use crate::fleet::Target;
 use crate::forge::Hint;
 use crate::health::Crash;
-use crate::model::{AppId, ClusterName, Denial, Kind, Revision, SecretRef};
+use crate::model::{Answer, AppId, ClusterName, Denial, Kind, Question, Revision, SecretRef};
 use crate::plan::Candidate;
 use crate::reconcile::{Outcome, Went};
 use crate::render::{Admission, Renders};
@@ -90,6 +90,11 @@ pub enum Event {
         app: AppId,
         revision: Revision,
         past: Option<Box<PastApp>>,
+    },
+    /// Who agreed, or why that is not known for now.
+    Agreed {
+        asked: Question,
+        answer: Answer,
     },
     /// What an earlier process said of this commit, or did not come to say, is not the end of it.
     UnderWay {

@@ -9,6 +9,7 @@
 
 mod admission;
 mod advance;
+mod agreements;
 mod apps;
 mod cause_lists;
 mod cause_searches;

@@ -31,6 +31,8 @@ const TOKEN_AGAIN: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(super) struct Telling {
     posting: Option<Posting>,
+    /// Who reads from the forge; commands do, too. `None`: nobody can.
+    reader: Option<ForgeReader>,
     /// The token could not be read: it is asked for again then.
     pub token_at: Option<Instant>,
     /// The newest commits of the branch when it was read last, the head first.
@@ -50,6 +52,13 @@ struct Posting {
     is_recalled: bool,
 }
 
+/// Who reads from the forge.
+struct ForgeReader {
+    forge: Forge,
+    token: Digest,
+    client: forge::Client,
+}
+
 impl World {
     /// Follows the forge that the instance names; whether that is another one than before, or with another token.
     pub(super) fn open_outbox(
@@ -65,6 +74,7 @@ impl World {
 
     fn take_token(&mut self, token: Option<Result<SecretString, SecretError>>) -> bool {
         self.telling.token_at = None;
+        self.take_reader(token.as_ref());
         let Some(wanted) = self.instance.forge.as_ref().filter(|_| self.posts()) else {
             self.telling.posting = None;
             return false;
@@ -117,6 +127,44 @@ impl World {
                 }
             };
         self.telling.posting.is_some()
+    }
+
+    /// A home cluster that does not answer leaves the token from before, of the same forge. Who is asked of another one is asked anew.
+    fn take_reader(&mut self, token: Option<&Result<SecretString, SecretError>>) {
+        let Some(wanted) = self.instance.forge.as_ref() else {
+            self.telling.reader = None;
+            return;
+        };
+        let known = self.telling.reader.as_ref().filter(|reader| reader.forge == *wanted);
+        let token = match token {
+            Some(Ok(token)) => token.clone(),
+            Some(Err(error)) if known.is_some() && error.is_silence() => return,
+            Some(Err(_)) | None => {
+                self.telling.reader = None;
+                return;
+            }
+        };
+        let mark = Digest::of(token.expose_secret().as_bytes());
+        if known.is_some_and(|reader| reader.token == mark) {
+            return;
+        }
+        let rules = &self.settings.grants.forge;
+        let client = forge::Client::gitea(&wanted.url, &wanted.repository, Some(token), rules).ok();
+        let client = client.map(|client| client.observed_by(Arc::new(self.settings.metrics.clone())));
+        let forge = wanted.clone();
+        self.telling.reader = client.map(|client| ForgeReader { forge, token: mark, client });
+        for app in self.agreements.forget() {
+            self.apps.decide_soon(&app);
+        }
+    }
+
+    /// Who reads from the forge. `Err`: why nobody does.
+    pub(super) fn reader(&self) -> Result<forge::Client, Arc<str>> {
+        let client = self.telling.reader.as_ref().map(|reader| reader.client.clone());
+        client.ok_or_else(|| match &self.instance.forge {
+            None => "tutti.yaml names no forge".into(),
+            Some(_) => "there is no token for the forge".into(),
+        })
     }
 
     fn posts(&self) -> bool {

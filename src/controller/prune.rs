@@ -1,6 +1,6 @@
 //! Deleting what Git no longer wants: decided over the whole instance, carried out one by one.
 
-use std::cell::LazyCell;
+use std::cell::{LazyCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
 use crate::model::{
-    AppId, ApprovedObject, ClusterName, ClusterState, Digest, Mode, ObjectId, Occasion, RenderedObject,
-    Revision, Status,
+    AppId, ApprovedObject, ClusterName, ClusterState, Digest, Mode, ObjectId, Occasion, Question,
+    RenderedObject, Revision, Status,
 };
 use crate::plan::{
     self, Action, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
@@ -282,7 +282,11 @@ impl World {
             let doubted = mem::take(&mut self.prune.over_in_doubt);
             self.prune.over.retain(|it| !doubted.contains(it));
         }
-        self.prune.decision = self.decide(fleet, &candidates, managed, valid);
+        let (decision, asks) = self.decide(fleet, &candidates, managed, valid);
+        self.prune.decision = decision;
+        for (asked, app) in asks {
+            self.ask_who_agreed([asked].into(), &app);
+        }
         // Before that nothing is deleted either.
         if valid && self.unseen(now).is_none() {
             self.prune.note_over(is_sure);
@@ -323,7 +327,14 @@ impl World {
         self.prune.confirmed.retain(|(revision, _), _| told.contains(revision));
     }
 
-    fn decide(&self, fleet: &Fleet, candidates: &[Candidate], managed: usize, valid: bool) -> PruneDecision {
+    /// With what has to be asked for a better answer.
+    fn decide(
+        &self,
+        fleet: &Fleet,
+        candidates: &[Candidate],
+        managed: usize,
+        valid: bool,
+    ) -> (PruneDecision, BTreeSet<(Question, AppId)>) {
         // This is asked at each event while something waits: of the places of candidates, not of all.
         let places: BTreeSet<Target> =
             candidates.iter().map(|it| Target { app: it.app.clone(), cluster: it.cluster.clone() }).collect();
@@ -337,7 +348,9 @@ impl World {
             asked.counts && !again.contains(&((*key).clone(), asked.uid.as_str()))
         };
         let under_cap = self.prune.asked.iter().filter(is_counted).count();
-        plan::decide(&PruneInput {
+        let asks = RefCell::default();
+        let decision = plan::decide(&PruneInput {
+            asks: &|candidate, approvals| self.rule_asks(fleet, candidate, approvals, &asks),
             // Not the mode of this run: a command that only looks shows what the instance decides, and
             // which approvals it wants. Nothing is deleted here unless this run enforces.
             mode: self.instance.mode,
@@ -359,7 +372,8 @@ impl World {
                 },
                 None => ClusterFacts { state: ClusterState::Ready, complete: false, away: true },
             },
-        })
+        });
+        (decision, asks.into_inner())
     }
 
     fn facts_of(&self, fleet: &Fleet, id: &AppId) -> AppFacts {

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
+use super::agreements::{Sources, commit_of};
 use super::apps::{AppEntry, Heads, Held, PastApp, PastCommit, Run, Seen, UnitEntry};
 use super::event::Event;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
 use crate::model::{
-    AppId, Capabilities, ClusterName, Previous, Refused, Revision, RolloutAction, RolloutApproval, Snapshot,
-    UnitMark,
+    Answers, AppId, Capabilities, ClusterName, Digest, ObjectId, Previous, Question, Refused, Revision,
+    Roles, RolloutAction, RolloutApproval, Snapshot, UnitMark,
 };
+use crate::render::UnitContent;
 use crate::report::Phase;
 use crate::rollout::{
     self, Allows, Approved, Basis, Choice, Commit, Condition, Decision, Hold, Input, Outcomes, Policy, Reach,
@@ -23,6 +25,7 @@ use crate::rollout::{
 impl World {
     /// The apps in waves at a new head. Called before the targets take it: what they have is what is kept of it.
     pub(super) fn take_heads(&mut self, fleet: &Fleet, heads: &Arc<Heads>) {
+        self.agreements.forget();
         let Self { apps, targets, snapshot, .. } = self;
         let Some(snapshot) = snapshot else { return };
         let of_app = |id: &AppId| {
@@ -54,15 +57,18 @@ impl World {
             entry.read_again(now);
         }
         let is_other = self.observe_units(id, touched, now);
-        let Self { apps, clusters, .. } = self;
-        let measured = apps.measured();
+        let Self { apps, clusters, agreements, fleet, .. } = self;
+        let Some(fleet) = fleet else { return };
+        let roles = &fleet.approval_rules.roles;
+        let (measured, none) = (apps.measured(), Outcomes::new());
         let Some(entry) = apps.get_mut(id).filter(|entry| is_other || entry.decision.is_none() || is_due)
         else {
             return;
         };
         let known = |cluster: &ClusterName| clusters.get(cluster).and_then(|it| it.facts.clone());
         let before = entry.decision.take();
-        let mut decision = entry.decide(measured.get(id).unwrap_or(&Outcomes::new()), now, wall);
+        let measured = measured.get(id).unwrap_or(&none);
+        let mut decision = entry.decide(measured, (roles, &|asked| agreements.answer(asked)), (now, wall));
         // What is not known for a moment neither opens nor closes a rollout.
         let mut unread = entry.facts.values().filter(|facts| facts.reach == Reach::Unread).peekable();
         let was_open = before.as_ref().is_none_or(|before| before.is_open);
@@ -82,8 +88,10 @@ impl World {
             .filter(|(unit, verdict)| said(unit) != Some(verdict))
             .map(|(unit, _)| unit.cluster.clone())
             .collect();
+        let asks = std::mem::take(&mut decision.asks);
         entry.decision = Some(decision);
         self.changed = true;
+        self.ask_who_agreed(asks, id);
         self.apps.set_deadline(id, deadline);
         for revision in wants {
             self.read_past(id, revision);
@@ -93,6 +101,19 @@ impl World {
         }
         for cluster in changed {
             self.give_render(&Target { app: id.clone(), cluster });
+        }
+    }
+
+    pub(super) fn ask_who_agreed(&mut self, asks: BTreeSet<Question>, app: &AppId) {
+        let asks: Vec<Question> = asks.into_iter().filter(|it| !self.agreements.is_asked(it, app)).collect();
+        if asks.is_empty() {
+            return;
+        }
+        let known = self.fleet.as_ref().and_then(|fleet| fleet.apps.get(app));
+        let folder = known.map(|app| app.folder().to_owned());
+        let sources = Sources { forge: self.reader(), history: Arc::clone(&self.history) };
+        for asked in asks {
+            self.agreements.ask(asked, (app, folder.clone()), &sources, &self.events);
         }
     }
 
@@ -252,7 +273,8 @@ pub fn approvals_of(
         };
         let file = approval.location.as_ref().map(|location| location.file.as_str());
         let at = snapshot.history.newest(file).or_else(|| snapshot.history.commits.is_empty().then_some(0));
-        Some(Approved { digest: approval.digest, allows, at })
+        let commit = commit_of(snapshot, approval.location.as_ref());
+        Some(Approved { digest: approval.digest, allows, at, commit })
     };
     fleet.rollout_approvals.get(app).into_iter().flatten().filter_map(approved).collect()
 }
@@ -283,7 +305,31 @@ impl AppEntry {
         self.unseen.extend(self.units.keys().cloned());
     }
 
-    fn decide(&self, measured: &Outcomes, now: Timestamp, wall: Timestamp) -> Decision {
+    /// The objects by which what the head has for a unit differs from what the unit has. Of what nobody knows, all of the head's.
+    fn changes(&self, id: &UnitId) -> Vec<ObjectId> {
+        let head = self.head.units.get(id).and_then(|unit| unit.content.as_deref());
+        let Some(head) = head else { return Vec::new() };
+        let has = self.units.get(id).and_then(|unit| match &unit.run {
+            Run::Held(held) | Run::Half(held) => Some(&*held.content),
+            Run::Head { .. } => Some(head),
+            Run::Unknown => None,
+        });
+        let Some(has) = has else { return head.objects.iter().map(|(object, _)| object.clone()).collect() };
+        let missing = |of: &UnitContent, other: &UnitContent| -> Vec<ObjectId> {
+            let lacks = |(object, digest): &&(ObjectId, Digest)| other.get(object).as_ref() != Some(digest);
+            of.objects.iter().filter(lacks).map(|(object, _)| object.clone()).collect()
+        };
+        let mut changes = missing(head, has);
+        changes.extend(missing(has, head));
+        changes
+    }
+
+    fn decide(
+        &self,
+        measured: &Outcomes,
+        (roles, answers): (&Roles, Answers<'_>),
+        (now, wall): (Timestamp, Timestamp),
+    ) -> Decision {
         let head_revision = self.revision.clone().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
         let commit = |revision: &Revision| match self.commits.get(revision) {
             Some(PastCommit::Known(past)) => Commit::Known(Arc::clone(&past.facts)),
@@ -310,8 +356,13 @@ impl AppEntry {
             may_lack_clusters: self.may_lack_clusters,
             units: &self.facts,
             approvals: &self.approvals,
-            windows: &self.head.windows,
+            windows: &self.head.selected.windows,
             measured,
+            rules: &self.head.selected.rules,
+            roles,
+            answers,
+            changes: &|unit| self.changes(unit),
+            app: &self.app.id,
             refusals: &self.refusals,
             commit: &commit,
             position: &position,

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use super::agreements::Agreements;
 use super::apps::{Apps, Heads};
 use super::cause_searches::CauseSearches;
 use super::cluster_entry::{ClusterEntry, Reach};
@@ -98,6 +99,7 @@ pub struct World {
     pub(super) prune: super::prune::Pruning,
     pub(super) policing: super::admission::Policing,
     pub(super) telling: Telling,
+    pub(super) agreements: Agreements,
     /// Epochs of clusters grow over all of them: news of an entry that was replaced is never taken for its own.
     pub(super) epochs: u64,
     /// Reconciliations and deletes that have not come back.
@@ -152,6 +154,7 @@ impl World {
             prune: super::prune::Pruning::default(),
             policing: super::admission::Policing::default(),
             telling: Telling::default(),
+            agreements: Agreements::new(),
             epochs: 0,
             in_flight,
             stopping: false,
@@ -184,6 +187,10 @@ impl World {
                 if self.renders.chart_arrived() {
                     self.render();
                 }
+            }
+            Event::Agreed { asked, answer } => {
+                let apps = self.agreements.answered(&asked, answer);
+                apps.iter().for_each(|app| self.apps.decide_soon(app));
             }
             Event::PastApp { app, revision, past } => self.past_read(&app, &revision, past.map(|past| *past)),
             Event::Cluster { cluster, epoch, news } => self.cluster_news(&cluster, epoch, news),
@@ -611,6 +618,9 @@ impl World {
         // A run that only looks opens no wave.
         let waits_for_gates = waits_for_rollouts && self.mode() == Mode::Enforce;
         if self.apps.iter().any(|(_, app)| app.is_reading() || waits_for_gates && app.ends_by_itself()) {
+            return false;
+        }
+        if waits_for_gates && self.agreements.is_waiting() {
             return false;
         }
         let settling = self.targets.keys().any(|id| self.waits_for_a_neighbour(id));

@@ -7,7 +7,8 @@ use super::checks::{CHECKS, Facts, comes_of_kustomize};
 use super::{Broken, Fleet, Holders, health_rules, pins, policies, projects, registry, rivals, routes};
 use crate::manifest::Manifests;
 use crate::model::{
-    App, AppId, Cluster, ClusterName, Diagnostic, Location, Ring, RolloutApproval, Scope, Snapshot,
+    App, AppId, ApprovalRules, Cluster, ClusterName, Diagnostic, Location, Ring, Roles, RolloutApproval,
+    Scope, Snapshot,
 };
 
 /// Puts the manifests together, runs every check, and takes out the apps with errors.
@@ -87,6 +88,10 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
         policies: Arc::new(policies),
         windows: manifests.windows,
         analyses: manifests.analyses.into_iter().map(|it| (it.name.clone(), it)).collect(),
+        approval_rules: Arc::new(ApprovalRules {
+            rules: manifests.approval_rules,
+            roles: Roles::of(&manifests.approvers, manifests.may_lack_approvers),
+        }),
         health: Arc::new(health),
         diagnostics,
         holders: Arc::new(holders),

@@ -91,6 +91,10 @@ pub const ANALYSIS: &str = "E2161";
 pub const ANALYSIS_EXPRESSION: &str = "E2162";
 /// A wave or ring waits for a commit status that cannot come.
 pub const STATUS: &str = "E2163";
+/// An approval rule selects an app, a ring or a cluster that does not exist.
+pub const APPROVAL_RULE: &str = "E2171";
+/// An approval rule that nobody can satisfy.
+pub const APPROVERS: &str = "E2172";
 /// The registry of clusters in the home cluster could not be read.
 pub const REGISTRY_UNREAD: &str = "E2091";
 /// A ConfigMap of that registry without a kubeconfig.

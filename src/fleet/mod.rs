@@ -47,8 +47,8 @@ pub use waves::{Wave, Waves};
 use crate::health;
 use crate::manifest::Manifests;
 use crate::model::{
-    Analysis, App, AppId, Approval, Cluster, ClusterName, ClusterState, Diagnostic, Instance, Location,
-    Notification, Project, PruneMode, Ring, RolloutApproval, Route, Scope, Server, Trigger, Window,
+    Analysis, App, AppId, Approval, ApprovalRules, Cluster, ClusterName, ClusterState, Diagnostic, Instance,
+    Location, Notification, Project, PruneMode, Ring, RolloutApproval, Route, Scope, Server, Trigger, Window,
 };
 use crate::policy::Policies;
 
@@ -100,6 +100,8 @@ pub struct Fleet {
     pub windows: Vec<Arc<Window>>,
     /// What waves and rings may have measured, by name.
     pub analyses: BTreeMap<String, Arc<Analysis>>,
+    /// Who must agree, and to what.
+    pub approval_rules: Arc<ApprovalRules>,
     /// How the health of objects is judged.
     pub health: Arc<health::Rules>,
     /// Of reading and of the checks here, by place.
@@ -240,6 +242,7 @@ impl Fleet {
             policies: Arc::clone(&self.policies),
             windows: Vec::new(),
             analyses: BTreeMap::new(),
+            approval_rules: Arc::default(),
             health: Arc::clone(&self.health),
             diagnostics: Vec::new(),
             holders: Arc::default(),

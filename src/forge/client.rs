@@ -145,6 +145,21 @@ impl Client {
         ask!(self.reviews(number))
     }
 
+    /// The pull request that was merged as this commit of the branch it was for; of one that was rebased, as its last commit.
+    pub async fn merged_pull(&self, revision: &Revision) -> Result<Option<Pull>, Error> {
+        ask!(self.merged_pull(revision))
+    }
+
+    /// The commits of a pull request, those of a merged one too.
+    pub async fn pull_commits(&self, number: u64) -> Result<Vec<BranchCommit>, Error> {
+        ask!(self.pull_commits(number))
+    }
+
+    /// One commit of the repository, and whom it names.
+    pub async fn commit(&self, revision: &Revision) -> Result<Option<BranchCommit>, Error> {
+        ask!(self.commit(revision))
+    }
+
     /// The tip of a branch.
     pub async fn branch(&self, name: &str) -> Result<Option<Revision>, Error> {
         ask!(self.branch(name))

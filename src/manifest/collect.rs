@@ -160,6 +160,9 @@ impl Manifests {
         self.policy_params.extend(part.policy_params.iter().cloned());
         self.windows.extend(part.windows.iter().cloned());
         self.analyses.extend(part.analyses.iter().cloned());
+        self.approval_rules.extend(part.approval_rules.iter().cloned());
+        self.approvers.extend(part.approvers.iter().cloned());
+        self.may_lack_approvers |= part.may_lack_approvers;
         self.unread.extend(part.unread.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
         part.lost.iter().for_each(|(native, place)| self.lose(place, [*native]));
@@ -186,6 +189,8 @@ impl Manifests {
         self.policy_params.sort_by(|one, other| one.location.cmp(&other.location));
         self.windows.sort_by(|one, other| one.location.cmp(&other.location));
         self.analyses.sort_by(|one, other| one.location.cmp(&other.location));
+        self.approval_rules.sort_by(|one, other| one.location.cmp(&other.location));
+        self.approvers.sort_by(|one, other| one.location.cmp(&other.location));
         self.unread_projects.sort();
         self.plain.sort_by(|one, other| one.location.cmp(&other.location));
         self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
@@ -282,8 +287,13 @@ fn look_into<'a>(
     if let Some(place) = meant::first_error(hiding) {
         manifests.lose(&place, meant::by_text(text, &stream.documents));
         if path.starts_with(kinds::window::FOLDER) && text.contains(Native::Window.name()) {
-            manifests.windows.push(Arc::new(kinds::window::unreadable(path, place)));
+            manifests.windows.push(Arc::new(kinds::window::unreadable(path, place.clone())));
         }
+        if path.starts_with(kinds::approval_rule::FOLDER) && text.contains(Native::ApprovalRule.name()) {
+            manifests.approval_rules.push(Arc::new(kinds::approval_rule::unreadable(path, place)));
+        }
+        manifests.may_lack_approvers |=
+            path.starts_with(kinds::approval_rule::FOLDER) && text.contains(Native::Approvers.name());
     }
     manifests.diagnostics.extend(stream.mistakes);
     let mut found = Vec::new();
@@ -417,7 +427,9 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         | Native::Server
         | Native::Policy
         | Native::Window
-        | Native::Analysis => Scope::File((*file).to_owned()),
+        | Native::Analysis
+        | Native::ApprovalRule
+        | Native::Approvers => Scope::File((*file).to_owned()),
     };
     let mut reading = Reading::new(file, scope.clone());
     let rescoped =
@@ -492,6 +504,12 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         }
         Native::Window => manifests.windows.push(Arc::new(kinds::window::read(root, &mut reading))),
         Native::Analysis => manifests.analyses.push(Arc::new(kinds::analysis::read(root, &mut reading))),
+        Native::ApprovalRule => {
+            manifests.approval_rules.push(Arc::new(kinds::approval_rule::read(root, &mut reading)));
+        }
+        Native::Approvers => {
+            manifests.approvers.push(kinds::approval_rule::read_approvers(root, &mut reading));
+        }
     }
     note_unread(found.place(), &reading, manifests);
     manifests.diagnostics.append(&mut reading.mistakes);

@@ -121,7 +121,9 @@ impl Manifests {
             | Native::Server
             | Native::Policy
             | Native::Window
-            | Native::Analysis => false,
+            | Native::Analysis
+            | Native::ApprovalRule
+            | Native::Approvers => false,
         }
     }
 }

@@ -43,9 +43,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
-    AdmissionBinding, AdmissionPolicy, Analysis, App, AppId, Approval, Cluster, Diagnostic, Instance, Kind,
-    Location, Notification, ParamObject, Policy, Rings, RolloutApproval, Route, Scope, Server, Trigger,
-    Window,
+    AdmissionBinding, AdmissionPolicy, Analysis, App, AppId, Approval, ApprovalRule, Approvers, Cluster,
+    Diagnostic, Instance, Kind, Location, Notification, ParamObject, Policy, Rings, RolloutApproval, Route,
+    Scope, Server, Trigger, Window,
 };
 
 /// The apiVersion of every native kind, and the hub's.
@@ -77,6 +77,12 @@ pub struct Manifests {
     pub windows: Vec<Arc<Window>>,
     /// One with a mistake is among them, without its spec.
     pub analyses: Vec<Arc<Analysis>>,
+    /// One with a mistake is among them: it selects everything, and nothing is enough for it.
+    pub approval_rules: Vec<Arc<ApprovalRule>>,
+    /// One with a mistake is among them, without people.
+    pub approvers: Vec<Approvers>,
+    /// A file that cannot be read has some.
+    pub may_lack_approvers: bool,
     /// Apps and clusters whose manifest has mistakes.
     pub unread: Vec<(Scope, Location)>,
     /// Projects with mistakes, each with its namespace as far as that can be told.

@@ -1,3 +1,4 @@
+mod approvals;
 mod emptied;
 mod rollout;
 mod windows;

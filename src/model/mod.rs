@@ -8,6 +8,7 @@ pub mod address;
 mod analysis;
 mod app;
 pub mod approval;
+mod approval_rule;
 pub mod beside;
 pub mod body;
 pub mod capabilities;
@@ -65,6 +66,10 @@ pub use app::{
 };
 pub use approval::{
     Approval, ApprovedAction, ApprovedObject, RolloutAction, RolloutApproval, RolloutApprovalPlaces,
+};
+pub use approval_rule::{
+    Answer, Answers, ApprovalRule, ApprovalRules, Approvers, Lack, Needed, People, Question, Roles, RuleAsks,
+    RuledAction, RuledKind, agreed,
 };
 pub use body::Body;
 pub use capabilities::{Capabilities, KindFacts, KindsByName, KubeVersion, Questions};

@@ -15,7 +15,7 @@ pub struct Window {
     pub selector: TargetSelector,
     pub times: WindowTimes,
     pub reason: Option<String>,
-    /// Who may open it for a version by an Approval. Shown, not checked.
+    /// Who may open it for a version by an Approval: Approvers, where there are any of that name.
     pub may_override: Vec<String>,
     pub location: Location,
 }

@@ -9,7 +9,7 @@ use super::settings::hold;
 use super::{Action, Hold, Reason, Turn};
 use crate::model::{
     AppId, Approval, ApprovedAction, ApprovedObject, Caps, ClusterName, ClusterState, Denial, Digest, Mode,
-    ObjectId, PruneMode,
+    ObjectId, PruneMode, RuleAsks,
 };
 
 /// How an app stands on one of its clusters.
@@ -102,6 +102,8 @@ pub struct PruneInput<'a> {
     pub denial: &'a dyn Fn(&Candidate) -> Option<Denial>,
     pub app: &'a dyn Fn(&AppId) -> AppFacts,
     pub cluster: &'a dyn Fn(&ClusterName) -> ClusterFacts,
+    /// What a rule asks for that none of the approvals gives.
+    pub asks: &'a dyn Fn(&Candidate, &[&Approval]) -> Option<RuleAsks>,
 }
 
 impl fmt::Debug for PruneInput<'_> {
@@ -182,8 +184,8 @@ enum Verdict {
 }
 
 /// Why a person's word is needed.
-#[derive(Clone, Copy)]
 enum Need {
+    Rule(RuleAsks),
     OverCap,
     Kind,
     Claims,
@@ -198,6 +200,7 @@ impl Verdict {
             Self::NeedsApproval(need) => need,
         };
         let reason = match need {
+            Need::Rule(asks) => Reason::RuleAsks { asks, digest },
             Need::OverCap => Reason::OverCap { pending: limit.pending, cap: limit.cap, digest },
             Need::Kind => Reason::KindNeedsApproval { kind: candidate.kind.clone(), digest },
             Need::Claims => Reason::ClaimsGoAlong { digest },
@@ -263,6 +266,11 @@ impl<'a> Judge<'a> {
             && let Some(need) = self.need(app, candidate)
         {
             return Verdict::NeedsApproval(need);
+        }
+        if let Some(asks) = (input.asks)(candidate, &self.approvals.all_covering(candidate))
+            .filter(|_| !candidate.is_ended_run)
+        {
+            return Verdict::NeedsApproval(Need::Rule(asks));
         }
         if app.rollout_is_open {
             return wait(Reason::WaitsForRollout);
@@ -380,6 +388,12 @@ impl<'a> Approvals<'a> {
     /// The approval by which the object is left, and ours no longer.
     fn releasing(&self, candidate: &Candidate) -> Option<&'a Approval> {
         self.releases.iter().copied().find(|approval| approval.app == candidate.app)
+    }
+
+    fn all_covering(&self, candidate: &Candidate) -> Vec<&'a Approval> {
+        let object = candidate.approved_object();
+        let covers = |it: &&Approval| it.app == candidate.app && it.objects.contains(&object);
+        self.valid.iter().copied().filter(covers).collect()
     }
 
     fn covering(&self, candidate: &Candidate) -> Option<&'a Approval> {

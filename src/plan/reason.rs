@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::prune::Content;
 use super::{Action, Drift};
-use crate::model::{AppId, ClusterName, Denial, Digest, Effect, Kind, ObjectId, SyncWave};
+use crate::model::{AppId, ClusterName, Denial, Digest, Effect, Kind, ObjectId, RuleAsks, SyncWave};
 
 /// What keeps a whole app or cluster from being written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -210,6 +210,12 @@ pub enum Reason {
     ClaimsGoAlong {
         digest: Digest,
     },
+    /// A rule says who must agree first.
+    RuleAsks {
+        #[serde(flatten)]
+        asks: RuleAsks,
+        digest: Digest,
+    },
     /// The app still belongs here and renders to nothing: that may be a mistake.
     EmptyRender {
         digest: Digest,
@@ -250,6 +256,7 @@ impl Reason {
             Self::OverCap { digest, .. }
             | Self::KindNeedsApproval { digest, .. }
             | Self::ClaimsGoAlong { digest }
+            | Self::RuleAsks { digest, .. }
             | Self::EmptyRender { digest }
             | Self::PlacedNowhere { digest } => Some(*digest),
             _ => None,
@@ -385,6 +392,7 @@ impl fmt::Display for Reason {
             Self::ClaimsGoAlong { digest } => {
                 write!(f, "its volume claims would be deleted with it, waits for approval {}", digest.short())
             }
+            Self::RuleAsks { asks, digest } => write!(f, "{asks}, approval {}", digest.short()),
             Self::EmptyRender { digest } => {
                 write!(f, "its app renders to nothing here, waits for approval {}", digest.short())
             }

@@ -54,7 +54,7 @@ fn what_changes(change: &Change) -> String {
         Change::Approve { commit, wave, approvals } => {
             let _ = writeln!(
                 text,
-                "Wave {} of commit {} waits for a person. The merge of this confirms it.\n",
+                "Wave {} of commit {} waits for a person. The merge of this confirms it: with the approvals that rules ask for, if they do.\n",
                 code(wave),
                 commit.short()
             );

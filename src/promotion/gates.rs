@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::next::{measured, pin_of, rings_of, runs, soaks_until};
 use super::{Action, Change, Input, PinChange};
-use crate::model::{App, PromotionMode, Revision, Ring, short_line};
-use crate::rollout::{AppWindows, Standing};
+use crate::model::{App, Lack, PromotionMode, Revision, Ring, RolloutApproval, RuleAsks, short_line};
+use crate::rollout::{AppRules, AppWindows, Standing};
 use crate::window::{self, Shut};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -41,13 +41,17 @@ impl Gate {
 pub struct HeadFacts {
     /// The newest of each context.
     pub statuses: BTreeMap<String, GateState>,
-    /// Approving reviews that count: of this head, not dismissed, not of an author.
-    pub approvals: usize,
+    /// Who approved it: this head, not dismissed, not its author.
+    pub approved_by: Vec<String>,
 }
 
-/// The gates of a promotion, in the order in which people look at them; none of any other change.
+/// The gates of a promotion, in the order in which people look at them, or the approvals that rules ask for; none of any other change.
 pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> {
-    let Change::Promote { ring, pins, .. } = change else { return Vec::new() };
+    let (ring, pins) = match change {
+        Change::Promote { ring, pins, .. } => (ring, pins),
+        Change::Approve { approvals, .. } => return of_rules(input, approvals, head).into_iter().collect(),
+        _ => return Vec::new(),
+    };
     let Some(ring) = input.fleet.rings.iter().find(|it| it.name == *ring) else {
         return vec![Gate::new("ring", GateState::Failure, &format!("no ring {ring}"))];
     };
@@ -71,11 +75,12 @@ pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> 
     gates.extend(worst("soak", &of_soaks));
     gates.extend(worst("analysis", &of_analyses));
     if let Some(before) = confirms {
-        let state = if head.approvals > 0 { GateState::Success } else { GateState::Pending };
+        let approvals = head.approved_by.len();
+        let state = if approvals > 0 { GateState::Success } else { GateState::Pending };
         gates.push(Gate::new(
             "confirm",
             state,
-            &format!("{}/1 approving reviews, asked for after {}", head.approvals.min(1), before.name),
+            &format!("{}/1 approving reviews, asked for after {}", approvals.min(1), before.name),
         ));
     }
     gates.extend(worst("window", &of_windows));
@@ -89,6 +94,36 @@ pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> 
         gates.push(Gate::new(context, state, &text));
     }
     gates
+}
+
+/// Whether so many have approved as rules ask for: the merge must not come before, as reviews are read with it. Who wrote the change
+/// is known to the rollout alone.
+fn of_rules(input: &Input<'_>, approvals: &[RolloutApproval], head: &HeadFacts) -> Option<Gate> {
+    let roles = &input.fleet.approval_rules.roles;
+    let mut rules: Vec<RuleAsks> = Vec::new();
+    for approval in approvals {
+        let Some(rollout) = input.rollouts.iter().find(|it| it.app == approval.app) else { continue };
+        rules.extend(rollout.rules.iter().cloned());
+        // Those of units that wait for an earlier wave, and open by this word too.
+        if let Some(app) = input.fleet.apps.get(&approval.app) {
+            let of_app = AppRules::of_fleet(input.fleet, app, rollout.opens.iter());
+            let of_all = of_app.lists().flatten().filter(|rule| rule.kinds.is_empty());
+            rules.extend(of_all.map(|rule| rule.asks(Lack::None)));
+        }
+    }
+    rules.sort_by(|one, other| one.rule.cmp(&other.rule));
+    rules.dedup_by(|one, other| one.rule == other.rule);
+    let of_rule = |asks: &RuleAsks| {
+        let counts = |login: &&String| roles.include(&asks.approvers, &login.to_ascii_lowercase());
+        let by = head.approved_by.iter().filter(counts).count();
+        let state = match asks.count.is_some_and(|count| by >= count) {
+            true => GateState::Success,
+            false => GateState::Pending,
+        };
+        (state, format!("{by} of {}, rule {}", asks.what(), asks.rule))
+    };
+    let asked: Vec<(GateState, String)> = rules.iter().map(of_rule).collect();
+    worst("approvals", &asked)
 }
 
 /// The ring that an app is in before this one.
@@ -147,7 +182,7 @@ fn of_analysis(input: &Input<'_>, app: &App, before: &Ring) -> Option<(GateState
 fn of_window(input: &Input<'_>, app: &App, ring: &Ring) -> Option<(GateState, String)> {
     let clusters = input.fleet.clusters_of(app);
     let of_ring = clusters.iter().filter(|it| input.fleet.ring_of(it) == Some(&ring.name));
-    let windows = AppWindows::of(input.fleet, app, of_ring);
+    let windows = AppWindows::of_fleet(input.fleet, app, of_ring);
     if windows.is_empty() {
         return None;
     }

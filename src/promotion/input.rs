@@ -1,12 +1,12 @@
 //! Everything that the answer depends on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::PinChange;
 use crate::fleet::Fleet;
-use crate::model::{AppId, Digest, Revision};
+use crate::model::{AppId, ClusterName, Digest, Revision, RuleAsks};
 use crate::rollout::Measured;
 
 /// Pull requests of ours that may be open at the same time.
@@ -39,6 +39,10 @@ pub struct RolloutState {
     pub is_settled: bool,
     /// The wave that waits for a person, and the digest that is confirmed.
     pub asks: Option<(String, Digest)>,
+    /// What rules ask for before that wave.
+    pub rules: Vec<RuleAsks>,
+    /// The clusters that open with it, or with a wave before it.
+    pub opens: BTreeSet<ClusterName>,
     /// Its units went back to what they ran before.
     pub is_refused: bool,
 }

@@ -406,7 +406,7 @@ impl Ours {
                 let approvals = forge::approvals(&reviews, &head, me, me);
                 let said = HeadFacts {
                     statuses: statuses.into_iter().map(|it| (it.context, state_of(it.state))).collect(),
-                    approvals: approvals.by.len(),
+                    approved_by: approvals.by.clone(),
                 };
                 let has_changes_requested = !approvals.refused_by.is_empty();
                 let facts = Facts { head: head.clone(), said, has_changes_requested, read_at: now };

@@ -20,7 +20,7 @@ use crate::model::{
     Was,
 };
 use crate::render::{Discovered, Renderer};
-use crate::source::{self, Repository};
+use crate::source::{self, MadeOf, Repository, Step};
 use crate::{chart, manifest};
 
 /// The config repository as it was.
@@ -132,6 +132,30 @@ impl History {
 
     pub fn charts(&self) -> &Arc<chart::Service> {
         &self.charts
+    }
+
+    /// The branch that is read, where one was named.
+    pub fn branch(&self) -> Option<&str> {
+        self.repository.as_ref()?.branch()
+    }
+
+    /// The commits that changed an app: see [`Repository::steps`].
+    pub async fn steps(
+        &self,
+        since: Option<Revision>,
+        until: Revision,
+        made_of: MadeOf,
+    ) -> Result<Option<Vec<Step<Revision>>>, source::Error> {
+        match &self.repository {
+            Some(repository) => repository.steps(since, until, made_of).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The folder of an app at a commit, with the final `/`; `None` where the commit does not have it.
+    pub async fn folder_at(&self, revision: &Revision, app: &AppId) -> Option<String> {
+        let (_, fleet, _) = self.app_at(revision, app, manifest::Memory::default()).await?;
+        fleet.apps.get(app).map(|app| app.folder().to_owned())
     }
 
     async fn rendered(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{OtherApproval, RolloutReport, UnitReport};
-use crate::model::{AppId, Digest};
+use crate::model::{AppId, ClusterName, Digest, RuleAsks};
 use crate::rollout::{Confirmation, Hold, Standing, WaveReport, WaveState};
 
 /// What a person may do, and what for.
@@ -80,11 +80,12 @@ impl RolloutReport {
             _ if commands.is_empty() => return None,
             Some(Confirmation { through, .. }) => match self.ring_passed_over(through) {
                 Some((ring, version)) => format!("{app}: ring {ring} has not run {version}; to skip it"),
-                None => match self.inconclusive(through) {
-                    Some((name, because)) => {
+                None => match (self.rules_asking(through).first(), self.inconclusive(through)) {
+                    (Some(asks), _) => format!("{app}: {asks}"),
+                    (None, Some((name, because))) => {
                         format!("{app}: {name} is inconclusive, {because}; to open wave {through}")
                     }
-                    None => format!("wave {through} of {app} waits for confirmation"),
+                    (None, None) => format!("wave {through} of {app} waits for confirmation"),
                 },
             },
             None => match (self.refused(), self.shut_windows().next()) {
@@ -142,6 +143,29 @@ impl RolloutReport {
             }
             _ => None,
         })
+    }
+
+    /// The clusters of units that wait in a wave or in one before it.
+    pub fn opens_with(&self, through: &str) -> BTreeSet<ClusterName> {
+        let last = self.waves.iter().position(|wave| wave.name == through).map_or(0, |last| last + 1);
+        let waves: BTreeSet<&str> = self.waves.iter().take(last).map(|wave| wave.name.as_str()).collect();
+        let waiting = self.units.iter().filter(|unit| !unit.is_at_head && waves.contains(unit.wave.as_str()));
+        waiting.map(|unit| unit.unit.cluster.clone()).collect()
+    }
+
+    /// What rules ask for before a wave.
+    pub fn rules_asking(&self, opens: &str) -> Vec<RuleAsks> {
+        let of_hold = |hold: &Hold| match hold.gate() {
+            Hold::Approval { asks, through, .. } if through == opens => asks.clone(),
+            _ => Vec::new(),
+        };
+        let mut found: Vec<RuleAsks> = Vec::new();
+        for asks in self.holds().flat_map(of_hold) {
+            if !found.contains(&asks) {
+                found.push(asks);
+            }
+        }
+        found
     }
 
     /// Approvals of other versions, while a person is asked for one of this version.

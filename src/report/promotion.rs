@@ -102,6 +102,8 @@ pub fn rollout_states(overview: &Overview) -> Vec<RolloutState> {
             commit: rollout.commit.clone(),
             is_settled: false,
             asks: None,
+            rules: Vec::new(),
+            opens: BTreeSet::new(),
             is_refused: false,
         },
         false => rollout_state(rollout),
@@ -126,6 +128,8 @@ fn rollout_state(rollout: &RolloutReport) -> RolloutState {
             || rollout.confirmation.is_some()
             || has_failed
             || rollout.holds().any(ends_it),
+        rules: asks.map(|asked| rollout.rules_asking(&asked.through)).unwrap_or_default(),
+        opens: asks.map(|asked| rollout.opens_with(&asked.through)).unwrap_or_default(),
         asks: asks.map(|asked| (asked.through.clone(), asked.digest)),
         is_refused: rollout.is_refused(),
     }

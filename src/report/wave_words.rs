@@ -68,6 +68,7 @@ impl RolloutReport {
             | Hold::Confirmation { .. }
             | Hold::Analysis { .. }
             | Hold::Status { .. }
+            | Hold::Approval { .. }
             | Hold::Pin { .. } => Obstacle::Rollout,
             _ => Obstacle::Own,
         })
@@ -80,9 +81,14 @@ impl RolloutReport {
             Some((ring, version)) => {
                 format!("ring {ring} has not finished {version}: promote it there, or {command}")
             }
-            None => self
-                .left_to_a_person(&asked.through, &command)
-                .unwrap_or_else(|| format!("wave {} waits for confirmation: {command}", asked.through)),
+            None => match (
+                self.rules_asking(&asked.through).first(),
+                self.left_to_a_person(&asked.through, &command),
+            ) {
+                (Some(asks), _) => format!("{asks}: {command}"),
+                (None, Some(left)) => left,
+                (None, None) => format!("wave {} waits for confirmation: {command}", asked.through),
+            },
         };
         let passed = self.units.iter().filter(|unit| unit.wave == asked.after && unit.is_at_head);
         let since = passed.filter_map(|unit| unit.since).max();

@@ -12,7 +12,7 @@ use super::history::History;
 use super::refusal::{self, RevertTarget};
 use super::survey::{Survey, Unit};
 use super::{Basis, Hold, Input, Outcomes, Reach, Refusal, UnitId, WaveReport, report};
-use crate::model::{Digest, Revision};
+use crate::model::{Digest, Question, Revision};
 
 /// Which render a unit has from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Confirmation {
-    /// The wave that is done.
+    /// The wave that is done. Empty where a rule asks, whatever is done.
     pub after: String,
     /// The last wave that opens with it.
     pub through: String,
@@ -64,6 +64,8 @@ pub struct Decision {
     pub refusals: Vec<Refusal>,
     /// Commits that have to be known for a better answer.
     pub wants: BTreeSet<Revision>,
+    /// Who agreed has to be known for a better answer.
+    pub asks: BTreeSet<Question>,
     /// When to decide again, if nothing happens before.
     pub deadline: Option<Timestamp>,
 }
@@ -74,7 +76,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let survey = Survey::of(input, &history);
     let refusals = refusal::find(input, &survey, &history);
     let mut soaks = Vec::new();
-    let (units, confirmation, measures) = {
+    let (units, confirmation, measures, asks) = {
         let context = Context {
             input,
             survey: &survey,
@@ -86,7 +88,8 @@ pub fn decide(input: &Input<'_>) -> Decision {
         let units = context.verdicts();
         let confirmation = confirmation(&survey, &units);
         soaks.append(&mut context.gates.measure_for_promotions());
-        (units, confirmation, context.gates.measures.into_inner())
+        let Gates { measures, asks, .. } = context.gates;
+        (units, confirmation, measures.into_inner(), asks.into_inner())
     };
     let waves = report::reports(&survey, &units);
     let mut deadlines = survey.deadlines;
@@ -101,6 +104,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
         measures,
         refusals,
         wants: history.into_wanted(),
+        asks,
         deadline: deadlines.into_iter().filter(|at| *at > input.now).min(),
     }
 }
@@ -210,10 +214,22 @@ impl Context<'_> {
             return of(Choice::Head, None);
         }
         let hold = self.gates.hold(wave, unit, self.baselines.ran(wave));
-        match hold.or_else(|| self.gates.window(wave, unit)) {
+        match self.not_yet(wave, unit, hold) {
             None => of(Choice::Head, None),
             Some(hold) if facts.basis == Basis::Empty => self.empty(wave, unit, hold),
             Some(hold) => self.stay(unit, Some(hold)),
+        }
+    }
+
+    /// What keeps a unit from beginning anything new. `hold`: what its wave waits for.
+    fn not_yet(&self, wave: usize, unit: &Unit<'_>, hold: Option<Hold>) -> Option<Hold> {
+        match hold {
+            // One Approval is both: whoever gives it knows how many have to agree.
+            Some(Hold::Confirmation { ref through, digest, .. }) => {
+                self.gates.approval(wave, unit, Some((through, digest))).or(hold)
+            }
+            Some(hold) => Some(hold),
+            None => self.gates.approval(wave, unit, None).or_else(|| self.gates.window(wave, unit)),
         }
     }
 
@@ -271,7 +287,8 @@ impl Context<'_> {
             return of(Choice::Nothing, Some(Hold::ClusterUnread { cluster: unread.clone() }));
         }
         let is_stopped = matches!(hold, Hold::Stopped { .. } | Hold::Reverted { .. });
-        if let Some(revision) = self.baselines.of_empty(wave, !is_stopped) {
+        let ruled = self.gates.beside(wave, unit, !is_stopped);
+        if let Some(revision) = ruled.unwrap_or_else(|| self.baselines.of_empty(wave, !is_stopped)) {
             let choice = match revision {
                 None => return of(Choice::Head, None),
                 Some(revision) => self.baselines.choice(revision, unit.id, self.history),
@@ -283,8 +300,8 @@ impl Context<'_> {
             || is_stopped
             || self.survey.left_out.is_some()
             || self.survey.is_other_there;
-        let window = if is_held { None } else { self.gates.window(wave, unit) };
-        match window.or_else(|| is_held.then_some(hold)) {
+        let shut = if is_held { None } else { self.not_yet(wave, unit, None) };
+        match shut.or_else(|| is_held.then_some(hold)) {
             Some(hold) => of(Choice::Nothing, Some(hold)),
             None => of(Choice::Head, None),
         }

@@ -3,7 +3,7 @@
 //! Most of it is the same for all units of a wave that run the same commit, and is computed once for them.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::history::History;
 use super::survey::{Survey, Unit};
 use super::{Allows, Basis, Commit, Condition, Hold, Input, Outcomes, Reach};
-use crate::model::{Digest, Revision, WaveLimits};
+use crate::model::{Digest, Question, Revision, WaveLimits};
 
 /// Answers that were computed before.
 type Remembered<K, T> = RefCell<BTreeMap<K, T>>;
@@ -32,6 +32,8 @@ pub(super) struct Gates<'a> {
     pub(super) windows: Remembered<(usize, usize, Option<Revision>), Option<Hold>>,
     /// What has to be measured.
     pub(super) measures: RefCell<Outcomes>,
+    /// Who agreed has to be asked for.
+    pub(super) asks: RefCell<BTreeSet<Question>>,
 }
 
 /// The commit that a unit runs.
@@ -54,6 +56,7 @@ impl<'a> Gates<'a> {
             moved: RefCell::default(),
             windows: RefCell::default(),
             measures: RefCell::default(),
+            asks: RefCell::default(),
         }
     }
 

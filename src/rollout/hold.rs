@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Confirmation, Standing, UnitId};
-use crate::model::{AppId, ClusterName, Digest};
+use crate::model::{AppId, ClusterName, Digest, Lack, RuleAsks};
 use crate::window;
 
 /// Shown with a code for programs and words for people.
@@ -108,6 +108,14 @@ pub enum Hold {
         through: String,
         digest: Digest,
     },
+    /// So many people have to approve the version first.
+    Approval {
+        /// What each rule asks for that lacks something.
+        asks: Vec<RuleAsks>,
+        /// The wave that an Approval would open.
+        through: String,
+        digest: Digest,
+    },
     /// Nobody knows what it runs: it is left as it is. Its gates go on.
     Frozen {
         #[serde(serialize_with = "as_text")]
@@ -120,6 +128,11 @@ pub enum Hold {
 
 fn as_text<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(text)
+}
+
+/// Nobody is being asked who agreed.
+fn is_for_people(asks: &[RuleAsks]) -> bool {
+    asks.iter().all(|asks| asks.lack != Lack::NotReadYet)
 }
 
 impl Hold {
@@ -143,6 +156,10 @@ impl Hold {
             {
                 Some(Confirmation { after: wave.clone(), through: through.clone(), digest: *digest })
             }
+            // Whoever agreed is asked first.
+            Self::Approval { asks, through, digest } if is_for_people(asks) => {
+                Some(Confirmation { after: String::new(), through: through.clone(), digest: *digest })
+            }
             _ => None,
         }
     }
@@ -157,6 +174,9 @@ impl Hold {
 
     /// Only a person ends it.
     pub fn waits_for_a_person(&self) -> bool {
+        if let Self::Approval { asks, .. } = self.gate() {
+            return is_for_people(asks);
+        }
         matches!(
             self.gate(),
             Self::Confirmation { .. }
@@ -233,6 +253,11 @@ impl fmt::Display for Hold {
             Self::Status { wave, context, because, .. } => {
                 write!(f, "wave {wave} is done, commit status {context}: {because}")
             }
+            Self::Approval { asks, .. } => match &asks[..] {
+                [] => f.write_str("rules ask for approvals"),
+                [asks] => asks.fmt(f),
+                [asks, others @ ..] => write!(f, "{asks}, and {} more", others.len()),
+            },
             Self::Frozen { because, waits: None } => write!(f, "frozen, left as it is: {because}"),
             Self::Frozen { because, waits: Some(waits) } => write!(f, "frozen, {waits}; {because}"),
         }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{AppWindows, Hold, Outcomes, UnitFacts, UnitId};
+use super::{AppRules, AppWindows, Hold, Outcomes, UnitFacts, UnitId};
 use crate::fleet::Wave;
-use crate::model::{ClusterName, Digest, OnFailure, Revision};
+use crate::model::{Answers, AppId, ClusterName, Digest, ObjectId, OnFailure, Revision, Roles};
 
 /// What the app says of its rollouts, beside the waves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,8 @@ pub struct Approved {
     pub allows: Allows,
     /// The commit that wrote it: its position in history, the head is 0. `None`: nobody knows.
     pub at: Option<usize>,
+    /// That commit: its pull request says who agreed.
+    pub commit: Option<Revision>,
 }
 
 #[derive(Clone, Copy)]
@@ -95,6 +97,13 @@ pub struct Input<'a> {
     pub windows: &'a AppWindows,
     /// What came of measurements after waves.
     pub measured: &'a Outcomes,
+    pub rules: &'a AppRules,
+    pub roles: &'a Roles,
+    /// Who agreed, as far as that was read.
+    pub answers: Answers<'a>,
+    /// The objects by which what the head has for a unit differs from what the unit has.
+    pub changes: &'a dyn Fn(&UnitId) -> Vec<ObjectId>,
+    pub app: &'a AppId,
     /// What this process decided to take back, whatever the objects say by now.
     pub refusals: &'a [Refusal],
     pub commit: &'a dyn Fn(&Revision) -> Commit,

@@ -4,7 +4,8 @@
 //! choice stands between render and plan: plan, repair, health and deletes work on the chosen render and know nothing of waves.
 //! Nothing is kept of a rollout but what Git, the objects and their annotations say; timers begin anew with the process.
 //!
-//! While a window is shut that selects a unit, the unit begins no other content; what has begun goes on, and the way back is open.
+//! While a window is shut that selects a unit, or people have to agree first, the unit begins no other content; what has begun goes on, and
+//! the way back is open.
 //!
 //! After a wave that is done something may be measured. The decision says what, and goes by what came of it.
 //!
@@ -12,6 +13,7 @@
 //! that units run ([`CommitFacts`]), and visits the units of this app only. Never does IO, never reads a clock.
 
 mod analysis;
+mod approvals;
 mod baseline;
 mod decide;
 mod facts;
@@ -22,6 +24,7 @@ mod input;
 mod pin;
 mod refusal;
 mod report;
+mod selected;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -29,6 +32,7 @@ mod wave;
 mod windows;
 
 pub use analysis::{AllOutcomes, Gate, Measure, Measured, Outcome, Outcomes, Standing};
+pub use approvals::AppRules;
 pub use decide::{Choice, Confirmation, Decision, Verdict, decide};
 pub use facts::{Basis, Condition, Reach, Timers, UnitFacts, UnitId};
 pub use hold::Hold;

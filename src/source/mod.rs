@@ -13,6 +13,7 @@
 
 mod age;
 mod area;
+mod authors;
 mod bounds;
 mod create;
 mod credentials;
@@ -42,6 +43,7 @@ mod tests;
 
 pub use age::Change;
 pub use area::Listed;
+pub use authors::{MadeOf, Step};
 pub use create::create;
 pub use error::{Error, ErrorKind};
 pub use folder::read_folder;

@@ -7,13 +7,14 @@ use git2::{BranchType, ErrorCode, Oid, Tree};
 use serde::Serialize;
 
 use super::area::{Area, Lists};
+use super::authors::{MadeOf, Step};
 use super::bounds::{Kept, Listing, Over};
 use super::difference::difference;
 use super::heads::BRANCHES;
 use super::links::{self, FILE_TYPE};
 use super::past::{self, Reached, Walk};
 use super::place::Place;
-use super::{Error, age, history, is_hidden, largest, must_be_read, translate};
+use super::{Error, age, authors, history, is_hidden, largest, must_be_read, translate};
 use crate::model::{Changed, File, Keys, Revision, Snapshot, beside, short_line};
 
 /// One commit of the first-parent line.
@@ -332,6 +333,24 @@ impl Reader {
         let known = walk.known.as_ref().and_then(|known| Oid::from_str(known.as_str()).ok());
         past::walk(&self.repository, &self.place.folder, (tip, known), walk, visit)
             .map_err(|error| self.unreadable(&error))
+    }
+
+    /// Of [`super::authors::steps`].
+    pub(super) fn steps(
+        &self,
+        (since, until): (Option<&Revision>, &Revision),
+        made_of: &MadeOf,
+    ) -> Result<Option<Vec<Step<Revision>>>, Error> {
+        let until = self.commit(until)?.id();
+        // One that is here no more is on no line.
+        let id = |since: &Revision| Oid::from_str(since.as_str()).unwrap_or(Oid::ZERO_SHA1);
+        let found = authors::steps(&self.repository, &self.place.folder, (since.map(id), until), made_of);
+        let found = found.map_err(|error| self.unreadable(&error))?;
+        let step = |step: Step<Oid>| Step {
+            commit: revision_of(step.commit),
+            merged: step.merged.into_iter().map(revision_of).collect(),
+        };
+        Ok(found.map(|found| found.into_iter().map(step).collect()))
     }
 
     /// How many commits each file has said something, back from a revision.

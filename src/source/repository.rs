@@ -14,7 +14,7 @@ use super::place::{Kind, Place};
 use super::reader::{Reader, revision_of};
 use super::remote::{self, Failure};
 use super::watch::Watch;
-use super::{Change, Commit, Error, Merged, Options, Reached, Walk, translate};
+use super::{Change, Commit, Error, MadeOf, Merged, Options, Reached, Step, Walk, translate};
 use crate::model::{Changed, Revision, Snapshot};
 
 /// How long a remote may be silent.
@@ -154,6 +154,26 @@ impl Repository {
         self.blocking(move |inner| {
             let beside = inner.reader.lock().beside()?;
             beside.look_back(&walk, &mut visit)
+        })
+        .await
+    }
+
+    /// The branch that is read, where one was named.
+    pub fn branch(&self) -> Option<&str> {
+        self.inner.place.branch.as_deref()
+    }
+
+    /// The commits of the first-parent line after `since` up to `until` that changed anything that an app may be made of. `since: None`: all.
+    /// `None`: one does not lead to the other, or there are too many.
+    pub async fn steps(
+        &self,
+        since: Option<Revision>,
+        until: Revision,
+        made_of: MadeOf,
+    ) -> Result<Option<Vec<Step<Revision>>>, Error> {
+        self.blocking(move |inner| {
+            let beside = inner.reader.lock().beside()?;
+            beside.steps((since.as_ref(), &until), &made_of)
         })
         .await
     }

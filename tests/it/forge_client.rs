@@ -110,7 +110,15 @@ async fn promotion_goes_its_whole_road() {
     let merged = bot.pulls_of_branch(BRANCH).await.expect("pull requests").remove(0);
     assert_eq!((merged.state, merged.merged_by.as_deref()), (PullState::Merged, Some(BOT)));
     assert_eq!(merged.merge_commit, simulator.tip("main"));
-    let parents = simulator.parents(&merged.merge_commit.expect("a merge"));
+    let merge = merged.merge_commit.clone().expect("a merge");
+    assert_eq!(bot.merged_pull(&merge).await, Ok(Some(merged)));
+    assert_eq!(bot.merged_pull(&main).await, Ok(None));
+    let commits = bot.pull_commits(pull.number).await.expect("commits");
+    assert!(commits.len() == 1 && commits[0].revision == head, "{commits:?}");
+    let commit = bot.commit(&head).await.expect("an answer").expect("a commit");
+    assert!(commit.revision == head && commit.is_by(BOT), "{commit:?}");
+    assert_eq!(bot.commit(&Revision::from("0".repeat(40).as_str())).await, Ok(None));
+    let parents = simulator.parents(&merge);
     assert_eq!(parents, [main.to_string(), head.to_string()]);
     assert_eq!(simulator.text("main", PIN).as_deref(), Some("version: 2\n"));
     assert_eq!(bot.pulls_open().await, Ok(Vec::new()));

@@ -7,6 +7,7 @@
 mod admission;
 mod adopt;
 mod analysis;
+mod approvals;
 mod capabilities;
 mod chart_install;
 mod charts;

@@ -315,6 +315,7 @@ fn of_hold(hold: &Hold, rollout: Option<&RolloutReport>) -> Option<Status> {
             Some(Status::Unknown)
         }
         Hold::Confirmation { .. }
+        | Hold::Approval { .. }
         | Hold::Pin { .. }
         | Hold::Wave { .. }
         | Hold::WaveLeftOut { .. }

@@ -4,7 +4,6 @@ use super::{AppHead, AtCommit};
 use crate::fleet::{Fleet, Waves, codes};
 use crate::model::{Charts, Diagnostic, Digest, RolloutAction, RolloutApproval, Scope, Snapshot};
 use crate::render::{Renderer, Renders};
-use crate::rollout::AppWindows;
 
 /// Of all apps in waves. An app that does not render everywhere has no digest that anybody knows.
 pub fn approvals_of_other_versions(
@@ -19,7 +18,7 @@ pub fn approvals_of_other_versions(
         let (Some(app), Some(renders)) = (fleet.apps.get(id), renders.apps.get(id)) else { continue };
         let is_whole = renders.values().all(|(_, render)| render.is_ok());
         let (at, waves) = (AtCommit { fleet, app, renders }, Waves::of(fleet, app));
-        let is_decided = || at.is_in_waves(&waves) || !AppWindows::of(fleet, app, renders.keys()).is_empty();
+        let is_decided = || at.is_in_waves(&waves) || at.is_selected();
         if app.unmanaged || !is_whole || !is_decided() {
             continue;
         }

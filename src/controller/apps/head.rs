@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::render::{Render, Renderer, Renders, UnitContent, UnitContents, unit_contents};
 use crate::report::version::of_workload;
-use crate::rollout::{AppWindows, CommitFacts, UnitId};
+use crate::rollout::{AppRules, AppWindows, CommitFacts, UnitId};
 use crate::schedule::assign;
 
 /// An app in waves at one commit.
@@ -23,9 +23,22 @@ pub struct AppHead {
     pub digest: Digest,
     pub facts: Arc<CommitFacts>,
     pub units: BTreeMap<UnitId, HeadUnit>,
-    pub windows: AppWindows,
+    pub selected: SelectedHere,
     /// What it was made from.
     renders: Arc<BTreeMap<ClusterName, Render>>,
+}
+
+/// What says when it may begin, and who must agree.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SelectedHere {
+    pub windows: AppWindows,
+    pub rules: AppRules,
+}
+
+impl SelectedHere {
+    fn is_empty(&self) -> bool {
+        self.windows.is_empty() && self.rules.is_empty()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -101,19 +114,19 @@ impl Heads {
                 None => waves.list().len() > 1,
             };
             let stays_in_waves = was_in_waves() && (may_lack_clusters || renders.is_awaited(id));
-            let windows = AppWindows::of(fleet, app, renders_of_app.keys());
-            if !stays_in_waves && windows.is_empty() && (was_plain || !at.is_in_waves(&waves)) {
+            let selected = at.selected();
+            if !stays_in_waves && selected.is_empty() && (was_plain || !at.is_in_waves(&waves)) {
                 plain.insert(id.clone(), (Arc::clone(renders_of_app), waves, app.rollout.clone()));
                 continue;
             }
             let head = match known {
-                Some(known) if known.windows == windows => Arc::clone(known),
-                Some(known) => Arc::new(AppHead { windows, ..(**known).clone() }),
+                Some(known) if known.selected == selected => Arc::clone(known),
+                Some(known) => Arc::new(AppHead { selected, ..(**known).clone() }),
                 None => {
                     let declared = declared.get_or_insert_with(|| {
                         Renderer::new(fleet, snapshot, charts).defining(renders.defined().clone())
                     });
-                    Arc::new(AppHead { windows, ..at.head(waves, declared) })
+                    Arc::new(AppHead { selected, ..at.head(waves, declared) })
                 }
             };
             apps.insert(id.clone(), head);
@@ -140,6 +153,18 @@ pub struct AtCommit<'a> {
 }
 
 impl AtCommit<'_> {
+    fn selected(&self) -> SelectedHere {
+        SelectedHere {
+            windows: AppWindows::of_fleet(self.fleet, self.app, self.renders.keys()),
+            rules: AppRules::of_fleet(self.fleet, self.app, self.renders.keys()),
+        }
+    }
+
+    /// A window or a rule selects it.
+    pub(super) fn is_selected(&self) -> bool {
+        !self.selected().is_empty()
+    }
+
     /// Something may have to wait for something else. What is of one wave, all of it at once, needs no decision.
     pub(super) fn is_in_waves(&self, waves: &Waves) -> bool {
         let rollout = &self.app.rollout;
@@ -178,7 +203,7 @@ impl AtCommit<'_> {
             digest: digest_of(&contents),
             facts: Arc::new(facts),
             units,
-            windows: AppWindows::default(),
+            selected: SelectedHere::default(),
             renders: Arc::clone(self.renders),
         }
     }

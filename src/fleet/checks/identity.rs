@@ -47,6 +47,14 @@ pub fn analyses(facts: &Facts<'_>) -> Vec<Diagnostic> {
     by_name("Analysis", facts.manifests.analyses.iter().map(|it| (&*it.name, &it.location)))
 }
 
+pub fn approval_rules(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    by_name("ApprovalRule", facts.manifests.approval_rules.iter().map(|it| (&*it.name, &it.location)))
+}
+
+pub fn approvers(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    by_name("Approvers", facts.manifests.approvers.iter().map(|it| (&*it.name, &it.location)))
+}
+
 pub fn admission_bindings(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let all = facts.manifests.admission_bindings.iter();
     by_name("ValidatingAdmissionPolicyBinding", all.map(|it| (&*it.name, &it.location)))

@@ -2,6 +2,7 @@
 
 mod after;
 mod analyses;
+mod approval_rules;
 mod canary;
 mod charts;
 mod files;
@@ -57,6 +58,9 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("one analysis has one manifest", identity::analyses),
     ("an analysis can be evaluated", analyses::can_be_evaluated),
     ("what is measured after a wave exists", analyses::exist),
+    ("one approval rule has one manifest", identity::approval_rules),
+    ("one role has one manifest", identity::approvers),
+    ("enough people can satisfy an approval rule", approval_rules::can_be_satisfied),
     ("a route of notifications can be sent", notifications::can_be_sent),
     ("the cluster of a server is registered", notifications::servers_fit),
     ("a cluster is in at most one ring", rings::one_ring_each),

@@ -1,4 +1,4 @@
-//! What notifications, policies and windows select exists.
+//! What notifications, policies, windows and approval rules select exists.
 
 use super::Facts;
 use super::placement::TOLD;
@@ -23,7 +23,9 @@ pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let policies = policies.map(|it| ("Policy", &it.name, &it.selector, codes::POLICY_SELECTS));
     let windows = facts.manifests.windows.iter();
     let windows = windows.map(|it| ("Window", &it.name, &it.selector, codes::WINDOW));
-    let all: Vec<_> = routes.chain(policies).chain(windows).collect();
+    let rules = facts.manifests.approval_rules.iter();
+    let rules = rules.map(|it| ("ApprovalRule", &it.name, &it.selector, codes::APPROVAL_RULE));
+    let all: Vec<_> = routes.chain(policies).chain(windows).chain(rules).collect();
     if all.is_empty() {
         return Vec::new();
     }

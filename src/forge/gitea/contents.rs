@@ -24,6 +24,23 @@ impl Client {
         Ok(commit.and_then(|commit| revision(&commit.id)))
     }
 
+    pub(in crate::forge) async fn commit(&self, revision: &Revision) -> Result<Option<BranchCommit>, Error> {
+        let mut url = self.repository_url(&["git", "commits", revision.as_str()]);
+        for name in ["stat", "files", "verification"] {
+            url.query_pairs_mut().append_pair(name, "false");
+        }
+        let found: Option<Compare> = self.find(READ_COMMITS, url).await?;
+        Ok(found.and_then(Compare::into_commit))
+    }
+
+    pub(in crate::forge) async fn pull_commits(&self, number: u64) -> Result<Vec<BranchCommit>, Error> {
+        let mut url = self.pull_url(number, &["commits"]);
+        url.query_pairs_mut().append_pair("files", "false").append_pair("verification", "false");
+        let answered: Vec<Compare> = self.list(READ_COMMITS, url).await?;
+        let commits: Option<Vec<BranchCommit>> = answered.into_iter().map(Compare::into_commit).collect();
+        commits.ok_or_else(|| self.strange(READ_COMMITS, "an id is no commit".to_owned()))
+    }
+
     pub(in crate::forge) async fn branch_commits(
         &self,
         base: &str,

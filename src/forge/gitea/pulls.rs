@@ -91,6 +91,12 @@ impl Client {
         Ok(answered.and_then(Answered::into_pull))
     }
 
+    pub(in crate::forge) async fn merged_pull(&self, revision: &Revision) -> Result<Option<Pull>, Error> {
+        let url = self.repository_url(&["commits", revision.as_str(), "pull"]);
+        let answered: Option<Answered> = self.find(READ_PULLS, url).await?;
+        Ok(answered.and_then(Answered::into_pull).filter(|pull| pull.state == PullState::Merged))
+    }
+
     pub(in crate::forge) async fn create_pull(&self, pull: &NewPull) -> Result<Pull, Error> {
         let labels = self.label_ids(&pull.labels).await?;
         let body = json!({

@@ -4,7 +4,9 @@ use super::super::hub::Hub;
 use super::super::read::{Reading, suggest, with_a_slip};
 use super::super::yaml::Node;
 use super::super::{OWN_VERSION as OWN, codes, meant};
-use super::{analysis, conversion, health_rule, notification, policy, server, trigger, window};
+use super::{
+    analysis, approval_rule, conversion, health_rule, notification, policy, server, trigger, window,
+};
 use crate::model::Location;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +26,8 @@ pub enum Native {
     Policy,
     Window,
     Analysis,
+    ApprovalRule,
+    Approvers,
 }
 
 impl Native {
@@ -49,6 +53,8 @@ impl Native {
             Self::Policy => "Policy",
             Self::Window => "Window",
             Self::Analysis => "Analysis",
+            Self::ApprovalRule => "ApprovalRule",
+            Self::Approvers => "Approvers",
         }
     }
 
@@ -61,6 +67,7 @@ impl Native {
             Self::Policy => Some(policy::FOLDER),
             Self::Window => Some(window::FOLDER),
             Self::Analysis => Some(analysis::FOLDER),
+            Self::ApprovalRule | Self::Approvers => Some(approval_rule::FOLDER),
             _ => None,
         }
     }
@@ -112,6 +119,8 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Server", Known::Now(Native::Server)),
     (&[OWN], "Window", Known::Now(Native::Window)),
     (&[OWN], "Analysis", Known::Now(Native::Analysis)),
+    (&[OWN], "ApprovalRule", Known::Now(Native::ApprovalRule)),
+    (&[OWN], "Approvers", Known::Now(Native::Approvers)),
     (&[OWN], "AppSet", Known::Now(Native::AppSet)),
     (&[OWN], "Component", Known::Now(Native::Component)),
     (&[OWN], "Conversion", Known::InFolder(conversion::FOLDER)),

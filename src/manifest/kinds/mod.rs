@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod analysis;
 pub mod approval;
+pub mod approval_rule;
 pub mod appset;
 mod chart;
 pub mod cluster;

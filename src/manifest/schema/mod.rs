@@ -41,6 +41,8 @@ const KINDS: &[(Native, &str)] = &[
     (Native::Policy, include_str!("policy.yaml")),
     (Native::Window, include_str!("window.yaml")),
     (Native::Analysis, include_str!("analysis.yaml")),
+    (Native::ApprovalRule, include_str!("approval_rule.yaml")),
+    (Native::Approvers, include_str!("approvers.yaml")),
 ];
 
 /// The kinds that have a schema.

@@ -53,6 +53,7 @@ impl Case {
 
     pub(super) fn decide(&self) -> PruneDecision {
         decide(&PruneInput {
+            asks: &|_, _| None,
             mode: self.mode,
             fleet_valid: self.fleet_valid,
             caps: Caps::default(),

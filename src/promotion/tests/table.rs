@@ -248,6 +248,8 @@ fn rollout(app: &str, commit: &str, is_settled: bool, asks: Option<&str>) -> Rol
         commit: Some(Revision::from(commit)),
         is_settled,
         asks: asks.map(|wave| (wave.to_owned(), Digest::of(app.as_bytes()))),
+        rules: Vec::new(),
+        opens: std::collections::BTreeSet::new(),
         is_refused: false,
     }
 }

@@ -67,6 +67,17 @@ pub fn finding(at: &Position<'_>, rollout: &RolloutReport, hold: &Hold) -> Findi
         Hold::Status { wave: name, standing, .. } => {
             measured(*standing, waits, broken).at(wave(name)).by(&approvals()).help(rollout.commands())
         }
+        Hold::Approval { asks, .. } => {
+            let rules = &at.look.fleet.approval_rules.rules;
+            let place = rules.iter().find(|rule| asks.iter().any(|asks| asks.rule == rule.name));
+            let roles: Vec<&str> = asks.iter().flat_map(|asks| &asks.approvers).map(String::as_str).collect();
+            let by = match roles.is_empty() {
+                true => APPROVALS.to_owned(),
+                false => format!("{APPROVALS} (approved by {})", roles.join(", ")),
+            };
+
+            broken.at(place.map(|rule| rule.location.clone())).by(&[by]).help(rollout.commands())
+        }
         Hold::Frozen { .. } => broken.by(&[at.folder()]).help(["commit the app anew, or fetch its history"]),
     };
     Finding { hold: Some(hold.clone()), ..finding }
@@ -95,6 +106,7 @@ pub fn rule_of(hold: &Hold) -> Option<RuleKind> {
         | Hold::Stopped { .. }
         | Hold::Analysis { .. }
         | Hold::Status { .. }
+        | Hold::Approval { .. }
         | Hold::ClusterUnread { .. } => Some(RuleKind::Gate),
         Hold::Window { .. } => Some(RuleKind::Window),
         Hold::After { .. } => Some(RuleKind::After),

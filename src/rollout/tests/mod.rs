@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 mod analysis;
+mod approvals;
 mod cost;
 mod failures;
 mod fleet;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::approvals::Agreements;
 use crate::fleet::Wave;
-use crate::model::{Digest, OnFailure, Previous, Refused, Revision, UnitMark};
+use crate::model::{AppId, Digest, OnFailure, Previous, Refused, Revision, UnitMark};
 use crate::rollout::{
     AppWindows, Approved, Basis, Choice, Commit, CommitFacts, Condition, Decision, Input, Outcomes, Policy,
     Reach, Refusal, Timers, UnitFacts, UnitId, Verdict, decide,
@@ -75,6 +76,7 @@ pub struct Simulator {
     pub approvals: Vec<Approved>,
     pub windows: AppWindows,
     pub measured: Outcomes,
+    pub agreements: Agreements,
     /// Contents that never become well, and how.
     pub bad: BTreeMap<Content, Health>,
     pub now: Timestamp,
@@ -249,6 +251,11 @@ impl Simulator {
             approvals: &approvals,
             windows: &self.windows,
             measured: &self.measured,
+            rules: &self.agreements.rules,
+            roles: &self.agreements.roles,
+            answers: &|asked| self.agreements.answer(asked),
+            changes: &|_| self.agreements.changes.clone(),
+            app: &AppId::new("shop", "pay"),
             refusals: &self.refusals,
             commit: &commit,
             position: &position,
@@ -371,6 +378,7 @@ impl Simulator {
             approvals: Vec::new(),
             windows: AppWindows::default(),
             measured: Outcomes::new(),
+            agreements: Agreements::default(),
             ahead: SignedDuration::ZERO,
             bad: BTreeMap::new(),
             now: "2026-11-26T08:00:00Z".parse().expect("a time"),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::fleet::rings;
 use super::simulator::{Health, Simulator, digest};
-use crate::model::{AppId, OnFailure};
+use crate::model::{AppId, Lack, OnFailure, RuleAsks};
 use crate::rollout::{Basis, Choice, Condition, Hold, Standing, UnitId, WaveState};
 
 const PAGE: &str = include_str!("../../../docs/rollout.md");
@@ -156,6 +156,17 @@ fn all_holds() -> Vec<Hold> {
             through: "prod".to_owned(),
             digest,
         },
+        Hold::Approval {
+            asks: vec![RuleAsks {
+                rule: "production".to_owned(),
+                count: Some(2),
+                approvers: vec!["release-managers".to_owned()],
+                reason: None,
+                lack: Lack::TooFew(vec!["ann".to_owned()]),
+            }],
+            through: "prod".to_owned(),
+            digest,
+        },
         Hold::Frozen { because, waits: None },
     ];
     match &holds[0] {
@@ -177,6 +188,7 @@ fn all_holds() -> Vec<Hold> {
         | Hold::Window { .. }
         | Hold::Analysis { .. }
         | Hold::Status { .. }
+        | Hold::Approval { .. }
         | Hold::Frozen { .. } => holds,
     }
 }

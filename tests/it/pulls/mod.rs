@@ -1,5 +1,6 @@
 //! Pull requests of the config repository, against the simulated forge: what is said of them, and those that tutti opens itself.
 
+mod approvals;
 mod budget;
 mod forks;
 mod promotions;

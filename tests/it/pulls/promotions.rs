@@ -374,7 +374,7 @@ async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
 
 impl Scene {
     /// What a promotion says of its content.
-    async fn settled_but_gate(&self, head: &Revision) {
+    pub(super) async fn settled_but_gate(&self, head: &Revision) {
         let ended = |text: String| text.starts_with("success ");
         self.until(&format!("an end of {}", head.short()), |now| {
             ended(now.last(head, "tutti/validate")) && ended(now.last(head, "tutti/plan"))

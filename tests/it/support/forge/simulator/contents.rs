@@ -6,7 +6,7 @@ use git2::Oid;
 use serde_json::{Value, json};
 
 use super::answers::{Answer, Request};
-use super::git::FileChange;
+use super::git::{CommitRow, FileChange};
 use super::people::Right;
 use super::state::State;
 
@@ -47,18 +47,24 @@ impl State {
             return Answer::not_found();
         }
         let rows = self.git.between(Some(base), head);
-        let commits: Vec<Value> = rows
-            .iter()
-            .map(|row| {
-                json!({
-                    "sha": row.id.to_string(), "author": self.user_of_email(&row.author),
-                    "committer": self.user_of_email(&row.committer),
-                    "commit": {"message": row.message, "author": {"email": row.author},
-                        "committer": {"email": row.committer}},
-                })
-            })
-            .collect();
+        let commits: Vec<Value> = rows.iter().map(|row| self.commit_value(row)).collect();
         Answer::of(200, json!({"total_commits": commits.len(), "commits": commits}))
+    }
+
+    pub fn one_commit(&self, commit: &str) -> Answer {
+        match Oid::from_str(commit).ok().filter(|_| self.git.has_commit(commit)) {
+            Some(id) => Answer::of(200, self.commit_value(&self.git.row(id))),
+            None => Answer::error(404, "object does not exist"),
+        }
+    }
+
+    pub fn commit_value(&self, row: &CommitRow) -> Value {
+        json!({
+            "sha": row.id.to_string(), "author": self.user_of_email(&row.author),
+            "committer": self.user_of_email(&row.committer),
+            "commit": {"message": row.message, "author": {"email": row.author},
+                "committer": {"email": row.committer}},
+        })
     }
 
     pub fn write_files(&mut self, doer: &str, request: &Request) -> Answer {

@@ -141,7 +141,7 @@ impl Git {
         walk.map(|id| self.row(id.expect("an id"))).collect()
     }
 
-    fn row(&self, id: Oid) -> CommitRow {
+    pub fn row(&self, id: Oid) -> CommitRow {
         let commit = self.0.find_commit(id).expect("a commit");
         let parent = commit.parent(0).ok().map(|parent| parent.tree().expect("a tree"));
         let tree = commit.tree().expect("a tree");

@@ -68,6 +68,19 @@ impl State {
             }
             ("PATCH", []) => self.edit_pull(doer, index, request),
             ("POST", ["merge"]) => self.merge(doer, index, request),
+            ("GET", ["commits"]) => {
+                let pull = &self.pulls[index];
+                let base = match &pull.merged {
+                    Some((merge, _)) => {
+                        let parents = self.git.parents(&merge.to_string());
+                        parents.first().and_then(|id| Oid::from_str(id).ok())
+                    }
+                    None => self.git.tip(&pull.base),
+                };
+                let rows = self.git.between(base, pull.head_id);
+                let commits = rows.iter().map(|row| self.commit_value(row)).collect();
+                self.page(commits, request)
+            }
             ("GET", ["reviews"]) => {
                 let reviews = self.reviews.iter().filter(|review| review.number == number);
                 let reviews = reviews.map(|review| self.review_value(review)).collect();
@@ -84,6 +97,15 @@ impl State {
                 }
             }
             _ => Answer::not_found(),
+        }
+    }
+
+    /// The pull request that was merged as a commit.
+    pub fn merged_as(&self, commit: &str) -> Answer {
+        let is_it = |pull: &Pull| pull.merged.as_ref().is_some_and(|(id, _)| id.to_string() == commit);
+        match self.pulls.iter().position(is_it) {
+            Some(index) => Answer::of(200, self.pull(index)),
+            None => Answer::error(404, "pull request does not exist"),
         }
     }
 

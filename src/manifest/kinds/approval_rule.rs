@@ -1,0 +1,137 @@
+//! Kinds ApprovalRule and Approvers: who must agree, and to what.
+
+use super::super::read::{NameRule, Reading, Value};
+use super::super::yaml::Node;
+use super::target_selector::{self, read_all, refuse_empty};
+use super::{envelope, spec_fields};
+use crate::model::{
+    ApprovalRule, Approvers, Diagnostic, Location, RuledAction, RuledKind, TargetSelector, short_line,
+};
+
+/// Who may write there says who must agree.
+pub const FOLDER: &str = "policies/";
+
+const ACTIONS: &[(&str, RuledAction)] = &[("rollout", RuledAction::Rollout), ("delete", RuledAction::Delete)];
+
+/// Of a path in the place of a name.
+const MOST_OF_A_NAME: usize = 63;
+
+/// More would never agree.
+const MOST_PEOPLE: u32 = 100;
+
+/// One with a mistake selects everything, and nothing is enough for it: a slip of the finger must not open what it was to hold.
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> ApprovalRule {
+    let rule = read_rule(root, reading);
+    let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
+    let broken = || {
+        let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or(reading.file);
+        unreadable(name, reading.location(root))
+    };
+    rule.filter(|_| !is_wrong).unwrap_or_else(broken)
+}
+
+pub fn unreadable(name: &str, location: Location) -> ApprovalRule {
+    ApprovalRule {
+        name: short_line(name, MOST_OF_A_NAME),
+        selector: TargetSelector::default(),
+        actions: ACTIONS.iter().map(|(_, action)| *action).collect(),
+        kinds: Vec::new(),
+        count: None,
+        approvers: Vec::new(),
+        four_eyes: true,
+        reason: None,
+        location,
+        places: Vec::new(),
+    }
+}
+
+fn read_rule(root: &Node, reading: &mut Reading<'_>) -> Option<ApprovalRule> {
+    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+    let mut fields = spec_fields(root, spec, reading)?;
+    let selector = match fields.narrowing("select", reading) {
+        Some(select) => target_selector::read(&select, reading),
+        None => Some(TargetSelector::default()),
+    };
+    let actions = fields.required("actions", reading).and_then(|list| {
+        refuse_empty(&list, reading)?;
+        read_all(&list, reading, |item, reading| reading.choice(item, ACTIONS, &[], false))
+    });
+    let kinds = given(fields.optional("kinds", reading), reading, read_kind);
+    let count = match fields.optional("count", reading) {
+        Some(count) => reading.count(&count, 1..=MOST_PEOPLE),
+        None => Some(1),
+    };
+    let approvers = given(fields.optional("approvers", reading), reading, |name, reading| {
+        let place = reading.location(name.node);
+        Some((reading.name(name, NameRule::Label)?, place))
+    });
+    let four_eyes = match fields.optional("fourEyes", reading) {
+        Some(given) => reading.boolean(&given),
+        None => Some(true),
+    };
+    let reason = fields.optional("reason", reading).and_then(|reason| reading.text(&reason));
+    fields.finish(reading);
+    let metadata = metadata?;
+    let (approvers, places) = approvers?.into_iter().unzip();
+    Some(ApprovalRule {
+        name: metadata.name,
+        selector: selector?,
+        actions: actions?,
+        kinds: kinds?,
+        count: Some(count? as usize),
+        approvers,
+        four_eyes: four_eyes?,
+        reason,
+        location: metadata.location,
+        places,
+    })
+}
+
+/// The items of a list that says nothing by being empty. `None`: it has a mistake.
+fn given<T>(
+    list: Option<Value<'_>>,
+    reading: &mut Reading<'_>,
+    read: impl Fn(&Value<'_>, &mut Reading<'_>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let Some(list) = list else { return Some(Vec::new()) };
+    refuse_empty(&list, reading)?;
+    read_all(&list, reading, read)
+}
+
+/// `StatefulSet`, or with its group `StatefulSet.apps`.
+fn read_kind(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<RuledKind> {
+    let text = reading.word(value)?;
+    let (kind, group) = text.split_once('.').map_or((&*text, None), |(kind, group)| (kind, Some(group)));
+    if !kind.starts_with(|it: char| it.is_ascii_uppercase()) || group == Some("") {
+        let help = "write the kind as manifests do, with or without its group: StatefulSet, StatefulSet.apps";
+        reading.bad_value(value, format!("{text:?} is no kind"), help);
+        return None;
+    }
+    Some(RuledKind { kind: kind.to_owned(), group: group.map(str::to_owned) })
+}
+
+/// Those with a mistake have no people: nobody is taken for one of them.
+pub fn read_approvers(root: &Node, reading: &mut Reading<'_>) -> Approvers {
+    let read = read_people(root, reading);
+    let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
+    read.filter(|_| !is_wrong).unwrap_or_else(|| {
+        let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
+        Approvers {
+            name: short_line(name, MOST_OF_A_NAME),
+            users: Vec::new(),
+            location: reading.location(root),
+        }
+    })
+}
+
+fn read_people(root: &Node, reading: &mut Reading<'_>) -> Option<Approvers> {
+    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+    let mut fields = spec_fields(root, spec, reading)?;
+    let users = fields.required("users", reading).and_then(|list| {
+        refuse_empty(&list, reading)?;
+        read_all(&list, reading, |name, reading| reading.word(name))
+    });
+    fields.finish(reading);
+    let metadata = metadata?;
+    Some(Approvers { name: metadata.name, users: users?, location: metadata.location })
+}

@@ -1,0 +1,66 @@
+//! Approval rules and Approvers as they are read.
+
+use super::read_texts;
+use crate::model::{ApprovalRule, Roles, RuledAction};
+
+fn rule(spec: &str) -> (ApprovalRule, Vec<String>) {
+    let text = format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: ApprovalRule\nmetadata: {{name: production}}\nspec:\n  {spec}\n"
+    );
+    let read = read_texts(&[("policies/rule.yaml", &text)]);
+    let [rule] = &read.approval_rules[..] else { panic!("{read:?}") };
+    (ApprovalRule::clone(rule), read.diagnostics.iter().map(|it| it.code.to_owned()).collect())
+}
+
+#[test]
+fn rule_is_read() {
+    let (rule, told) = rule(
+        "{actions: [delete, rollout], kinds: [StatefulSet.apps, Secret], count: 2, approvers: [managers], fourEyes: false, reason: because}",
+    );
+    assert_eq!(told, Vec::<String>::new());
+    assert_eq!((rule.count, rule.four_eyes, rule.reason.as_deref()), (Some(2), false, Some("because")));
+    assert_eq!(rule.actions, [RuledAction::Delete, RuledAction::Rollout]);
+    assert_eq!(
+        rule.kinds.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["StatefulSet.apps", "Secret"]
+    );
+}
+
+#[test]
+fn rule_with_mistake_asks_for_more_than_there_is() {
+    for spec in [
+        "{actions: [rollot]}",
+        "{}",
+        "{actions: [rollout], select: {rings: []}}",
+        "{actions: [delete], count: two}",
+    ] {
+        let (rule, told) = rule(spec);
+        assert_eq!((rule.count, told.is_empty()), (None, false), "{spec}");
+        assert_eq!(rule.actions, [RuledAction::Rollout, RuledAction::Delete], "{spec}");
+        assert_eq!(rule.selector, Default::default(), "{spec}");
+    }
+    // Nor is it lost with its file.
+    let text = "kind: ApprovalRule\n  metadata: {name: production\n";
+    let read = read_texts(&[("policies/rule.yaml", text)]);
+    assert_eq!(read.approval_rules.iter().map(|it| it.count).collect::<Vec<_>>(), [None]);
+}
+
+#[test]
+fn approvers_with_mistake_are_nobody() {
+    let text = "apiVersion: tutti.dev/v1alpha1\nkind: Approvers\nmetadata: {name: managers}\nspec: {users: [ann, [bob]]}\n";
+    let read = read_texts(&[("policies/managers.yaml", text)]);
+    let roles = Roles::of(&read.approvers, read.may_lack_approvers);
+    assert!(roles.has("managers") && !roles.has("others") && !read.diagnostics.is_empty(), "{roles:?}");
+    assert!(!roles.include(&["managers".to_owned()], "ann"));
+    // Of a file that cannot be read, nobody knows whose names it has.
+    let read = read_texts(&[("policies/managers.yaml", &text.replace("[bob]]", ""))]);
+    let roles = Roles::of(&read.approvers, read.may_lack_approvers);
+    assert!(roles.has("others") && !roles.include(&["others".to_owned()], "ann"), "{roles:?}");
+}
+
+#[test]
+fn rule_elsewhere_is_none() {
+    let text = "apiVersion: tutti.dev/v1alpha1\nkind: ApprovalRule\nmetadata: {name: a}\nspec: {actions: [rollout]}\n";
+    let read = read_texts(&[("apps/pay/rule.yaml", text)]);
+    assert!(read.approval_rules.is_empty() && !read.diagnostics.is_empty(), "{read:?}");
+}

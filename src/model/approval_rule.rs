@@ -1,0 +1,361 @@
+//! Kinds ApprovalRule and Approvers: who must agree, and to what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::{AppId, Location, ObjectId, Revision, TargetSelector};
+
+/// One manifest below `policies/`: what it selects needs an Approval that so many people have approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalRule {
+    pub name: String,
+    pub selector: TargetSelector,
+    /// What needs it.
+    pub actions: Vec<RuledAction>,
+    /// Only where an object of such a kind changes or goes: `StatefulSet`, or `StatefulSet.apps`. Empty: any.
+    pub kinds: Vec<RuledKind>,
+    /// `None`: its manifest has a mistake, and nobody knows how many; nothing is enough.
+    pub count: Option<usize>,
+    /// Names of Approvers. Empty: everybody whose review counts for the forge.
+    pub approvers: Vec<String>,
+    /// The authors of the change are not among those who count.
+    pub four_eyes: bool,
+    pub reason: Option<String>,
+    pub location: Location,
+    /// One for each of `approvers`.
+    pub places: Vec<Location>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuledAction {
+    /// A version begins.
+    Rollout,
+    /// An object that is no longer rendered is deleted.
+    Delete,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RuledKind {
+    pub kind: String,
+    /// `None`: of every group.
+    pub group: Option<String>,
+}
+
+/// One manifest below `policies/`: the people of a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approvers {
+    pub name: String,
+    /// Logins at the forge.
+    pub users: Vec<String>,
+    pub location: Location,
+}
+
+/// All rules of a repository, and who is in which role.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalRules {
+    pub rules: Vec<Arc<ApprovalRule>>,
+    pub roles: Roles,
+}
+
+/// The people of each role, in lower case: logins are the same in upper and lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Roles {
+    people: BTreeMap<String, BTreeSet<String>>,
+    /// A file could not be read that has some: any name may be one of theirs.
+    may_lack_some: bool,
+}
+
+/// What has to be asked of the forge or of Git before an approval counts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// Who approved the pull request that a commit came with.
+    Reviews { commit: Revision },
+    /// Who wrote what an app is made of, in the commits after `since` up to `until`.
+    Authors {
+        app: AppId,
+        /// `None`: in all of them, as far as its own folder is concerned.
+        since: Option<Revision>,
+        until: Revision,
+        /// Of its own folder alone: something in there was taken away.
+        is_delete: bool,
+    },
+}
+
+/// People by their logins, in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct People {
+    pub logins: BTreeSet<String>,
+    /// A commit of which the forge does not know who wrote it: it may be anybody.
+    pub unknown: Option<Revision>,
+}
+
+/// `Err`: it could not be read, and why.
+pub type Answer = Result<Arc<People>, Arc<str>>;
+
+/// What is known of who agreed. `None`: not yet.
+pub type Answers<'a> = &'a dyn Fn(&Question) -> Option<Answer>;
+
+/// What an approval lacks to count under a rule; the less it lacks, the greater.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Lack {
+    /// The manifest of the rule has a mistake.
+    BrokenRule,
+    /// There is no approval.
+    None,
+    /// So many agreed, by name.
+    TooFew(Vec<String>),
+    /// These wrote the change, so that too few are left.
+    Authors { by: Vec<String>, authors: Vec<String> },
+    /// The forge does not know who wrote a commit, so it may be one of those who approve.
+    UnknownAuthor(Revision),
+    /// Who agreed is not known.
+    Unread(#[serde(serialize_with = "as_text")] Arc<str>),
+    /// Who agreed is being asked for.
+    NotReadYet,
+}
+
+/// What a rule asks for that is not given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleAsks {
+    pub rule: String,
+    /// `None`: nobody knows how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+    /// Of whom. Empty: of everybody whose review counts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub lack: Lack,
+}
+
+impl RuleAsks {
+    /// `2 approvals of managers`.
+    pub fn what(&self) -> String {
+        let count = match self.count {
+            None => "approvals".to_owned(),
+            Some(1) => "1 approval".to_owned(),
+            Some(count) => format!("{count} approvals"),
+        };
+        match self.approvers.is_empty() {
+            true => count,
+            false => format!("{count} of {}", self.approvers.join(", ")),
+        }
+    }
+}
+
+impl fmt::Display for RuleAsks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rule {} asks for {}", self.rule, self.what())?;
+        write!(f, ": {}", self.lack)?;
+        self.reason.iter().try_for_each(|reason| write!(f, " ({reason})"))
+    }
+}
+
+fn as_text<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("there is none"),
+            Self::NotReadYet => f.write_str("its reviews are being read"),
+            Self::Unread(because) => write!(f, "who agreed is not known: {because}"),
+            Self::Authors { by, authors } => {
+                let authors = authors.join(", ");
+                match by.is_empty() {
+                    true => write!(f, "{authors} wrote the change"),
+                    false => write!(f, "{} approved it, {authors} wrote the change", by.join(", ")),
+                }
+            }
+            Self::TooFew(by) if by.is_empty() => f.write_str("nobody who counts has approved it"),
+            Self::TooFew(by) => write!(f, "only {} approved it", by.join(", ")),
+            Self::UnknownAuthor(commit) => {
+                write!(f, "the forge does not know who wrote {}", commit.short())
+            }
+            Self::BrokenRule => f.write_str("the manifest of the rule has a mistake"),
+        }
+    }
+}
+
+impl RuledKind {
+    fn fits(&self, object: &ObjectId) -> bool {
+        *object.kind == *self.kind && self.group.as_ref().is_none_or(|group| **group == *object.group)
+    }
+}
+
+impl fmt::Display for RuledKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)?;
+        self.group.iter().try_for_each(|group| write!(f, ".{group}"))
+    }
+}
+
+impl Roles {
+    pub fn of<'a>(all: impl IntoIterator<Item = &'a Approvers>, may_lack_some: bool) -> Self {
+        let lower = |users: &[String]| users.iter().map(|user| user.to_ascii_lowercase()).collect();
+        let people = all.into_iter().map(|it| (it.name.clone(), lower(&it.users))).collect();
+        Self { people, may_lack_some }
+    }
+
+    pub fn has(&self, role: &str) -> bool {
+        self.may_lack_some || self.people.contains_key(role)
+    }
+
+    /// Whether somebody is in one of the roles; in no role, everybody is.
+    pub fn include(&self, roles: &[String], login: &str) -> bool {
+        let is_in = |role: &String| self.people.get(role).is_some_and(|users| users.contains(login));
+        roles.is_empty() || roles.iter().any(is_in)
+    }
+}
+
+impl ApprovalRule {
+    /// Whether it is for a change or a delete of an object.
+    pub fn is_for_object(&self, object: &ObjectId) -> bool {
+        self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.fits(object))
+    }
+
+    /// What it asks for where an approval lacks something.
+    pub fn asks(&self, lack: Lack) -> RuleAsks {
+        RuleAsks {
+            rule: self.name.clone(),
+            count: self.count,
+            approvers: self.approvers.clone(),
+            reason: self.reason.clone(),
+            lack,
+        }
+    }
+
+    /// Whether the approval that a commit brought counts: `Err` says what it lacks. `change`: whose authors do not count.
+    pub fn agreed(
+        &self,
+        roles: &Roles,
+        commit: Option<&Revision>,
+        change: &Question,
+        answers: Answers<'_>,
+    ) -> Result<(), Lack> {
+        let count = self.count.ok_or(Lack::BrokenRule)?;
+        agreed(
+            &Needed { count, approvers: &self.approvers, four_eyes: self.four_eyes },
+            roles,
+            commit,
+            change,
+            answers,
+        )
+    }
+}
+
+/// Who must have approved.
+#[derive(Clone, Copy, Debug)]
+pub struct Needed<'a> {
+    pub count: usize,
+    /// Roles; empty: everybody.
+    pub approvers: &'a [String],
+    pub four_eyes: bool,
+}
+
+/// Whether those who are needed approved the pull request that a commit came with.
+pub fn agreed(
+    needed: &Needed<'_>,
+    roles: &Roles,
+    commit: Option<&Revision>,
+    change: &Question,
+    answers: Answers<'_>,
+) -> Result<(), Lack> {
+    let known = |asked: &Question| answers(asked).ok_or(Lack::NotReadYet)?.map_err(Lack::Unread);
+    let commit = commit
+        .ok_or_else(|| Lack::Unread("it is not alone in its file, or its commit is not known".into()))?;
+    let reviewed = known(&Question::Reviews { commit: commit.clone() })?;
+    let mut by: Vec<&String> =
+        reviewed.logins.iter().filter(|login| roles.include(needed.approvers, login)).collect();
+    // Whose reviews would not be enough anyway need not be compared with the authors.
+    if needed.four_eyes && by.len() >= needed.count {
+        let authors = known(change)?;
+        if let Some(unknown) = &authors.unknown {
+            return Err(Lack::UnknownAuthor(unknown.clone()));
+        }
+        let (own, others): (Vec<&String>, Vec<_>) =
+            by.iter().copied().partition(|login| authors.logins.contains(*login));
+        if others.len() < needed.count {
+            let names = |logins: Vec<&String>| logins.into_iter().cloned().collect();
+            return Err(Lack::Authors { by: names(others), authors: names(own) });
+        }
+        by = others;
+    }
+    match by.len() >= needed.count {
+        true => Ok(()),
+        false => Err(Lack::TooFew(by.into_iter().cloned().collect())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn people(logins: &[&str], unknown: Option<&str>) -> Answer {
+        let logins = logins.iter().map(|login| (*login).to_owned()).collect();
+        Ok(Arc::new(People { logins, unknown: unknown.map(Revision::from) }))
+    }
+
+    fn approvers(name: &str, users: &[&str]) -> Approvers {
+        let users = users.iter().map(|user| (*user).to_owned()).collect();
+        Approvers { name: name.to_owned(), users, location: Location::new("policies/roles.yaml", 1, 1) }
+    }
+
+    #[test]
+    fn so_many_of_a_role_who_did_not_write_it() {
+        let roles = Roles::of(&[approvers("managers", &["Ann", "bob", "cy"]), approvers("none", &[])], false);
+        let change = Question::Authors {
+            app: AppId::parse("shop/pay").expect("an app"),
+            since: Some(Revision::from("a")),
+            until: Revision::from("c"),
+            is_delete: false,
+        };
+        let check =
+            |count: usize, role: &str, four_eyes: bool, reviews: Option<Answer>, authors: Option<Answer>| {
+                let approvers = if role.is_empty() { Vec::new() } else { vec![role.to_owned()] };
+                let needed = Needed { count, approvers: &approvers, four_eyes };
+                let answers = |asked: &Question| match asked {
+                    Question::Reviews { .. } => reviews.clone(),
+                    Question::Authors { .. } => authors.clone(),
+                };
+                agreed(&needed, &roles, Some(&Revision::from("b")), &change, &answers)
+            };
+        let few = |by: &[&str]| Err(Lack::TooFew(by.iter().map(|it| (*it).to_owned()).collect()));
+        let nobody = Some(people(&[], None));
+        let two = Some(people(&["ann", "bob", "dan"], None));
+        assert_eq!(check(2, "managers", true, two.clone(), nobody.clone()), Ok(()));
+        assert_eq!(check(3, "managers", true, two.clone(), nobody.clone()), few(&["ann", "bob"]));
+        // Of no role: everybody.
+        assert_eq!(check(3, "", true, two.clone(), nobody.clone()), Ok(()));
+        assert_eq!(check(1, "none", true, two.clone(), nobody.clone()), few(&[]));
+        assert_eq!(check(1, "lost", true, two.clone(), nobody.clone()), few(&[]));
+        // An author is not the second pair of eyes.
+        let bob = Some(people(&["bob"], None));
+        let of_bob = Lack::Authors { by: vec!["ann".to_owned()], authors: vec!["bob".to_owned()] };
+        assert_eq!(check(2, "managers", true, two.clone(), bob.clone()), Err(of_bob));
+        assert_eq!(check(2, "managers", false, two.clone(), bob), Ok(()));
+        let somebody = Some(people(&["zoe"], Some("f00")));
+        let unknown = Err(Lack::UnknownAuthor(Revision::from("f00")));
+        assert_eq!(check(2, "managers", true, two.clone(), somebody.clone()), unknown);
+        assert_eq!(check(2, "managers", false, two.clone(), somebody), Ok(()));
+        // What is not known is not enough.
+        assert_eq!(check(1, "", true, None, nobody.clone()), Err(Lack::NotReadYet));
+        assert_eq!(check(1, "", true, two.clone(), None), Err(Lack::NotReadYet));
+        assert_eq!(check(1, "", false, two.clone(), None), Ok(()));
+        assert_eq!(check(1, "", true, Some(Err("503".into())), nobody), Err(Lack::Unread("503".into())));
+        assert_eq!(check(1, "", true, two, Some(Err("503".into()))), Err(Lack::Unread("503".into())));
+        assert_eq!(check(1, "", true, nobody_at_all(), None), few(&[]));
+    }
+
+    fn nobody_at_all() -> Option<Answer> {
+        Some(people(&[], None))
+    }
+}

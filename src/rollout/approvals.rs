@@ -1,0 +1,144 @@
+//! The approval rules that select an app, cluster by cluster, and what holds a unit by them.
+
+use std::sync::Arc;
+
+use super::gates::Gates;
+use super::history::newest;
+use super::selected::Selected;
+use super::survey::Unit;
+use super::{Allows, Approved, Basis, Hold};
+use crate::fleet::Fleet;
+use crate::model::{
+    Answer, App, ApprovalRule, ClusterName, Digest, Lack, Needed, Question, Revision, RuleAsks, RuledAction,
+    Window, agreed,
+};
+
+pub type AppRules = Selected<ApprovalRule>;
+
+impl AppRules {
+    /// Those for rollouts.
+    pub fn of_fleet<'c>(fleet: &Fleet, app: &App, clusters: impl Iterator<Item = &'c ClusterName>) -> Self {
+        let is_for_rollouts = |rule: &&Arc<ApprovalRule>| rule.actions.contains(&RuledAction::Rollout);
+        let rules = fleet.approval_rules.rules.iter().filter(is_for_rollouts);
+        Self::of(fleet, app, clusters, rules, |rule| &rule.selector)
+    }
+}
+
+impl Gates<'_> {
+    /// The rules by which people have to agree before a unit begins the head's content. What goes back to what it had passes.
+    /// `confirms`: the last wave that an Approval would open, and the version that it would name.
+    pub(super) fn approval(
+        &self,
+        wave: usize,
+        unit: &Unit<'_>,
+        confirms: Option<(&String, Digest)>,
+    ) -> Option<Hold> {
+        let rules = self.input.rules.on_cluster(&unit.id.cluster);
+        let changes = rules.iter().any(|rule| !rule.kinds.is_empty()).then(|| (self.input.changes)(unit.id));
+        let concerns = |rule: &&Arc<ApprovalRule>| {
+            let changes = changes.iter().flatten();
+            rule.kinds.is_empty() || { changes }.any(|object| rule.is_for_object(object))
+        };
+        let lacking = |rule: &Arc<ApprovalRule>| Some(rule.asks(self.agrees(rule, wave, unit)?));
+        let asks: Vec<RuleAsks> = rules.iter().filter(concerns).filter_map(lacking).collect();
+        if asks.is_empty() {
+            return None;
+        }
+        let (through, digest) = match confirms {
+            Some((through, digest)) => (through.clone(), digest),
+            None => (self.survey.waves[wave].name.to_owned(), self.version_of(wave, unit)),
+        };
+        self.unless_it_goes_back(unit, Some(Hold::Approval { asks, through, digest }))
+    }
+
+    /// What an empty unit may have that rules or windows are for: what units of its wave or of a later one run that the same rules and
+    /// windows are for (`Some(None)`: the head). Nothing else has passed them. `None`: none are for it.
+    pub(super) fn beside(
+        &self,
+        wave: usize,
+        unit: &Unit<'_>,
+        may_be_head: bool,
+    ) -> Option<Option<Option<&Revision>>> {
+        let lists =
+            |cluster: &ClusterName| (self.input.rules.list_of(cluster), self.input.windows.list_of(cluster));
+        let own = lists(&unit.id.cluster);
+        if own == (None, None) {
+            return None;
+        }
+        let waves = self.survey.waves[wave..].iter().flat_map(|wave| &wave.units);
+        let same: Vec<&Unit<'_>> = waves.filter(|it| lists(&it.id.cluster) == own).collect();
+        let runs = |it: &&&Unit<'_>| matches!(it.facts.basis, Basis::Other(_));
+        let held = { same.iter().filter(runs) }.filter_map(|it| it.facts.revision.as_ref());
+        if let Some(held) = newest(self.history, held) {
+            return Some(Some(Some(held)));
+        }
+        if may_be_head && same.iter().any(|it| it.facts.is_ready() && it.facts.has_begun()) {
+            return Some(Some(None));
+        }
+        Some(newest(self.history, same.iter().filter_map(|it| it.facts.ran_before())).map(Some))
+    }
+
+    /// What the one of its approvals lacks that lacks least; `None`: one is enough.
+    fn agrees(&self, rule: &ApprovalRule, wave: usize, unit: &Unit<'_>) -> Option<Lack> {
+        if rule.count.is_none() {
+            return Some(Lack::BrokenRule);
+        }
+        let opens =
+            |approved: &&Approved| matches!(approved.allows, Allows::Through(through) if through >= wave);
+        let mut lacks = Lack::None;
+        for approved in self.input.approvals.iter().filter(|it| self.is_for(it, wave, unit)).filter(opens) {
+            let (change, answers) = (self.change(wave, unit), |asked: &Question| self.answer(asked));
+            match rule.agreed(self.input.roles, approved.commit.as_ref(), &change, &answers) {
+                Ok(()) => return None,
+                Err(lack) => lacks = lacks.max(lack),
+            }
+        }
+        Some(lacks)
+    }
+
+    /// Whether those who may override a window agreed to an override of it. Where no Approvers are named, who may write Approvals may.
+    pub(super) fn may_override(
+        &self,
+        window: &Window,
+        approved: &Approved,
+        (wave, unit): (usize, &Unit<'_>),
+    ) -> bool {
+        let roles: Vec<String> =
+            window.may_override.iter().filter(|role| self.input.roles.has(role)).cloned().collect();
+        let needed = Needed { count: 1, approvers: &roles, four_eyes: false };
+        let commit = approved.commit.as_ref();
+        let is_agreed = || {
+            agreed(&needed, self.input.roles, commit, &self.change(wave, unit), &|asked| self.answer(asked))
+        };
+        roles.is_empty() || is_agreed().is_ok()
+    }
+
+    /// Whose authors do not count for a unit. What is empty is compared with what is beside it.
+    fn change(&self, wave: usize, unit: &Unit<'_>) -> Question {
+        let beside = || self.beside(wave, unit, false)??.cloned();
+        Question::Authors {
+            app: self.input.app.clone(),
+            since: unit.facts.revision.clone().or_else(beside),
+            until: self.input.head_revision.clone(),
+            is_delete: false,
+        }
+    }
+
+    /// What nobody has answered yet is to be asked.
+    fn answer(&self, asked: &Question) -> Option<Answer> {
+        let answer = (self.input.answers)(asked);
+        if answer.is_none() {
+            self.asks.borrow_mut().insert(asked.clone());
+        }
+        answer
+    }
+
+    /// Whether an approval is of this version, and came after what a unit runs.
+    pub(super) fn is_for(&self, approved: &Approved, wave: usize, unit: &Unit<'_>) -> bool {
+        let runs =
+            unit.facts.revision.as_ref().and_then(|revision: &Revision| self.history.position(revision));
+        let is_version =
+            self.input.digest == approved.digest || self.input.head.waves.get(wave) == Some(&approved.digest);
+        is_version && approved.at.is_some_and(|at| runs.is_none_or(|runs| at <= runs))
+    }
+}

@@ -1,0 +1,244 @@
+//! Approval rules: nothing new begins before those who are named agreed, what has begun goes on, and the way back is open.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::fleet::wave;
+use super::simulator::{Simulator, revision};
+use super::windows::shut;
+use crate::model::{
+    Answer, ApprovalRule, Approvers, Location, ObjectId, People, Question, Revision, Roles, RuledAction,
+    RuledKind, TargetSelector,
+};
+use crate::rollout::{Allows, AppRules};
+
+/// What is asked for, and who agreed.
+#[derive(Clone, Debug, Default)]
+pub struct Agreements {
+    pub rules: AppRules,
+    pub roles: Roles,
+    pub changes: Vec<ObjectId>,
+    /// Who approved the pull requests that came as these commits.
+    reviews: BTreeMap<Revision, Answer>,
+    /// Who wrote any change. `None`: that is being asked for.
+    authors: Option<Answer>,
+}
+
+impl Agreements {
+    pub fn answer(&self, asked: &Question) -> Option<Answer> {
+        match asked {
+            Question::Reviews { commit } => self.reviews.get(commit).cloned(),
+            Question::Authors { .. } => self.authors.clone(),
+        }
+    }
+}
+
+fn people(logins: &[&str]) -> Answer {
+    Ok(Arc::new(People { logins: logins.iter().map(|it| (*it).to_owned()).collect(), unknown: None }))
+}
+
+fn rule(count: Option<usize>, kinds: &[&str]) -> Arc<ApprovalRule> {
+    let kind = |kind: &&str| RuledKind { kind: (*kind).to_owned(), group: None };
+    Arc::new(ApprovalRule {
+        name: "production".to_owned(),
+        selector: TargetSelector::default(),
+        actions: vec![RuledAction::Rollout],
+        kinds: kinds.iter().map(kind).collect(),
+        count,
+        approvers: vec!["managers".to_owned()],
+        four_eyes: true,
+        reason: None,
+        location: Location::new("policies/production.yaml", 1, 1),
+        places: Vec::new(),
+    })
+}
+
+impl Simulator {
+    fn ask(&mut self, clusters: &[&str], rule: Arc<ApprovalRule>) -> &mut Self {
+        self.agreements.rules = AppRules::on(clusters.iter().copied(), vec![rule]);
+        self.agreements.roles = Roles::of(
+            &[Approvers {
+                name: "managers".to_owned(),
+                users: ["ann", "bob", "cy"].map(str::to_owned).into(),
+                location: Location::new("policies/roles.yaml", 1, 1),
+            }],
+            false,
+        );
+        self.agreements.authors = Some(people(&["dev"]));
+        self
+    }
+
+    /// Somebody approved the pull request that brought the last commit.
+    fn agreed(&mut self, logins: &[&str]) -> &mut Self {
+        self.agreements.reviews.insert(revision(self.head()), people(logins));
+        self
+    }
+}
+
+/// Test, then prod, without confirmation; v1 everywhere. Two managers agree to what comes to prod.
+fn ruled() -> Simulator {
+    let mut fleet = Simulator::new(vec![wave("test", false), wave("prod", false)]);
+    fleet.add("c1", 0).add("c2", 1).add("c3", 1);
+    let mut fleet = fleet.installed();
+    fleet.ask(&["c2", "c3"], rule(Some(2), &[]));
+    fleet
+}
+
+#[test]
+fn second_wave_waits_for_so_many() {
+    let mut fleet = ruled();
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+    let asks = "rule production asks for 2 approvals of managers";
+    fleet.waits("c2", &format!("{asks}: there is none"));
+    assert_eq!(fleet.decision().confirmation.as_ref().map(|it| it.through.as_str()), Some("prod"));
+    // Its reviews are not known yet.
+    fleet
+        .approve("prod")
+        .has("c1=v2 c2=v1 c3=v1")
+        .waits("c2", &format!("{asks}: its reviews are being read"));
+    let asked = Question::Reviews { commit: revision(fleet.head()) };
+    assert!(fleet.decision().asks.contains(&asked), "{:?}", fleet.decision().asks);
+    fleet
+        .agreed(&["ann", "zoe"])
+        .has("c1=v2 c2=v1 c3=v1")
+        .waits("c2", &format!("{asks}: only ann approved it"));
+    fleet.agreed(&["ann", "bob"]).has("c1=v2 c2=v2 c3=v2");
+    assert!(fleet.decision().asks.is_empty());
+    // The next version needs another one.
+    fleet.push(&[("*", "v3")]).has("c1=v3 c2=v2 c3=v2").waits("c3", &format!("{asks}: there is none"));
+}
+
+#[test]
+fn author_is_not_the_second_pair_of_eyes() {
+    let mut fleet = ruled();
+    fleet.push(&[("*", "v2")]).approve("prod").agreed(&["ann", "bob"]);
+    fleet.agreements.authors = Some(people(&["bob"]));
+    fleet.has("c1=v2 c2=v1 c3=v1").waits(
+        "c2",
+        "rule production asks for 2 approvals of managers: ann approved it, bob wrote the change",
+    );
+    fleet.agreements.authors = None;
+    fleet.has("c1=v2 c2=v1 c3=v1");
+    let is_of_change = |asked: &Question| {
+        matches!(asked, Question::Authors { since: Some(since), until, .. }
+            if *since == revision(1) && *until == revision(fleet.head()))
+    };
+    assert!(fleet.decision().asks.iter().any(is_of_change), "{:?}", fleet.decision().asks);
+    fleet.agreements.authors = Some(people(&["dev"]));
+    fleet.has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn approval_of_another_wave_or_version_does_nothing() {
+    let mut fleet = ruled();
+    fleet.push(&[("*", "v2")]).approve("test").agreed(&["ann", "bob"]).has("c1=v2 c2=v1 c3=v1");
+    let digest = fleet.digest();
+    fleet.push(&[("*", "v3")]).approve_digest(digest, Allows::Through(1)).agreed(&["ann", "bob"]);
+    fleet.has("c1=v3 c2=v1 c3=v1");
+    // One that was given before what it runs now is spent.
+    fleet.approve("prod").agreed(&["ann", "bob"]).has("c1=v3 c2=v3 c3=v3");
+    fleet.push(&[("*", "v4")]).approve("prod").agreed(&["ann", "bob"]).has("c1=v4 c2=v4 c3=v4");
+}
+
+#[test]
+fn way_back_needs_nobody() {
+    let mut fleet = ruled();
+    fleet.push(&[("*", "v2")]).approve("prod").agreed(&["ann", "bob"]).has("c1=v2 c2=v2 c3=v2");
+    fleet.restore(1).has("c1=v1 c2=v1 c3=v1");
+}
+
+#[test]
+fn kinds_narrow_it() {
+    let object = |kind: &str| {
+        ObjectId::of(&json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "namespace": "b"}}))
+            .expect("an object")
+    };
+    let mut fleet = ruled();
+    fleet.ask(&["c2", "c3"], rule(Some(1), &["ClusterRole", "Secret"]));
+    fleet.agreements.changes = vec![object("ConfigMap")];
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v2 c3=v2");
+    fleet.agreements.changes = vec![object("ConfigMap"), object("Secret")];
+    fleet
+        .push(&[("*", "v3")])
+        .has("c1=v3 c2=v2 c3=v2")
+        .waits("c2", "rule production asks for 1 approval of managers");
+}
+
+#[test]
+fn rule_with_mistake_is_never_satisfied() {
+    let mut fleet = ruled();
+    fleet.ask(&["c2", "c3"], rule(None, &[]));
+    fleet.push(&[("*", "v2")]).approve("prod").agreed(&["ann", "bob", "cy"]).has("c1=v2 c2=v1 c3=v1");
+    fleet.waits(
+        "c2",
+        "rule production asks for approvals of managers: the manifest of the rule has a mistake",
+    );
+    fleet.ask(&["c2", "c3"], rule(Some(2), &[])).has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn first_installation_needs_them_too() {
+    let mut fleet = Simulator::new(vec![wave("all", false)]);
+    fleet.add("c1", 0).ask(&["c1"], rule(Some(1), &[]));
+    fleet.push(&[("*", "v1")]).has("c1=").waits("c1", "rule production asks for 1 approval");
+    fleet.approve("all").agreed(&["cy"]).has("c1=v1");
+}
+
+#[test]
+fn override_of_a_window_is_that_of_its_role() {
+    let mut fleet = ruled();
+    fleet.agreements.rules = AppRules::default();
+    fleet.windows = shut("freeze", &["c2", "c3"], None);
+    let over = Allows::Override { window: "freeze".to_owned() };
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1").waits("c2", "window freeze is shut");
+    let digest = fleet.digest();
+    fleet.approve_digest(digest, over.clone()).has("c1=v2 c2=v1 c3=v1").waits("c2", "window freeze is shut");
+    fleet.agreed(&["zoe"]).has("c1=v2 c2=v1 c3=v1");
+    fleet.approve_digest(digest, over).agreed(&["bob"]).has("c1=v2 c2=v2 c3=v2");
+}
+
+/// What an earlier wave had passes no rule of a later one.
+#[test]
+fn nothing_comes_empty_that_nobody_approved() {
+    let mut fleet = Simulator::new(vec![wave("test", false), wave("prod", false)]);
+    fleet.add("c1", 0).add("c2", 1).ask(&["c2"], rule(Some(1), &[]));
+    fleet.push(&[("*", "v1")]).has("c1=v1 c2=");
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=").push(&[("*", "v3")]).has("c1=v3 c2=");
+    fleet.approve("prod").agreed(&["ann"]).has("c1=v3 c2=v3");
+    // A cluster that is made anew has what was approved, and nothing newer.
+    fleet.push(&[("*", "v4")]).has("c1=v4 c2=v3").rebuild("c2").has("c1=v4 c2=");
+}
+
+#[test]
+fn rule_for_a_part_of_a_wave_holds_that_part() {
+    let mut fleet = Simulator::new(vec![wave("all", false)]);
+    fleet.add("c1", 0).add("c2", 0).add("c3", 0).ask(&["c2", "c3"], rule(Some(1), &[]));
+    fleet.push(&[("*", "v1")]).has("c1=v1 c2= c3=").approve("all").agreed(&["ann"]).has("c1=v1 c2=v1 c3=v1");
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1").rebuild("c2").has("c1=v2 c2=v1 c3=v1");
+}
+
+#[test]
+fn version_that_never_ran_is_no_way_back() {
+    let mut fleet = Simulator::new(vec![wave("all", false)]);
+    fleet.add("c1", 0).ask(&["c1"], rule(Some(1), &[]));
+    fleet.push(&[("*", "v0")]).push(&[("*", "v1")]).approve("all").agreed(&["ann"]).has("c1=v1");
+    fleet.push(&[("*", "v0")]).has("c1=v1").waits("c1", "rule production asks");
+}
+
+#[test]
+fn every_rule_is_asked() {
+    let mut fleet = ruled();
+    let other = ApprovalRule {
+        name: "security".to_owned(),
+        approvers: Vec::new(),
+        ..ApprovalRule::clone(&rule(Some(3), &[]))
+    };
+    fleet.agreements.rules = AppRules::on(["c2", "c3"], vec![rule(Some(1), &[]), Arc::new(other)]);
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c2", "rule production asks for 1 approval of managers: there is none, and 1 more");
+    fleet.approve("prod").agreed(&["ann", "zoe"]).has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c2", "rule security asks for 3 approvals: only ann, zoe approved it");
+    fleet.agreed(&["ann", "zoe", "yan"]).has("c1=v2 c2=v2 c3=v2");
+}

@@ -1,0 +1,208 @@
+//! Which commits made what an app is made of, for whoever looks for the people who wrote it.
+
+use git2::{Oid, Repository};
+
+use super::difference::difference_within;
+use super::history::{first_parent, tree_of};
+
+/// How many commits of the first-parent line are looked at. It takes about a second.
+const MOST_LOOKED_AT: usize = 10_000;
+/// How many are found, those of merged branches among them.
+const MOST_FOUND: usize = 1_000;
+
+/// Folders of which nothing is rendered.
+const NOT_RENDERED: [&str; 5] = ["approvals/", "policies/", "notifications/", "servers/", "triggers/"];
+const APPS: &str = "apps/";
+
+/// What an app may be made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MadeOf {
+    /// Its own folder, with the final `/`, and all that no other app has for itself.
+    Shared { folder: String },
+    /// Its own folder.
+    Own { folder: String },
+}
+
+impl MadeOf {
+    fn has(&self, path: &str) -> bool {
+        match self {
+            Self::Own { folder } => path.starts_with(folder.as_str()),
+            Self::Shared { folder } if path.starts_with(APPS) => path.starts_with(folder.as_str()),
+            Self::Shared { .. } => !NOT_RENDERED.iter().any(|it| path.starts_with(it)),
+        }
+    }
+
+    /// Whether something of it may be in a folder.
+    fn enters(&self, path: &str) -> bool {
+        let (Self::Own { folder } | Self::Shared { folder }) = self;
+        path.is_empty() || folder.starts_with(path) || self.has(path)
+    }
+}
+
+/// A commit of the deployed branch that changed an app.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step<C> {
+    pub commit: C,
+    /// Of the branches that it merged.
+    pub merged: Vec<C>,
+}
+
+/// The commits after `since` up to `until` that changed anything that an app may be made of. `since: None`: all. `None`: `since` is not on
+/// the line to `until`, or there are too many.
+pub(super) fn steps(
+    repository: &Repository,
+    folder: &str,
+    (since, until): (Option<Oid>, Oid),
+    made_of: &MadeOf,
+) -> Result<Option<Vec<Step<Oid>>>, git2::Error> {
+    let (mut steps, mut found) = (Vec::new(), 0);
+    let mut commit = repository.find_commit(until)?;
+    let mut after = tree_of(repository, folder, &commit)?;
+    let mut enters = |path: &str, _: [Option<Oid>; 2]| made_of.enters(path);
+    for _ in 0..MOST_LOOKED_AT {
+        if since == Some(commit.id()) {
+            return Ok(Some(steps));
+        }
+        let parent = first_parent(&commit)?;
+        let before = match &parent {
+            Some(parent) => tree_of(repository, folder, parent)?,
+            None => None,
+        };
+        let files = difference_within(repository, before.as_ref(), after.as_ref(), &mut enters)?;
+        if files.iter().any(|file| made_of.has(&file.path)) {
+            let merged = merged_by(repository, &commit, parent.as_ref())?;
+            found += 1 + merged.len();
+            steps.push(Step { commit: commit.id(), merged });
+        }
+        if found > MOST_FOUND {
+            return Ok(None);
+        }
+        let Some(parent) = parent else { return Ok(since.is_none().then_some(steps)) };
+        (commit, after) = (parent, before);
+    }
+    Ok(None)
+}
+
+fn merged_by(
+    repository: &Repository,
+    commit: &git2::Commit<'_>,
+    parent: Option<&git2::Commit<'_>>,
+) -> Result<Vec<Oid>, git2::Error> {
+    if commit.parent_count() < 2 {
+        return Ok(Vec::new());
+    }
+    let mut walk = repository.revwalk()?;
+    walk.push(commit.id())?;
+    if let Some(parent) = parent {
+        walk.hide(parent.id())?;
+    }
+    let is_other = |id: &Result<Oid, git2::Error>| !id.as_ref().is_ok_and(|id| *id == commit.id());
+    walk.filter(is_other).take(MOST_FOUND + 1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A repository of commits: each has parents by number, and one file that it writes.
+    struct Line {
+        repository: Repository,
+        commits: Vec<Oid>,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Line {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            let repository = Repository::init(folder.path()).expect("a repository");
+            Self { repository, commits: Vec::new(), _folder: folder }
+        }
+
+        fn add(&mut self, parents: &[usize], path: &str) -> usize {
+            let number = self.commits.len();
+            let parents: Vec<git2::Commit<'_>> = parents
+                .iter()
+                .map(|parent| self.repository.find_commit(self.commits[*parent]).expect("a commit"))
+                .collect();
+            let mut index = git2::Index::new().expect("an index");
+            for parent in parents.iter().rev() {
+                let tree = parent.tree().expect("a tree");
+                let mut of_parent = git2::Index::new().expect("an index");
+                of_parent.read_tree(&tree).expect("read");
+                of_parent.iter().for_each(|entry| index.add(&entry).expect("added"));
+            }
+            let blob = self.repository.blob(number.to_string().as_bytes()).expect("a blob");
+            let entry = git2::IndexEntry {
+                ctime: git2::IndexTime::new(0, 0),
+                mtime: git2::IndexTime::new(0, 0),
+                dev: 0,
+                ino: 0,
+                mode: 0o100_644,
+                uid: 0,
+                gid: 0,
+                file_size: 0,
+                id: blob,
+                flags: 0,
+                flags_extended: 0,
+                path: path.as_bytes().to_vec(),
+            };
+            if !path.is_empty() {
+                index.add(&entry).expect("added");
+            }
+            let tree = index.write_tree_to(&self.repository).expect("a tree");
+            let tree = self.repository.find_tree(tree).expect("a tree");
+            let who = git2::Signature::new("a", "a@example.com", &git2::Time::new(number as i64, 0))
+                .expect("somebody");
+            let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
+            let id = self.repository.commit(None, &who, &who, "a change", &tree, &parents).expect("a commit");
+            drop((tree, parents));
+            self.commits.push(id);
+            number
+        }
+
+        /// Commits of the line, each with those that it merged: `4 2 3`.
+        fn steps(&self, since: Option<usize>, until: usize, made_of: &MadeOf) -> Option<Vec<String>> {
+            let since = since.map(|since| self.commits[since]);
+            let found = steps(&self.repository, "", (since, self.commits[until]), made_of).expect("read")?;
+            let number = |id: &Oid| self.commits.iter().position(|it| it == id).expect("known").to_string();
+            let line = |step: &Step<Oid>| {
+                let mut merged: Vec<String> = step.merged.iter().map(number).collect();
+                merged.sort();
+                [vec![number(&step.commit)], merged].concat().join(" ")
+            };
+            Some(found.iter().map(line).collect())
+        }
+    }
+
+    #[test]
+    fn those_that_an_app_may_be_made_of() {
+        let mut line = Line::new();
+        line.add(&[], "apps/pay/app.yaml");
+        line.add(&[0], "apps/web/app.yaml");
+        line.add(&[1], "approvals/pay.yaml");
+        line.add(&[2], "templates/base/a.yaml.j2");
+        line.add(&[3], "services/pay/deploy.yaml");
+        // A branch, with a merge of its own.
+        line.add(&[1], "apps/pay/layer/values.yaml");
+        line.add(&[5, 3], "");
+        line.add(&[4, 6], "");
+        let shared = MadeOf::Shared { folder: "apps/pay/".to_owned() };
+        let own = MadeOf::Own { folder: "apps/pay/".to_owned() };
+        let check = |since: Option<usize>, until: usize, made_of: &MadeOf, expected: Option<&[&str]>| {
+            let found = line.steps(since, until, made_of);
+            let expected = expected.map(|all| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
+            assert_eq!(found, expected, "{since:?} {until}");
+        };
+        check(Some(0), 7, &shared, Some(&["7 5 6", "4", "3"]));
+        check(Some(3), 7, &shared, Some(&["7 5 6", "4"]));
+        check(Some(7), 7, &shared, Some(&[]));
+        check(None, 4, &shared, Some(&["4", "3", "0"]));
+        check(None, 7, &own, Some(&["7 5 6", "0"]));
+        check(Some(1), 4, &own, Some(&[]));
+        // It is not on the line.
+        check(Some(5), 7, &shared, None);
+        // A merge that changes what neither side has.
+        let evil = line.add(&[4, 3], "apps/pay/app.yaml");
+        assert_eq!(line.steps(Some(4), evil, &shared), Some(vec![evil.to_string()]));
+    }
+}

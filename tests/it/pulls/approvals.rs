@@ -1,0 +1,179 @@
+//! Approval rules: who must have approved the pull request that brought an Approval.
+
+use tutti::forge::MergeHow;
+use tutti::manifest::approval_to_yaml;
+use tutti::model::Revision;
+
+use super::promotions::until_merged;
+use super::scene::{PAY, Scene, pay};
+use crate::support::forge::simulator::{Fault, PullRow, Right, Simulator};
+use crate::support::manifests::{config_map, objects};
+
+const RINGS: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\n\
+    spec: {rings: [{name: test, clusters: {names: [c1]}}, {name: prod, clusters: {names: [c2]}}]}\n";
+const MANAGERS: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Approvers\nmetadata: {name: managers}\nspec: {users: [Ann, bob, li]}\n";
+
+fn rule(spec: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: ApprovalRule\nmetadata: {{name: production}}\nspec: {{approvers: [managers], {spec}}}\n"
+    )
+}
+
+/// `test` on c1, then `prod` on c2; ann and bob may write.
+async fn ruled(spec: &str, files: &[(&str, &str)]) -> Scene {
+    let rule = rule(spec);
+    let all = [("rings.yaml", RINGS), ("policies/rule.yaml", &rule), ("policies/managers.yaml", MANAGERS)];
+    let mut scene = Scene::prepared(".", &["c1", "c2"], &[&all, files].concat()).await;
+    for login in ["ann", "bob", "eve"] {
+        scene.simulator.add_user(login, Right::Write);
+    }
+    // Nothing comes to its end before somebody agrees.
+    scene.start().await;
+    scene
+}
+
+/// The pull request that asks people to open `prod`, other than those before.
+async fn asked(scene: &Scene, before: &[u64]) -> PullRow {
+    let is_it = |pull: &PullRow| {
+        pull.is_open && pull.branch.starts_with("tutti/approve/") && !before.contains(&pull.number)
+    };
+    scene.until("a pull request that asks", |now| now.pulls().iter().any(is_it)).await;
+    let pull = scene.simulator.pulls().into_iter().find(is_it).expect("it is open");
+    scene.settled_but_gate(&pull.head).await;
+    pull
+}
+
+async fn gate(scene: &Scene, pull: &PullRow, expected: &str) {
+    let says = |now: &Simulator| now.last(&pull.head, "tutti/gate/approvals") == expected;
+    scene.until(expected, says).await;
+    let state = expected.split(' ').next().unwrap_or_default();
+    assert!(scene.simulator.last(&pull.head, "tutti/gate").starts_with(state), "{}", scene.described());
+}
+
+async fn merge(scene: &Scene, pull: &PullRow) -> Revision {
+    let ann = scene.simulator.client("ann");
+    ann.merge_pull(pull.number, MergeHow::Merge, &pull.head).await.expect("merged");
+    until_merged(scene, pull.number).await
+}
+
+fn prod(scene: &Scene, commit: &Revision) -> String {
+    scene.simulator.last(commit, "tutti/deploy/prod")
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_managers_who_did_not_write_it_open_production() {
+    let mut scene =
+        ruled("actions: [rollout], select: {rings: [prod]}, count: 2", &[(PAY, &pay("v0"))]).await;
+    // The first version waits, too: there is none that it could go back to.
+    assert_eq!(scene.version("c2").await, "");
+    let first = asked(&scene, &[]).await;
+    gate(&scene, &first, "pending 0 of 2 approvals of managers, rule production").await;
+    ["ann", "bob"].iter().for_each(|login| _ = scene.simulator.review(login, first.number, "APPROVED"));
+    gate(&scene, &first, "success 2 of 2 approvals of managers, rule production").await;
+    let merged = merge(&scene, &first).await;
+    scene.running().until("v0 on prod", |now| now.revision.as_ref() == Some(&merged)).await;
+    scene.running().converged(&merged).await;
+    assert_eq!(scene.version("c2").await, "v0");
+
+    let pushed = scene.push("main", &[(PAY, Some(&pay("v1")))]);
+    let second = asked(&scene, &[first.number]).await;
+    assert_eq!([scene.version("c1").await, scene.version("c2").await], ["v1", "v0"]);
+    // Somebody who is none of them, and the author, whom this gate does not know.
+    ["ann", "eve", "li"]
+        .iter()
+        .for_each(|login| _ = scene.simulator.review(login, second.number, "APPROVED"));
+    gate(&scene, &second, "success 2 of 2 approvals of managers, rule production").await;
+    merge(&scene, &second).await;
+    let only_one = |now: &Simulator| {
+        let text = now.last(&pushed, "tutti/deploy/prod");
+        text.starts_with("pending ")
+            && text.contains(
+                "rule production asks for 2 approvals of managers: ann approved it, li wrote the change",
+            )
+    };
+    scene.until("that the author does not count", only_one).await;
+    assert_eq!(scene.version("c2").await, "v0");
+
+    // tutti asked once: a person asks again, and another process knows what this one does.
+    let file = "approvals/default.pay.prod.yaml";
+    let text = scene.simulator.text("main", file).expect("the Approval");
+    scene.push("again", &[(file, Some(&format!("# Once more.\n{text}")))]);
+    let number = scene.open("again").await;
+    ["ann", "bob"].iter().for_each(|login| _ = scene.simulator.review(login, number, "APPROVED"));
+    let third = scene.open_of("again").expect("it is open");
+    scene.restart().await;
+    let merged = merge(&scene, &third).await;
+    scene.running().converged(&merged).await;
+    assert_eq!(scene.version("c2").await, "v1");
+    scene.until("the end of it", |now| now.last(&pushed, "tutti/deploy/prod").starts_with("success ")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn approval_that_nobody_reviewed_opens_nothing() {
+    let scene = ruled("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))]).await;
+    let begin = scene.simulator.tip("main").expect("a tip");
+    let pull = asked(&scene, &[]).await;
+    // Pushed past the forge's reviews.
+    let file = format!("approvals/{}.yaml", "default.pay.prod");
+    let text = scene.simulator.text(&pull.branch, &file).expect("the Approval");
+    let pushed = scene.push("main", &[(&file, Some(&text))]);
+    scene.running().until("the push", |now| now.revision.as_ref() == Some(&pushed)).await;
+    let lacks =
+        |now: &Simulator| now.last(&begin, "tutti/deploy/prod").contains("nobody who counts has approved it");
+    scene.until("that nobody approved it", lacks).await;
+    scene.quiet(120).await;
+    assert_eq!(scene.version("c2").await, "", "{}", prod(&scene, &begin));
+}
+
+#[tokio::test(start_paused = true)]
+async fn forge_that_is_away_holds_and_is_asked_again() {
+    let scene = ruled("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))]).await;
+    let pull = asked(&scene, &[]).await;
+    scene.simulator.review("ann", pull.number, "APPROVED");
+    gate(&scene, &pull, "success 1 of 1 approval of managers, rule production").await;
+    scene.simulator.fail_next("/reviews", 6, Fault::Status(503));
+    let merged = merge(&scene, &pull).await;
+    scene.running().converged(&merged).await;
+    assert_eq!(scene.version("c2").await, "v0");
+}
+
+const MAPS: &str = "apps/maps/objects/maps.yaml";
+
+#[tokio::test(start_paused = true)]
+async fn deletes_of_a_kind_wait_for_their_approval() {
+    let two = format!("{}---\n{}", config_map("default", "one", "a"), config_map("default", "two", "a"));
+    let one = config_map("default", "one", "a");
+    let files = [("apps/maps/app.yaml", &*objects("default", "maps")), (MAPS, &*two)];
+    let scene = ruled("actions: [delete], kinds: [ConfigMap]", &files).await;
+    scene.running().converged(&scene.simulator.tip("main").expect("a tip")).await;
+    scene.push("main", &[(MAPS, Some(&one))]);
+    let now = scene.running().until("a wish", |now| !now.approvals_wanted.is_empty()).await;
+    let [wanted] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
+    let asks = "rule production asks for 1 approval of managers: ";
+    assert!(now.deletions.iter().all(|it| it.waits && it.reason.starts_with(asks)), "{:?}", now.deletions);
+    let text = approval_to_yaml(wanted);
+    let branch = "approve";
+    scene.push(branch, &[("approvals/two.yaml", Some(&text))]);
+    let number = scene.open(branch).await;
+    let pull = scene.open_of(branch).expect("it is open");
+    scene.simulator.review("eve", number, "APPROVED");
+    let merged = merge(&scene, &pull).await;
+    let lacks = |now: &tutti::report::Overview| {
+        now.revision.as_ref() == Some(&merged)
+            && now.deletions.iter().any(|it| it.reason.contains("nobody who counts has approved it"))
+    };
+    scene.running().until("that it lacks one", lacks).await;
+    scene.quiet(120).await;
+    let exists = async |name: &str| {
+        crate::support::live::get(scene.fleet.cluster("c1"), "ConfigMap", "default", name).await.is_some()
+    };
+    assert!(exists("two").await && exists("one").await);
+    scene.push("main", &[("approvals/two.yaml", None)]);
+    let branch = "again";
+    scene.push(branch, &[("approvals/two.yaml", Some(&text))]);
+    let number = scene.open(branch).await;
+    scene.simulator.review("bob", number, "APPROVED");
+    let merged = merge(&scene, &scene.open_of(branch).expect("it is open")).await;
+    scene.running().converged(&merged).await;
+    assert!(!exists("two").await && exists("one").await);
+}
