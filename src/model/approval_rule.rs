@@ -38,6 +38,16 @@ pub enum RuledAction {
     Delete,
 }
 
+impl RuledAction {
+    /// As `actions:` of the manifest says it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rollout => "rollout",
+            Self::Delete => "delete",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuledKind {
     pub kind: String,

@@ -119,5 +119,8 @@ fn opens_after(before: &str, limits: &WaveLimits) -> String {
     let soak =
         limits.soak.map(|soak| format!(" for {:#}", SignedDuration::try_from(soak).unwrap_or_default()));
     let confirm = if limits.confirm { " and somebody confirms" } else { "" };
-    format!("opens when wave {before} is done{}{confirm}", soak.unwrap_or_default())
+    let analyses = limits.analysis.iter().map(|name| format!(", analysis {name} succeeds"));
+    let measured: String =
+        analyses.chain(limits.statuses.iter().map(|name| format!(", status {name} is success"))).collect();
+    format!("opens when wave {before} is done{}{measured}{confirm}", soak.unwrap_or_default())
 }

@@ -106,9 +106,9 @@ pub fn rule_of(hold: &Hold) -> Option<RuleKind> {
         | Hold::Stopped { .. }
         | Hold::Analysis { .. }
         | Hold::Status { .. }
-        | Hold::Approval { .. }
         | Hold::ClusterUnread { .. } => Some(RuleKind::Gate),
         Hold::Window { .. } => Some(RuleKind::Window),
+        Hold::Approval { .. } => Some(RuleKind::Approval),
         Hold::After { .. } => Some(RuleKind::After),
         Hold::Pin { .. } => Some(RuleKind::Pin),
         Hold::Paused => Some(RuleKind::Pause),

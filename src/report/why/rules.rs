@@ -10,8 +10,8 @@ use super::links::Position;
 use super::writers::who_may_write;
 use crate::fleet::selector;
 use crate::model::{
-    App, AppId, Cluster, ClusterName, ClusterState, Location, Mode, PolicyAction, RolloutAction, TaintEffect,
-    Window, WindowAction,
+    App, AppId, Cluster, ClusterName, ClusterState, Lack, Location, Mode, PolicyAction, RolloutAction,
+    TaintEffect, Window, WindowAction,
 };
 use crate::policy::Cause;
 use crate::render::TargetVerdict;
@@ -32,6 +32,8 @@ pub enum RuleKind {
     Taint,
     Policy,
     Window,
+    /// People who must agree.
+    Approval,
     /// What opens a wave.
     Gate,
     After,
@@ -47,6 +49,7 @@ impl RuleKind {
             Self::Taint => "taint",
             Self::Policy => "policy",
             Self::Window => "window",
+            Self::Approval => "approval",
             Self::Gate => "gate",
             Self::After => "after",
             Self::Pin => "pin",
@@ -97,6 +100,7 @@ pub fn of(look: &Look<'_>, app: &AppId, on: Option<&ClusterName>) -> Vec<Rule> {
             rules.clusters(&clusters);
             rules.policies(manifest, &clusters);
             rules.windows(manifest, &clusters);
+            rules.approvals(manifest, &clusters);
             rules.gates(manifest);
             rules.pins(manifest);
         }
@@ -283,6 +287,34 @@ impl<'a> List<'a> {
                 self.add_at((RuleKind::Window, &window.name), standing, text, Some(window.location.clone()));
             if is_holding {
                 rule.command = Some(format!("tutti approve rollout {} --override {}", app.id, window.name));
+            }
+        }
+    }
+
+    /// The approval rules that are for it.
+    fn approvals(&mut self, app: &App, clusters: &[&'a Cluster]) {
+        let look = self.at.look;
+        let holding = self.holds(RuleKind::Approval);
+        for rule in &look.fleet.approval_rules.rules {
+            let selects = |cluster: &&Cluster| {
+                let facts = cluster.facts(look.fleet.ring_of(&cluster.name));
+                rule.selector.selects(&app.id, &app.labels, facts)
+            };
+            if app.is_project() || !clusters.iter().any(selects) {
+                continue;
+            }
+            let lacking = holding.iter().find_map(|hold| match hold {
+                Hold::Approval { asks, .. } => asks.iter().find(|asks| asks.rule == rule.name),
+                _ => None,
+            });
+            let standing = if lacking.is_some() { Standing::Holds } else { Standing::WouldHold };
+            let for_what: Vec<&str> = rule.actions.iter().map(|action| action.as_str()).collect();
+            let asks = || format!("asks for {} for {}", rule.asks(Lack::None).what(), for_what.join(" and "));
+            let text = lacking.map_or_else(asks, ToString::to_string);
+            let place = Some(rule.location.clone());
+            let told = self.add_at((RuleKind::Approval, &rule.name), standing, text, place);
+            if lacking.is_some() {
+                told.command = Some(format!("tutti approve rollout {}", app.id));
             }
         }
     }
