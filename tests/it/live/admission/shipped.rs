@@ -47,7 +47,7 @@ pub fn files() -> Vec<File> {
     let policies: Vec<Value> =
         policies.filter(|it| !OWN.iter().any(|own| it["metadata"]["name"] == *own)).collect();
     assert_eq!(policies.len(), 8);
-    policies.iter().map(|policy| file(policy)).collect()
+    policies.iter().map(file).collect()
 }
 
 fn file(policy: &Value) -> File {
