@@ -5,15 +5,18 @@ use jiff::Timestamp;
 use super::*;
 use crate::fleet::assemble;
 use crate::manifest;
-use crate::model::{Digest, Scope, Snapshot};
+use crate::model::{Digest, Lack, RuleAsks, Scope, Snapshot};
 use crate::plan::Action;
 use crate::report::{ClusterReport, DeletionReport, Phase, RolloutReport, TargetReport, UnitReport};
-use crate::rollout::UnitId;
+use crate::rollout::{self, UnitId};
 
 const RINGS: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec:\n  rings:\n    - {name: prod, clusters: {}}\n";
 const P1: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: p1}\nspec: {connection: {sandbox: {}}}\n";
 const WEB: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: web, namespace: shop}\nspec:\n  workloadType: Deployment\n  developLanguage: go\n  runType: worker\n  image: registry.example.com/web:v1\n";
 const FREEZE: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Window\nmetadata: {name: freeze}\nspec: {action: deny, from: 2020-01-01T00:00, to: 2099-01-01T00:00, timeZone: UTC}\n";
+
+const RATE: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Analysis\nmetadata: {name: rate}\nspec: {http: {url: 'https://example.com/'}}\n";
+const TWO: &str = "apiVersion: tutti.dev/v1alpha1\nkind: ApprovalRule\nmetadata: {name: two}\nspec: {actions: [rollout], count: 2}\n";
 
 fn fleet_of(files: &[(&str, &str)]) -> Fleet {
     let snapshot = Snapshot::of_texts(files.iter().copied());
@@ -30,6 +33,8 @@ fn fleet() -> Fleet {
         ("apps/web/pins/prod.yaml", "version: v1\n"),
         ("apps/api/app.yaml", &*api),
         ("policies/freeze.yaml", FREEZE),
+        ("policies/rate.yaml", RATE),
+        ("policies/two.yaml", TWO),
     ];
     let fleet = fleet_of(&files);
     assert!(fleet.is_valid(), "{:#?}", fleet.diagnostics);
@@ -216,6 +221,42 @@ fn hold_says_its_link_place_and_who_ends_it() {
         &format!("rollout Waits: {freeze} (an override, by boss) or policies/ → wait or {command}"),
     );
     check(&window(None, &[]), &format!("rollout Broken: {freeze} or policies/ → {command}"));
+    let analysis = |standing| Hold::Analysis {
+        wave: wave(),
+        analysis: "rate".to_owned(),
+        standing,
+        because: because(),
+        through: wave(),
+        digest,
+    };
+    let rate = "HOLD at policies/rate.yaml:3:18, who may write policies/ or approvals/ or apps/web/";
+    check(&analysis(rollout::Standing::Pending), &format!("rollout Waits: {rate}"));
+    check(
+        &analysis(rollout::Standing::Inconclusive),
+        &format!("rollout Broken: {rate} → tutti approve rollout shop/web --through prod"),
+    );
+    check(
+        &Hold::Status {
+            wave: wave(),
+            context: "ci/e2e".to_owned(),
+            standing: rollout::Standing::Inconclusive,
+            because: because(),
+            through: wave(),
+            digest,
+        },
+        &format!("rollout Broken: HOLD at rings.yaml:1:1, {approval}"),
+    );
+    let asks = RuleAsks {
+        rule: "two".to_owned(),
+        count: Some(2),
+        approvers: vec!["managers".to_owned()],
+        reason: None,
+        lack: Lack::None,
+    };
+    check(
+        &Hold::Approval { asks: vec![asks], through: wave(), digest },
+        "rollout Broken: HOLD at policies/two.yaml:3:18, who may write approvals/ (approved by managers) → tutti approve rollout shop/web --through prod",
+    );
     let frozen = |waits| Hold::Frozen { because: because(), waits };
     check(
         &frozen(None),
@@ -337,6 +378,7 @@ fn rules_windows_and_gates_of_an_app_are_listed() {
     assert_eq!(
         told(&well),
         [
+            "WouldHold approval two: asks for 2 approvals for rollout".to_owned(),
             "WouldHold after shop/api: must be done before it".to_owned(),
             format!("WouldHold {pin}"),
             format!("Passes {window}"),
