@@ -124,7 +124,7 @@ impl TargetAdmission<'_> {
         let (denied, warned): (Vec<Verdict>, Vec<Verdict>) =
             verdicts.into_iter().partition(|it| it.action == PolicyAction::Deny);
         for Verdict { policy, message, .. } in warned {
-            tracing::warn!(cluster = %self.cluster, object = %id, policy = policy.name, message, "a policy warns");
+            tracing::info!(cluster = %self.cluster, object = %id, policy = policy.name, message, "a policy warns");
         }
         let first = denied.into_iter().next()?;
         Some(Denial { policy: first.policy.name.as_str().into(), message: first.message.into() })
