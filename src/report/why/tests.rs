@@ -229,7 +229,7 @@ fn hold_says_its_link_place_and_who_ends_it() {
         through: wave(),
         digest,
     };
-    let rate = "HOLD at policies/rate.yaml:3:18, who may write policies/ or approvals/ or apps/web/";
+    let rate = "HOLD at policies/rate.yaml:1:1, who may write policies/ or approvals/ or apps/web/";
     check(&analysis(rollout::Standing::Pending), &format!("rollout Waits: {rate}"));
     check(
         &analysis(rollout::Standing::Inconclusive),
