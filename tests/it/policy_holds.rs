@@ -6,6 +6,8 @@ use serde_json::json;
 use tutti::model::Revision;
 use tutti::report::{Overview, Phase};
 
+use crate::drift::{MANIFESTS, Scene};
+use crate::ownership::with_selector;
 use crate::support::fleet::{Fleet, Running, observing, target};
 use crate::support::forge::Gitea;
 use crate::support::live;
@@ -162,6 +164,26 @@ async fn update_is_judged_with_object_before_it() {
     let on = fleet.push(&running, "On", &[(MAPS, Some(&maps(&[("b", "4")])))]).await;
     running.converged(&on).await;
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn replacement_asks_about_delete_and_create() {
+    for operation in ["DELETE", "CREATE"] {
+        let scene = Scene::with("replace: true").await;
+        let uid = async || scene.get("Deployment").await["metadata"]["uid"].clone();
+        let before = uid().await;
+        let rule = policy("keep", "deny", operation, "false", "it stays");
+        let rule = rule.replace("apiGroups: ['']", "apiGroups: [apps]").replace("configmaps", "deployments");
+        let changes = [(POLICY, Some(&*rule)), (MANIFESTS, Some(&*with_selector()))];
+        let head = scene.fleet.push(&scene.running, "Another selector", &changes).await;
+        let words = "Deployment default/web: policy keep denies it: it stays";
+        refused(&scene.running, &head, words).await;
+        tokio::time::sleep(LONG).await;
+        assert_eq!(uid().await, before, "{operation}: it is not deleted");
+        let freed = scene.fleet.push(&scene.running, "No rule", &[(POLICY, None)]).await;
+        scene.running.converged(&freed).await;
+        assert_ne!(uid().await, before, "{operation}: it is replaced");
+    }
 }
 
 #[tokio::test(start_paused = true)]
