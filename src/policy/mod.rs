@@ -187,9 +187,14 @@ impl Chosen<'_> {
         chosen.into_iter().any(|(it, _)| it.names_root(compiled::CLUSTER) || it.looks_at_namespaces())
     }
 
-    /// Whether the verdict on an update depends on the object before it.
-    pub fn look_at_old(&self, change: &Change<'_>) -> bool {
-        self.matching(change, &change.resource()).into_iter().any(Compiled::looks_at_old)
+    /// Whether the verdict on an update of this kind may depend on the object before it. Selectors are not asked: the object before
+    /// it may be what they select.
+    pub fn look_at_old(&self, kind: &Kind, plural: Option<&str>) -> bool {
+        let resource = plural.map_or_else(|| resource(kind), Into::into);
+        let of_resource = self.policies.of_resource(&kind.group, &resource);
+        let chosen = of_resource.filter(|index| self.is_chosen.get(*index) == Some(&true));
+        let compiled = chosen.filter_map(|index| self.policies.compiled.get(index));
+        compiled.into_iter().any(|it| it.looks_at_old() && matching::looks_at(&it.policy, Operation::Update))
     }
 
     fn matching(&self, change: &Change<'_>, resource: &str) -> Vec<&Compiled> {

@@ -37,7 +37,7 @@ async fn denies_update(
     step: &Step,
     object: &RenderedObject,
 ) -> Result<Option<Denial>, Error> {
-    if !target.looks_at_old(object) {
+    if !target.looks_at_old(&object.kind) {
         return Ok(target.denies(object, Some(&object.body.fields())));
     }
     let old = old(job, step, object).await?;

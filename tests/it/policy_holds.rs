@@ -187,6 +187,31 @@ async fn replacement_asks_about_delete_and_create() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn update_that_removes_a_label_is_judged() {
+    let of_core = "matchConstraints: {";
+    let labelled = maps(&[("b", "3")]).replace("name: b,", "name: b, labels: {tier: kept},");
+    for (selector, expression) in [
+        ("objectSelector: {matchLabels: {tier: kept}}", "false"),
+        ("objectSelector: {matchLabels: {tier: kept}}", "object.data == oldObject.data"),
+        (
+            "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}",
+            "object.data == oldObject.data",
+        ),
+    ] {
+        let rule = policy("kept", "deny", "UPDATE", expression, "it is kept");
+        let rule = rule.replace(of_core, &format!("{of_core}{selector}, "));
+        let fleet = fleet_of(INSTANCE, &[("a", "2")], Some(&rule));
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        let begin = fleet.push(&running, "Labelled", &[(MAPS, Some(&labelled))]).await;
+        running.converged(&begin).await;
+        let head = fleet.push(&running, "No label", &[(MAPS, Some(&maps(&[("b", "4")])))]).await;
+        refused(&running, &head, "ConfigMap default/b: policy kept denies it: it is kept").await;
+        assert_eq!(value(&fleet, "b").await.as_deref(), Some("3"), "{selector} {expression}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_evaluated_is_held() {
     let missing = policy("labelled", "deny", "CREATE, UPDATE", "object.metadata.labels.team == 'a'", "x");
     let fleet = fleet_of(INSTANCE, &[("b", "4")], Some(&missing));
