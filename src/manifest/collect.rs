@@ -240,6 +240,7 @@ fn look_into<'a>(
                 .diagnostics
                 .push(Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone()));
             manifests.lose(&location, meant::by_text(&String::from_utf8_lossy(&file.content), &[]));
+            manifests.lose_policy(&location);
         }
         if let (true, Some((folder, ring))) = (find::is_pin(path), kinds::pin::parts(path)) {
             manifests.pins.push(PinManifest { folder, ring, version: None, location });
@@ -263,7 +264,8 @@ fn look_into<'a>(
         let mistake = Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone());
         let mistake = mistake.help("split it; a file that an Objects app lists may have 16 MiB");
         let hidden = meant::by_text(text, &[]);
-        if hidden.is_empty() {
+        manifests.lose_policy(&location);
+        if hidden.is_empty() && !path.starts_with(kinds::policy::FOLDER) {
             // Mostly it is one that an Objects app lists, and which files those are is not known yet.
             let (file, kind) = (path.to_owned(), Kind::from_api_version("", ""));
             manifests.plain.push(PlainDocument { file, location, kind, not_yet: Some(mistake) });
@@ -286,6 +288,9 @@ fn look_into<'a>(
     let hiding = stream.mistakes.iter().chain(of_documents.filter(|it| it.code == codes::DUPLICATE_KEY));
     if let Some(place) = meant::first_error(hiding) {
         manifests.lose(&place, meant::by_text(text, &stream.documents));
+        if meant::may_hold_policy(text) {
+            manifests.lose_policy(&place);
+        }
         if path.starts_with(kinds::window::FOLDER) && text.contains(Native::Window.name()) {
             manifests.windows.push(Arc::new(kinds::window::unreadable(path, place.clone())));
         }
@@ -335,11 +340,15 @@ fn look_into<'a>(
             Some(Identity::Plain { api_version, kind }) if path.starts_with(kinds::policy::FOLDER) => {
                 reading.mistakes.append(&mut document.mistakes);
                 let read = kinds::admission::read(&api_version, &kind, &document.root, &mut reading);
-                keep(read, &reading, |read| match read {
-                    kinds::admission::Read::Policy(it) => manifests.admission_policies.push(*it),
-                    kinds::admission::Read::Binding(it) => manifests.admission_bindings.push(*it),
-                    kinds::admission::Read::Params(it) => manifests.policy_params.push(*it),
-                });
+                let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
+                match read {
+                    Some(kinds::admission::Read::Policy(it)) => manifests.admission_policies.push(*it),
+                    Some(kinds::admission::Read::Binding(it)) => manifests.admission_bindings.push(*it),
+                    Some(kinds::admission::Read::Params(it)) if !is_wrong => {
+                        manifests.policy_params.push(*it)
+                    }
+                    _ => manifests.lose_policy(&document.root.location(path)),
+                }
             }
             Some(Identity::Plain { api_version, kind }) => manifests.plain.push(PlainDocument {
                 file: path.to_owned(),
@@ -349,6 +358,9 @@ fn look_into<'a>(
             }),
             None => {
                 if let Some(place) = meant::first_error(&reading.mistakes) {
+                    if meant::may_be_policy(&document.root) {
+                        manifests.lose_policy(&place);
+                    }
                     manifests.lose(&place, meant::by_root(&document.root));
                 }
             }
@@ -498,10 +510,7 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
             let server = kinds::server::read(root, &mut reading);
             keep(server, &reading, |server| manifests.servers.push(Arc::new(server)));
         }
-        Native::Policy => {
-            let policy = kinds::policy::read(root, &mut reading);
-            keep(policy, &reading, |policy| manifests.policies.push(Arc::new(policy)));
-        }
+        Native::Policy => manifests.policies.push(Arc::new(kinds::policy::read(root, &mut reading))),
         Native::Window => manifests.windows.push(Arc::new(kinds::window::read(root, &mut reading))),
         Native::Analysis => manifests.analyses.push(Arc::new(kinds::analysis::read(root, &mut reading))),
         Native::ApprovalRule => {

@@ -1,5 +1,6 @@
 mod approvals;
 mod emptied;
+mod policies;
 mod rollout;
 mod windows;
 

@@ -55,7 +55,7 @@ struct Rules {
 impl Compiled {
     pub fn of(policy: &Arc<Policy>) -> (Self, Vec<PolicyMistake>) {
         let mut compiler = Compiler { policy, mistakes: Vec::new() };
-        let rules = compiler.rules();
+        let rules = if policy.has_mistake { None } else { compiler.rules() };
         (Self { policy: Arc::clone(policy), rules }, compiler.mistakes)
     }
 
