@@ -95,7 +95,7 @@ struct Found {
 #[derive(Debug)]
 pub(super) struct Git {
     namespaces: BTreeMap<(ClusterName, String), BTreeMap<String, String>>,
-    /// Plural names of defined kinds, by group and kind.
+    /// Plural names of defined kinds, by group and kind. Those of Kubernetes are not among them: no definition gives them another name.
     plurals: BTreeMap<(String, String), String>,
 }
 
@@ -114,6 +114,7 @@ impl Git {
                     namespaces.insert((rendered.cluster.clone(), object.id.name.to_string()), all);
                 }
                 if let Some((group, kind)) = object.defines()
+                    && !Kind::new(group, "", kind).is_built_in()
                     && let Some(Value::String(plural)) = object.body.field("/spec/names/plural")
                 {
                     plurals.insert((group.to_owned(), kind.to_owned()), plural);
