@@ -111,7 +111,7 @@ impl TargetAdmission<'_> {
         what: (&Kind, bool),
         change: (Option<&Value>, Option<&Value>),
     ) -> Option<Denial> {
-        let verdicts = self.git.judge(self.chosen.as_ref()?, (self.cluster, id), what, change);
+        let verdicts = self.git.judge(self.chosen.as_ref()?, (self.cluster, id), what, change).verdicts;
         let (denied, warned): (Vec<Verdict>, Vec<Verdict>) =
             verdicts.into_iter().partition(|it| it.action == PolicyAction::Deny);
         for Verdict { policy, message, .. } in warned {

@@ -37,7 +37,8 @@ fn read_into(policy: &mut Policy, root: &Node, reading: &mut Reading<'_>) -> Opt
     }
     policy.description = fields.optional("description", reading).and_then(|it| reading.text(&it));
     if let Some(select) = fields.narrowing("select", reading) {
-        policy.selector = target_selector::read(&select, reading).unwrap_or_default();
+        let selector = policy_rules::bounded(&select, reading);
+        policy.selector = selector.and_then(|()| target_selector::read(&select, reading)).unwrap_or_default();
     }
     let constraints = fields.narrowing("matchConstraints", reading);
     policy.constraints.extend(constraints.and_then(|it| policy_rules::constraints(&it, false, reading)));

@@ -69,6 +69,29 @@ fn what_may_be_a_policy_denies_everything() {
 }
 
 #[test]
+fn lists_of_a_policy_are_bounded() {
+    let own = |spec: &[&str]| format!("{OWN}{}", spec.concat());
+    let list = |item: &str, count: usize| vec![item; count].join(", ");
+    let rules = |count: usize| RULES.replace("[deployments]", &format!("[{}]", list("deployments", count)));
+    check(&own(&[&rules(900), TRUE]), &[], &["p deny all kinds fine"]);
+    check(&own(&[&rules(1100), TRUE]), &["E1108"], &["p deny all everything"]);
+    let rings = format!("  select: {{rings: [{}]}}\n", list("prod", 1100));
+    check(&own(&[RULES, TRUE, &rings]), &["E1108"], &["p deny all kinds"]);
+    let validations = |count: usize| format!("  validations: [{}]\n", list("{expression: 'true'}", count));
+    check(&own(&[RULES, &validations(64)]), &[], &["p deny all kinds fine"]);
+    check(&own(&[RULES, &validations(65)]), &["E1108"], &["p deny all kinds"]);
+    let conditions =
+        (0..65).map(|it| format!("{{name: a{it}, expression: 'true'}}")).collect::<Vec<_>>().join(", ");
+    for field in ["matchConditions", "variables"] {
+        check(
+            &own(&[RULES, TRUE, &format!("  {field}: [{conditions}]\n")]),
+            &["E1108"],
+            &["p deny all kinds"],
+        );
+    }
+}
+
+#[test]
 fn file_that_cannot_be_read_denies_everything() {
     let large = format!("{OWN}{RULES}{TRUE}# {}\n", "x".repeat(manifest::yaml::FILE_LIMIT));
     check(&large, &["E1101"], &["policies/p.yaml deny all everything"]);
