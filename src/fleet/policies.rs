@@ -252,7 +252,7 @@ spec:
             plural: None,
             object: Some(&object),
             old_object: None,
-            namespace_labels: None,
+            namespace_labels: Some(&labels),
             hides_values: false,
         };
         let verdicts = fleet.policies.chosen(&target).judge(&change).verdicts;

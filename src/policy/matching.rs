@@ -1,7 +1,5 @@
 //! Which objects a policy looks at.
 
-use std::collections::BTreeMap;
-
 use super::Change;
 use super::change::labels_of;
 use crate::model::{LabelSelector, MatchConstraints, Operation, Policy, ResourceRule};
@@ -76,6 +74,7 @@ fn namespace_matches(selector: &LabelSelector, change: &Change<'_>) -> bool {
     match (change.namespace(), change.namespace_labels) {
         (None, _) => true,
         (Some(_), Some(labels)) => selector.matches(labels),
-        (Some(_), None) => selector.matches(&BTreeMap::new()),
+        // They are not known yet, so it may be one that is matched.
+        (Some(_), None) => true,
     }
 }

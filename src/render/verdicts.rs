@@ -141,6 +141,8 @@ struct Found {
 #[derive(Debug)]
 pub(super) struct Git {
     namespaces: BTreeMap<(ClusterName, String), BTreeMap<String, String>>,
+    /// Else a namespace may be of an app whose render has not come yet.
+    is_whole: bool,
     /// Plural names of defined kinds, by group and kind. Those of Kubernetes are not among them: no definition gives them another name.
     plurals: BTreeMap<(String, String), String>,
 }
@@ -167,7 +169,7 @@ impl Git {
                 }
             }
         }
-        Self { namespaces, plurals }
+        Self { namespaces, is_whole: renders.is_complete(), plurals }
     }
 
     pub(super) fn plural(&self, kind: &Kind) -> Option<&str> {
@@ -182,9 +184,9 @@ impl Git {
         (kind, hides_values): (&Kind, bool),
         (object, old_object): Sides<'_>,
     ) -> Judgement {
-        let labels = id.namespace.as_deref().map(|namespace| {
-            let known = self.namespaces.get(&(cluster.clone(), namespace.to_owned()));
-            known.cloned().unwrap_or_else(|| usual_namespace_labels(namespace))
+        let labels = id.namespace.as_deref().and_then(|namespace| {
+            let known = self.namespaces.get(&(cluster.clone(), namespace.to_owned())).cloned();
+            known.or_else(|| self.is_whole.then(|| usual_namespace_labels(namespace)))
         });
         let change = Change {
             kind,

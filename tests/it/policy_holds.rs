@@ -242,6 +242,27 @@ async fn broken_policy_denies_and_undoes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn policy_that_cannot_be_read_denies() {
+    let fleet = fleet_of(INSTANCE, &[("b", "4")], Some(&even()));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    for (number, (text, name)) in [
+        (even().replace("validations", "vlidations"), "even"),
+        (even().replace("kind: Policy", "kind: Polcy"), POLICY),
+        (even() + "  a: [\n", POLICY),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let changed = maps(&[("b", &(6 + number).to_string())]);
+        let head = fleet.push(&running, "Broken", &[(POLICY, Some(&text)), (MAPS, Some(&changed))]).await;
+        let words = format!("ConfigMap default/b: policy {name} denies it: it has a mistake");
+        refused(&running, &head, &words).await;
+        assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn denied_delete_waits() {
     let keep = policy(
         "keep",
