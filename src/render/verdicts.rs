@@ -242,7 +242,8 @@ impl<'a> Judge<'a> {
         after: Option<&Arc<Rendered>>,
         before: Option<&Arc<Rendered>>,
     ) -> Arc<Vec<Found>> {
-        let Some(cluster) = self.fleet.clusters.get(&target.cluster) else { return Arc::default() };
+        let cluster = self.fleet.clusters.get(&target.cluster).filter(|_| self.stopped_at.is_none());
+        let Some(cluster) = cluster else { return Arc::default() };
         let ring = self.fleet.ring_of(&target.cluster);
         let version = version_of(app, &target.cluster);
         let bodies = |rendered: Option<&Arc<Rendered>>| -> Vec<Value> {
