@@ -39,8 +39,8 @@ pub fn of(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnost
         bound.push(Arc::new(Policy::unreadable(&place.file, place.clone())));
     }
     let (compiled, mut mistakes) = Policies::of(&bound);
-    // What has no binding is read all the same.
-    let is_bound = bound_names(manifests);
+    // What has no binding, or only ones with a mistake, is read all the same.
+    let is_bound = bound_names(manifests.admission_bindings.iter().filter(|it| !it.has_mistake));
     let unbound = manifests.admission_policies.iter().filter(|it| !is_bound.contains(&*it.policy.name));
     let unbound = unbound.take(MOST_POLICIES).map(|it| Arc::new(with_params(it, Some(Value::Null))));
     mistakes.append(&mut Policies::of(&unbound.collect::<Vec<_>>()).1);
@@ -50,8 +50,9 @@ pub fn of(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnost
     (compiled, found)
 }
 
-fn bound_names(manifests: &Manifests) -> BTreeSet<&str> {
-    manifests.admission_bindings.iter().filter_map(|it| it.policy.as_deref()).collect()
+/// The policies that bindings name.
+fn bound_names<'m>(bindings: impl Iterator<Item = &'m AdmissionBinding>) -> BTreeSet<&'m str> {
+    bindings.filter_map(|it| it.policy.as_deref()).collect()
 }
 
 fn told(found: &PolicyMistake, snapshot: &Snapshot) -> Diagnostic {
@@ -96,7 +97,7 @@ fn bound(manifests: &Manifests) -> (Vec<Arc<Policy>>, Vec<Diagnostic>) {
             }
         }
     }
-    let is_bound = bound_names(manifests);
+    let is_bound = bound_names(manifests.admission_bindings.iter());
     let is_unbound = |it: &&AdmissionPolicy| !it.policy.has_mistake && !is_bound.contains(&*it.policy.name);
     for policy in policies.iter().filter(is_unbound) {
         let message = format!("policy {} has no binding, so it does nothing", policy.policy.name);
@@ -384,6 +385,10 @@ spec:
             &["1 E1112 ValidatingAdmissionPolicy of admissionregistration.k8s.io/v1alpha1 is not read"],
         );
         let unknown = POLICY.replace("failurePolicy", "failurPolicy");
+        // The expressions of a policy are read whatever its bindings are.
+        let dotted = POLICY.replace("object.spec.replicas >=", "object..spec >=");
+        let told = told(&fleet(&[&dotted, &with("{selector: {}}")]));
+        assert!(told.iter().any(|it| it.contains("E2141")), "{told:?}");
         check(&[&unknown], &["5 E1201 unknown field `failurPolicy` in `spec`"]);
         let wrong = POLICY.replace("object.spec.replicas >=", "authorizer.x >=");
         check(
