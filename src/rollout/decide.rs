@@ -88,6 +88,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
         let units = context.verdicts();
         let confirmation = confirmation(&survey, &units);
         soaks.append(&mut context.gates.measure_for_promotions());
+        context.gates.keep_failures();
         let Gates { measures, asks, .. } = context.gates;
         (units, confirmation, measures.into_inner(), asks.into_inner())
     };
