@@ -288,7 +288,8 @@ impl Context<'_> {
             return of(Choice::Nothing, Some(Hold::ClusterUnread { cluster: unread.clone() }));
         }
         let is_stopped = matches!(hold, Hold::Stopped { .. } | Hold::Reverted { .. });
-        let ruled = self.gates.beside(wave, unit, !is_stopped);
+        let in_ring = || self.gates.held_in_ring(wave, unit).map(Some);
+        let ruled = self.gates.beside(wave, unit, !is_stopped).map(|beside| beside.or_else(in_ring));
         if let Some(revision) = ruled.unwrap_or_else(|| self.baselines.of_empty(wave, !is_stopped)) {
             let choice = match revision {
                 None => return of(Choice::Head, None),
