@@ -1,16 +1,17 @@
 //! What answers mean, and what follows from several.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
 use super::judge::{Answer, Judge, Tally, Verdict, values};
-use super::run::{commit_of, safe};
+use super::run::{Subject, commit_of, safe};
 use super::statuses;
 use crate::forge::State;
 use crate::manifest;
-use crate::model::{AnalysisSpec, AppId, Revision, Snapshot};
-use crate::report::{RolloutReport, UnitReport};
+use crate::model::{AnalysisSpec, AppId, PodCount, Revision, Snapshot};
+use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport, UnitReport};
 use crate::rollout::{Outcome, UnitId};
 
 /// Of the spec of a manifest.
@@ -132,19 +133,33 @@ fn measurements_are_counted() {
         let mut tally = Tally::default();
         verdicts.into_iter().map(|verdict| tally.add(spec, &verdict)).collect::<Vec<_>>()
     };
-    let outcome = |of: fn(std::sync::Arc<str>) -> Outcome, text: &str| of(text.into());
+    let outcome = |of: fn(Arc<str>) -> Outcome, text: &str| of(text.into());
     assert_eq!(run(&of(""), vec![good()]), [outcome(Outcome::Success, "a")]);
     assert_eq!(run(&of(""), vec![bad()]), [outcome(Outcome::Failure, "b")]);
+    // One that is unclear says nothing yet; four in a row are for a person.
+    let one = |number: u32| outcome(Outcome::Pending, &format!("{number}/4 unclear, c"));
+    assert_eq!(run(&of(""), vec![unclear(), good()]), [one(1), outcome(Outcome::Success, "a")]);
     assert_eq!(
-        run(&of(""), vec![unclear(), good()]),
-        [outcome(Outcome::Inconclusive, "c"), outcome(Outcome::Success, "a")]
+        run(&of(", count: 2"), vec![unclear(), unclear(), unclear(), good(), unclear()]),
+        [one(1), one(2), one(3), outcome(Outcome::Pending, "1/2 good, a"), one(1)]
     );
+    let four = || vec![unclear(), unclear(), unclear(), unclear()];
+    assert_eq!(
+        run(&of(""), [four(), vec![unclear(), good()]].concat())[2..],
+        [
+            one(3),
+            outcome(Outcome::Inconclusive, "c"),
+            outcome(Outcome::Inconclusive, "c"),
+            outcome(Outcome::Success, "a")
+        ]
+    );
+    assert_eq!(run(&of(""), [four(), vec![bad()]].concat()).last(), Some(&outcome(Outcome::Failure, "b")));
     assert_eq!(
         run(&of(", count: 2, failureLimit: 1"), vec![good(), bad(), unclear(), good()]),
         [
             outcome(Outcome::Pending, "1/2 good, a"),
             outcome(Outcome::Pending, "1 bad (1 may be), b"),
-            outcome(Outcome::Inconclusive, "c"),
+            one(1),
             outcome(Outcome::Success, "2/2 good, a"),
         ]
     );
@@ -172,16 +187,31 @@ fn values_that_could_be_more_than_a_word_are_not_put_in() {
 #[test]
 fn status_of_another_program_opens_waits_or_asks() {
     let commit = Revision::from("0123456789");
-    let of = |status: Option<(State, &str)>| {
+    let of = |status: Option<(State, &str)>, is_late: bool| {
         let status = status.map(|(state, text)| ("ci/smoke".to_owned(), (state, text.to_owned())));
-        statuses::of(&status.into_iter().collect(), "ci/smoke", &commit)
+        statuses::of(&status.into_iter().collect(), "ci/smoke", &commit, is_late)
     };
-    assert_eq!(of(None), Outcome::Pending("there is none on 0123456 yet".into()));
-    assert_eq!(of(Some((State::Pending, ""))), Outcome::Pending("it is pending on 0123456".into()));
-    assert_eq!(of(Some((State::Success, "all"))), Outcome::Success("it is success on 0123456: all".into()));
-    for state in [State::Failure, State::Error] {
-        let failed = Outcome::Inconclusive("it has failed on 0123456: 3 of 7".into());
-        assert_eq!(of(Some((state, "3 of 7"))), failed);
+    for is_late in [false, true] {
+        assert_eq!(
+            of(Some((State::Pending, "")), is_late),
+            Outcome::Pending("it is pending on 0123456".into())
+        );
+        let good = Outcome::Success("it is success on 0123456: all".into());
+        assert_eq!(of(Some((State::Success, "all")), is_late), good);
+        for state in [State::Failure, State::Error] {
+            let failed = Outcome::Inconclusive("it has failed on 0123456: 3 of 7".into());
+            assert_eq!(of(Some((state, "3 of 7")), is_late), failed);
+        }
+    }
+    // Nobody may be about to set it.
+    let waits: fn(bool) -> fn(Arc<str>) -> Outcome =
+        |is_late| if is_late { Outcome::Inconclusive } else { Outcome::Pending };
+    for is_late in [false, true] {
+        assert_eq!(of(None, is_late), waits(is_late)("there is none on 0123456".into()));
+        assert_eq!(
+            of(Some((State::Skipped, "")), is_late),
+            waits(is_late)("it is skipped on 0123456".into())
+        );
     }
 }
 
@@ -202,4 +232,35 @@ fn status_is_that_of_the_commit_that_the_wave_runs() {
     };
     assert_eq!(commit_of(&rollout, "test"), Some(Revision::from("2222")));
     assert_eq!(commit_of(&rollout, "other"), Some(Revision::from("4444")));
+}
+
+/// A cluster that is lost after it took the version says nothing of it, good or bad.
+#[test]
+fn clusters_that_do_not_answer_are_not_measured() {
+    let app = AppId::new("shop", "pay");
+    let at_head = |cluster: &str| UnitReport {
+        is_at_head: true,
+        ..UnitReport::of_test(UnitId::new(cluster, ""), "test")
+    };
+    let target = |cluster: &str, available: u32| TargetReport {
+        pods: PodCount { desired: 2, available },
+        ..TargetReport::of_test(app.clone(), cluster, Phase::Running)
+    };
+    let rollout = RolloutReport::of_test(app.clone(), Vec::new(), vec![at_head("c1"), at_head("c2")]);
+    let spec = spec("{health: 'units.all(unit, unit.available >= unit.desired)'}");
+    let judge = Judge::of(&spec).expect("expressions");
+    for (state, observed) in
+        [("Offline", true), ("Connecting", false), ("Maintaining", true), ("Ready", false)]
+    {
+        let lost = ClusterReport { state, observed, ..ClusterReport::of_test("c2", None) };
+        let overview = Overview {
+            targets: vec![target("c1", 2), target("c2", 0)],
+            clusters: vec![ClusterReport::of_test("c1", None), lost],
+            ..Overview::default()
+        };
+        let subject = Subject::of(&overview, &rollout, "test");
+        assert_eq!(subject.values()["clusters"], "c1", "{state}");
+        let verdict = judge.verdict(&Answer::Units(subject.units()));
+        assert_eq!(verdict, Verdict::Good("2/2 available".to_owned()), "{state}");
+    }
 }
