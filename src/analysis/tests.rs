@@ -6,11 +6,14 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::judge::{Answer, Judge, Tally, Verdict, values};
+use super::probe::{Prober, address};
 use super::run::{Subject, commit_of, safe};
 use super::statuses;
+use crate::cluster::Home;
+use crate::controller::Grants;
 use crate::forge::State;
 use crate::manifest;
-use crate::model::{AnalysisSpec, AppId, PodCount, Revision, Snapshot};
+use crate::model::{AnalysisSpec, AppId, Hosts, PodCount, Revision, Snapshot};
 use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport, UnitReport};
 use crate::rollout::{Outcome, UnitId};
 
@@ -182,6 +185,88 @@ fn values_that_could_be_more_than_a_word_are_not_put_in() {
     for text in ["1.0\"} or up{a=\"", "a b", "../admin", "a/b", "a?b", "a%2e", "发", "v1/v2", "a\n"] {
         assert_eq!(safe(text), Json::Null, "{text:?}");
     }
+}
+
+/// Who may write the manifest does not say where a credential goes, nor who is asked within the network.
+#[test]
+fn credentials_and_private_addresses_need_a_named_host() {
+    let grants = Grants {
+        allow_http: Hosts::new(["prometheus.monitoring.svc"]),
+        analysis_hosts: Hosts::new(["prometheus.example.com", "10.0.0.1:9090", "localhost"]),
+        ..Grants::default()
+    };
+    let check = |url: &str, has_credential: bool, expected: Result<(), &str>| {
+        let found = address(url, &grants, has_credential).map(|_| ());
+        assert_eq!(found, expected.map_err(ToOwned::to_owned), "{url} {has_credential}");
+    };
+    for has_credential in [false, true] {
+        check("https://prometheus.example.com/a", has_credential, Ok(()));
+        check(
+            "http://10.0.0.1:9090/",
+            has_credential,
+            Err("http:// only on this machine, or with --allow-http 10.0.0.1"),
+        );
+        check("https://10.0.0.1:9090/", has_credential, Ok(()));
+        check("http://localhost:9090/", has_credential, Ok(()));
+    }
+    check("https://other.example.com/", false, Ok(()));
+    let no_credential = |host: &str| format!("no credential is sent there without --analysis-host {host}");
+    for (url, host) in [
+        ("https://other.example.com/", "other.example.com"),
+        ("https://prometheus.example.com.evil.com:1/", "prometheus.example.com.evil.com:1"),
+        ("https://10.0.0.1/", "10.0.0.1"),
+        ("http://prometheus.monitoring.svc:9090/", "prometheus.monitoring.svc:9090"),
+    ] {
+        check(url, true, Err(&no_credential(host)));
+    }
+    let private = |host: &str| format!("a private address is not asked without --analysis-host {host}");
+    for (url, host) in [
+        ("https://10.0.0.1/", "10.0.0.1"),
+        ("https://169.254.169.254/latest", "169.254.169.254"),
+        ("http://127.0.0.1:8480/", "127.0.0.1:8480"),
+        ("https://[::1]/", "[::1]"),
+        ("https://[::ffff:10.0.0.1]/", "[::ffff:a00:1]"),
+        ("https://2852039166/", "169.254.169.254"),
+    ] {
+        check(url, false, Err(&private(host)));
+    }
+}
+
+#[tokio::test]
+async fn header_that_opens_something_is_a_credential() {
+    let prober = Prober::new(Arc::new(Grants::default()), Home::default()).expect("a client");
+    for (header, is_credential) in [("x-probe", false), ("X-Api-Key", true), ("X-Auth-Token", true)] {
+        let spec = spec(&format!("{{http: {{url: 'https://example.com:1', headers: {{{header}: a}}}}}}"));
+        let found = prober.prepare(&spec.probe, &json!({})).await.map(|_| ());
+        let refused = "no credential is sent there without --analysis-host example.com:1".to_owned();
+        assert_eq!(found, if is_credential { Err(refused) } else { Ok(()) }, "{header}");
+    }
+}
+
+/// Clusters of a large fleet have long names together.
+#[tokio::test]
+async fn long_queries_are_posted() {
+    let grants = Grants { analysis_hosts: Hosts::new(["127.0.0.1"]), ..Grants::default() };
+    let prober = Prober::new(Arc::new(grants), Home::default()).expect("a client");
+    let spec = spec(
+        "{prometheus: {url: 'http://127.0.0.1:1', query: 'up{cluster=~\"{{ clusters }}\"}', success: 'true'}}",
+    );
+    for (length, method) in [(100, "GET"), (60_000, "POST")] {
+        let values = json!({"clusters": "c".repeat(length)});
+        let ready = prober.prepare(&spec.probe, &values).await.expect("a request").expect("a request");
+        let request = ready.request.build().expect("a request");
+        assert_eq!(request.method(), method);
+        let shown = match method {
+            "GET" => request.url().query().unwrap_or_default().to_owned(),
+            _ => String::from_utf8_lossy(request.body().and_then(|it| it.as_bytes()).unwrap_or_default())
+                .into_owned(),
+        };
+        assert!(shown.starts_with("query=up%7Bcluster%3D%7E%22ccc"), "{shown:.40}");
+        assert_eq!(request.url().path(), "/api/v1/query");
+    }
+    let values = json!({"clusters": "c".repeat(70_000)});
+    let refused = prober.prepare(&spec.probe, &values).await.expect_err("it is too long");
+    assert_eq!(refused, "it becomes longer than 65536 bytes");
 }
 
 #[test]
