@@ -18,7 +18,7 @@ use crate::controller::{ConfigHead, Grants};
 use crate::metrics::Metrics;
 use crate::model::{Analysis, AnalysisSpec, AppId, ClusterName, Instance, Probe, Revision};
 use crate::report::{ClusterReport, Overview, RolloutReport, TargetReport, UnitReport, version};
-use crate::rollout::{AllOutcomes, Gate, Measure, Outcome};
+use crate::rollout::{AllOutcomes, Gate, Hold, Measure, Outcome};
 
 /// What came of measurements waits for so many to be taken.
 const REPORTS: usize = 256;
@@ -301,12 +301,13 @@ impl<'a> Subject<'a> {
             .filter(|it| it.app == rollout.app && clusters.contains(&it.cluster))
             .map(|it| (&it.cluster, it))
             .collect();
-        // Of a cluster that does not answer, what was seen last says nothing of the version.
-        let answers = |it: &&ClusterReport| it.state == "Ready" && it.observed;
+        // Of a cluster that does not answer, what was seen last says nothing of the version; nor does one that is being read.
+        let answers = |it: &&ClusterReport| it.state == "Ready";
+        let is_unread = |unit: &UnitReport| matches!(unit.hold, Some(Hold::Unread));
         let answering: BTreeSet<&ClusterName> =
             overview.clusters.iter().filter(answers).map(|it| &it.name).collect();
         let of_wave = rollout.units.iter().filter(|it| it.wave == wave);
-        let of_wave = of_wave.filter(|it| answering.contains(&it.unit.cluster));
+        let of_wave = of_wave.filter(|it| answering.contains(&it.unit.cluster) && !is_unread(it));
         let units = of_wave.map(|unit| (unit, targets.get(&unit.unit.cluster).copied())).collect();
         Self { app: &rollout.app, wave, units }
     }

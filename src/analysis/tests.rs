@@ -15,7 +15,7 @@ use crate::forge::State;
 use crate::manifest;
 use crate::model::{AnalysisSpec, AppId, Hosts, PodCount, Revision, Snapshot};
 use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport, UnitReport};
-use crate::rollout::{Outcome, UnitId};
+use crate::rollout::{Hold, Outcome, UnitId};
 
 /// Of the spec of a manifest.
 fn spec(text: &str) -> AnalysisSpec {
@@ -331,16 +331,19 @@ fn clusters_that_do_not_answer_are_not_measured() {
         pods: PodCount { desired: 2, available },
         ..TargetReport::of_test(app.clone(), cluster, Phase::Running)
     };
-    let rollout = RolloutReport::of_test(app.clone(), Vec::new(), vec![at_head("c1"), at_head("c2")]);
     let spec = spec("{health: 'units.all(unit, unit.available >= unit.desired)'}");
     let judge = Judge::of(&spec).expect("expressions");
-    for (state, observed) in
-        [("Offline", true), ("Connecting", false), ("Maintaining", true), ("Ready", false)]
+    for (state, hold) in
+        [("Offline", None), ("Connecting", None), ("Maintaining", None), ("Ready", Some(Hold::Unread))]
     {
-        let lost = ClusterReport { state, observed, ..ClusterReport::of_test("c2", None) };
+        let lost = UnitReport { hold, ..at_head("c2") };
+        let rollout = RolloutReport::of_test(app.clone(), Vec::new(), vec![at_head("c1"), lost]);
         let overview = Overview {
             targets: vec![target("c1", 2), target("c2", 0)],
-            clusters: vec![ClusterReport::of_test("c1", None), lost],
+            clusters: vec![
+                ClusterReport::of_test("c1", None),
+                ClusterReport { state, ..ClusterReport::of_test("c2", None) },
+            ],
             ..Overview::default()
         };
         let subject = Subject::of(&overview, &rollout, "test");
