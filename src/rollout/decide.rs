@@ -287,7 +287,7 @@ impl Context<'_> {
         if let Some(unread) = self.survey.unread {
             return of(Choice::Nothing, Some(Hold::ClusterUnread { cluster: unread.clone() }));
         }
-        let is_stopped = matches!(hold, Hold::Stopped { .. } | Hold::Reverted { .. });
+        let is_stopped = matches!(hold, Hold::Stopped { .. }) || hold.is_failure();
         let in_ring = || self.gates.held_in_ring(wave, unit).map(Some);
         let ruled = self.gates.beside(wave, unit, !is_stopped).map(|beside| beside.or_else(in_ring));
         if let Some(revision) = ruled.unwrap_or_else(|| self.baselines.of_empty(wave, !is_stopped)) {

@@ -244,6 +244,8 @@ fn approval_of_a_pinned_ring_passes_no_failure() {
         let second = if is_before { "c2=v2" } else { "c2=v1" };
         fleet.has(&format!("c1=v2 {second} c3=v1 c4=v1"));
         fleet.waits("c3", "wave test is done, analysis errors has failed");
+        // Nor is a cluster filled with it.
+        fleet.rebuild("c3").has(&format!("c1=v2 {second} c3=v1 c4=v1"));
         // Nor does a ring that is later.
         fleet.pin(&["c4"], "v2");
         confirm(&mut fleet, 2);
