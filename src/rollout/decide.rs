@@ -88,6 +88,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
         let units = context.verdicts();
         let confirmation = confirmation(&survey, &units);
         soaks.append(&mut context.gates.measure_for_promotions());
+        context.gates.keep_failures();
         let Gates { measures, asks, .. } = context.gates;
         (units, confirmation, measures.into_inner(), asks.into_inner())
     };
@@ -286,8 +287,9 @@ impl Context<'_> {
         if let Some(unread) = self.survey.unread {
             return of(Choice::Nothing, Some(Hold::ClusterUnread { cluster: unread.clone() }));
         }
-        let is_stopped = matches!(hold, Hold::Stopped { .. } | Hold::Reverted { .. });
-        let ruled = self.gates.beside(wave, unit, !is_stopped);
+        let is_stopped = matches!(hold, Hold::Stopped { .. }) || hold.is_failure();
+        let in_ring = || self.gates.held_in_ring(wave, unit).map(Some);
+        let ruled = self.gates.beside(wave, unit, !is_stopped).map(|beside| beside.or_else(in_ring));
         if let Some(revision) = ruled.unwrap_or_else(|| self.baselines.of_empty(wave, !is_stopped)) {
             let choice = match revision {
                 None => return of(Choice::Head, None),

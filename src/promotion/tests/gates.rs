@@ -91,7 +91,7 @@ fn analysis_of_the_ring_before_is_a_gate() {
     let rings = RINGS.replace("soak: 1h, confirm: true", "analysis: [errors], statuses: [ci/smoke]");
     let pins: &[(&str, &str)] = &[("prod", "v1")];
     let measured = |gate: rollout::Gate, outcome: Outcome| Measured {
-        measure: Measure { wave: "test".to_owned(), gate, digest: Digest::of(b"v2"), is_retry: false },
+        measure: Measure { wave: "test".to_owned(), gate, digest: Digest::of(b"v2"), retry: None },
         outcome,
     };
     let of = |analysis: Option<Outcome>, status: Outcome| {

@@ -280,6 +280,8 @@ impl Simulator {
         let wanted = decision.wants.iter().chain(loading.filter_map(|facts| facts.revision.as_ref()));
         self.loaded.extend(wanted.map(number));
         self.refusals.clone_from(&decision.refusals);
+        // What nobody waits for is forgotten.
+        self.measured.retain(|measure, _| decision.measures.contains_key(measure));
         for (id, verdict) in &decision.units {
             self.give(id, &facts[id], verdict);
         }
