@@ -219,6 +219,26 @@ fn rule_for_a_part_of_a_wave_holds_that_part() {
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1").rebuild("c2").has("c1=v2 c2=v1 c3=v1");
 }
 
+/// A unit that the head leaves as it was says nothing of what the head brings to another one.
+#[test]
+fn unchanged_unit_lets_no_other_content_in() {
+    let mut fleet = Simulator::new(vec![wave("all", false)]);
+    fleet.add("c1", 0).add("c2", 0).add("c3", 0).ask(&["c1", "c2", "c3"], rule(Some(1), &[]));
+    fleet.push(&[("c1", "v1"), ("c2", "v1")]).approve("all").agreed(&["ann"]).has("c1=v1 c2=v1 c3=");
+    // A new cluster, with content of its own: no commit that somebody agreed to has it.
+    fleet.push(&[("c3", "w1")]).has("c1=v1 c2=v1 c3=").waits("c3", "rule production asks for 1 approval");
+    fleet.approve("all").agreed(&["ann"]).has("c1=v1 c2=v1 c3=w1");
+    // A cluster that is made anew with other content has what it had.
+    fleet.push(&[("*", "v2")]).approve("all").agreed(&["ann"]).has("c1=v2 c2=v2 c3=v2");
+    fleet.rebuild("c3").push(&[("c3", "v3")]).has("c1=v2 c2=v2 c3=v2");
+    fleet.waits("c3", "rule production asks for 1 approval of managers: there is none");
+    // With what the others took, it needs nobody.
+    fleet.approve("all").agreed(&["ann"]).has("c1=v2 c2=v2 c3=v3");
+    fleet.push(&[("*", "v4")]).approve("all").agreed(&["ann"]).has("c1=v4 c2=v4 c3=v4");
+    fleet.approvals.clear();
+    fleet.push(&[]).rebuild("c3").has("c1=v4 c2=v4 c3=v4");
+}
+
 #[test]
 fn version_that_never_ran_is_no_way_back() {
     let mut fleet = Simulator::new(vec![wave("all", false)]);
