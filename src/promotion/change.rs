@@ -168,7 +168,7 @@ pub fn approval(app: &AppId, digest: Digest, action: RolloutAction) -> RolloutAp
     // A dot is in no namespace and in no wave: no two have one name.
     let name = format!("{}.{}.{purpose}", app.namespace, app.name);
     let places = RolloutApprovalPlaces::default();
-    RolloutApproval { name, app: app.clone(), digest, action, location: None, places }
+    RolloutApproval { name, app: app.clone(), digest, action, location: None, is_alone: true, places }
 }
 
 /// Its path and its text. The commit that it was asked for at makes it another file than the one that approved this version before.

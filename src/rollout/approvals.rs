@@ -94,7 +94,7 @@ impl<'a> Gates<'a> {
         let mut lacks = Lack::None;
         for approved in self.input.approvals.iter().filter(|it| self.is_for(it, wave, unit)).filter(opens) {
             let (change, answers) = (self.change(wave, unit), |asked: &Question| self.answer(asked));
-            match rule.agreed(self.input.roles, approved.commit.as_ref(), &change, &answers) {
+            match rule.agreed(self.input.roles, approved.file.as_ref(), &change, &answers) {
                 Ok(()) => return None,
                 Err(lack) => lacks = lacks.max(lack),
             }
@@ -112,9 +112,9 @@ impl<'a> Gates<'a> {
         let roles: Vec<String> =
             window.may_override.iter().filter(|role| self.input.roles.has(role)).cloned().collect();
         let needed = Needed { count: 1, approvers: &roles, four_eyes: false };
-        let commit = approved.commit.as_ref();
+        let file = approved.file.as_ref();
         let is_agreed =
-            || agreed(&needed, self.input.roles, commit, &self.change(wave, unit), &|asked| self.answer(asked));
+            || agreed(&needed, self.input.roles, file, &self.change(wave, unit), &|asked| self.answer(asked));
         roles.is_empty() || is_agreed().is_ok()
     }
 

@@ -58,6 +58,33 @@ fn approvers_with_mistake_are_nobody() {
     assert!(roles.has("others") && !roles.include(&["others".to_owned()], "ann"), "{roles:?}");
 }
 
+/// What else is in the file may have come with another commit.
+#[test]
+fn approval_that_is_not_alone_is_known() {
+    let digest = crate::model::Digest::of(b"v4");
+    let approval = |name: &str| {
+        format!(
+            "{{apiVersion: tutti.dev/v1alpha1, kind: Approval, metadata: {{name: {name}}}, \
+             spec: {{app: shop/pay, action: rollout, through: prod, digest: '{digest}'}}}}\n"
+        )
+    };
+    let (one, two) = (approval("one"), approval("two"));
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}";
+    let check = |text: &str, expected: &[bool]| {
+        let read = read_texts(&[("approvals/pay.yaml", text)]);
+        let alone: Vec<bool> = read.rollout_approvals.iter().map(|it| it.is_alone).collect();
+        assert_eq!(alone, expected, "{text}: {:?}", read.diagnostics);
+    };
+    check(&one, &[true]);
+    check(&format!("# Asked for.\n---\n{one}"), &[true]);
+    check(&format!("---\n{one}---\n# Nothing.\n---\n"), &[true]);
+    check(&format!("{one}---\n{two}"), &[false, false]);
+    // Nothing of that is read.
+    check(&format!("--- {one}--- {two}"), &[]);
+    check(&format!("{one}...\n---\n{two}"), &[false, false]);
+    check(&format!("{one}---\n{map}\n"), &[false]);
+}
+
 #[test]
 fn rule_elsewhere_is_none() {
     let text = "apiVersion: tutti.dev/v1alpha1\nkind: ApprovalRule\nmetadata: {name: a}\nspec: {actions: [rollout]}\n";
