@@ -517,7 +517,9 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
             manifests.approval_rules.push(Arc::new(kinds::approval_rule::read(root, &mut reading)));
         }
         Native::Approvers => {
-            manifests.approvers.push(kinds::approval_rule::read_approvers(root, &mut reading));
+            let read = kinds::approval_rule::read_approvers(root, &mut reading);
+            manifests.may_lack_approvers |= read.is_none();
+            manifests.approvers.extend(read);
         }
     }
     note_unread(found.place(), &reading, manifests);

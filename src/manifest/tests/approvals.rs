@@ -58,6 +58,28 @@ fn approvers_with_mistake_are_nobody() {
     assert!(roles.has("others") && !roles.include(&["others".to_owned()], "ann"), "{roles:?}");
 }
 
+#[test]
+fn role_without_name_is_none() {
+    for metadata in ["{name: ''}", "{name: ' '}", "{name: [a]}", "{}"] {
+        let text = format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Approvers\nmetadata: {metadata}\nspec: {{users: [ann]}}\n"
+        );
+        let read = read_texts(&[("policies/managers.yaml", &text)]);
+        assert!(read.approvers.is_empty() && read.may_lack_approvers, "{metadata}: {read:?}");
+        assert!(!read.diagnostics.is_empty(), "{metadata}");
+        // Nor does a rule ask one for anything.
+        let text = text.replace("Approvers", "ApprovalRule").replace("users: [ann]", "actions: [rollout]");
+        let read = read_texts(&[("policies/rule.yaml", &text)]);
+        let names: Vec<(&str, Option<usize>)> =
+            read.approval_rules.iter().map(|it| (it.name.as_str(), it.count)).collect();
+        assert_eq!(names, [("policies/rule.yaml", None)], "{metadata}");
+    }
+    for role in ["''", "' '"] {
+        let (rule, told) = rule(&format!("{{actions: [rollout], approvers: [{role}]}}"));
+        assert_eq!((rule.count, rule.approvers.len(), told.is_empty()), (None, 0, false), "{role}");
+    }
+}
+
 /// What else is in the file may have come with another commit.
 #[test]
 fn approval_that_is_not_alone_is_known() {
