@@ -11,7 +11,8 @@ use super::read::{Reading, Value};
 use super::yaml::{self, Document};
 use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, codes, find};
 use crate::model::{
-    Cluster, ClusterName, Defaults, Diagnostic, Digest, Kind, Location, Scope, Snapshot, over_limit,
+    Approval, Cluster, ClusterName, Defaults, Diagnostic, Digest, Kind, Location, RolloutApproval, Scope,
+    Snapshot, over_limit,
 };
 
 /// A document that is a manifest of ours.
@@ -19,6 +20,8 @@ struct Found<'a> {
     file: &'a str,
     native: Native,
     document: Document,
+    /// No other document is in its file.
+    is_alone: bool,
 }
 
 /// What was read of the files of one snapshot, for the next. It may be lost: then all is read anew.
@@ -300,6 +303,7 @@ fn look_into<'a>(
         manifests.may_lack_approvers |=
             path.starts_with(kinds::approval_rule::FOLDER) && text.contains(Native::Approvers.name());
     }
+    let is_alone = stream.documents.len() == 1 && stream.mistakes.is_empty();
     manifests.diagnostics.extend(stream.mistakes);
     let mut found = Vec::new();
     for mut document in stream.documents {
@@ -314,7 +318,7 @@ fn look_into<'a>(
                 }
                 hub.to_hub(native, &mut document.root, &mut reading);
                 document.mistakes.append(&mut reading.mistakes);
-                found.push(Found { file: path, native, document });
+                found.push(Found { file: path, native, document, is_alone });
                 continue;
             }
             Some(Identity::InFolder { kind, folder }) => {
@@ -418,7 +422,7 @@ fn keep_pin(pin: PinManifest, mut reading: Reading<'_>, manifests: &mut Manifest
 }
 
 fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, places: &Places) {
-    let Found { file, native, document } = found;
+    let Found { file, native, document, .. } = found;
     let root = &document.root;
     if let Some(first) = places.0.get(native).filter(|first| **first != found.place()) {
         manifests.diagnostics.push(second(found, first));
@@ -493,9 +497,14 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         }
         Native::Approval => {
             let approval = kinds::approval::read(root, &mut reading);
+            let is_alone = found.is_alone;
             keep(approval, &reading, |approval| match approval {
-                kinds::approval::Read::Objects(approval) => manifests.approvals.push(approval),
-                kinds::approval::Read::Rollout(approval) => manifests.rollout_approvals.push(approval),
+                kinds::approval::Read::Objects(approval) => {
+                    manifests.approvals.push(Approval { is_alone, ..approval });
+                }
+                kinds::approval::Read::Rollout(approval) => {
+                    manifests.rollout_approvals.push(RolloutApproval { is_alone, ..approval });
+                }
             });
         }
         Native::Trigger => {
@@ -517,7 +526,9 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
             manifests.approval_rules.push(Arc::new(kinds::approval_rule::read(root, &mut reading)));
         }
         Native::Approvers => {
-            manifests.approvers.push(kinds::approval_rule::read_approvers(root, &mut reading));
+            let read = kinds::approval_rule::read_approvers(root, &mut reading);
+            manifests.may_lack_approvers |= read.is_none();
+            manifests.approvers.extend(read);
         }
     }
     note_unread(found.place(), &reading, manifests);

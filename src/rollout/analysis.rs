@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::gates::{Gates, Runs};
 use super::survey::Survey;
-use super::{Allows, Hold, Input};
+use super::{Allows, Approved, Hold, Input};
 use crate::model::{AppId, Digest, Revision};
 
 /// What is measured.
@@ -118,7 +118,9 @@ fn of_wave(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> Vec<(Measure,
     let retries =
         input.approvals.iter().filter(|it| it.allows == Allows::Retry && versions.contains(&it.digest));
     let newest = retries.min_by_key(|it| it.at.unwrap_or(usize::MAX));
-    let retry = newest.map(|it| it.commit.clone().unwrap_or_else(|| Revision::from("")));
+    let commit =
+        |it: &Approved| it.file.as_ref().map_or_else(|| Revision::from(""), |file| file.commit.clone());
+    let retry = newest.map(commit);
     let analyses = limits.analysis.iter().cloned().map(Gate::Analysis);
     let gates = analyses.chain(limits.statuses.iter().cloned().map(Gate::Status));
     let measured = gates.map(|gate| {

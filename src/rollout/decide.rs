@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::baseline::Baselines;
+use super::baseline::{Baseline, Baselines};
 use super::gates::Gates;
 use super::history::History;
 use super::refusal::{self, RevertTarget};
@@ -288,14 +288,13 @@ impl Context<'_> {
             return of(Choice::Nothing, Some(Hold::ClusterUnread { cluster: unread.clone() }));
         }
         let is_stopped = matches!(hold, Hold::Stopped { .. }) || hold.is_failure();
-        let in_ring = || self.gates.held_in_ring(wave, unit).map(Some);
-        let ruled = self.gates.beside(wave, unit, !is_stopped).map(|beside| beside.or_else(in_ring));
-        if let Some(revision) = ruled.unwrap_or_else(|| self.baselines.of_empty(wave, !is_stopped)) {
-            let choice = match revision {
-                None => return of(Choice::Head, None),
-                Some(revision) => self.baselines.choice(revision, unit.id, self.history),
-            };
-            return of(choice, Some(hold));
+        let ruled = self.gates.beside(wave, unit, !is_stopped);
+        match ruled.unwrap_or_else(|| self.baselines.of_empty(wave, !is_stopped)) {
+            Baseline::Head => return of(Choice::Head, None),
+            Baseline::At(revision) => {
+                return of(self.baselines.choice(revision, unit.id, self.history), Some(hold));
+            }
+            Baseline::Nothing => {}
         }
         // A first installation: no other version is anywhere.
         let is_held = self.input.policy.gate_first

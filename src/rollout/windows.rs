@@ -29,7 +29,7 @@ impl AppWindows {
     }
 }
 
-impl Gates<'_> {
+impl<'a> Gates<'a> {
     /// The window that keeps a unit from beginning the head's content. What goes back to what it had passes.
     pub(super) fn window(&self, wave: usize, unit: &Unit<'_>) -> Option<Hold> {
         let windows = self.input.windows;
@@ -61,7 +61,7 @@ impl Gates<'_> {
 
     /// What an empty unit gets where no other unit of its wave or a later one says what it had: what its ring still runs in earlier waves.
     /// So a cluster that was rebuilt does not stay empty for a whole freeze. Approval rules are asked for each wave.
-    pub(super) fn held_in_ring(&self, wave: usize, unit: &Unit<'_>) -> Option<&Revision> {
+    pub(super) fn held_in_ring(&self, wave: usize, unit: &Unit<'_>) -> Option<&'a Revision> {
         let (windows, cluster) = (self.input.windows, &unit.id.cluster);
         if self.input.rules.list_of(cluster).is_some() {
             return None;

@@ -27,7 +27,9 @@ impl Simulator {
     fn measure(&self, name: &str) -> Measure {
         let digest = self.facts_at(self.head()).waves[0];
         let retries = self.approvals.iter().rev().filter(|it| it.allows == Allows::Retry);
-        let retry = { retries }.find(|it| it.digest == self.digest()).and_then(|it| it.commit.clone());
+        let retry = { retries }
+            .find(|it| it.digest == self.digest())
+            .and_then(|it| Some(it.file.as_ref()?.commit.clone()));
         Measure { wave: "test".to_owned(), gate: gate(name), digest, retry }
     }
 

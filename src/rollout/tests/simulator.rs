@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::approvals::Agreements;
 use crate::fleet::Wave;
-use crate::model::{AppId, Digest, OnFailure, Previous, Refused, Revision, UnitMark};
+use crate::model::{AppId, Digest, FileVersion, OnFailure, Previous, Refused, Revision, UnitMark};
 use crate::rollout::{
     AppWindows, Approved, Basis, Choice, Commit, CommitFacts, Condition, Decision, Input, Outcomes, Policy,
     Reach, Refusal, Timers, UnitFacts, UnitId, Verdict, decide,
@@ -96,6 +96,12 @@ pub struct Simulator {
 
 pub fn revision(commit: usize) -> Revision {
     Revision::from(format!("{commit:040}").as_str())
+}
+
+/// Of an Approval that came with a commit.
+pub fn approval_file(commit: usize) -> Arc<FileVersion> {
+    let path = "approvals/pay.yaml".to_owned();
+    Arc::new(FileVersion { commit: revision(commit), path, content: digest("an Approval") })
 }
 
 pub fn number(revision: &Revision) -> usize {
