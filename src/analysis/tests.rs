@@ -289,14 +289,11 @@ fn status_of_another_program_opens_waits_or_asks() {
         }
     }
     // Nobody may be about to set it.
-    let waits: fn(bool) -> fn(Arc<str>) -> Outcome =
-        |is_late| if is_late { Outcome::Inconclusive } else { Outcome::Pending };
-    for is_late in [false, true] {
-        assert_eq!(of(None, is_late), waits(is_late)("there is none on 0123456".into()));
-        assert_eq!(
-            of(Some((State::Skipped, "")), is_late),
-            waits(is_late)("it is skipped on 0123456".into())
-        );
+    for (status, words) in
+        [(None, "there is none on 0123456"), (Some((State::Skipped, "")), "it is skipped on 0123456")]
+    {
+        assert_eq!(of(status, false), Outcome::Pending(words.into()));
+        assert_eq!(of(status, true), Outcome::Inconclusive(words.into()));
     }
 }
 
