@@ -17,6 +17,9 @@ use crate::model::{Digest, Question, Revision, WaveLimits};
 /// Answers that were computed before.
 type Remembered<K, T> = RefCell<BTreeMap<K, T>>;
 
+/// The lists of rules and of windows that are for a cluster.
+type Lists = (Option<usize>, Option<usize>);
+
 pub(super) struct Gates<'a> {
     pub(super) input: &'a Input<'a>,
     pub(super) survey: &'a Survey<'a>,
@@ -32,7 +35,7 @@ pub(super) struct Gates<'a> {
     /// By the list of windows, the wave, and the commit that units run.
     pub(super) windows: Remembered<(usize, usize, Option<Revision>), Option<Hold>>,
     /// By the wave, and the lists of rules and windows.
-    pub(super) beside: Remembered<(usize, (Option<usize>, Option<usize>)), Arc<[Beside<'a>]>>,
+    pub(super) beside: Remembered<(usize, Lists), Arc<[Beside<'a>]>>,
     /// What has to be measured.
     pub(super) measures: RefCell<Outcomes>,
     /// Who agreed has to be asked for.
