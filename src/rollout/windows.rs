@@ -5,12 +5,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::gates::{Gates, remembered};
-use super::history::newest;
 use super::selected::Selected;
 use super::survey::Unit;
 use super::{Allows, Basis, Commit, Hold};
 use crate::fleet::Fleet;
-use crate::model::{App, ClusterName, Digest, Revision, Window, WindowAction};
+use crate::model::{App, ClusterName, Digest, Window, WindowAction};
 use crate::window::{self, Shut, State};
 
 pub type AppWindows = Selected<Window>;
@@ -57,19 +56,6 @@ impl<'a> Gates<'a> {
             }
         });
         self.unless_it_goes_back(unit, hold)
-    }
-
-    /// What an empty unit gets where no other unit of its wave or a later one says what it had: what its ring still runs in earlier waves.
-    /// So a cluster that was rebuilt does not stay empty for a whole freeze. Approval rules are asked for each wave.
-    pub(super) fn held_in_ring(&self, wave: usize, unit: &Unit<'_>) -> Option<&'a Revision> {
-        let (windows, cluster) = (self.input.windows, &unit.id.cluster);
-        if self.input.rules.list_of(cluster).is_some() {
-            return None;
-        }
-        let earlier = self.survey.waves[..wave].iter().flat_map(|wave| &wave.units);
-        let of_ring = earlier.filter(|it| windows.are_alike(&it.id.cluster, cluster));
-        let held = of_ring.filter(|it| matches!(it.facts.basis, Basis::Other(_)));
-        newest(self.history, held.filter_map(|it| it.facts.revision.as_ref()))
     }
 
     /// What holds a unit, but where the head takes it back to what it had.

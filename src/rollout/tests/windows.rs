@@ -235,6 +235,28 @@ fn rebuilt_cluster_alone_in_its_wave_gets_what_its_ring_runs() {
     fleet.rebuild("c2").rebuild("c3").has("c1=v1 c2= c3=").waits("c2", "window freeze is shut");
 }
 
+/// A window that selects a cluster opens no wave, whether it is open or shut.
+#[test]
+fn rebuilt_cluster_waits_for_earlier_waves() {
+    for seconds in [-1_000, 100_000] {
+        let mut fleet = installed();
+        fleet.slow("v2").push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+        fleet.freeze(&ALL, seconds);
+        fleet.rebuild("c2").rebuild("c3").has("c1=v2 c2=v1 c3=v1").waits("c2", "waits for wave test, 0/1");
+        fleet.kill();
+        fleet.has("c1=v2 c2=v1 c3=v1");
+    }
+}
+
+#[test]
+fn rebuilt_cluster_gets_no_version_that_failed() {
+    let mut fleet = installed();
+    fleet.crashing("v2").push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+    fleet.freeze(&ALL, 100_000);
+    fleet.push(&[("*", "v3")]).rebuild("c2").rebuild("c3").has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c1", "window freeze is shut");
+}
+
 /// Somebody sets the clock, or the machine slept: a window is of what clocks show, a soak is not.
 #[test]
 fn clock_that_is_set_moves_windows_and_no_soak() {
