@@ -60,6 +60,10 @@ impl<'a> Gates<'a> {
         may_be_head: bool,
     ) -> Baseline<'a> {
         let rules = self.input.rules.on_cluster(&unit.id.cluster);
+        // What came to units beside it may have changed no object of these kinds there.
+        if rules.iter().any(|rule| !rule.kinds.is_empty()) {
+            return Baseline::Nothing;
+        }
         match self.beside(wave, unit, may_be_head) {
             None => baselines.of_empty(wave, may_be_head),
             // No new version begins with what ran in another wave or under other windows. Rules are asked for each wave.

@@ -166,6 +166,24 @@ fn kinds_narrow_it() {
         .waits("c2", "rule production asks for 1 approval of managers");
 }
 
+/// A unit that begins without being asked lets no other one in, neither with the head nor with what it has later.
+#[test]
+fn kinds_let_nothing_in_beside() {
+    let object = |kind: &str| {
+        ObjectId::of(&json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "namespace": "b"}}))
+            .expect("an object")
+    };
+    let mut fleet = Simulator::new(vec![wave("all", false)]);
+    fleet.add("c1", 0).add("c3", 0).push(&[("c1", "v1")]).has("c1=v1 c3=");
+    fleet.ask(&["c1", "c3"], rule(Some(1), &["StatefulSet"]));
+    fleet.agreements.changes = vec![object("ConfigMap")];
+    fleet.lose("c3").push(&[("*", "v2")]).has("c1=v2 c3=");
+    fleet.agreements.changes = vec![object("StatefulSet")];
+    fleet.back("c3").has("c1=v2 c3=").waits("c3", "rule production asks for 1 approval");
+    fleet.push(&[("*", "v3")]).has("c1=v2 c3=").waits("c3", "rule production asks for 1 approval");
+    fleet.approve("all").agreed(&["ann"]).has("c1=v3 c3=v3").rebuild("c3").has("c1=v3 c3=v3");
+}
+
 #[test]
 fn rule_with_mistake_is_never_satisfied() {
     let mut fleet = ruled();
