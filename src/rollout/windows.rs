@@ -9,7 +9,7 @@ use super::selected::Selected;
 use super::survey::Unit;
 use super::{Allows, Basis, Commit, Hold};
 use crate::fleet::Fleet;
-use crate::model::{App, ClusterName, Digest, Window, WindowAction};
+use crate::model::{App, ClusterName, Digest, Window, WindowAction, WindowTimes};
 use crate::window::{self, Shut, State};
 
 pub type AppWindows = Selected<Window>;
@@ -81,9 +81,10 @@ impl<'a> Gates<'a> {
         Some(self.history.commit(&(self.input.parent)(runs)?))
     }
 
-    /// A person lets this version pass, after the unit came to what it runs.
+    /// A person lets this version pass, after the unit came to what it runs. Of a window with a mistake, nobody knows who may.
     fn is_overridden(&self, window: &Window, wave: usize, unit: &Unit<'_>) -> bool {
-        self.input.approvals.iter().any(|approved| {
+        let is_known = window.times != WindowTimes::Unknown;
+        is_known && self.input.approvals.iter().any(|approved| {
             matches!(&approved.allows, Allows::Override { window: named } if *named == window.name)
                 && self.is_for(approved, wave, unit)
                 && self.may_override(window, approved, (wave, unit))

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::fleet::wave;
 use super::simulator::{Simulator, approval_file, revision};
-use super::windows::shut;
+use super::windows::{END, shut};
 use crate::model::{
     Answer, ApprovalRule, Approvers, Location, ObjectId, People, Question, Revision, Roles, RuledAction,
     RuledKind, TargetSelector,
@@ -205,7 +205,7 @@ fn first_installation_needs_them_too() {
 fn override_of_a_window_is_that_of_its_role() {
     let mut fleet = ruled();
     fleet.agreements.rules = AppRules::default();
-    fleet.windows = shut("freeze", &["c2", "c3"], None);
+    fleet.windows = shut("freeze", &["c2", "c3"], END);
     let over = Allows::Override { window: "freeze".to_owned() };
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1").waits("c2", "window freeze is shut");
     let digest = fleet.digest();
