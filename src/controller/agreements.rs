@@ -93,11 +93,11 @@ impl Agreements {
         self.known.values().any(|known| known.answer.is_none())
     }
 
-    /// At another head: what was asked of what is there still goes on, and is not asked for again.
+    /// At another head: who approved what is there still is not asked again. All else is, where a decision still depends on it.
     pub fn keep(&mut self, head: &Revision, files: &FileVersions<'_>) {
         self.known.retain(|asked, known| {
             let is_kept = match asked {
-                Question::Reviews { file } => files.has(file),
+                Question::Reviews { file } => matches!(known.answer, Some(Ok(_))) && files.has(file),
                 Question::Authors { until, .. } => until == head,
             };
             if !is_kept {
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// Another head of the config repository asks nobody again.
+    /// Another head of the config repository asks nobody again, but what has no answer yet.
     #[tokio::test]
     async fn answers_outlive_a_head() {
         use crate::model::{History as Commits, Snapshot};
@@ -211,6 +211,11 @@ mod tests {
         assert_eq!(keep(&mut agreements, "one", "a"), [true, true]);
         assert_eq!(keep(&mut agreements, "two", "a"), [true, false]);
         assert!(!agreements.is_waiting());
+        // What nobody answered goes on only where somebody still depends on it.
+        agreements.ask(review("b"), (&app, None), &sources, &events);
+        assert!(agreements.is_waiting());
+        keep(&mut agreements, "two", "b");
+        assert!(!agreements.is_asked(&review("b"), &app) && !agreements.is_waiting());
         // Of another content, nobody has answered.
         assert_eq!(keep(&mut agreements, "two", "b"), [false, false]);
     }
