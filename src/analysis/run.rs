@@ -264,7 +264,7 @@ async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verd
     let prober = shared.prober.get_or_init(|| Prober::new(Arc::clone(&shared.grants), shared.home.clone()));
     let prober = match prober {
         Ok(prober) => prober,
-        Err(why) => return Verdict::Unclear(format!("the HTTP client cannot be made: {why}")),
+        Err(why) => return Verdict::NotAsked(format!("the HTTP client cannot be made: {why}")),
     };
     let answer = match prober.prepare(&spec.probe, &subject.values()).await {
         Ok(None) => Ok(Answer::Units(subject.units())),
@@ -272,7 +272,7 @@ async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verd
             Ok(answer) => answer,
             Err(_) => Err(format!("there is no answer after {} s", spec.timeout.as_secs())),
         },
-        Err(why) => Err(why),
+        Err(why) => return Verdict::NotAsked(why),
     };
     let answer = match answer {
         Ok(answer) => answer,

@@ -146,6 +146,12 @@ fn measurements_are_counted() {
         run(&of(", count: 2"), vec![unclear(), unclear(), unclear(), good(), unclear()]),
         [one(1), one(2), one(3), outcome(Outcome::Pending, "1/2 good, a"), one(1)]
     );
+    // What cannot be asked at all is for a person at once.
+    let not_asked = || Verdict::NotAsked("d".to_owned());
+    assert_eq!(
+        run(&of(""), vec![unclear(), not_asked(), good()]),
+        [one(1), outcome(Outcome::Inconclusive, "d"), outcome(Outcome::Success, "a")]
+    );
     let four = || vec![unclear(), unclear(), unclear(), unclear()];
     assert_eq!(
         run(&of(""), [four(), vec![unclear(), good()]].concat())[2..],
