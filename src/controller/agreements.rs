@@ -16,7 +16,7 @@ use super::world::World;
 use crate::fleet::Fleet;
 use crate::forge::Client;
 use crate::model::{
-    Answer, AppId, Approval, Lack, Question, Revision, RuleAsks, RuledAction, TargetSelector,
+    Answer, AppId, Approval, Lack, Question, Revision, RuleAsks, RuledAction, TargetSelector, Unread,
 };
 use crate::plan::Candidate;
 use crate::reconcile::History;
@@ -42,7 +42,7 @@ struct Known {
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// `Err`: why the forge cannot be asked.
-    pub forge: Result<Client, Arc<str>>,
+    pub forge: Result<Client, Unread>,
     pub history: Arc<History>,
 }
 
@@ -184,7 +184,7 @@ mod tests {
         use crate::model::{History as Commits, Snapshot};
         let (events, _queue) = mpsc::channel(8);
         let history = Arc::new(History::new(None, Arc::default(), crate::model::Keys::default()));
-        let sources = Sources { forge: Err("no forge".into()), history };
+        let sources = Sources { forge: Err(Unread::ForNow("no forge".into())), history };
         let app = AppId::new("shop", "pay");
         let snapshot = |text: &str| {
             let (commits, file) = (vec![Revision::from("head")], "approvals/a.yaml");

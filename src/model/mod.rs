@@ -69,7 +69,7 @@ pub use approval::{
     RolloutApprovalPlaces,
 };
 pub use approval_rule::{
-    Answer, Answers, ApprovalRule, ApprovalRules, Approvers, Lack, Needed, People, Question, Roles, RuleAsks,
+    Answer, Answers, ApprovalRule, ApprovalRules, Approvers, Lack, Needed, People, Question, Roles, RuleAsks, Unread,
     RuledAction, RuledKind, agreed,
 };
 pub use body::Body;

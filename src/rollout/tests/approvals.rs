@@ -10,7 +10,7 @@ use super::simulator::{Simulator, approval_file, revision};
 use super::windows::{END, shut};
 use crate::model::{
     Answer, ApprovalRule, Approvers, Location, ObjectId, People, Question, Revision, Roles, RuledAction,
-    RuledKind, TargetSelector,
+    RuledKind, TargetSelector, Unread,
 };
 use crate::rollout::{Allows, AppRules};
 
@@ -283,7 +283,7 @@ fn every_rule_is_asked() {
 fn forge_that_is_away_asks_nobody() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).approve("prod");
-    fleet.agreements.reviews.insert(revision(fleet.head()), Err("503".into()));
+    fleet.agreements.reviews.insert(revision(fleet.head()), Err(Unread::ForNow("503".into())));
     fleet
         .has("c1=v2 c2=v1 c3=v1")
         .waits("c2", "rule production asks for 2 approvals of managers: its reviews are not read yet: 503");
@@ -291,6 +291,21 @@ fn forge_that_is_away_asks_nobody() {
     assert!(hold.is_reading() && !hold.waits_for_a_person(), "{hold:?}");
     assert_eq!((hold.confirmation(), fleet.decision().confirmation.clone()), (None, None));
     fleet.agreed(&["ann", "bob"]).has("c1=v2 c2=v2 c3=v2");
+}
+
+/// What nobody will ever read is for people.
+#[test]
+fn forge_that_is_not_there_is_for_people() {
+    let mut fleet = ruled();
+    fleet.push(&[("*", "v2")]).approve("prod");
+    let never = Unread::ForGood("tutti.yaml names no forge".into());
+    fleet.agreements.reviews.insert(revision(fleet.head()), Err(never));
+    fleet.has("c1=v2 c2=v1 c3=v1").waits(
+        "c2",
+        "rule production asks for 2 approvals of managers: who agreed is not known: tutti.yaml names no forge",
+    );
+    let hold = fleet.hold("c2").cloned().expect("a hold");
+    assert!(!hold.is_reading() && hold.waits_for_a_person(), "{hold:?}");
 }
 
 /// One Approval is both, and gives neither before so many agreed.
