@@ -1,5 +1,6 @@
 //! Asks the forge and Git who agreed, and who wrote a change.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,8 +45,8 @@ pub(super) async fn ask(
                 authors(&sources, change, folder.as_deref()).await
             }
         };
-        drop(place);
         let is_final = !matches!(answer, Err(Unread::ForNow(_)));
+        drop(place);
         let event = Event::Agreed { asked: asked.clone(), answer: answer.map(Arc::new) };
         if events.send(event).await.is_err() || is_final {
             return;
@@ -108,15 +109,18 @@ struct Change<'a> {
 async fn authors(sources: &Sources, change: Change<'_>, folder: Option<&str>) -> Result<People, Unread> {
     let client = sources.forge.clone()?;
     let Change { app, since, until, is_delete } = change;
-    let folder = match (folder, since) {
-        (Some(folder), _) => Some(folder.to_owned()),
-        (None, Some(since)) => sources.history.folder_at(since, app).await,
-        (None, None) => None,
+    // It may have been moved since.
+    let before = match since {
+        Some(since) => sources.history.folder_at(since, app).await,
+        None => None,
     };
-    let folder = folder.ok_or_else(|| -> Arc<str> { format!("nobody knows where {app} was").into() })?;
+    let folders: BTreeSet<String> = folder.map(ToOwned::to_owned).into_iter().chain(before).collect();
+    if folders.is_empty() {
+        return Err(Unread::ForGood(format!("nobody knows where {app} was").into()));
+    }
     let made_of = match since.is_none() || is_delete {
-        true => MadeOf::Own { folder },
-        false => MadeOf::Shared { folder },
+        true => MadeOf::Own { folders },
+        false => MadeOf::Shared { folders },
     };
     let steps = sources.history.steps(since.cloned(), until.clone(), made_of).await;
     let steps = steps.map_err(for_now)?;
