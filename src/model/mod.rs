@@ -69,8 +69,8 @@ pub use approval::{
     RolloutApprovalPlaces,
 };
 pub use approval_rule::{
-    Answer, Answers, ApprovalRule, ApprovalRules, Approvers, Lack, Needed, People, Question, Roles, RuleAsks, Unread,
-    RuledAction, RuledKind, agreed,
+    Answer, Answers, ApprovalRule, ApprovalRules, Approvers, Lack, Needed, People, Question, Roles, RuleAsks,
+    RuledAction, RuledKind, Unread, agreed,
 };
 pub use body::Body;
 pub use capabilities::{Capabilities, KindFacts, KindsByName, KubeVersion, Questions};

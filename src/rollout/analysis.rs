@@ -137,11 +137,7 @@ fn of_wave(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> Vec<(Measure,
 
 /// The retry of a failure that no newer retry sets aside: one whose file is deleted does not let an older one measure again.
 /// `first`: the same without a retry, the first by order. `newest`: of the retries that are there.
-fn failed_before(
-    input: &Input<'_>,
-    first: &Measure,
-    newest: Option<&Approved>,
-) -> Option<Option<Revision>> {
+fn failed_before(input: &Input<'_>, first: &Measure, newest: Option<&Approved>) -> Option<Option<Revision>> {
     let age = |retry: &Revision| (input.position)(retry).unwrap_or(usize::MAX);
     let is_older = |own: &Option<Revision>| {
         newest.is_some_and(|it| own.as_ref().is_none_or(|own| it.at.is_some_and(|at| at < age(own))))

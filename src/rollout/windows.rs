@@ -84,11 +84,12 @@ impl<'a> Gates<'a> {
     /// A person lets this version pass, after the unit came to what it runs. Of a window with a mistake, nobody knows who may.
     fn is_overridden(&self, window: &Window, wave: usize, unit: &Unit<'_>) -> bool {
         let is_known = window.times != WindowTimes::Unknown;
-        is_known && self.input.approvals.iter().any(|approved| {
-            matches!(&approved.allows, Allows::Override { window: named } if *named == window.name)
-                && self.is_for(approved, wave, unit)
-                && self.may_override(window, approved, (wave, unit))
-        })
+        is_known
+            && self.input.approvals.iter().any(|approved| {
+                matches!(&approved.allows, Allows::Override { window: named } if *named == window.name)
+                    && self.is_for(approved, wave, unit)
+                    && self.may_override(window, approved, (wave, unit))
+            })
     }
 
     /// Of a ring with pins, its own.
