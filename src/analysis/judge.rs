@@ -32,6 +32,8 @@ pub enum Verdict {
     Bad(String),
     /// Nobody knows: why.
     Unclear(String),
+    /// Nothing was asked: why. No further measurement alone changes that.
+    NotAsked(String),
 }
 
 /// The expressions of an analysis.
@@ -184,6 +186,7 @@ impl Tally {
             Verdict::Good(_) => self.good = self.good.saturating_add(1),
             Verdict::Bad(_) => self.bad = self.bad.saturating_add(1),
             Verdict::Unclear(why) => return self.unclear.add(why),
+            Verdict::NotAsked(why) => return Outcome::Inconclusive(why.as_str().into()),
         }
         self.unclear = Unclear::default();
         let told: Arc<str> = match verdict {
@@ -191,7 +194,9 @@ impl Tally {
             Verdict::Bad(seen) if *failure_limit > 0 => {
                 format!("{} bad ({failure_limit} may be), {seen}", self.bad)
             }
-            Verdict::Good(seen) | Verdict::Bad(seen) | Verdict::Unclear(seen) => seen.clone(),
+            Verdict::Good(seen) | Verdict::Bad(seen) | Verdict::Unclear(seen) | Verdict::NotAsked(seen) => {
+                seen.clone()
+            }
         }
         .into();
         if self.bad > *failure_limit {

@@ -67,14 +67,10 @@ impl Prober {
 
     /// The request of a probe, once its host has a place. `None`: nothing is asked.
     pub async fn prepare(&self, probe: &Probe, values: &Json) -> Result<Option<Ready>, String> {
-        let (url, credential, headers) = match probe {
-            Probe::Health => return Ok(None),
-            Probe::Prometheus { url, credential, .. } => (url, credential, None),
-            Probe::Http { url, credential, headers, .. } => (url, credential, Some(headers)),
+        let (Probe::Prometheus { url, credential, .. } | Probe::Http { url, credential, .. }) = probe else {
+            return Ok(None);
         };
-        let has_credential = credential.is_some()
-            || headers.is_some_and(|headers| headers.keys().any(|name| is_credential(name)));
-        let url = address(&filled(url, values)?, &self.grants, has_credential)?;
+        let url = address(&filled(url, values)?, &self.grants, credential.is_some())?;
         let client = if is_named(&url, &self.grants) { &self.named } else { &self.public };
         let host =
             format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0));
@@ -184,12 +180,6 @@ fn question(client: &reqwest::Client, mut url: Url, query: &str) -> Result<Reque
 fn filled(template: &PayloadTemplate, values: &Json) -> Result<String, String> {
     let named = |message: String| message.replace("the payload has no value at", "not known:");
     template.render_within(values, LONGEST_FILLED).map_err(named)
-}
-
-/// By what the names are made of of headers that open something.
-fn is_credential(header: &str) -> bool {
-    let header = header.to_ascii_lowercase();
-    ["auth", "cookie", "key", "password", "secret", "token"].iter().any(|part| header.contains(part))
 }
 
 fn is_named(url: &Url, grants: &Grants) -> bool {

@@ -12,11 +12,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::judge::{Answer, Judge, Tally, Unclear, Verdict};
 use super::probe::Prober;
-use super::statuses::{self, Reader};
+use super::statuses::{Place, Reader};
 use crate::cluster::Home;
 use crate::controller::{ConfigHead, Grants};
 use crate::metrics::Metrics;
-use crate::model::{Analysis, AnalysisSpec, AppId, ClusterName, Instance, Probe, Revision};
+use crate::model::{Analysis, AnalysisSpec, AppId, ClusterName, Probe, Revision};
 use crate::report::{ClusterReport, Overview, RolloutReport, TargetReport, UnitReport, version};
 use crate::rollout::{AllOutcomes, Gate, Hold, Measure, Outcome};
 
@@ -51,7 +51,7 @@ enum Job {
     Status {
         context: String,
         commit: Option<Revision>,
-        instance: Arc<Instance>,
+        place: Arc<Place>,
         /// What is not there after that time is for a person.
         deadline: Duration,
     },
@@ -186,7 +186,7 @@ fn wanted(overview: &Overview, head: &ConfigHead) -> BTreeMap<Key, Job> {
                 Gate::Status(context) => Job::Status {
                     context: context.clone(),
                     commit: commit_of(rollout, &measured.measure.wave),
-                    instance: Arc::new(head.fleet.instance.clone()),
+                    place: Arc::new(Place::of(&head.fleet.instance)),
                     deadline: { head.fleet.apps.get(&rollout.app) }
                         .map(|app| app.rollout.deadline())
                         .unwrap_or_default(),
@@ -214,11 +214,11 @@ async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
         Job::Status { commit: None, .. } => {
             say(Outcome::Inconclusive("nobody knows which commit the wave runs".into())).await;
         }
-        Job::Status { context, commit: Some(commit), instance, deadline } => {
+        Job::Status { context, commit: Some(commit), place, deadline } => {
             let (began, mut unclear) = (Instant::now(), Unclear::default());
             loop {
                 let is_late = began.elapsed() >= deadline;
-                let outcome = match shared.reader.outcome(&instance, &commit, &context, is_late).await {
+                let outcome = match shared.reader.outcome(&place, &commit, &context, is_late).await {
                     Ok(outcome) => {
                         unclear = Unclear::default();
                         outcome
@@ -226,7 +226,7 @@ async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
                     Err(why) => unclear.add(&why),
                 };
                 say(outcome).await;
-                tokio::time::sleep(statuses::pause(&instance)).await;
+                tokio::time::sleep(place.pause).await;
             }
         }
         Job::Analysis(None) => {
@@ -264,7 +264,7 @@ async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verd
     let prober = shared.prober.get_or_init(|| Prober::new(Arc::clone(&shared.grants), shared.home.clone()));
     let prober = match prober {
         Ok(prober) => prober,
-        Err(why) => return Verdict::Unclear(format!("the HTTP client cannot be made: {why}")),
+        Err(why) => return Verdict::NotAsked(format!("the HTTP client cannot be made: {why}")),
     };
     let answer = match prober.prepare(&spec.probe, &subject.values()).await {
         Ok(None) => Ok(Answer::Units(subject.units())),
@@ -272,7 +272,7 @@ async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verd
             Ok(answer) => answer,
             Err(_) => Err(format!("there is no answer after {} s", spec.timeout.as_secs())),
         },
-        Err(why) => Err(why),
+        Err(why) => return Verdict::NotAsked(why),
     };
     let answer = match answer {
         Ok(answer) => answer,

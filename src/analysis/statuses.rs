@@ -11,7 +11,7 @@ use crate::cluster::Home;
 use crate::controller::Grants;
 use crate::forge::{Client, State};
 use crate::metrics::Metrics;
-use crate::model::{Instance, Revision, short_line};
+use crate::model::{Forge, Instance, Revision, short_line};
 use crate::rollout::Outcome;
 
 /// Commits whose statuses are kept.
@@ -33,9 +33,21 @@ pub struct Reader {
     known: Mutex<BTreeMap<Revision, (Instant, Arc<Statuses>)>>,
 }
 
-/// How often the forge is asked.
-pub fn pause(instance: &Instance) -> Duration {
-    instance.poll.max(SHORTEST)
+/// What of `tutti.yaml` says where statuses are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    pub forge: Option<Forge>,
+    /// How often it is asked.
+    pub pause: Duration,
+    /// Of the statuses of tutti itself.
+    pub prefix: String,
+}
+
+impl Place {
+    pub fn of(instance: &Instance) -> Self {
+        let prefix = instance.status_prefix.clone();
+        Self { forge: instance.forge.clone(), pause: instance.poll.max(SHORTEST), prefix }
+    }
 }
 
 impl Reader {
@@ -46,27 +58,26 @@ impl Reader {
     /// What one status of a commit says, or why that is not known. `is_late`: it had its time.
     pub async fn outcome(
         &self,
-        instance: &Instance,
+        place: &Place,
         commit: &Revision,
         context: &str,
         is_late: bool,
     ) -> Result<Outcome, String> {
-        if context.starts_with(&format!("{}/", instance.status_prefix)) {
+        if context.starts_with(&format!("{}/", place.prefix)) {
             return Ok(Outcome::Inconclusive("it is one of tutti itself, which says nothing here".into()));
         }
-        Ok(of(&*self.read(instance, commit).await?, context, commit, is_late))
+        Ok(of(&*self.read(place, commit).await?, context, commit, is_late))
     }
 
-    async fn read(&self, instance: &Instance, commit: &Revision) -> Result<Arc<Statuses>, String> {
+    async fn read(&self, place: &Place, commit: &Revision) -> Result<Arc<Statuses>, String> {
         let mut known = self.known.lock().await;
-        let pause = pause(instance);
         // Half of it: who comes a little early would wait for a whole one more.
         if let Some((at, statuses)) = known.get(commit)
-            && at.elapsed() < pause / 2
+            && at.elapsed() < place.pause / 2
         {
             return Ok(Arc::clone(statuses));
         }
-        let Some(forge) = &instance.forge else { return Err("tutti.yaml names no forge".to_owned()) };
+        let Some(forge) = &place.forge else { return Err("tutti.yaml names no forge".to_owned()) };
         let token = match &forge.token {
             Some(reference) => {
                 let token = self.grants.resolve(reference, &self.home).await;

@@ -146,6 +146,12 @@ fn measurements_are_counted() {
         run(&of(", count: 2"), vec![unclear(), unclear(), unclear(), good(), unclear()]),
         [one(1), one(2), one(3), outcome(Outcome::Pending, "1/2 good, a"), one(1)]
     );
+    // What cannot be asked at all is for a person at once.
+    let not_asked = || Verdict::NotAsked("d".to_owned());
+    assert_eq!(
+        run(&of(""), vec![unclear(), not_asked(), good()]),
+        [one(1), outcome(Outcome::Inconclusive, "d"), outcome(Outcome::Success, "a")]
+    );
     let four = || vec![unclear(), unclear(), unclear(), unclear()];
     assert_eq!(
         run(&of(""), [four(), vec![unclear(), good()]].concat())[2..],
@@ -232,15 +238,12 @@ fn credentials_and_private_addresses_need_a_named_host() {
     }
 }
 
+/// A header is plain text in Git: there is nothing to keep from anybody.
 #[tokio::test]
-async fn header_that_opens_something_is_a_credential() {
+async fn header_is_no_credential() {
     let prober = Prober::new(Arc::new(Grants::default()), Home::default()).expect("a client");
-    for (header, is_credential) in [("x-probe", false), ("X-Api-Key", true), ("X-Auth-Token", true)] {
-        let spec = spec(&format!("{{http: {{url: 'https://example.com:1', headers: {{{header}: a}}}}}}"));
-        let found = prober.prepare(&spec.probe, &json!({})).await.map(|_| ());
-        let refused = "no credential is sent there without --analysis-host example.com:1".to_owned();
-        assert_eq!(found, if is_credential { Err(refused) } else { Ok(()) }, "{header}");
-    }
+    let spec = spec("{http: {url: 'https://example.com:1', headers: {X-Author: a, Idempotency-Key: a}}}");
+    assert!(prober.prepare(&spec.probe, &json!({})).await.is_ok());
 }
 
 /// Clusters of a large fleet have long names together.

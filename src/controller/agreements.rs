@@ -16,7 +16,7 @@ use super::world::World;
 use crate::fleet::Fleet;
 use crate::forge::Client;
 use crate::model::{
-    Answer, AppId, Approval, Lack, Question, Revision, RuleAsks, RuledAction, TargetSelector,
+    Answer, AppId, Approval, Lack, Question, Revision, RuleAsks, RuledAction, TargetSelector, Unread,
 };
 use crate::plan::Candidate;
 use crate::reconcile::History;
@@ -42,7 +42,7 @@ struct Known {
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// `Err`: why the forge cannot be asked.
-    pub forge: Result<Client, Arc<str>>,
+    pub forge: Result<Client, Unread>,
     pub history: Arc<History>,
 }
 
@@ -93,11 +93,11 @@ impl Agreements {
         self.known.values().any(|known| known.answer.is_none())
     }
 
-    /// At another head: what was asked of what is there still goes on, and is not asked for again.
+    /// At another head: who approved what is there still is not asked again. All else is, where a decision still depends on it.
     pub fn keep(&mut self, head: &Revision, files: &FileVersions<'_>) {
         self.known.retain(|asked, known| {
             let is_kept = match asked {
-                Question::Reviews { file } => files.has(file),
+                Question::Reviews { file } => matches!(known.answer, Some(Ok(_))) && files.has(file),
                 Question::Authors { until, .. } => until == head,
             };
             if !is_kept {
@@ -178,13 +178,13 @@ mod tests {
         }
     }
 
-    /// Another head of the config repository asks nobody again.
+    /// Another head of the config repository asks nobody again, but what has no answer yet.
     #[tokio::test]
     async fn answers_outlive_a_head() {
         use crate::model::{History as Commits, Snapshot};
         let (events, _queue) = mpsc::channel(8);
         let history = Arc::new(History::new(None, Arc::default(), crate::model::Keys::default()));
-        let sources = Sources { forge: Err("no forge".into()), history };
+        let sources = Sources { forge: Err(Unread::ForNow("no forge".into())), history };
         let app = AppId::new("shop", "pay");
         let snapshot = |text: &str| {
             let (commits, file) = (vec![Revision::from("head")], "approvals/a.yaml");
@@ -211,6 +211,11 @@ mod tests {
         assert_eq!(keep(&mut agreements, "one", "a"), [true, true]);
         assert_eq!(keep(&mut agreements, "two", "a"), [true, false]);
         assert!(!agreements.is_waiting());
+        // What nobody answered goes on only where somebody still depends on it.
+        agreements.ask(review("b"), (&app, None), &sources, &events);
+        assert!(agreements.is_waiting());
+        keep(&mut agreements, "two", "b");
+        assert!(!agreements.is_asked(&review("b"), &app) && !agreements.is_waiting());
         // Of another content, nobody has answered.
         assert_eq!(keep(&mut agreements, "two", "b"), [false, false]);
     }

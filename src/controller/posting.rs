@@ -17,7 +17,7 @@ use super::secrets::SecretError;
 use super::world::{RELOAD_FIRST, World};
 use crate::fleet::Target;
 use crate::forge::{self, CommitStatus, State};
-use crate::model::{Digest, Forge, Revision, SecretRef};
+use crate::model::{Digest, Forge, Revision, SecretRef, Unread};
 use crate::reconcile::History;
 use crate::report::outbox::{Order, Outbox, Rule};
 use crate::report::{Overview, statuses};
@@ -170,11 +170,12 @@ impl World {
     }
 
     /// Who reads from the forge. `Err`: why nobody does.
-    pub(super) fn reader(&self) -> Result<forge::Client, Arc<str>> {
+    pub(super) fn reader(&self) -> Result<forge::Client, Unread> {
         let client = self.telling.reader.as_ref().map(|reader| reader.client.clone());
         client.ok_or_else(|| match &self.instance.forge {
-            None => "tutti.yaml names no forge".into(),
-            Some(_) => "there is no token for the forge".into(),
+            None => Unread::ForGood("tutti.yaml names no forge".into()),
+            // It may still be on its way; once it is there, all is asked for again.
+            Some(_) => Unread::ForNow("there is no token for the forge".into()),
         })
     }
 

@@ -103,8 +103,16 @@ pub struct People {
     pub unknown: Option<Revision>,
 }
 
-/// `Err`: it could not be read, and why.
-pub type Answer = Result<Arc<People>, Arc<str>>;
+/// Why something could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// It is asked again.
+    ForNow(Arc<str>),
+    /// Asked again, it would be the same.
+    ForGood(Arc<str>),
+}
+
+pub type Answer = Result<Arc<People>, Unread>;
 
 /// What is known of who agreed. `None`: not yet.
 pub type Answers<'a> = &'a dyn Fn(&Question) -> Option<Answer>;
@@ -287,7 +295,10 @@ pub fn agreed(
     answers: Answers<'_>,
 ) -> Result<(), Lack> {
     let known = |asked: &Question| {
-        answers(asked).ok_or(Lack::NotReadYet(None))?.map_err(|because| Lack::NotReadYet(Some(because)))
+        answers(asked).ok_or(Lack::NotReadYet(None))?.map_err(|unread| match unread {
+            Unread::ForNow(because) => Lack::NotReadYet(Some(because)),
+            Unread::ForGood(because) => Lack::Unknown(because),
+        })
     };
     let file =
         file.ok_or_else(|| Lack::Unknown("it is not alone in its file, or its commit is not known".into()))?;
@@ -372,7 +383,10 @@ mod tests {
         assert_eq!(check(1, "", true, None, nobody.clone()), Err(Lack::NotReadYet(None)));
         assert_eq!(check(1, "", true, two.clone(), None), Err(Lack::NotReadYet(None)));
         assert_eq!(check(1, "", false, two.clone(), None), Ok(()));
-        let unread = || Some(Err("503".into()));
+        let unread = || Some(Err(Unread::ForNow("503".into())));
+        let never = || Some(Err(Unread::ForGood("no forge".into())));
+        assert_eq!(check(1, "", true, never(), nobody.clone()), Err(Lack::Unknown("no forge".into())));
+        assert_eq!(check(1, "", true, two.clone(), never()), Err(Lack::Unknown("no forge".into())));
         assert_eq!(check(1, "", true, unread(), nobody), Err(Lack::NotReadYet(Some("503".into()))));
         assert_eq!(check(1, "", true, two, unread()), Err(Lack::NotReadYet(Some("503".into()))));
         assert_eq!(check(1, "", true, nobody_at_all(), None), few(&[]));

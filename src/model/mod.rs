@@ -70,7 +70,7 @@ pub use approval::{
 };
 pub use approval_rule::{
     Answer, Answers, ApprovalRule, ApprovalRules, Approvers, Lack, Needed, People, Question, Roles, RuleAsks,
-    RuledAction, RuledKind, agreed,
+    RuledAction, RuledKind, Unread, agreed,
 };
 pub use body::Body;
 pub use capabilities::{Capabilities, KindFacts, KindsByName, KubeVersion, Questions};

@@ -124,13 +124,29 @@ fn of_wave(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> Vec<(Measure,
     let analyses = limits.analysis.iter().cloned().map(Gate::Analysis);
     let gates = analyses.chain(limits.statuses.iter().cloned().map(Gate::Status));
     let measured = gates.map(|gate| {
-        let measure = Measure { wave: of_wave.name.to_owned(), gate, digest, retry: retry.clone() };
+        let measure = Measure { wave: of_wave.name.to_owned(), gate, digest, retry: None };
+        let retry = failed_before(input, &measure, newest).unwrap_or_else(|| retry.clone());
+        let measure = Measure { retry, ..measure };
         let known = input.measured.get(&measure).cloned();
         let outcome =
             known.unwrap_or_else(|| Outcome::Pending("this process has not measured it yet".into()));
         (measure, outcome)
     });
     measured.collect()
+}
+
+/// The retry of a failure that no newer retry sets aside: one whose file is deleted does not let an older one measure again.
+/// `first`: the same without a retry, the first by order. `newest`: of the retries that are there.
+fn failed_before(input: &Input<'_>, first: &Measure, newest: Option<&Approved>) -> Option<Option<Revision>> {
+    let age = |retry: &Revision| (input.position)(retry).unwrap_or(usize::MAX);
+    let is_older = |own: &Option<Revision>| {
+        newest.is_some_and(|it| own.as_ref().is_none_or(|own| it.at.is_some_and(|at| at < age(own))))
+    };
+    let same = input.measured.range(first..).take_while(|(known, _)| {
+        (&known.wave, &known.gate, known.digest) == (&first.wave, &first.gate, first.digest)
+    });
+    let mut failed = same.filter(|known| matches!(known.1, Outcome::Failure(_)) && !is_older(&known.0.retry));
+    failed.next().map(|(known, _)| known.retry.clone())
 }
 
 /// An analysis after a wave has failed, while that counts.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::baseline::{Baseline, Beside};
+use super::baseline::{Baseline, Baselines, Beside};
 use super::gates::{Gates, remembered};
 use super::selected::Selected;
 use super::survey::Unit;
@@ -52,9 +52,29 @@ impl<'a> Gates<'a> {
         self.unless_it_goes_back(unit, Some(Hold::Approval { asks, through, digest }))
     }
 
+    /// What an empty unit has while its wave is shut.
+    pub(super) fn baseline(
+        &self,
+        baselines: &Baselines<'a>,
+        (wave, unit): (usize, &Unit<'_>),
+        may_be_head: bool,
+    ) -> Baseline<'a> {
+        let rules = self.input.rules.on_cluster(&unit.id.cluster);
+        // What came to units beside it may have changed no object of these kinds there.
+        if rules.iter().any(|rule| !rule.kinds.is_empty()) {
+            return Baseline::Nothing;
+        }
+        match self.beside(wave, unit, may_be_head) {
+            None => baselines.of_empty(wave, may_be_head),
+            // No new version begins with what ran in another wave or under other windows. Rules are asked for each wave.
+            Some(Baseline::Nothing) if rules.is_empty() => baselines.of_empty(wave, false),
+            Some(found) => found,
+        }
+    }
+
     /// What an empty unit may have that rules or windows are for: what units of its wave or of a later one run that the same rules and
     /// windows are for. `None`: none are for it.
-    pub(super) fn beside(&self, wave: usize, unit: &Unit<'_>, may_be_head: bool) -> Option<Baseline<'a>> {
+    fn beside(&self, wave: usize, unit: &Unit<'_>, may_be_head: bool) -> Option<Baseline<'a>> {
         let lists =
             |cluster: &ClusterName| (self.input.rules.list_of(cluster), self.input.windows.list_of(cluster));
         let own = lists(&unit.id.cluster);
@@ -69,10 +89,7 @@ impl<'a> Gates<'a> {
             different.into_iter().collect::<Arc<[_]>>()
         });
         let differs = |revision: &Revision| self.history.differs_at(unit.id, revision);
-        Some(match Baseline::beside(&units, may_be_head, &differs) {
-            Baseline::Nothing => self.held_in_ring(wave, unit).map_or(Baseline::Nothing, Baseline::At),
-            found => found,
-        })
+        Some(Baseline::beside(&units, may_be_head, &differs))
     }
 
     fn runs(&self, facts: &'a UnitFacts) -> Option<Beside<'a>> {

@@ -288,8 +288,7 @@ impl Context<'_> {
             return of(Choice::Nothing, Some(Hold::ClusterUnread { cluster: unread.clone() }));
         }
         let is_stopped = matches!(hold, Hold::Stopped { .. }) || hold.is_failure();
-        let ruled = self.gates.beside(wave, unit, !is_stopped);
-        match ruled.unwrap_or_else(|| self.baselines.of_empty(wave, !is_stopped)) {
+        match self.gates.baseline(&self.baselines, (wave, unit), !is_stopped) {
             Baseline::Head => return of(Choice::Head, None),
             Baseline::At(revision) => {
                 return of(self.baselines.choice(revision, unit.id, self.history), Some(hold));
@@ -300,7 +299,8 @@ impl Context<'_> {
         let is_held = self.input.policy.gate_first
             || is_stopped
             || self.survey.left_out.is_some()
-            || self.survey.is_other_there;
+            || self.survey.is_other_there
+            || self.baselines.ran(wave).is_some();
         let shut = if is_held { None } else { self.not_yet(wave, unit, None) };
         match shut.or_else(|| is_held.then_some(hold)) {
             Some(hold) => of(Choice::Nothing, Some(hold)),

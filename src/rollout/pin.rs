@@ -67,10 +67,13 @@ impl Gates<'_> {
             through: self.survey.waves[wave].name.to_owned(),
             digest,
         };
-        match taking_part().map(|unit| self.standing(unit, version)).max() {
+        // What came of measuring an earlier version is not kept.
+        let is_measured = !ring.limits.analysis.is_empty() || !ring.limits.statuses.is_empty();
+        let standing = |unit: &Unit<'_>| self.standing(unit, version, is_measured);
+        match taking_part().map(standing).max() {
             None | Some(Standing::Lacks) => return Some(lacks_it()),
             Some(Standing::Takes) => {
-                let unit = taking_part().find(|unit| self.standing(unit, version) == Standing::Takes)?;
+                let unit = taking_part().find(|unit| standing(unit) == Standing::Takes)?;
                 let (wave, unit) = (ring.name.to_owned(), unit.id.clone());
                 let because = format!("{version} is not done there").into();
                 return Some(Hold::Wave { wave, done: ring.done, of: ring.taking_part, unit, because });
@@ -88,12 +91,12 @@ impl Gates<'_> {
     }
 
     /// How a unit of the ring before stands to a version.
-    fn standing(&self, unit: &Unit<'_>, version: &Arc<str>) -> Standing {
+    fn standing(&self, unit: &Unit<'_>, version: &Arc<str>, is_measured: bool) -> Standing {
         let is_at_it = unit.facts.pin.as_ref() == Some(version);
         if is_at_it && unit.is_done() {
             return Standing::Finished;
         }
-        let previous = unit.facts.mark.previous.as_ref().map(|it| self.history.commit(&it.revision));
+        let previous = unit.facts.ran_before().filter(|_| !is_measured).map(|it| self.history.commit(it));
         match previous {
             Some(Commit::Known(commit)) if commit.pins.get(&unit.id.cluster) == Some(version) => {
                 Standing::Finished

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::gates::{Gates, remembered};
-use super::history::newest;
 use super::selected::Selected;
 use super::survey::Unit;
 use super::{Allows, Basis, Commit, Hold};
 use crate::fleet::Fleet;
-use crate::model::{App, ClusterName, Digest, Revision, Window, WindowAction};
+use crate::model::{App, ClusterName, Digest, Window, WindowAction, WindowTimes};
 use crate::window::{self, Shut, State};
 
 pub type AppWindows = Selected<Window>;
@@ -59,19 +58,6 @@ impl<'a> Gates<'a> {
         self.unless_it_goes_back(unit, hold)
     }
 
-    /// What an empty unit gets where no other unit of its wave or a later one says what it had: what its ring still runs in earlier waves.
-    /// So a cluster that was rebuilt does not stay empty for a whole freeze. Approval rules are asked for each wave.
-    pub(super) fn held_in_ring(&self, wave: usize, unit: &Unit<'_>) -> Option<&'a Revision> {
-        let (windows, cluster) = (self.input.windows, &unit.id.cluster);
-        if self.input.rules.list_of(cluster).is_some() {
-            return None;
-        }
-        let earlier = self.survey.waves[..wave].iter().flat_map(|wave| &wave.units);
-        let of_ring = earlier.filter(|it| windows.are_alike(&it.id.cluster, cluster));
-        let held = of_ring.filter(|it| matches!(it.facts.basis, Basis::Other(_)));
-        newest(self.history, held.filter_map(|it| it.facts.revision.as_ref()))
-    }
-
     /// What holds a unit, but where the head takes it back to what it had.
     pub(super) fn unless_it_goes_back(&self, unit: &Unit<'_>, hold: Option<Hold>) -> Option<Hold> {
         hold.as_ref()?;
@@ -95,13 +81,15 @@ impl<'a> Gates<'a> {
         Some(self.history.commit(&(self.input.parent)(runs)?))
     }
 
-    /// A person lets this version pass, after the unit came to what it runs.
+    /// A person lets this version pass, after the unit came to what it runs. Of a window with a mistake, nobody knows who may.
     fn is_overridden(&self, window: &Window, wave: usize, unit: &Unit<'_>) -> bool {
-        self.input.approvals.iter().any(|approved| {
-            matches!(&approved.allows, Allows::Override { window: named } if *named == window.name)
-                && self.is_for(approved, wave, unit)
-                && self.may_override(window, approved, (wave, unit))
-        })
+        let is_known = window.times != WindowTimes::Unknown;
+        is_known
+            && self.input.approvals.iter().any(|approved| {
+                matches!(&approved.allows, Allows::Override { window: named } if *named == window.name)
+                    && self.is_for(approved, wave, unit)
+                    && self.may_override(window, approved, (wave, unit))
+            })
     }
 
     /// Of a ring with pins, its own.

@@ -1,5 +1,7 @@
 //! Which commits made what an app is made of, for whoever looks for the people who wrote it.
 
+use std::collections::BTreeSet;
+
 use git2::{Oid, Repository};
 
 use super::difference::difference_within;
@@ -17,25 +19,31 @@ const APPS: &str = "apps/";
 /// What an app may be made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MadeOf {
-    /// Its own folder, with the final `/`, and all that no other app has for itself.
-    Shared { folder: String },
-    /// Its own folder.
-    Own { folder: String },
+    /// Its own folders, with the final `/`: where it is, and where it was. And all that no other app has for itself.
+    Shared { folders: BTreeSet<String> },
+    /// Its own folders.
+    Own { folders: BTreeSet<String> },
 }
 
 impl MadeOf {
+    fn folders(&self) -> &BTreeSet<String> {
+        let (Self::Own { folders } | Self::Shared { folders }) = self;
+        folders
+    }
+
     fn has(&self, path: &str) -> bool {
+        let is_own = || self.folders().iter().any(|folder| path.starts_with(folder.as_str()));
         match self {
-            Self::Own { folder } => path.starts_with(folder.as_str()),
-            Self::Shared { folder } if path.starts_with(APPS) => path.starts_with(folder.as_str()),
-            Self::Shared { .. } => !NOT_RENDERED.iter().any(|it| path.starts_with(it)),
+            Self::Shared { .. } if !path.starts_with(APPS) => {
+                !NOT_RENDERED.iter().any(|it| path.starts_with(it))
+            }
+            Self::Own { .. } | Self::Shared { .. } => is_own(),
         }
     }
 
     /// Whether something of it may be in a folder.
     fn enters(&self, path: &str) -> bool {
-        let (Self::Own { folder } | Self::Shared { folder }) = self;
-        path.is_empty() || folder.starts_with(path) || self.has(path)
+        path.is_empty() || self.folders().iter().any(|folder| folder.starts_with(path)) || self.has(path)
     }
 }
 
@@ -186,8 +194,9 @@ mod tests {
         line.add(&[1], "apps/pay/layer/values.yaml");
         line.add(&[5, 3], "");
         line.add(&[4, 6], "");
-        let shared = MadeOf::Shared { folder: "apps/pay/".to_owned() };
-        let own = MadeOf::Own { folder: "apps/pay/".to_owned() };
+        let folders = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
+        let shared = MadeOf::Shared { folders: folders(&["apps/pay/"]) };
+        let own = MadeOf::Own { folders: folders(&["apps/pay/"]) };
         let check = |since: Option<usize>, until: usize, made_of: &MadeOf, expected: Option<&[&str]>| {
             let found = line.steps(since, until, made_of);
             let expected = expected.map(|all| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
@@ -199,6 +208,10 @@ mod tests {
         check(None, 4, &shared, Some(&["4", "3", "0"]));
         check(None, 7, &own, Some(&["7 5 6", "0"]));
         check(Some(1), 4, &own, Some(&[]));
+        // It was moved from one folder to another.
+        let moved = MadeOf::Shared { folders: folders(&["apps/pay/", "apps/web/"]) };
+        check(Some(0), 7, &moved, Some(&["7 5 6", "4", "3", "1"]));
+        check(None, 4, &MadeOf::Own { folders: folders(&["apps/pay/", "apps/web/"]) }, Some(&["1", "0"]));
         // It is not on the line.
         check(Some(5), 7, &shared, None);
         // A merge that changes what neither side has.

@@ -1,5 +1,6 @@
 //! Asks the forge and Git who agreed, and who wrote a change.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::super::event::Event;
 use super::Sources;
 use crate::forge::{self, BranchCommit, Client, Pull};
-use crate::model::{AppId, Digest, FileVersion, People, Question, Revision};
+use crate::model::{AppId, Digest, FileVersion, People, Question, Revision, Unread};
 use crate::reconcile::History;
 use crate::source::{MadeOf, Step};
 
@@ -29,20 +30,22 @@ pub(super) async fn ask(
     let mut pause = FIRST_PAUSE;
     loop {
         let place = turn.acquire().await;
-        let (answer, is_final) = match &asked {
+        let answer = match &asked {
             Question::Reviews { file } => match reviewers(&sources, file).await {
-                Ok(Some(people)) => (Ok(people), true),
+                Ok(Some(people)) => Ok(people),
                 // The forge may say only later that it was merged.
-                Ok(None) => (Ok(People::default()), false),
-                Err(because) => (Err(because), false),
+                Ok(None) if pause < LONGEST_PAUSE => Err(Unread::ForNow(
+                    format!("the forge knows no merged pull request of {}", file.commit.short()).into(),
+                )),
+                Ok(None) => Ok(People::default()),
+                Err(unread) => Err(unread),
             },
             Question::Authors { app, since, until, is_delete } => {
                 let change = Change { app, since: since.as_ref(), until, is_delete: *is_delete };
-                let answer = authors(&sources, change, folder.as_deref()).await;
-                let is_final = answer.is_ok();
-                (answer, is_final)
+                authors(&sources, change, folder.as_deref()).await
             }
         };
+        let is_final = !matches!(answer, Err(Unread::ForNow(_)));
         drop(place);
         let event = Event::Agreed { asked: asked.clone(), answer: answer.map(Arc::new) };
         if events.send(event).await.is_err() || is_final {
@@ -53,25 +56,25 @@ pub(super) async fn ask(
     }
 }
 
-fn in_words(error: &impl std::fmt::Display) -> Arc<str> {
-    error.to_string().into()
+fn for_now(error: impl std::fmt::Display) -> Unread {
+    Unread::ForNow(error.to_string().into())
 }
 
 /// The pull request that a commit of the deployed branch came with.
-async fn merged(client: &Client, history: &History, commit: &Revision) -> Result<Option<Pull>, Arc<str>> {
-    let Some(pull) = client.merged_pull(commit).await.map_err(|error| in_words(&error))? else {
+async fn merged(client: &Client, history: &History, commit: &Revision) -> Result<Option<Pull>, Unread> {
+    let Some(pull) = client.merged_pull(commit).await.map_err(for_now)? else {
         return Ok(None);
     };
     let branch = match history.branch() {
         Some(branch) => branch.to_owned(),
-        None => client.repository_facts().await.map_err(|error| in_words(&error))?.default_branch,
+        None => client.repository_facts().await.map_err(for_now)?.default_branch,
     };
     // Of another branch, its reviews were for something else.
     Ok(Some(pull).filter(|pull| pull.base.reference == branch))
 }
 
 /// Who approved a file in the pull request that its commit came with. `None`: it came with none.
-async fn reviewers(sources: &Sources, file: &FileVersion) -> Result<Option<People>, Arc<str>> {
+async fn reviewers(sources: &Sources, file: &FileVersion) -> Result<Option<People>, Unread> {
     let client = sources.forge.clone()?;
     let Some(Pull { number, author, head, .. }) = merged(&client, &sources.history, &file.commit).await?
     else {
@@ -85,7 +88,7 @@ async fn reviewers(sources: &Sources, file: &FileVersion) -> Result<Option<Peopl
         let reviewed = if by.is_empty() { None } else { client.file(&head.revision, &file.path).await? };
         Ok((by, reviewed.map(|content| Digest::of(&content))))
     };
-    let (mut by, reviewed) = read.await.map_err(|error: forge::Error| in_words(&error))?;
+    let (mut by, reviewed) = read.await.map_err(|error: forge::Error| for_now(error))?;
     if !by.is_empty() && reviewed != Some(file.content) {
         let (path, commit) = (&file.path, file.commit.short());
         tracing::warn!(path, commit, pull = number, "its reviews do not count: they are of another content");
@@ -103,35 +106,40 @@ struct Change<'a> {
 }
 
 /// Who wrote a change: of what came by pull requests, who opened them, and whom their commits name; else whom the commits name.
-async fn authors(sources: &Sources, change: Change<'_>, folder: Option<&str>) -> Result<People, Arc<str>> {
+async fn authors(sources: &Sources, change: Change<'_>, folder: Option<&str>) -> Result<People, Unread> {
     let client = sources.forge.clone()?;
     let Change { app, since, until, is_delete } = change;
-    let folder = match (folder, since) {
-        (Some(folder), _) => Some(folder.to_owned()),
-        (None, Some(since)) => sources.history.folder_at(since, app).await,
-        (None, None) => None,
+    // It may have been moved since.
+    let before = match since {
+        Some(since) => sources.history.folder_at(since, app).await,
+        None => None,
     };
-    let folder = folder.ok_or_else(|| -> Arc<str> { format!("nobody knows where {app} was").into() })?;
+    let folders: BTreeSet<String> = folder.map(ToOwned::to_owned).into_iter().chain(before).collect();
+    if folders.is_empty() {
+        return Err(Unread::ForGood(format!("nobody knows where {app} was").into()));
+    }
     let made_of = match since.is_none() || is_delete {
-        true => MadeOf::Own { folder },
-        false => MadeOf::Shared { folder },
+        true => MadeOf::Own { folders },
+        false => MadeOf::Shared { folders },
     };
     let steps = sources.history.steps(since.cloned(), until.clone(), made_of).await;
-    let steps = steps.map_err(|error| in_words(&error))?;
-    let steps = steps.filter(|steps| steps.len() <= MOST_STEPS).ok_or_else(|| -> Arc<str> {
+    let steps = steps.map_err(for_now)?;
+    let steps = steps.filter(|steps| steps.len() <= MOST_STEPS).ok_or_else(|| {
         let since = since.map_or("the beginning", Revision::short);
-        format!("the authors of more than {MOST_STEPS} commits since {since} are not read").into()
+        Unread::ForGood(
+            format!("the authors of more than {MOST_STEPS} commits since {since} are not read").into(),
+        )
     })?;
     let mut people = People::default();
     for Step { commit, merged: brought } in steps {
         match merged(&client, &sources.history, &commit).await? {
             Some(pull) => {
-                let commits = client.pull_commits(pull.number).await.map_err(|error| in_words(&error))?;
+                let commits = client.pull_commits(pull.number).await.map_err(for_now)?;
                 note_pull(&mut people, &commit, &pull.author, &commits);
             }
             None => {
                 for id in [commit].into_iter().chain(brought) {
-                    let read = client.commit(&id).await.map_err(|error| in_words(&error))?;
+                    let read = client.commit(&id).await.map_err(for_now)?;
                     note_commit(&mut people, id, read.as_ref());
                 }
             }

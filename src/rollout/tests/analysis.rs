@@ -262,6 +262,35 @@ fn approval_of_a_pinned_ring_passes_no_failure() {
     }
 }
 
+/// Of what a ring had before, nobody knows how it was measured.
+#[test]
+fn version_that_a_measured_ring_had_before_waits_for_word() {
+    for outcome in [bad(), good()] {
+        let mut fleet = rings();
+        fleet.waves[0].limits.confirm = false;
+        fleet.waves[0].limits.analysis = vec![NAME.to_owned()];
+        fleet.pin(&["c1", "c2", "c3"], "v1").settle();
+        fleet.pin(&["c1"], "v2").has("c1=v2 c2=v1 c3=v1").measured(NAME, outcome).settle();
+        fleet.pin(&["c1"], "v3").has("c1=v3 c2=v1 c3=v1").measured(NAME, good()).settle();
+        fleet.pin(&["c2", "c3"], "v2").has("c1=v3 c2=v1 c3=v1").waits("c2", "ring test has not finished v2");
+        let digest = fleet.facts_at(fleet.head()).waves[1];
+        fleet.approve_digest(digest, Allows::Through(1)).has("c1=v3 c2=v2 c3=v2");
+    }
+}
+
+#[test]
+fn failure_outlives_the_retry_that_brought_it() {
+    let mut fleet = installed();
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.measured(NAME, bad()).settle();
+    fleet.retry().settle();
+    fleet.measured(NAME, bad()).has("c1=v2 c2=v1 c3=v1");
+    fleet.approvals.clear();
+    fleet.push(&[]).has("c1=v2 c2=v1 c3=v1").waits("c3", "wave test is done, analysis errors has failed");
+    fleet.retry().has("c1=v2 c2=v1 c3=v1").waits("c3", "wave test is done, analysis errors is under way");
+    fleet.measured(NAME, good()).has("c1=v2 c2=v2 c3=v2");
+}
+
 #[test]
 fn measuring_begins_after_the_soak_and_before_the_confirmation() {
     let mut fleet = installed();

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::fleet::wave;
 use super::simulator::{Simulator, approval_file, revision};
-use super::windows::shut;
+use super::windows::{END, shut};
 use crate::model::{
     Answer, ApprovalRule, Approvers, Location, ObjectId, People, Question, Revision, Roles, RuledAction,
-    RuledKind, TargetSelector,
+    RuledKind, TargetSelector, Unread,
 };
 use crate::rollout::{Allows, AppRules};
 
@@ -166,6 +166,24 @@ fn kinds_narrow_it() {
         .waits("c2", "rule production asks for 1 approval of managers");
 }
 
+/// A unit that begins without being asked lets no other one in, neither with the head nor with what it has later.
+#[test]
+fn kinds_let_nothing_in_beside() {
+    let object = |kind: &str| {
+        ObjectId::of(&json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "namespace": "b"}}))
+            .expect("an object")
+    };
+    let mut fleet = Simulator::new(vec![wave("all", false)]);
+    fleet.add("c1", 0).add("c3", 0).push(&[("c1", "v1")]).has("c1=v1 c3=");
+    fleet.ask(&["c1", "c3"], rule(Some(1), &["StatefulSet"]));
+    fleet.agreements.changes = vec![object("ConfigMap")];
+    fleet.lose("c3").push(&[("*", "v2")]).has("c1=v2 c3=");
+    fleet.agreements.changes = vec![object("StatefulSet")];
+    fleet.back("c3").has("c1=v2 c3=").waits("c3", "rule production asks for 1 approval");
+    fleet.push(&[("*", "v3")]).has("c1=v2 c3=").waits("c3", "rule production asks for 1 approval");
+    fleet.approve("all").agreed(&["ann"]).has("c1=v3 c3=v3").rebuild("c3").has("c1=v3 c3=v3");
+}
+
 #[test]
 fn rule_with_mistake_is_never_satisfied() {
     let mut fleet = ruled();
@@ -187,7 +205,7 @@ fn first_installation_needs_them_too() {
 fn override_of_a_window_is_that_of_its_role() {
     let mut fleet = ruled();
     fleet.agreements.rules = AppRules::default();
-    fleet.windows = shut("freeze", &["c2", "c3"], None);
+    fleet.windows = shut("freeze", &["c2", "c3"], END);
     let over = Allows::Override { window: "freeze".to_owned() };
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1").waits("c2", "window freeze is shut");
     let digest = fleet.digest();
@@ -265,7 +283,7 @@ fn every_rule_is_asked() {
 fn forge_that_is_away_asks_nobody() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).approve("prod");
-    fleet.agreements.reviews.insert(revision(fleet.head()), Err("503".into()));
+    fleet.agreements.reviews.insert(revision(fleet.head()), Err(Unread::ForNow("503".into())));
     fleet
         .has("c1=v2 c2=v1 c3=v1")
         .waits("c2", "rule production asks for 2 approvals of managers: its reviews are not read yet: 503");
@@ -273,6 +291,21 @@ fn forge_that_is_away_asks_nobody() {
     assert!(hold.is_reading() && !hold.waits_for_a_person(), "{hold:?}");
     assert_eq!((hold.confirmation(), fleet.decision().confirmation.clone()), (None, None));
     fleet.agreed(&["ann", "bob"]).has("c1=v2 c2=v2 c3=v2");
+}
+
+/// What nobody will ever read is for people.
+#[test]
+fn forge_that_is_not_there_is_for_people() {
+    let mut fleet = ruled();
+    fleet.push(&[("*", "v2")]).approve("prod");
+    let never = Unread::ForGood("tutti.yaml names no forge".into());
+    fleet.agreements.reviews.insert(revision(fleet.head()), Err(never));
+    fleet.has("c1=v2 c2=v1 c3=v1").waits(
+        "c2",
+        "rule production asks for 2 approvals of managers: who agreed is not known: tutti.yaml names no forge",
+    );
+    let hold = fleet.hold("c2").cloned().expect("a hold");
+    assert!(!hold.is_reading() && hold.waits_for_a_person(), "{hold:?}");
 }
 
 /// One Approval is both, and gives neither before so many agreed.

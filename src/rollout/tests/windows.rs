@@ -30,6 +30,7 @@ pub fn shut(name: &str, clusters: &[&str], until: Option<Timestamp>) -> AppWindo
 }
 
 const ALL: [&str; 3] = ["c1", "c2", "c3"];
+pub const END: Option<Timestamp> = Some(Timestamp::MAX);
 
 impl Simulator {
     /// For so many seconds from now.
@@ -161,11 +162,22 @@ fn override_is_for_one_window_and_version() {
 #[test]
 fn override_opens_no_other_window() {
     let mut fleet = installed();
-    fleet.windows = AppWindows::on(ALL, vec![window("one", None), window("two", None)]);
+    fleet.windows = AppWindows::on(ALL, vec![window("one", END), window("two", END)]);
     fleet.push(&[("*", "v2")]).settle();
-    fleet.waits("c1", "window one is shut, managers may override (year end)");
+    fleet.waits("c1", "window one is shut until ");
     fleet.override_window("one").has("c1=v1 c2=v1 c3=v1").waits("c1", "window two is shut");
     fleet.override_window("two").has("c1=v2 c2=v2 c3=v2");
+}
+
+/// Its Approvers are not known, and nobody is not everybody.
+#[test]
+fn window_with_a_mistake_is_overridden_by_nobody() {
+    let mut fleet = installed();
+    let broken = Window { may_override: Vec::new(), ..Window::clone(&window("freeze", None)) };
+    fleet.windows = AppWindows::on(ALL, vec![Arc::new(broken)]);
+    fleet.push(&[("*", "v2")]).override_window("freeze").has("c1=v1 c2=v1 c3=v1");
+    fleet.windows = AppWindows::default();
+    fleet.has("c1=v2 c2=v2 c3=v2");
 }
 
 /// One window of `allow` that lasts is enough, so an override of one is, too; what is denied stays denied.
@@ -180,7 +192,7 @@ fn override_of_an_allow_window_opens_all_of_them() {
     fleet.windows = AppWindows::on(ALL, vec![far("day"), far("night")]);
     fleet.push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1").waits("c1", "window day is shut until 2030-01-01");
     fleet.override_window("night").has("c1=v2 c2=v2 c3=v2");
-    fleet.windows = AppWindows::on(ALL, vec![far("day"), window("freeze", None)]);
+    fleet.windows = AppWindows::on(ALL, vec![far("day"), window("freeze", END)]);
     fleet.push(&[("*", "v3")]).settle();
     fleet.override_window("day").has("c1=v2 c2=v2 c3=v2").waits("c1", "window freeze is shut");
     fleet.override_window("freeze").has("c1=v3 c2=v3 c3=v3");
@@ -233,6 +245,28 @@ fn rebuilt_cluster_alone_in_its_wave_gets_what_its_ring_runs() {
     let mut fleet = installed();
     fleet.freeze(&["c2", "c3"], 100_000);
     fleet.rebuild("c2").rebuild("c3").has("c1=v1 c2= c3=").waits("c2", "window freeze is shut");
+}
+
+/// A window that selects a cluster opens no wave, whether it is open or shut.
+#[test]
+fn rebuilt_cluster_waits_for_earlier_waves() {
+    for seconds in [-1_000, 100_000] {
+        let mut fleet = installed();
+        fleet.slow("v2").push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+        fleet.freeze(&ALL, seconds);
+        fleet.rebuild("c2").rebuild("c3").has("c1=v2 c2=v1 c3=v1").waits("c2", "waits for wave test, 0/1");
+        fleet.kill();
+        fleet.has("c1=v2 c2=v1 c3=v1");
+    }
+}
+
+#[test]
+fn rebuilt_cluster_gets_no_version_that_failed() {
+    let mut fleet = installed();
+    fleet.crashing("v2").push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+    fleet.freeze(&ALL, 100_000);
+    fleet.push(&[("*", "v3")]).rebuild("c2").rebuild("c3").has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c1", "window freeze is shut");
 }
 
 /// Somebody sets the clock, or the machine slept: a window is of what clocks show, a soak is not.
