@@ -45,6 +45,8 @@ pub fn of(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnost
     let unbound = unbound.take(MOST_POLICIES).map(|it| Arc::new(with_params(it, Some(Value::Null))));
     mistakes.append(&mut Policies::of(&unbound.collect::<Vec<_>>()).1);
     let mut told: Vec<Diagnostic> = mistakes.iter().map(|mistake| told(mistake, snapshot)).collect();
+    // A policy with several bindings is compiled for each of them.
+    told.sort_by(|one, other| (&one.location, &one.message).cmp(&(&other.location, &other.message)));
     told.dedup();
     found.append(&mut told);
     (compiled, found)
@@ -391,6 +393,13 @@ spec:
         assert!(told.iter().any(|it| it.contains("E2141")), "{told:?}");
         check(&[&unknown], &["5 E1201 unknown field `failurPolicy` in `spec`"]);
         let wrong = POLICY.replace("object.spec.replicas >=", "authorizer.x >=");
+        let twice = wrong.replace("string(object.spec.replicas)", "'a'").replace(
+            "  validations:",
+            "  matchConditions: [{name: a, expression: authorizer.y == 1}]\n  validations:",
+        );
+        let other = binding("other", "  validationActions: [Warn]\n");
+        let told = self::told(&fleet(&[&twice, &deny, &other]));
+        assert_eq!(told.iter().filter(|it| it.contains("E2141")).count(), 2, "{told:?}");
         check(
             &[&wrong, &deny],
             &[
