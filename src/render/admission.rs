@@ -34,6 +34,11 @@ impl Admission {
         (!fleet.policies.is_empty()).then(admission)
     }
 
+    /// Whether the same rules decide; what they see beside an object may be another.
+    pub fn has_policies_of(&self, other: &Self) -> bool {
+        self.fleet.policies == other.fleet.policies
+    }
+
     pub fn surroundings(&self, app: &App, rendered: &Rendered) -> Surroundings {
         let looks = self.fleet.policies.look_at_objects();
         let visible = rendered.objects.iter().filter(|object| looks && !object.holds_secrets());
