@@ -37,8 +37,8 @@ pub enum Native {
     Contains,
     StartsWith,
     EndsWith,
-    /// `None`: the pattern is computed.
-    Matches(Option<Regex>),
+    /// With what the pattern costs. `None`: it is computed.
+    Matches(Option<(Regex, Pattern)>),
     Dyn,
     Type,
     Bool,
@@ -126,9 +126,8 @@ pub fn native(name: &str, is_method: bool, args: &[Node]) -> Option<Result<Nativ
         "startsWith" => method(Native::StartsWith, 1),
         "endsWith" => method(Native::EndsWith, 1),
         "matches" => match args.get(1) {
-            Some(Node::Literal(Literal::Text(pattern))) => {
-                compiled(pattern).and_then(|regex| global(Native::Matches(Some(regex)), 2))
-            }
+            Some(Node::Literal(Literal::Text(pattern))) => compiled(pattern)
+                .and_then(|regex| global(Native::Matches(Some((regex, Pattern::of(pattern)))), 2)),
             _ => global(Native::Matches(None), 2),
         },
         "dyn" => global(Native::Dyn, 1),
@@ -216,12 +215,15 @@ impl Native {
             }
             Self::Matches(known) => {
                 let (text, pattern) = texts("matches")?;
-                let cost = Pattern::of(pattern);
-                meter.steps(steps(matching(text, cost)))?;
                 match known {
-                    Some(regex) => Value::Bool(regex.is_match(text)),
+                    Some((regex, cost)) => {
+                        meter.steps(steps(matching(text, *cost)))?;
+                        Value::Bool(regex.is_match(text))
+                    }
                     None => {
-                        meter.steps(steps(cost.compiling))?;
+                        meter.look(pattern.len())?;
+                        let cost = Pattern::of(pattern);
+                        meter.steps(steps(matching(text, cost) + cost.compiling))?;
                         let regex = compiled(pattern).map_err(|why| Failure::Said(why.into()))?;
                         Value::Bool(regex.is_match(text))
                     }

@@ -1,7 +1,7 @@
 //! The functions of Kubernetes' libraries, called one by one with values that are copied for them.
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::{Context, ExecutionError, Program, Value as Other};
@@ -97,13 +97,19 @@ impl LibraryCall {
             }
             // One that is too large for a number is none.
             "isInteger" => {
-                let whole = Self::of("asInteger", true, 1).map(|it| it.call(args, meter));
+                static WHOLE: LazyLock<Option<LibraryCall>> =
+                    LazyLock::new(|| LibraryCall::of("asInteger", true, 1));
+                let whole = WHOLE.as_ref().map(|it| it.call(args, meter));
                 return Ok(whole.map(|it| Value::Bool(it.is_ok())));
             }
             // A negative count is none.
             "replace" if matches!(args, [.., Value::Int(count)] if *count < 0) => {
-                let Some(all) = args.split_last().map(|(_, all)| all) else { return Ok(None) };
-                return Self::of("replace", true, all.len()).map(|it| it.call(all, meter)).transpose();
+                static ALL: LazyLock<Option<LibraryCall>> =
+                    LazyLock::new(|| LibraryCall::of("replace", true, 3));
+                let Some((_, all)) = args.split_last().filter(|(_, all)| all.len() == 3) else {
+                    return Ok(None);
+                };
+                return ALL.as_ref().map(|it| it.call(all, meter)).transpose();
             }
             _ => false,
         };

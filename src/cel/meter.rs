@@ -9,6 +9,8 @@ const STEPS: u64 = 1_000_000;
 /// Of all that is built on the way, whether it is still held or not.
 const BYTES: usize = 16 * 1024 * 1024;
 const PART: usize = 32;
+/// Lists, maps and optional values within each other: each level takes some of the stack. Objects have far fewer.
+const MOST_LEVELS: usize = 200;
 
 /// The account of one evaluation, or of several that share a limit.
 #[derive(Clone, Debug)]
@@ -16,6 +18,7 @@ pub struct Meter {
     limit: u64,
     steps: u64,
     bytes: usize,
+    level: usize,
 }
 
 impl Default for Meter {
@@ -28,12 +31,26 @@ impl Meter {
     /// Of so many steps at most, and never more than an evaluation may take.
     pub fn within(steps: u64) -> Self {
         let limit = steps.min(STEPS);
-        Self { limit, steps: limit, bytes: BYTES }
+        Self { limit, steps: limit, bytes: BYTES, level: 0 }
     }
 
     /// Steps so far.
     pub fn used(&self) -> u64 {
         self.limit - self.steps
+    }
+
+    /// Goes one level down into a value.
+    pub(super) fn within_level<T>(
+        &mut self,
+        go: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        if self.level >= MOST_LEVELS {
+            return Err(Failure::Said("a value has too many levels".into()));
+        }
+        self.level += 1;
+        let found = go(self);
+        self.level -= 1;
+        found
     }
 
     pub(super) fn step(&mut self) -> Result<(), Failure> {

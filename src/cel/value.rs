@@ -226,8 +226,10 @@ impl<'a> Value<'a> {
             Other::Float(it) => Self::Double(it),
             Other::String(text) => Self::text(&text, meter)?,
             Other::List(items) => {
-                let items = items.iter().map(|item| Self::from_library(item.clone(), meter));
-                Self::List(List::Owned(Rc::new(items.collect::<Result<_, _>>()?)))
+                let items = meter.within_level(|meter| {
+                    items.iter().map(|item| Self::from_library(item.clone(), meter)).collect()
+                })?;
+                Self::List(List::Owned(Rc::new(items)))
             }
             Other::Map(map) => {
                 let mut entries = Vec::new();
@@ -238,13 +240,16 @@ impl<'a> Value<'a> {
                         Key::Bool(it) => Self::Bool(*it),
                         Key::String(it) => Self::text(it, meter)?,
                     };
-                    entries.push((key, Self::from_library(value.clone(), meter)?));
+                    let value = meter.within_level(|meter| Self::from_library(value.clone(), meter))?;
+                    entries.push((key, value));
                 }
                 Self::Map(Map::Owned(Rc::new(entries)))
             }
             Other::Opaque(opaque) => match opaque.downcast_ref::<OptionalValue>() {
                 Some(optional) => match optional.value() {
-                    Some(value) => Self::some(Self::from_library(value.clone(), meter)?),
+                    Some(value) => {
+                        Self::some(meter.within_level(|meter| Self::from_library(value.clone(), meter))?)
+                    }
                     None => Self::Optional(None),
                 },
                 None => Self::Other(Other::Opaque(opaque)),
@@ -271,7 +276,8 @@ impl<'a> Value<'a> {
             }
             Self::List(list) => {
                 let items = (0..list.len()).filter_map(|index| list.get(index));
-                let items = items.map(|item| item.for_library(meter)).collect::<Result<_, _>>()?;
+                let items =
+                    meter.within_level(|meter| items.map(|item| item.for_library(meter)).collect())?;
                 Other::List(Arc::new(items))
             }
             Self::Map(map) => {
@@ -283,7 +289,7 @@ impl<'a> Value<'a> {
                         Self::Uint(it) => Key::Uint(it),
                         other => Key::String(Arc::new(other.as_str().unwrap_or_default().to_owned())),
                     };
-                    copied.insert(key, value.for_library(meter)?);
+                    copied.insert(key, meter.within_level(|meter| value.for_library(meter))?);
                 }
                 Other::Map(OtherMap { map: Arc::new(copied) })
             }
@@ -335,7 +341,7 @@ pub fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<bo
             }
             for index in 0..one.len() {
                 let (Some(one), Some(other)) = (one.get(index), other.get(index)) else { return Ok(false) };
-                if !equal(&one, &other, meter)? {
+                if !meter.within_level(|meter| equal(&one, &other, meter))? {
                     return Ok(false);
                 }
             }
@@ -348,14 +354,16 @@ pub fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<bo
             for (key, value) in one.iter() {
                 meter.steps(2)?;
                 match other.get(&key, meter)? {
-                    Some(found) if equal(&value, &found, meter)? => {}
+                    Some(found) if meter.within_level(|meter| equal(&value, &found, meter))? => {}
                     _ => return Ok(false),
                 }
             }
             true
         }
         (Value::Optional(None), Value::Optional(None)) => true,
-        (Value::Optional(Some(one)), Value::Optional(Some(other))) => equal(one, other, meter)?,
+        (Value::Optional(Some(one)), Value::Optional(Some(other))) => {
+            meter.within_level(|meter| equal(one, other, meter))?
+        }
         (Value::Type(one), Value::Type(other)) => one == other,
         (Value::Url(one), Value::Url(other)) => {
             meter.look(one.len())?;

@@ -131,7 +131,8 @@ fn nested(value: &Value<'_>, meter: &mut Meter) -> Result<String, Failure> {
         Value::Other(Other::Duration(_)) => format!("duration(\"{}\")", text(value).ok_or_else(wrong)?),
         Value::List(list) => {
             let items = (0..list.len()).filter_map(|index| list.get(index));
-            let items = items.map(|item| nested(&item, meter)).collect::<Result<Vec<_>, _>>()?;
+            let items: Vec<_> = meter
+                .within_level(|meter| items.map(|item| nested(&item, meter)).collect::<Result<_, _>>())?;
             format!("[{}]", items.join(", "))
         }
         Value::Map(map) => in_order(map, meter)?,
@@ -144,7 +145,8 @@ fn nested(value: &Value<'_>, meter: &mut Meter) -> Result<String, Failure> {
 fn in_order(map: &Map<'_>, meter: &mut Meter) -> Result<String, Failure> {
     let mut entries = Vec::new();
     for (key, value) in map.entries(meter)? {
-        entries.push((nested(&key, meter)?, nested(&value, meter)?));
+        let key = nested(&key, meter)?;
+        entries.push((key, meter.within_level(|meter| nested(&value, meter))?));
     }
     entries.sort();
     let entries: Vec<String> = entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();

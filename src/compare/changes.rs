@@ -69,8 +69,14 @@ pub fn compare(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option
     removal::over_cap(&mut apps, head.fleet.instance.caps);
     let base_renderer = base.renderer().defining(before.defined().clone());
     let of_policies = (
-        verdicts(&base_renderer, &before, None, &|| false),
-        verdicts(&head_renderer, &after, Some(Before { fleet: base.fleet, renders: &before }), &goes_on),
+        verdicts(&base_renderer, &before, None, &goes_on, &|| false),
+        verdicts(
+            &head_renderer,
+            &after,
+            Some(Before { fleet: base.fleet, renders: &before }),
+            &goes_on,
+            &goes_on,
+        ),
     );
     let of_base = mistakes::of_side(base.fleet, &before, &of_policies.0.all);
     let of_head = mistakes::of_side(head.fleet, &after, &of_policies.1.all);

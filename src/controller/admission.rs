@@ -79,6 +79,15 @@ impl World {
         if self.policing.admission.is_none() && admission.is_none() {
             return;
         }
+        let is_as_before = match (&self.policing.admission, &admission) {
+            (Some(before), Some(after)) => after.has_policies_of(before),
+            (None, Some(_)) => false,
+            (_, None) => true,
+        };
+        if !is_as_before {
+            // What is under way was judged by other policies.
+            self.in_flight.cancel_all();
+        }
         self.policing = Policing { admission, deletes: BTreeMap::new() };
         for cluster in self.clusters.values_mut() {
             cluster.observation.judged.clear();

@@ -45,6 +45,8 @@ pub fn of(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnost
     let unbound = unbound.take(MOST_POLICIES).map(|it| Arc::new(with_params(it, Some(Value::Null))));
     mistakes.append(&mut Policies::of(&unbound.collect::<Vec<_>>()).1);
     let mut told: Vec<Diagnostic> = mistakes.iter().map(|mistake| told(mistake, snapshot)).collect();
+    // A policy with several bindings is compiled for each of them.
+    told.sort_by(|one, other| (&one.location, &one.message).cmp(&(&other.location, &other.message)));
     told.dedup();
     found.append(&mut told);
     (compiled, found)
@@ -294,9 +296,14 @@ spec:
 
     #[test]
     fn what_does_not_fit_denies_what_it_matches() {
-        let mistake = || vec![(PolicyAction::Deny, "it has a mistake".to_owned())];
+        let mistake = || vec![(PolicyAction::Deny, "the policy has a mistake".to_owned())];
         let check = |documents: &[&str], expected: Vec<(PolicyAction, String)>| {
-            assert_eq!(said(&fleet(documents), json!({"replicas": 9})), expected, "{documents:?}");
+            let said = said(&fleet(documents), json!({"replicas": 9})).into_iter();
+            // Without its place.
+            let short =
+                |text: String| text.split(": policies/").next().map(str::to_owned).unwrap_or_default();
+            let said: Vec<_> = said.map(|(action, text)| (action, short(text))).collect();
+            assert_eq!(said, expected, "{documents:?}");
         };
         let deny = binding("deny", "  validationActions: [Deny]\n");
         let with = |spec: &str| format!("{deny}{spec}");
@@ -391,6 +398,13 @@ spec:
         assert!(told.iter().any(|it| it.contains("E2141")), "{told:?}");
         check(&[&unknown], &["5 E1201 unknown field `failurPolicy` in `spec`"]);
         let wrong = POLICY.replace("object.spec.replicas >=", "authorizer.x >=");
+        let twice = wrong.replace("string(object.spec.replicas)", "'a'").replace(
+            "  validations:",
+            "  matchConditions: [{name: a, expression: authorizer.y == 1}]\n  validations:",
+        );
+        let other = binding("other", "  validationActions: [Warn]\n");
+        let told = self::told(&fleet(&[&twice, &deny, &other]));
+        assert_eq!(told.iter().filter(|it| it.contains("E2141")).count(), 2, "{told:?}");
         check(
             &[&wrong, &deny],
             &[

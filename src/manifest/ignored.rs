@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use globset::Glob;
 
 use super::hub::Hub;
+use super::kinds::policy::FOLDER;
 use super::kinds::{self, Identity, Native};
 use super::read::Reading;
 use super::yaml::{self, Node};
@@ -47,8 +48,9 @@ impl Ignored {
         Self { globs: Globs::of(&globs), patterns }
     }
 
+    /// Policies are read whatever it says: nobody may leave them out with one word.
     pub fn fits(&self, path: &str) -> bool {
-        path != FILE && self.globs.fits(path)
+        path != FILE && !is_of_policies(path) && self.globs.fits(path)
     }
 
     /// Whether a file is looked into for manifests.
@@ -62,9 +64,11 @@ impl Ignored {
         if self.patterns.is_empty() {
             return Vec::new();
         }
-        let usual =
-            snapshot.files.keys().filter(|path| find::is_candidate(path) && find::holds_a_manifest(path));
-        let ignored = usual.filter(|path| self.fits(path) && is_own(snapshot, path, hub));
+        let candidates = snapshot.files.keys().filter(|path| find::is_candidate(path) && *path != FILE);
+        let ignored = candidates.filter(|path| {
+            let is_usual = || find::holds_a_manifest(path) && is_own(snapshot, path, hub);
+            self.globs.fits(path.as_str()) && (is_of_policies(path) || is_usual())
+        });
         let each = LazyCell::new(|| self.patterns.iter().map(|it| (one(&it.0), it)).collect::<Vec<_>>());
         let mut by_pattern: BTreeMap<&(String, Location), Vec<&str>> = BTreeMap::new();
         for path in ignored {
@@ -88,6 +92,10 @@ impl Ignored {
         };
         by_pattern.into_iter().map(mistake).collect()
     }
+}
+
+fn is_of_policies(path: &str) -> bool {
+    path.starts_with(FOLDER) || path == FOLDER.trim_end_matches('/')
 }
 
 /// Whether a file holds a manifest of ours, or may hold what others depend on.
@@ -141,6 +149,9 @@ mod tests {
         check("['apps/*/values*.yaml']", "apps/a/values-prod.yaml", true);
         check("['apps/*/values*.yaml']", "apps/a/b/values.yaml", false);
         check("['**']", "tutti.yaml", false);
+        check("['**']", "policies/a.yaml", false);
+        check("[policies]", "policies", false);
+        check("[policies]", "apps/a/policies/a.yaml", false);
         check("[]", "a.yaml", false);
     }
 
@@ -167,6 +178,24 @@ mod tests {
         let error = "E1209 the pattern \"**/*.yaml\" leaves out the manifest apps/a/app.yaml";
         check("**/*.yaml", "apps/a/app.yaml", component, &[error]);
         check("projects", "projects/shop.yaml", argo, &[]);
+        for pattern in ["policies", "policies/*", "policies/a.yaml"] {
+            let error = format!("E1209 the pattern {pattern:?} leaves out the manifest policies/a.yaml");
+            let window = "apiVersion: tutti.dev/v1alpha1\nkind: Window\nmetadata: {name: night}\nspec: {cron: '0 1 * * *', duration: 1h, action: deny}\n";
+            let manifests = |text: &str| {
+                let own = format!(
+                    "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: a}}\nspec: {{ignore: ['{pattern}']}}\n"
+                );
+                manifest::read(&Snapshot::of_texts([(FILE, own.as_str()), ("policies/a.yaml", text)]))
+            };
+            for text in [window, "a: [", "kind: Other\n"] {
+                let told = manifests(text).diagnostics;
+                assert!(
+                    told.iter().any(|it| format!("{} {}", it.code, it.message) == error),
+                    "{text} {told:?}"
+                );
+            }
+            assert_eq!(manifests("a: [").policies.len(), 1);
+        }
         check("docs", "docs/rings.yaml", rings, &[]);
         for pattern in [".", "./", "././", ""] {
             check(pattern, "docs/rings.txt", rings, &["E1209 the pattern is empty"]);

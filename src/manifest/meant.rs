@@ -210,10 +210,16 @@ pub fn may_be_policy(root: &Node) -> bool {
     meant.is_none_or(|meant| meant == Native::Policy.name())
 }
 
-/// Whether a text that is not YAML may hold a policy, or the params of one: it does not name other kinds alone.
+/// Whether a text that is not YAML may hold a policy, or the params of one: else each document has a line `kind: Window`, or of
+/// another such kind, and no line of a kind beside it.
 pub fn may_hold_policy(text: &str) -> bool {
     const OTHERS: [Native; 4] = [Native::Window, Native::Analysis, Native::ApprovalRule, Native::Approvers];
-    text.contains(Native::Policy.name()) || !OTHERS.iter().any(|other| text.contains(other.name()))
+    let is_other = |kind: &str| OTHERS.iter().any(|other| other.name() == kind.trim());
+    let is_apart = |document: &str| {
+        let mut kinds = document.lines().filter_map(|line| line.strip_prefix("kind:")).peekable();
+        kinds.peek().is_some() && kinds.all(is_other)
+    };
+    text.contains(Native::Policy.name()) || !text.split("\n---").all(is_apart)
 }
 
 /// What usually stands there.
@@ -285,6 +291,22 @@ mod tests {
             ("a: [", &[]),
         ] {
             assert_eq!(by_text(text, &[]), expected.iter().copied().collect(), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_kinds_alone_hold_no_policy() {
+        for (text, expected) in [
+            ("kind: Window\nspec: [", false),
+            ("kind: Window\nspec: {}\n---\nkind: Approvers\nspec: [", false),
+            ("kind: ConfigMap\ndata: {kinds: Window, b: [", true),
+            ("data:\n  a: |\n    kind: Window\n b: [", true),
+            ("kind: Window\nkind: ConfigMap\ndata: [", true),
+            ("kind: Window\n---\ndata: [", true),
+            ("kind: Window\n---\nkind: Policy\n a: [", true),
+            ("a: [", true),
+        ] {
+            assert_eq!(may_hold_policy(text), expected, "{text}");
         }
     }
 

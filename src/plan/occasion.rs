@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::compute::Unit;
 use super::{Action, Input, Reason, Step, drift};
-use crate::model::{Hook, InstallMark, Live, ObjectId, Occasion, labels};
+use crate::model::{Hook, InstallMark, Live, ObjectId, Occasion, Operation, labels};
 
 /// Which hooks come now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,8 +120,14 @@ pub fn mark(
     // What has no mark is of an upgrade.
     let says_so = |live: &Live| live.install().is_none_or(|mark| mark.is_over);
     let said = steps.iter().filter_map(live).filter(|live| says_so(live)).count();
+    let is_denied = |step: &Step| {
+        let object = input.rendered.object(&step.object);
+        let judged = object.and_then(|object| input.observation.verdict(object, Operation::Update));
+        judged.is_some_and(|judged| judged.denial.is_some())
+    };
     let is_as_applied = |step: &Step, live: &Live| {
-        step.reason == Reason::Same && !says_so(live) && drift::of(live, true).is_none()
+        let is_same = step.reason == Reason::Same && drift::of(live, true).is_none();
+        is_same && !says_so(live) && !is_denied(step)
     };
     let others = steps.iter_mut().filter_map(|step| {
         let live = live(step).filter(|live| is_as_applied(step, live))?;

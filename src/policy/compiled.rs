@@ -103,7 +103,8 @@ impl Compiled {
         verdicts: &mut Vec<Verdict>,
     ) {
         let Some(rules) = &self.rules else {
-            verdicts.push(self.verdict(Cause::Broken, "it has a mistake", None));
+            let message = format!("the policy has a mistake: {}", self.policy.location);
+            verdicts.push(self.verdict(Cause::Broken, &message, None));
             return;
         };
         let mut scope = Scope { roots: roots.into(), variables: vec![None; rules.variables.len()] };

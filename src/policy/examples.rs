@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Change, Policies, PolicyTarget, Verdict, usual_namespace_labels};
+use super::{Cause, Change, Policies, PolicyTarget, Verdict, usual_namespace_labels};
 use crate::model::{AppId, ClusterFacts, Kind, Policy, PolicyExample};
 
 /// What a policy says of one of its examples.
@@ -15,8 +15,10 @@ pub struct Outcome<'p> {
 }
 
 impl Outcome<'_> {
+    /// A policy with a mistake denies whatever the example is, so none says anything.
     pub fn is_expected(&self) -> bool {
-        self.verdicts.is_empty() == self.example.is_allowed
+        let is_broken = self.verdicts.iter().any(|it| it.cause == Cause::Broken);
+        !is_broken && self.verdicts.is_empty() == self.example.is_allowed
     }
 }
 

@@ -69,6 +69,10 @@ pub struct Judgement {
 /// Of all policies together on one object: those that come after that deny it.
 const MOST_STEPS: u64 = 20_000_000;
 
+/// Denials of one object after which no further policy is evaluated, and warnings after which no further one is kept: as many as one
+/// policy has validations.
+const MOST_VERDICTS: usize = 64;
+
 /// The policies of a repository, compiled.
 #[derive(Debug, Default)]
 pub struct Policies {
@@ -224,6 +228,7 @@ impl Chosen<'_> {
         let request = if is_used(compiled::REQUEST) { change.request(&resource) } else { Json::Null };
         let namespace = if is_used(compiled::NAMESPACE) { change.namespace_object() } else { Json::Null };
         let mut dearest: Option<(u64, &Arc<Policy>)> = None;
+        let (mut denials, mut warnings) = (0, 0);
         for compiled in compiled {
             let mut meter = Meter::within(MOST_STEPS.saturating_sub(judgement.steps));
             let roots = [
@@ -237,11 +242,21 @@ impl Chosen<'_> {
                 Value::of(&self.ring),
                 Value::list(self.objects),
             ];
+            let known = judgement.verdicts.len();
             compiled.judge(roots, change.hides_values, &mut meter, &mut judgement.verdicts);
             judgement.evaluated += 1;
             judgement.steps += meter.used();
             if dearest.is_none_or(|(steps, _)| steps < meter.used()) {
                 dearest = Some((meter.used(), &compiled.policy));
+            }
+            let count = judgement.verdicts.get(known..).map_or(0, <[_]>::len);
+            match compiled.policy.action {
+                PolicyAction::Deny => denials += count,
+                _ if warnings >= MOST_VERDICTS => judgement.verdicts.truncate(known),
+                _ => warnings += count,
+            }
+            if denials >= MOST_VERDICTS {
+                break;
             }
         }
         judgement.dearest = dearest.map(|(_, policy)| Arc::clone(policy));

@@ -38,10 +38,10 @@ async fn denies_update(
     object: &RenderedObject,
 ) -> Result<Option<Denial>, Error> {
     if !target.looks_at_old(&object.kind) {
-        return Ok(target.denies(object, Some(&object.body.fields())));
+        return Ok(target.denies(object, Some((&object.body.fields(), object.holds_secrets()))));
     }
     let old = old(job, step, object).await?;
-    Ok(target.denies(object, old.as_ref()))
+    Ok(target.denies(object, old.as_ref().map(|(old, is_secret)| (old, *is_secret))))
 }
 
 /// It is deleted and created anew, because some of its fields cannot change: the change, the delete and the create must be allowed, or
@@ -75,13 +75,13 @@ pub fn unjudged<'a>(
 }
 
 /// The object before an update: as it was rendered when it was applied last, which is without what the server fills in. Where Git cannot
-/// say that any more, as it is in the cluster.
-async fn old(job: &Job, step: &Step, object: &RenderedObject) -> Result<Option<Value>, Error> {
+/// say that any more, as it is in the cluster. With whether it may hold secrets, which a live object does not say.
+async fn old(job: &Job, step: &Step, object: &RenderedObject) -> Result<Option<(Value, bool)>, Error> {
     if let Some(was) = &step.was
         && let Some(then) = job.past().object(object, was).await
     {
-        return Ok(Some(then.body.fields()));
+        return Ok(Some((then.body.fields(), then.holds_secrets())));
     }
     let Some(resource) = job.catalog.get(&object.kind) else { return Ok(None) };
-    job.client.get(resource, &object.id).await
+    Ok(job.client.get(resource, &object.id).await?.map(|live| (live, true)))
 }

@@ -34,6 +34,11 @@ impl Admission {
         (!fleet.policies.is_empty()).then(admission)
     }
 
+    /// Whether the same rules decide; what they see beside an object may be another.
+    pub fn has_policies_of(&self, other: &Self) -> bool {
+        self.fleet.policies == other.fleet.policies
+    }
+
     pub fn surroundings(&self, app: &App, rendered: &Rendered) -> Surroundings {
         let looks = self.fleet.policies.look_at_objects();
         let visible = rendered.objects.iter().filter(|object| looks && !object.holds_secrets());
@@ -95,14 +100,15 @@ impl TargetAdmission<'_> {
         self.chosen.as_ref().is_some_and(|chosen| chosen.look_at_old(kind, self.git.plural(kind)))
     }
 
-    /// `old`: what was there before; `None`: it is created.
-    pub fn denies(&self, object: &RenderedObject, old: Option<&Value>) -> Option<Denial> {
-        let what = (&object.kind, object.holds_secrets());
-        self.judge(&object.id, what, (Some(&object.body.fields()), old))
+    /// `old`: what was there before, and whether it may hold secrets; `None`: it is created.
+    pub fn denies(&self, object: &RenderedObject, old: Option<(&Value, bool)>) -> Option<Denial> {
+        let what = (&object.kind, object.holds_secrets() || old.is_some_and(|(_, is_secret)| is_secret));
+        self.judge(&object.id, what, (Some(&object.body.fields()), old.map(|(old, _)| old)))
     }
 
+    /// A live object does not say whether its values were encrypted in Git, so no message says what it holds.
     pub fn denies_delete(&self, id: &ObjectId, kind: &Kind, old: &Value) -> Option<Denial> {
-        self.judge(id, (kind, &*kind.kind == "Secret"), (None, Some(old)))
+        self.judge(id, (kind, true), (None, Some(old)))
     }
 
     fn judge(

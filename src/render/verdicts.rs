@@ -24,6 +24,9 @@ const MOST_TRACED: usize = 12;
 /// objects.
 const MOST_STEPS: u64 = 1_000_000_000;
 
+/// Denials that are told of a revision, and warnings: nobody reads more.
+const MOST_TOLD: usize = 10_000;
+
 /// What was there before a change.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<'a> {
@@ -40,31 +43,34 @@ pub struct Verdicts {
 }
 
 /// Says of each object that breaks a policy why, at the place that sets its field where that is known. Without `before` every object is
-/// one that is created; with it, an object that is the same is judged as if it were.
+/// one that is created; with it, an object that is the same is judged as if it were. Once `goes_on` says no, the rest is not judged, which
+/// is an error; fields are traced while `traces` says yes.
 pub fn verdicts(
     renderer: &Renderer<'_>,
     renders: &Renders,
     before: Option<Before<'_>>,
     goes_on: &dyn Fn() -> bool,
+    traces: &dyn Fn() -> bool,
 ) -> Verdicts {
-    verdicts_within(MOST_STEPS, renderer, renders, before, goes_on)
+    verdicts_within((MOST_STEPS, MOST_TOLD), renderer, renders, before, (goes_on, traces))
 }
 
 pub(super) fn verdicts_within(
-    most_steps: u64,
+    (most_steps, most_told): (u64, usize),
     renderer: &Renderer<'_>,
     renders: &Renders,
     before: Option<Before<'_>>,
-    goes_on: &dyn Fn() -> bool,
+    (goes_on, traces): (&dyn Fn() -> bool, &dyn Fn() -> bool),
 ) -> Verdicts {
     let fleet = renderer.fleet;
     if fleet.policies.is_empty() {
         return Verdicts::default();
     }
-    let mut judge = Judge { most_steps, compares: before.is_some(), ..Judge::of(fleet, renders) };
+    let mut judge = Judge { most_steps, most_told, compares: before.is_some(), ..Judge::of(fleet, renders) };
     let mut found: Vec<(Target, Arc<Vec<Found>>)> = Vec::new();
     for (target, (_, result)) in renders.iter() {
         let (Ok(after), Some(app)) = (result, fleet.apps.get(&target.app)) else { continue };
+        judge.stop_unless(goes_on());
         let old = before.and_then(|before| before.renders.get(&target)?.1.as_ref().ok());
         found.push((target.clone(), judge.target(app, &target, Some(after), old)));
     }
@@ -74,35 +80,54 @@ pub(super) fn verdicts_within(
             && !fleet.broken.contains_key(&target.app)
             && !fleet.takes_away(app, vec![target.cluster.clone()]).is_empty()
         {
+            judge.stop_unless(goes_on());
             found.push((target.clone(), judge.target(app, &target, None, Some(old))));
         }
     }
     found.retain(|(_, found)| !found.is_empty());
     let (mut traced, mut told) = (Traced::default(), Verdicts::default());
     for (target, found) in &found {
-        for (verdict, is_changed) in self::told(renderer, target, found, &mut traced, goes_on) {
+        for (verdict, is_changed) in self::told(renderer, target, found, &mut traced, traces) {
             if is_changed && verdict.diagnostic.is_error() {
                 told.of_changed.push(verdict.diagnostic.clone());
             }
             told.all.push(verdict.diagnostic);
         }
     }
-    if let Some(policy) = &judge.stopped_at {
-        let error = too_much(policy, most_steps);
+    if let Some(stop) = &judge.stopped {
+        let error = too_much(stop, (most_steps, most_told), fleet);
         told.of_changed.push(error.clone());
         told.all.push(error);
     }
     told
 }
 
-fn too_much(policy: &Policy, most_steps: u64) -> Diagnostic {
-    let message = format!(
-        "the policies take more than {most_steps} steps on the objects of this revision, so not all were evaluated; it ended at policy {}",
-        policy.name
-    );
-    let scope = Scope::File(policy.location.file.clone());
-    let help = "write matchConstraints that match fewer objects, or simpler expressions";
-    Diagnostic::error(LIMIT, message, scope).at(policy.location.clone()).help(help)
+/// Why the rest of a revision is not judged.
+#[derive(Debug)]
+enum Stop {
+    /// With the policy that took most on the object with which they ended.
+    Steps(Option<Arc<Policy>>),
+    Denials,
+    Time,
+}
+
+fn too_much(stop: &Stop, (most_steps, most_told): (u64, usize), fleet: &Fleet) -> Diagnostic {
+    let (why, policy) = match stop {
+        Stop::Steps(policy) => (format!("take more than {most_steps} steps on"), policy.as_ref()),
+        Stop::Denials => (format!("deny more than {most_told} times"), None),
+        Stop::Time => ("take too long on".to_owned(), None),
+    };
+    let ended = policy.map_or_else(String::new, |policy| format!("; it ended at policy {}", policy.name));
+    let message =
+        format!("the policies {why} the objects of this revision, so not all were evaluated{ended}");
+    let place = policy.or(fleet.policies.all().next()).map(|policy| policy.location.clone());
+    let scope = place.as_ref().map_or(Scope::Instance, |place| Scope::File(place.file.clone()));
+    let error = Diagnostic::error(LIMIT, message, scope)
+        .help("write matchConstraints that match fewer objects, or simpler expressions");
+    match place {
+        Some(place) => error.at(place),
+        None => error,
+    }
 }
 
 /// What a policy says of an object of a target.
@@ -128,6 +153,7 @@ pub fn verdicts_of(renderer: &Renderer<'_>, renders: &Renders, app: &App) -> Vec
     told.map(|(verdict, _)| verdict).collect()
 }
 
+#[derive(Clone)]
 struct Found {
     object: ObjectId,
     source: Location,
@@ -217,8 +243,11 @@ struct Judge<'a> {
     compares: bool,
     steps: u64,
     most_steps: u64,
-    /// The policy that took most on the object with which the steps ended.
-    stopped_at: Option<Arc<Policy>>,
+    /// Denials and warnings, of each cluster.
+    denials: usize,
+    warnings: usize,
+    most_told: usize,
+    stopped: Option<Stop>,
 }
 
 impl<'a> Judge<'a> {
@@ -231,8 +260,34 @@ impl<'a> Judge<'a> {
             compares: false,
             steps: 0,
             most_steps: MOST_STEPS,
-            stopped_at: None,
+            denials: 0,
+            warnings: 0,
+            most_told: MOST_TOLD,
+            stopped: None,
         }
+    }
+
+    fn stop_unless(&mut self, goes_on: bool) {
+        if !goes_on && self.stopped.is_none() {
+            self.stopped = Some(Stop::Time);
+        }
+    }
+
+    /// Counts what is told of a target; what is over the limit is left out.
+    fn count(&mut self, found: Arc<Vec<Found>>) -> Arc<Vec<Found>> {
+        let denials = found.iter().filter(|it| it.verdict.action == PolicyAction::Deny).count();
+        let warnings = found.len() - denials;
+        self.denials += denials;
+        self.warnings += warnings;
+        if self.denials > self.most_told {
+            self.stopped.get_or_insert(Stop::Denials);
+            return Arc::default();
+        }
+        if self.warnings <= self.most_told || warnings == 0 {
+            return found;
+        }
+        let denied = found.iter().filter(|it| it.verdict.action == PolicyAction::Deny);
+        Arc::new(denied.cloned().collect())
     }
 
     fn target(
@@ -242,7 +297,7 @@ impl<'a> Judge<'a> {
         after: Option<&Arc<Rendered>>,
         before: Option<&Arc<Rendered>>,
     ) -> Arc<Vec<Found>> {
-        let cluster = self.fleet.clusters.get(&target.cluster).filter(|_| self.stopped_at.is_none());
+        let cluster = self.fleet.clusters.get(&target.cluster).filter(|_| self.stopped.is_none());
         let Some(cluster) = cluster else { return Arc::default() };
         let ring = self.fleet.ring_of(&target.cluster);
         let version = version_of(app, &target.cluster);
@@ -268,7 +323,8 @@ impl<'a> Judge<'a> {
             (address(after), address(before), which, ring.map(str::to_owned), version.clone(), labels)
         });
         if let Some(known) = key.as_ref().and_then(|key| self.known.get(key)) {
-            return Arc::clone(known);
+            let known = Arc::clone(known);
+            return self.count(known);
         }
         let (new, old) = (bodies(after), bodies(before));
         let rendered = after.map_or(&[][..], |it| &it.objects);
@@ -284,7 +340,8 @@ impl<'a> Judge<'a> {
             let was = known.filter(|(was, _)| was.hash != object.hash);
             let is_changed = known.is_none() || was.is_some();
             let sides = (Some(body), was.map(|(_, body)| *body));
-            self.object(&chosen, target, object, sides, is_changed, &mut found);
+            let hides_values = object.holds_secrets() || was.is_some_and(|(was, _)| was.holds_secrets());
+            self.object(&chosen, target, (object, hides_values), sides, is_changed, &mut found);
         }
         let default = self.fleet.instance.defaults.prune;
         let stays = after.is_some() && (app.unmanaged || app.prune.unwrap_or(default) == PruneMode::Never);
@@ -292,33 +349,34 @@ impl<'a> Judge<'a> {
         for (id, (object, body)) in old_of.into_iter().filter(|(id, _)| !stays && !is_rendered.contains(id)) {
             debug_assert_eq!(*id, object.id);
             if kept_by(body).is_none() {
-                self.object(&chosen, target, object, (None, Some(body)), true, &mut found);
+                let what = (object, object.holds_secrets());
+                self.object(&chosen, target, what, (None, Some(body)), true, &mut found);
             }
         }
         let found = Arc::new(found);
         if let Some(key) = key {
             self.known.insert(key, Arc::clone(&found));
         }
-        found
+        self.count(found)
     }
 
     fn object(
         &mut self,
         chosen: &Chosen<'_>,
         target: &Target,
-        object: &RenderedObject,
+        (object, hides_values): (&RenderedObject, bool),
         sides: Sides<'_>,
         is_changed: bool,
         found: &mut Vec<Found>,
     ) {
-        if self.stopped_at.is_some() {
+        if self.stopped.is_some() {
             return;
         }
-        let what = (&object.kind, object.holds_secrets());
+        let what = (&object.kind, hides_values);
         let judgement = self.git.judge(chosen, (&target.cluster, &object.id), what, sides);
         self.steps += judgement.steps;
         if self.steps > self.most_steps {
-            self.stopped_at = judgement.dearest;
+            self.stopped = Some(Stop::Steps(judgement.dearest));
         }
         let tells_broken = self.tells_broken || self.compares && is_changed;
         let is_told = |it: &Verdict| tells_broken || it.cause != Cause::Broken;

@@ -231,7 +231,12 @@ async fn broken_policy_denies_and_undoes_nothing() {
     let broken = even().replace("object.data", "object..data");
     let changed = maps(&[("b", "6")]);
     let commit = fleet.push(&running, "Broken", &[(POLICY, Some(&broken)), (MAPS, Some(&changed))]).await;
-    refused(&running, &commit, "ConfigMap default/b: policy even denies it: it has a mistake").await;
+    refused(
+        &running,
+        &commit,
+        "ConfigMap default/b: policy even denies it: the policy has a mistake: policies/rules.yaml:3:18",
+    )
+    .await;
     tokio::time::sleep(LONG).await;
     assert_eq!(applied(&fleet), [""; 0]);
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"));
@@ -246,17 +251,18 @@ async fn policy_that_cannot_be_read_denies() {
     let fleet = fleet_of(INSTANCE, &[("b", "4")], Some(&even()));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
-    for (number, (text, name)) in [
-        (even().replace("validations", "vlidations"), "even"),
-        (even().replace("kind: Policy", "kind: Polcy"), POLICY),
-        (even() + "  a: [\n", POLICY),
+    for (number, (text, name, place)) in [
+        (even().replace("validations", "vlidations"), "even", "policies/rules.yaml:3:18"),
+        (even().replace("kind: Policy", "kind: Polcy"), POLICY, "policies/rules.yaml:2:7"),
+        (even() + "  a: [\n", POLICY, "policies/rules.yaml:9:1"),
     ]
     .into_iter()
     .enumerate()
     {
         let changed = maps(&[("b", &(6 + number).to_string())]);
         let head = fleet.push(&running, "Broken", &[(POLICY, Some(&text)), (MAPS, Some(&changed))]).await;
-        let words = format!("ConfigMap default/b: policy {name} denies it: it has a mistake");
+        let words =
+            format!("ConfigMap default/b: policy {name} denies it: the policy has a mistake: {place}");
         refused(&running, &head, &words).await;
         assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"), "{text}");
     }

@@ -121,4 +121,20 @@ spec:
         assert_eq!(failed, 2);
         assert_eq!(lines(&fleet, Some("named")).0, [&named[..], &[end]].concat());
     }
+
+    #[test]
+    fn example_of_a_policy_with_a_mistake_fails() {
+        let text = "apiVersion: tutti.dev/v1alpha1
+kind: Policy
+metadata: {name: broken}
+spec:
+  validations: [{expression: object..a}]
+  examples:
+    - {name: bad, allowed: false, object: {apiVersion: v1, kind: Pod, metadata: {name: b}}}
+";
+        let fleet = repository::fleet(&Snapshot::of_texts([("policies/a.yaml", text)]));
+        let expected =
+            "FAIL  broken: bad (policies/a.yaml:7:7): denied: the policy has a mistake: policies/a.yaml:3:18";
+        assert_eq!(lines(&fleet, None).0[0], expected);
+    }
 }

@@ -62,7 +62,7 @@ fn policy_with_mistake_is_an_error_of_what_changes() {
     };
     check_errors(
         &compared_from(&base, changed),
-        &["policy low denies ConfigMap shop/a on bj1: it has a mistake"],
+        &["policy low denies ConfigMap shop/a on bj1: the policy has a mistake: policies/low.yaml:3:18"],
         &["`validations` is missing", "unknown field `vlidations` in `spec`"],
     );
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::{empty, lines, live, parse, plan_with, rendered, set, with_absent, with_stranger};
 use crate::model::{
-    Digest, DriftMode, Health, Hook, InstallMark, Marks, Observation, Occasion, Rendered, Stage, Status,
+    Denial, Digest, DriftMode, Health, Hook, InstallMark, Judged, Marks, Observation, Occasion, Operation,
+    Rendered, Stage, Status,
 };
 use crate::plan::{Action, Input, Plan, Step};
 
@@ -105,6 +106,25 @@ fn hooks_of_upgrades_do_not_run_at_the_installation() {
     check(&all, &[SKIPPED, OVER[0], OVER[1]]);
     // What is deleted by hand comes back as it was.
     check(&[&main[..2], &all[3..]].concat(), &[SKIPPED, web]);
+}
+
+/// What a policy denies is not written to say so, another object is.
+#[test]
+fn denied_object_does_not_say_that_the_installation_is_over() {
+    let main = ["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay^", "apps/v1/Deployment/shop/pay^"];
+    let mut observation = seen(&[&main[..], &["batch/v1/Job/shop/seed^"]].concat());
+    let denied = |observation: &mut Observation, text: &str| {
+        let id = parse(text).1;
+        let (operation, denial) =
+            (Operation::Update, Some(Denial { policy: "p".into(), message: "no".into() }));
+        let hash = release().object(&id).map(|object| object.hash).expect("it is rendered");
+        let was = observation.applied_hash(&id);
+        observation.judged.insert(id, Judged { operation, hash, was, denial });
+    };
+    denied(&mut observation, SETTINGS);
+    assert_eq!(shown(&observation), [SKIPPED, OVER[1]]);
+    denied(&mut observation, WEB);
+    assert_eq!(shown(&observation), [SKIPPED]);
 }
 
 #[test]

@@ -117,6 +117,44 @@ fn compiling_all_policies_is_bounded() {
 }
 
 #[test]
+fn levels_of_a_value_are_bounded() {
+    let nested = |of: &str, levels: usize| format!("{}{of}{}", "[".repeat(levels), "]".repeat(levels));
+    let verdict = |variables: usize, validation: &str| {
+        let mut deep = policy(&[validation]);
+        let variable = |index: usize| {
+            let of = if index == 0 { "1".to_owned() } else { format!("variables.v{}", index - 1) };
+            named(&format!("v{index}"), &nested(&of, 35))
+        };
+        deep.variables = (0..variables).map(variable).collect();
+        deep.variables.push(named("all", &format!("variables.v{}", variables - 1)));
+        let verdicts = judged(&compiled(vec![deep]), Some(&deployment(1)), None).verdicts;
+        verdicts.into_iter().map(|it| it.message).collect::<Vec<_>>()
+    };
+    for validation in [
+        "variables.all == variables.all",
+        "'%s'.format([variables.all]) != ''",
+        "sets.contains([variables.all], [variables.all])",
+    ] {
+        assert_eq!(verdict(3, validation), [""; 0], "{validation}");
+        let denied = verdict(62, validation);
+        assert!(denied[0].ends_with("a value has too many levels"), "{denied:?}");
+    }
+}
+
+#[test]
+fn verdicts_of_an_object_are_bounded() {
+    let count = |action: PolicyAction| {
+        let rule = |number: usize| Policy { name: format!("p{number}"), action, ..policy(&["false"; 10]) };
+        let denying = Policy { name: "last".to_owned(), ..policy(&["false"]) };
+        let policies = compiled((0..50).map(rule).chain([denying]).collect());
+        let verdicts = judged(&policies, Some(&deployment(1)), None).verdicts;
+        (verdicts.len(), verdicts.iter().filter(|it| it.action == PolicyAction::Deny).count())
+    };
+    assert_eq!(count(PolicyAction::Deny), (70, 70));
+    assert_eq!(count(PolicyAction::Warn), (71, 1));
+}
+
+#[test]
 fn policies_share_the_steps_of_an_object() {
     let items: Vec<u32> = (0..2000).collect();
     let endless = policy(&["object.all(a, object.all(b, object.all(c, a < 3000)))"]);

@@ -195,5 +195,8 @@ fn mistakes_name_their_expression() {
     );
     // Nobody gets through because a policy is broken.
     let verdicts = judged(&policies, Some(&deployment(1)), None).verdicts;
-    assert_eq!(verdicts.iter().map(|it| it.message.as_str()).collect::<Vec<_>>(), ["it has a mistake"]);
+    assert_eq!(
+        verdicts.iter().map(|it| it.message.as_str()).collect::<Vec<_>>(),
+        ["the policy has a mistake: policies/p.yaml:1:1"]
+    );
 }
