@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::compute::Unit;
 use super::{Action, Input, Reason, Step, drift};
-use crate::model::{Hook, InstallMark, Live, ObjectId, Occasion, labels};
+use crate::model::{Hook, InstallMark, Live, ObjectId, Occasion, Operation, labels};
 
 /// Which hooks come now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,8 @@ pub fn why_not_due(hook: Hook, release_phase: Option<ReleasePhase>) -> Option<Re
 const SAYERS: usize = 2;
 
 /// Marks what is written of a first release. When nothing is left to do, so many objects as are to say that the installation is over,
-/// and do not, are applied once more, if they are as they were applied. So it is at upgrades too, before what said it goes.
+/// and do not, are applied once more, if they are as they were applied and no policy
+/// denies it. So it is at upgrades too, before what said it goes.
 pub fn mark(
     input: &Input<'_>,
     unit: &Unit<'_>,
@@ -123,8 +124,13 @@ pub fn mark(
     let is_as_applied = |step: &Step, live: &Live| {
         step.reason == Reason::Same && !says_so(live) && drift::of(live, true).is_none()
     };
+    let is_denied = |step: &Step| {
+        let rendered = input.rendered.object(&step.object);
+        let judged = rendered.and_then(|object| input.observation.verdict(object, Operation::Update));
+        judged.is_some_and(|judged| judged.denial.is_some())
+    };
     let others = steps.iter_mut().filter_map(|step| {
-        let live = live(step).filter(|live| is_as_applied(step, live))?;
+        let live = live(step).filter(|live| is_as_applied(step, live) && !is_denied(step))?;
         Some((step, live.install()?))
     });
     for (step, own) in others.take(SAYERS.saturating_sub(said)) {

@@ -167,15 +167,17 @@ pub async fn run(job: Job) -> Outcome {
         plan = plan::compute(&input(&job, &observation));
     }
     let mut judged = Vec::new();
-    if error.is_none() && !put_off {
+    // Instead of what is denied another write may come, which is judged, too.
+    while error.is_none() && !put_off {
         match admission::judge(&job, &observation, &plan).await {
-            Ok(verdicts) => judged = verdicts,
+            Ok(verdicts) if verdicts.is_empty() => break,
+            Ok(verdicts) => {
+                observation.judged.extend(verdicts.iter().cloned());
+                judged.extend(verdicts);
+                plan = plan::compute(&input(&job, &observation));
+            }
             Err(failure) => error = Some(failure),
         }
-    }
-    if !judged.is_empty() {
-        observation.judged.extend(judged.iter().cloned());
-        plan = plan::compute(&input(&job, &observation));
     }
     let receipts = if error.is_none() && !put_off && job.settings.mode == Mode::Enforce {
         let manager = labels::field_manager(&job.instance);

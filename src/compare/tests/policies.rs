@@ -81,10 +81,8 @@ fn definition_renames_no_kind_of_kubernetes() {
 
 #[test]
 fn labels_of_a_namespace_are_unknown_while_an_app_of_its_cluster_is_not_rendered() {
-    let policy = LOW.replace(
-        "{resourceRules",
-        "{namespaceSelector: {matchLabels: {tier: prod}}, resourceRules",
-    );
+    let policy =
+        LOW.replace("{resourceRules", "{namespaceSelector: {matchLabels: {tier: prod}}, resourceRules");
     let base = ruled(&policy);
     let namespace = |tier: &str| {
         format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, labels: {{tier: {tier}}}}}\n")
