@@ -65,7 +65,7 @@ pub struct Judgement {
 }
 
 /// Of all policies together on one object: those that come after that deny it.
-const MOST_STEPS: u64 = 20_000_000;
+const MOST_STEPS: u64 = 4_000_000;
 
 /// The policies of a repository, compiled.
 #[derive(Debug, Default)]
