@@ -17,6 +17,5 @@ mod tests;
 
 pub use home::{LeaseAt, home_needs};
 pub use manifest::{Account, Place, manifest, role_name, rule_of};
-pub use naming::plural;
 pub use needs::{Input, Needs, needs};
 pub use right::{Right, Verb, Why};

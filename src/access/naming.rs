@@ -1,26 +1,8 @@
-//! The plural of a kind, where no cluster is asked for it.
+//! The plurals of kinds, where no cluster is asked for them.
 
 use std::collections::BTreeMap;
 
 use crate::model::Rendered;
-
-/// The plural as Kubernetes makes it. Right for every built-in kind; a definition may have named any other.
-pub fn plural(kind: &str) -> String {
-    let word = kind.to_lowercase();
-    if matches!(&*word, "endpoints") {
-        return word;
-    }
-    let ends = |ends: &[&str]| ends.iter().any(|end| word.ends_with(end));
-    if ends(&["s", "x", "z", "ch", "sh"]) {
-        format!("{word}es")
-    } else if let Some(stem) = word.strip_suffix('y')
-        && !ends(&["ay", "ey", "oy", "uy"])
-    {
-        format!("{stem}ies")
-    } else {
-        format!("{word}s")
-    }
-}
 
 /// A group of Kubernetes itself: its plurals are no guesses.
 pub(super) fn is_built_in(group: &str) -> bool {

@@ -8,6 +8,7 @@ use super::right::{Right, Verb, Why};
 use crate::health;
 use crate::model::{
     App, Approval, ApprovedAction, Instance, Kind, Mode, PruneMode, Rendered, RenderedObject, labels,
+    usual_plural,
 };
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -188,14 +189,14 @@ impl Work<'_> {
         let name = |text: &str| Some(text.to_owned());
         match &*object.id.kind {
             "Role" | "ClusterRole" => {
-                let resource = naming::plural(&object.id.kind);
+                let resource = usual_plural(&object.id.kind);
                 self.add(place, RBAC, &resource, name(&object.id.name), Verb::Escalate, Why::Granting);
             }
             "RoleBinding" | "ClusterRoleBinding" => {
                 let fields = object.body.fields();
                 let text = |pointer: &str| fields.pointer(pointer).and_then(|it| it.as_str());
                 let (Some(kind), Some(role)) = (text("/roleRef/kind"), text("/roleRef/name")) else { return };
-                self.add(place, RBAC, &naming::plural(kind), name(role), Verb::Bind, Why::Granting);
+                self.add(place, RBAC, &usual_plural(kind), name(role), Verb::Bind, Why::Granting);
             }
             _ => {}
         }
@@ -208,7 +209,7 @@ impl Work<'_> {
         if let Some(defined) = self.defined.get(&(kind.group.to_string(), kind.kind.to_string())) {
             return defined.clone();
         }
-        let plural = naming::plural(&kind.kind);
+        let plural = usual_plural(&kind.kind);
         if !naming::is_built_in(&kind.group) {
             self.needs.guessed.insert((Arc::clone(&kind.group), plural.clone()));
         }

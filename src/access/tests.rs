@@ -175,19 +175,6 @@ fn a_namespace_that_tutti_makes_cannot_hold_a_role_before() {
 }
 
 #[test]
-fn plurals_are_those_of_kubernetes() {
-    let check = |kind: &str, expected: &str| assert_eq!(plural(kind), expected);
-    check("Deployment", "deployments");
-    check("Ingress", "ingresses");
-    check("NetworkPolicy", "networkpolicies");
-    check("Endpoints", "endpoints");
-    check("Gateway", "gateways");
-    check("StorageClass", "storageclasses");
-    check("Prometheus", "prometheuses");
-    check("HorizontalPodAutoscaler", "horizontalpodautoscalers");
-}
-
-#[test]
 fn a_rule_to_add_holds_what_is_missing_and_no_more() {
     let right = |resource: &str, name: Option<&str>, verb: Verb| Right {
         namespace: None,

@@ -37,6 +37,25 @@ const BUILT_IN: &[&str] = &[
     "storage.k8s.io",
 ];
 
+/// The plural name of a kind where nobody says it: `deployments` of Deployment. Right for every kind of Kubernetes itself; a definition may
+/// give its kind any other.
+pub fn usual_plural(kind: &str) -> String {
+    let word = kind.to_lowercase();
+    if word == "endpoints" {
+        return word;
+    }
+    let ends = |ends: &[&str]| ends.iter().any(|end| word.ends_with(end));
+    if ends(&["s", "x", "z", "ch", "sh"]) {
+        format!("{word}es")
+    } else if let Some(stem) = word.strip_suffix('y')
+        && !ends(&["ay", "ey", "oy", "uy"])
+    {
+        format!("{stem}ies")
+    } else {
+        format!("{word}s")
+    }
+}
+
 impl Kind {
     /// Whether it is part of Kubernetes.
     pub fn is_built_in(&self) -> bool {
@@ -195,6 +214,27 @@ impl Serialize for ObjectId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plurals_are_those_of_kubernetes() {
+        for (kind, expected) in [
+            ("Deployment", "deployments"),
+            ("NetworkPolicy", "networkpolicies"),
+            ("Ingress", "ingresses"),
+            ("StorageClass", "storageclasses"),
+            ("Endpoints", "endpoints"),
+            ("EndpointSlice", "endpointslices"),
+            ("PodDisruptionBudget", "poddisruptionbudgets"),
+            ("HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+            ("Gateway", "gateways"),
+            ("GatewayClass", "gatewayclasses"),
+            ("Prometheus", "prometheuses"),
+            ("Mesh", "meshes"),
+            ("CronJob", "cronjobs"),
+        ] {
+            assert_eq!(usual_plural(kind), expected);
+        }
+    }
 
     #[test]
     fn origins_are_read_back() {

@@ -94,7 +94,8 @@ pub fn why_not_due(hook: Hook, release_phase: Option<ReleasePhase>) -> Option<Re
 const SAYERS: usize = 2;
 
 /// Marks what is written of a first release. When nothing is left to do, so many objects as are to say that the installation is over,
-/// and do not, are applied once more, if they are as they were applied. So it is at upgrades too, before what said it goes.
+/// and do not, are applied once more, if they are as they were applied and no policy
+/// denies it. So it is at upgrades too, before what said it goes.
 pub fn mark(
     input: &Input<'_>,
     unit: &Unit<'_>,

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
-use super::resources;
-use crate::model::{AppId, ClusterFacts, Kind, Operation};
+use crate::model::{AppId, ClusterFacts, Kind, Operation, usual_plural};
 
 /// An app on a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +46,7 @@ impl Change<'_> {
     pub fn resource(&self) -> Cow<'_, str> {
         match self.plural {
             Some(plural) => Cow::Borrowed(plural),
-            None => resources::resource(self.kind),
+            None => Cow::Owned(usual_plural(&self.kind.kind)),
         }
     }
 

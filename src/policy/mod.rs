@@ -13,7 +13,6 @@ mod change;
 mod compiled;
 mod examples;
 mod matching;
-mod resources;
 #[cfg(test)]
 mod tests;
 
@@ -26,10 +25,9 @@ pub use change::{Change, PolicyTarget};
 pub use compiled::PolicyMistake;
 use compiled::{Budget, Compiled};
 pub use examples::{Outcome, outcomes};
-pub use resources::resource;
 
 use crate::cel::{Meter, Value};
-use crate::model::{Kind, Location, Operation, Policy, PolicyAction};
+use crate::model::{Kind, Location, Operation, Policy, PolicyAction, usual_plural};
 
 /// Why there is a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +65,7 @@ pub struct Judgement {
 }
 
 /// Of all policies together on one object: those that come after that deny it.
-const MOST_STEPS: u64 = 20_000_000;
+const MOST_STEPS: u64 = 4_000_000;
 
 /// Denials of one object after which no further policy is evaluated, and warnings after which no further one is kept: as many as one
 /// policy has validations.
@@ -134,7 +132,7 @@ impl Policies {
 
     /// Whether any could deny the delete of an object of this kind. `plural`: as its definition names it.
     pub fn look_at_deletes(&self, kind: &Kind, plural: Option<&str>) -> bool {
-        let resource = plural.map_or_else(|| resource(kind), Into::into);
+        let resource = plural.map_or_else(|| usual_plural(&kind.kind), str::to_owned);
         let compiled = self.of_resource(&kind.group, &resource).filter_map(|index| self.compiled.get(index));
         compiled.into_iter().any(|it| matching::looks_at(&it.policy, Operation::Delete))
     }
@@ -199,7 +197,7 @@ impl Chosen<'_> {
     /// Whether the verdict on an update of this kind may depend on the object before it. Selectors are not asked: the object before
     /// it may be what they select.
     pub fn look_at_old(&self, kind: &Kind, plural: Option<&str>) -> bool {
-        let resource = plural.map_or_else(|| resource(kind), Into::into);
+        let resource = plural.map_or_else(|| usual_plural(&kind.kind), str::to_owned);
         let of_resource = self.policies.of_resource(&kind.group, &resource);
         let chosen = of_resource.filter(|index| self.is_chosen.get(*index) == Some(&true));
         let compiled = chosen.filter_map(|index| self.policies.compiled.get(index));

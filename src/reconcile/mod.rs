@@ -167,14 +167,14 @@ pub async fn run(job: Job) -> Outcome {
         plan = plan::compute(&input(&job, &observation));
     }
     let mut judged = Vec::new();
+    // Instead of what is denied another write may come, which is judged, too.
     while error.is_none() && !put_off {
         match admission::judge(&job, &observation, &plan).await {
             Ok(verdicts) if verdicts.is_empty() => break,
-            Ok(mut verdicts) => {
-                // Instead of what is denied another object may be written, which is judged next.
+            Ok(verdicts) => {
                 observation.judged.extend(verdicts.iter().cloned());
+                judged.extend(verdicts);
                 plan = plan::compute(&input(&job, &observation));
-                judged.append(&mut verdicts);
             }
             Err(failure) => error = Some(failure),
         }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Renders;
-use super::verdicts::{Git, version_of};
+use super::git::Git;
+use super::verdicts::version_of;
 use crate::fleet::Fleet;
 use crate::model::{App, AppId, ClusterName, Denial, Kind, ObjectId, PolicyAction, Rendered, RenderedObject};
 use crate::policy::{Chosen, PolicyTarget, Verdict};
@@ -30,7 +31,7 @@ pub struct Surroundings {
 impl Admission {
     /// `None`: there are no policies.
     pub fn of(fleet: &Arc<Fleet>, renders: &Renders) -> Option<Arc<Self>> {
-        let admission = || Arc::new(Self { fleet: Arc::clone(fleet), git: Git::of(renders) });
+        let admission = || Arc::new(Self { fleet: Arc::clone(fleet), git: Git::of(fleet, renders) });
         (!fleet.policies.is_empty()).then(admission)
     }
 

@@ -49,6 +49,7 @@ mod documents;
 mod engine;
 mod field_types;
 mod foreign_marks;
+mod git;
 mod hooks;
 mod inputs;
 mod layer_file;

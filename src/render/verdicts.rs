@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::git::{Git, Sides};
 use super::trace::explain::set_at;
 use super::{Renderer, Renders, codes};
 use crate::fleet::{Fleet, Target};
 use crate::manifest::codes::LIMIT;
 use crate::model::mark::kept_by;
 use crate::model::{
-    App, ClusterName, Diagnostic, Kind, Location, ObjectId, Policy, PolicyAction, PruneMode, Rendered,
-    RenderedObject, Scope,
+    App, ClusterName, Diagnostic, Location, ObjectId, Policy, PolicyAction, PruneMode, Rendered, RenderedObject,
+    Scope,
 };
-use crate::policy::{Cause, Change, Chosen, Judgement, PolicyTarget, Verdict, usual_namespace_labels};
+use crate::policy::{Cause, Chosen, PolicyTarget, Verdict};
 use crate::schedule::assign;
 
 /// Renders whose fields are traced: each is rendered some times more.
@@ -163,72 +164,6 @@ struct Found {
     verdict: Verdict,
 }
 
-/// What the objects of all apps say of others.
-#[derive(Debug)]
-pub(super) struct Git {
-    namespaces: BTreeMap<(ClusterName, String), BTreeMap<String, String>>,
-    /// Else a namespace may be of an app whose render has not come yet.
-    is_whole: bool,
-    /// Plural names of defined kinds, by group and kind. Those of Kubernetes are not among them: no definition gives them another name.
-    plurals: BTreeMap<(String, String), String>,
-}
-
-impl Git {
-    pub(super) fn of(renders: &Renders) -> Self {
-        let (mut namespaces, mut plurals) = (BTreeMap::new(), BTreeMap::new());
-        for rendered in renders.results().flatten() {
-            for object in rendered.objects.iter() {
-                if (&*object.id.group, &*object.id.kind) == ("", "Namespace") {
-                    let labels = object.body.field("/metadata/labels");
-                    let labels = labels.as_ref().and_then(Value::as_object).into_iter().flatten();
-                    let mut all = usual_namespace_labels(&object.id.name);
-                    all.extend(
-                        labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))),
-                    );
-                    namespaces.insert((rendered.cluster.clone(), object.id.name.to_string()), all);
-                }
-                if let Some((group, kind)) = object.defines()
-                    && !Kind::new(group, "", kind).is_built_in()
-                    && let Some(Value::String(plural)) = object.body.field("/spec/names/plural")
-                {
-                    plurals.insert((group.to_owned(), kind.to_owned()), plural);
-                }
-            }
-        }
-        Self { namespaces, is_whole: renders.is_complete(), plurals }
-    }
-
-    pub(super) fn plural(&self, kind: &Kind) -> Option<&str> {
-        self.plurals.get(&(kind.group.to_string(), kind.kind.to_string())).map(String::as_str)
-    }
-
-    /// What policies say of one change; of what it changes, the kind, and whether messages may say what is in it.
-    pub(super) fn judge(
-        &self,
-        chosen: &Chosen<'_>,
-        (cluster, id): (&ClusterName, &ObjectId),
-        (kind, hides_values): (&Kind, bool),
-        (object, old_object): Sides<'_>,
-    ) -> Judgement {
-        let labels = id.namespace.as_deref().and_then(|namespace| {
-            let known = self.namespaces.get(&(cluster.clone(), namespace.to_owned())).cloned();
-            known.or_else(|| self.is_whole.then(|| usual_namespace_labels(namespace)))
-        });
-        let change = Change {
-            kind,
-            plural: self.plural(kind),
-            object,
-            old_object,
-            namespace_labels: labels.as_ref(),
-            hides_values,
-        };
-        chosen.judge(&change)
-    }
-}
-
-/// An object after and before a change.
-type Sides<'a> = (Option<&'a Value>, Option<&'a Value>);
-
 /// What decides about a target, where no policy looks at the cluster itself.
 type Key = (usize, usize, Vec<bool>, Option<String>, Option<String>, Vec<(String, String)>);
 
@@ -254,7 +189,7 @@ impl<'a> Judge<'a> {
     fn of(fleet: &'a Fleet, renders: &Renders) -> Self {
         Self {
             fleet,
-            git: Git::of(renders),
+            git: Git::of(fleet, renders),
             known: HashMap::new(),
             tells_broken: false,
             compares: false,

@@ -78,3 +78,29 @@ fn definition_renames_no_kind_of_kubernetes() {
         assert!(messages(&plan.errors).contains(&denied.to_owned()), "{documents}: {:?}", plan.errors);
     }
 }
+
+#[test]
+fn labels_of_a_namespace_are_unknown_while_an_app_of_its_cluster_is_not_rendered() {
+    let policy =
+        LOW.replace("{resourceRules", "{namespaceSelector: {matchLabels: {tier: prod}}, resourceRules");
+    let base = ruled(&policy);
+    let namespace = |tier: &str| {
+        format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, labels: {{tier: {tier}}}}}\n")
+    };
+    let check = |space: Option<String>, is_denied: bool| {
+        let plan = compared_from(&base, |head| {
+            if let Some(space) = &space {
+                objects(head, "space", space);
+            }
+            objects(head, "maps", &config_map("a", "higher"));
+        });
+        let denied = "policy low denies ConfigMap shop/a on bj1: not low".to_owned();
+        assert_eq!(messages(&plan.errors).contains(&denied), is_denied, "{space:?}: {:?}", plan.errors);
+    };
+    check(None, false);
+    check(Some(namespace("test")), false);
+    check(Some(namespace("prod")), true);
+    // Its render has a mistake.
+    check(Some(namespace("prod") + "---\nkind: [\n"), true);
+    check(Some("apiVersion: v1\nkind: ConfigMap\n".to_owned()), true);
+}

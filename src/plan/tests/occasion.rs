@@ -183,6 +183,28 @@ fn installation_that_is_over_stays_so() {
     );
 }
 
+#[test]
+fn what_a_policy_denies_does_not_say_that_the_installation_is_over() {
+    let mut observation = seen(&[
+        "v1/ConfigMap/shop/password^",
+        "v1/ConfigMap/shop/pay^",
+        "apps/v1/Deployment/shop/pay^",
+        "batch/v1/Job/shop/seed^",
+    ]);
+    let release = release();
+    let mut judge = |text: &str, denial: Option<Denial>| {
+        let object = release.object(&parse(text).1).expect("an object");
+        let was = observation.applied_hash(&object.id);
+        let judged = Judged { operation: Operation::Update, hash: object.hash, was, denial };
+        observation.judged.insert(object.id.clone(), judged);
+        shown(&observation)
+    };
+    let denial = || Some(Denial { policy: "low".into(), message: "no".into() });
+    assert_eq!(judge(SETTINGS, None), [SKIPPED, OVER[0], OVER[1]]);
+    assert_eq!(judge(SETTINGS, denial()), [SKIPPED, OVER[1]]);
+    assert_eq!(judge(WEB, denial()), [SKIPPED]);
+}
+
 /// The first upgrade takes away or replaces what says that the installation is over, and its Job was deleted by hand.
 #[test]
 fn what_stays_says_that_the_installation_is_over() {

@@ -1,6 +1,5 @@
 use super::*;
 use crate::model::{LabelSelector, Operation, Operator, Requirement, Selector};
-use crate::policy::resource;
 
 fn labels(pairs: &[(&str, &str)]) -> LabelSelector {
     let match_labels = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -118,26 +117,6 @@ fn namespace_with_unknown_labels_may_be_selected() {
             hides_values: false,
         };
         assert_eq!(policies.chosen(&target).judge(&change).evaluated, expected, "{known:?}");
-    }
-}
-
-#[test]
-fn resources_are_plurals() {
-    for (kind, expected) in [
-        ("Deployment", "deployments"),
-        ("NetworkPolicy", "networkpolicies"),
-        ("Ingress", "ingresses"),
-        ("StorageClass", "storageclasses"),
-        ("Endpoints", "endpoints"),
-        ("EndpointSlice", "endpointslices"),
-        ("PodDisruptionBudget", "poddisruptionbudgets"),
-        ("Gateway", "gateways"),
-        ("GatewayClass", "gatewayclasses"),
-        ("Prometheus", "prometheuses"),
-        ("Mesh", "meshes"),
-        ("CronJob", "cronjobs"),
-    ] {
-        assert_eq!(resource(&Kind::new("", "v1", kind)), expected);
     }
 }
 

@@ -7,8 +7,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use live::Cluster;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tutti::model::Kind;
-use tutti::policy::resource;
+use tutti::model::{Kind, usual_plural};
 
 use super::cases::Case;
 use super::{Said, eventually};
@@ -45,7 +44,7 @@ fn folder(object: &Value) -> String {
     let root = if api_version.contains('/') { "apis" } else { "api" };
     let namespace = object["metadata"]["namespace"].as_str().filter(|_| is_namespaced(object));
     let namespace = namespace.map(|it| format!("/namespaces/{it}")).unwrap_or_default();
-    format!("/{root}/{api_version}{namespace}/{}", resource(&kind))
+    format!("/{root}/{api_version}{namespace}/{}", usual_plural(&kind.kind))
 }
 
 fn name(object: &Value) -> &str {

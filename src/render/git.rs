@@ -1,0 +1,100 @@
+//! What the objects of all apps say of others: of the namespaces and kinds that policies ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::Renders;
+use crate::fleet::Fleet;
+use crate::model::{ClusterName, Kind, ObjectId, Scope};
+use crate::policy::{Change, Chosen, Judgement, usual_namespace_labels};
+
+/// An object after and before a change.
+pub(super) type Sides<'a> = (Option<&'a Value>, Option<&'a Value>);
+
+#[derive(Debug)]
+pub(super) struct Git {
+    namespaces: BTreeMap<(ClusterName, String), BTreeMap<String, String>>,
+    /// On these every app is rendered. Elsewhere a namespace may be of an app whose objects are not known.
+    whole: BTreeSet<ClusterName>,
+    /// Plural names of defined kinds, by group and kind. Those of Kubernetes are not among them: no definition gives them another name.
+    plurals: BTreeMap<(String, String), String>,
+}
+
+impl Git {
+    pub(super) fn of(fleet: &Fleet, renders: &Renders) -> Self {
+        let (mut namespaces, mut plurals) = (BTreeMap::new(), BTreeMap::new());
+        for rendered in renders.results().flatten() {
+            for object in rendered.objects.iter() {
+                if (&*object.id.group, &*object.id.kind) == ("", "Namespace") {
+                    let labels = object.body.field("/metadata/labels");
+                    let labels = labels.as_ref().and_then(Value::as_object).into_iter().flatten();
+                    let mut all = usual_namespace_labels(&object.id.name);
+                    all.extend(
+                        labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))),
+                    );
+                    namespaces.insert((rendered.cluster.clone(), object.id.name.to_string()), all);
+                }
+                if let Some((group, kind)) = object.defines()
+                    && !Kind::new(group, "", kind).is_built_in()
+                    && let Some(Value::String(plural)) = object.body.field("/spec/names/plural")
+                {
+                    plurals.insert((group.to_owned(), kind.to_owned()), plural);
+                }
+            }
+        }
+        Self { namespaces, whole: whole(fleet, renders), plurals }
+    }
+
+    pub(super) fn plural(&self, kind: &Kind) -> Option<&str> {
+        self.plurals.get(&(kind.group.to_string(), kind.kind.to_string())).map(String::as_str)
+    }
+
+    /// What policies say of one change; of what it changes, the kind, and whether messages may say what is in it.
+    pub(super) fn judge(
+        &self,
+        chosen: &Chosen<'_>,
+        (cluster, id): (&ClusterName, &ObjectId),
+        (kind, hides_values): (&Kind, bool),
+        (object, old_object): Sides<'_>,
+    ) -> Judgement {
+        let labels = id.namespace.as_deref().and_then(|namespace| {
+            let known = self.namespaces.get(&(cluster.clone(), namespace.to_owned())).cloned();
+            known.or_else(|| self.whole.contains(cluster).then(|| usual_namespace_labels(namespace)))
+        });
+        let change = Change {
+            kind,
+            plural: self.plural(kind),
+            object,
+            old_object,
+            namespace_labels: labels.as_ref(),
+            hides_values,
+        };
+        chosen.judge(&change)
+    }
+}
+
+/// The clusters of which every object is known.
+fn whole(fleet: &Fleet, renders: &Renders) -> BTreeSet<ClusterName> {
+    let is_lost = fleet.broken.values().any(|broken| broken.app.is_none());
+    if is_lost || !renders.is_complete() {
+        return BTreeSet::new();
+    }
+    let mut whole: BTreeSet<ClusterName> = fleet.clusters.keys().cloned().collect();
+    for (target, (_, result)) in renders.iter() {
+        if result.is_err() {
+            whole.remove(&target.cluster);
+        }
+    }
+    for app in fleet.broken.values().filter_map(|broken| broken.app.as_ref()) {
+        for cluster in fleet.clusters_of(app) {
+            whole.remove(&cluster);
+        }
+    }
+    for error in fleet.diagnostics.iter().filter(|it| it.is_error()) {
+        if let Scope::Target(_, cluster) = &error.scope {
+            whole.remove(cluster);
+        }
+    }
+    whole
+}
