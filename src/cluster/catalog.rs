@@ -6,7 +6,7 @@ use kube::core::GroupVersion;
 use kube::core::discovery::{ApiCapabilities, Scope};
 use kube::discovery::{ApiResource, verbs};
 
-use crate::model::{Capabilities, Kind, KindFacts, KubeVersion};
+use crate::model::{Capabilities, Kind, KindFacts, KubeVersion, unusual_plural};
 
 /// One kind in one version.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,11 +82,13 @@ impl Catalog {
         let version = KubeVersion::parse(&self.version).unwrap_or_else(KubeVersion::newest);
         let is_kept = |name: &String| self.may_serve(name) || self.missing.contains(name);
         let from_before = before.into_iter().flat_map(|before| &before.kinds);
-        let from_before = from_before.filter(|(name, _)| is_kept(name)).map(|(name, it)| (name.clone(), *it));
+        let from_before =
+            from_before.filter(|(name, _)| is_kept(name)).map(|(name, it)| (name.clone(), it.clone()));
         let custom = self.resources.iter().filter(|(kind, _)| !kind.is_built_in());
         let facts = custom.map(|(kind, resource)| {
             let Resource { namespaced, has_status, .. } = *resource;
-            (kind.name(), KindFacts { namespaced, has_status })
+            let plural = unusual_plural(&kind.kind, resource.plural());
+            (kind.name(), KindFacts { namespaced, has_status, plural })
         });
         let kinds = from_before.chain(facts).collect();
         Capabilities { version, api_versions: api_versions.into_iter().collect(), asked: true, kinds }

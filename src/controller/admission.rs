@@ -143,7 +143,8 @@ impl World {
             let found = client.get(&resource, &candidate.object).await;
             // One that is gone by now is found gone by its delete.
             let Candidate { app, cluster, .. } = &candidate;
-            let result = found.map(|live| admission.denies_delete(app, cluster, live.as_ref()?));
+            let result =
+                found.map(|live| admission.denies_delete(app, cluster, live.as_ref()?, resource.plural()));
             let name = candidate.cluster.clone();
             let news = ClusterNews::DeleteJudged { candidate: Box::new(candidate), admission, result };
             // A closed queue: the controller has stopped.

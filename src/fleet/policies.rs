@@ -252,7 +252,7 @@ spec:
         let target = PolicyTarget { app: &app, app_labels: &labels, version: None, cluster, objects: &[] };
         let change = Change {
             kind: &Kind::new("apps", "v1", "Deployment"),
-            plural: None,
+            plurals: &[],
             object: Some(&object),
             old_object: None,
             namespace_labels: Some(&labels),

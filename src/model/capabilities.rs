@@ -37,11 +37,13 @@ impl KubeVersion {
 }
 
 /// What a definition, or a cluster, says of a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindFacts {
     pub namespaced: bool,
     /// Its status is a subresource: an apply of the object leaves it alone.
     pub has_status: bool,
+    /// Its plural name; `None`: the usual one.
+    pub plural: Option<Arc<str>>,
 }
 
 /// Kinds that Kubernetes does not have itself, by name: `example.com/v1/Menu`.
@@ -217,7 +219,7 @@ mod tests {
 
     #[test]
     fn kinds_are_asked_of_the_cluster_then_of_the_repository() {
-        let facts = |namespaced| KindFacts { namespaced, has_status: false };
+        let facts = |namespaced| KindFacts { namespaced, has_status: false, plural: None };
         let kinds = |known: Option<KindFacts>| known.map(|it| ("x.io/v1/Till".to_owned(), it)).into_iter();
         let check = |live: Option<bool>, defined: Option<bool>, answer: Option<bool>| {
             let now =

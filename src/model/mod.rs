@@ -97,7 +97,7 @@ pub use line::{one_line, short_line, shortened, visible_line};
 pub use mark::Mark;
 pub use name::{AppId, ClusterName, Revision};
 pub use notification::{Happened, Language, Notification, NotificationService, Server};
-pub use object::{Kind, ObjectId, usual_plural};
+pub use object::{Kind, ObjectId, unusual_plural, usual_plural};
 pub use observation::{
     Displacement, Effect, Evidence, ForeignChanges, ForeignField, Ignored, Immutable, Live, LiveReplicas,
     Marks, Observation, Ownership, PodCount, Scaler, Stranger, Takeover, Was,

@@ -56,6 +56,11 @@ pub fn usual_plural(kind: &str) -> String {
     }
 }
 
+/// A plural name, where it is not the usual one.
+pub fn unusual_plural(kind: &str, plural: &str) -> Option<Arc<str>> {
+    (plural != usual_plural(kind)).then(|| plural.into())
+}
+
 impl Kind {
     /// Whether it is part of Kubernetes.
     pub fn is_built_in(&self) -> bool {

@@ -22,8 +22,8 @@ pub struct PolicyTarget<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
     pub kind: &'a Kind,
-    /// The plural name that its definition gives to the kind; `None`: the usual one.
-    pub plural: Option<&'a str>,
+    /// The plural names that the kind may have, the likeliest first; none: the usual one.
+    pub plurals: &'a [String],
     /// After the change; `None`: it is deleted.
     pub object: Option<&'a Json>,
     /// Before the change; `None`: it is created.
@@ -43,10 +43,10 @@ impl Change<'_> {
         }
     }
 
-    pub fn resource(&self) -> Cow<'_, str> {
-        match self.plural {
-            Some(plural) => Cow::Borrowed(plural),
-            None => Cow::Owned(usual_plural(&self.kind.kind)),
+    pub fn resources(&self) -> Cow<'_, [String]> {
+        match self.plurals {
+            [] => Cow::Owned(vec![usual_plural(&self.kind.kind)]),
+            plurals => Cow::Borrowed(plurals),
         }
     }
 

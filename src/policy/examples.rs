@@ -40,7 +40,7 @@ fn outcome<'p>(policies: &Policies, example: &'p PolicyExample) -> Outcome<'p> {
     let target = PolicyTarget { app: &app, app_labels: &labels, version: None, cluster, objects: &objects };
     let change = Change {
         kind: &object.and_then(Kind::of).unwrap_or_else(|| Kind::new("", "", "")),
-        plural: None,
+        plurals: &[],
         object: example.object.as_ref(),
         old_object: example.old_object.as_ref(),
         namespace_labels: Some(&usual_namespace_labels(namespace)),

@@ -44,21 +44,25 @@ pub fn looks_at(policy: &Policy, operation: Operation) -> bool {
     policy.constraints.iter().all(|it| it.rules.is_empty() || it.rules.iter().any(is_of))
 }
 
-pub fn matches(constraints: &MatchConstraints, change: &Change<'_>, resource: &str) -> bool {
-    let fits = |rule: &ResourceRule| rule_matches(rule, constraints.is_exact, change, resource);
+/// A rule matches that names any of the resources, and excludes the likeliest alone: where the cluster says which it is, there is one.
+pub fn matches(constraints: &MatchConstraints, change: &Change<'_>, resources: &[String]) -> bool {
+    let fits = |rule: &ResourceRule| rule_matches(rule, constraints.is_exact, change, resources);
+    let likeliest = resources.get(..1).unwrap_or_default();
+    let excludes = |rule: &ResourceRule| rule_matches(rule, constraints.is_exact, change, likeliest);
     (constraints.rules.is_empty() || constraints.rules.iter().any(fits))
-        && !constraints.excluded.iter().any(fits)
+        && !constraints.excluded.iter().any(excludes)
         && constraints.objects.as_ref().is_none_or(|it| change.labels().any(|labels| it.matches(&labels)))
         && constraints.namespaces.as_ref().is_none_or(|it| namespace_matches(it, change))
 }
 
-fn rule_matches(rule: &ResourceRule, is_exact: bool, change: &Change<'_>, resource: &str) -> bool {
+fn rule_matches(rule: &ResourceRule, is_exact: bool, change: &Change<'_>, resources: &[String]) -> bool {
     let has = |list: &[String], value: &str| list.iter().any(|it| it == "*" || it == value);
+    let is_of = |named: &str| named == "*" || resources.iter().any(|it| it == named);
     let name = || change.name().unwrap_or_default();
     has(&rule.groups, &change.kind.group)
         // Versions of one group are the same object in another form.
         && (!is_exact || has(&rule.versions, &change.kind.version))
-        && rule.resources.iter().filter_map(|it| without_subresources(it)).any(|it| it == "*" || it == resource)
+        && rule.resources.iter().filter_map(|it| without_subresources(it)).any(is_of)
         && has(&rule.operations, change.operation().as_str())
         && (rule.names.is_empty() || rule.names.iter().any(|it| it == name()))
         && rule.is_namespaced.is_none_or(|it| it == change.namespace().is_some())

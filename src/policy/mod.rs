@@ -27,7 +27,7 @@ use compiled::{Budget, Compiled};
 pub use examples::{Outcome, outcomes};
 
 use crate::cel::{Meter, Value};
-use crate::model::{Kind, Location, Operation, Policy, PolicyAction, usual_plural};
+use crate::model::{Kind, Location, Operation, Policy, PolicyAction};
 
 /// Why there is a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,16 +130,16 @@ impl Policies {
         self.compiled.iter().any(Compiled::looks_at_objects)
     }
 
-    /// Whether any could deny the delete of an object of this kind. `plural`: as its definition names it.
-    pub fn look_at_deletes(&self, kind: &Kind, plural: Option<&str>) -> bool {
-        let resource = plural.map_or_else(|| usual_plural(&kind.kind), str::to_owned);
-        let compiled = self.of_resource(&kind.group, &resource).filter_map(|index| self.compiled.get(index));
+    /// Whether any could deny the delete of an object of this kind.
+    pub fn look_at_deletes(&self, kind: &Kind, plurals: &[String]) -> bool {
+        let compiled = self.of_resources(&kind.group, plurals).filter_map(|index| self.compiled.get(index));
         compiled.into_iter().any(|it| matching::looks_at(&it.policy, Operation::Delete))
     }
 
-    fn of_resource(&self, group: &str, resource: &str) -> impl Iterator<Item = usize> {
-        let listed = self.by_resource.get(group).and_then(|of_group| of_group.get(resource));
-        listed.into_iter().flatten().chain(&self.everywhere).copied()
+    fn of_resources(&self, group: &str, resources: &[String]) -> impl Iterator<Item = usize> {
+        let of_group = self.by_resource.get(group);
+        let listed = resources.iter().filter_map(move |resource| of_group?.get(resource));
+        listed.flatten().chain(&self.everywhere).copied()
     }
 
     /// Those that select an app on a cluster.
@@ -196,34 +196,38 @@ impl Chosen<'_> {
 
     /// Whether the verdict on an update of this kind may depend on the object before it. Selectors are not asked: the object before
     /// it may be what they select.
-    pub fn look_at_old(&self, kind: &Kind, plural: Option<&str>) -> bool {
-        let resource = plural.map_or_else(|| usual_plural(&kind.kind), str::to_owned);
-        let of_resource = self.policies.of_resource(&kind.group, &resource);
-        let chosen = of_resource.filter(|index| self.is_chosen.get(*index) == Some(&true));
+    pub fn look_at_old(&self, kind: &Kind, plurals: &[String]) -> bool {
+        let of_resources = self.policies.of_resources(&kind.group, plurals);
+        let chosen = of_resources.filter(|index| self.is_chosen.get(*index) == Some(&true));
         let compiled = chosen.filter_map(|index| self.policies.compiled.get(index));
         compiled.into_iter().any(|it| it.looks_at_old() && matching::looks_at(&it.policy, Operation::Update))
     }
 
-    fn matching(&self, change: &Change<'_>, resource: &str) -> Vec<&Compiled> {
+    fn matching(&self, change: &Change<'_>, resources: &[String]) -> Vec<&Compiled> {
         let is_chosen = |index: &usize| self.is_chosen.get(*index) == Some(&true);
         let mut indices: Vec<usize> =
-            self.policies.of_resource(&change.kind.group, resource).filter(is_chosen).collect();
+            self.policies.of_resources(&change.kind.group, resources).filter(is_chosen).collect();
         indices.sort_unstable();
+        indices.dedup();
         let matches = |compiled: &&Compiled| {
-            compiled.policy.constraints.iter().all(|it| matching::matches(it, change, resource))
+            compiled.policy.constraints.iter().all(|it| matching::matches(it, change, resources))
         };
         indices.iter().filter_map(|index| self.policies.compiled.get(*index)).filter(matches).collect()
     }
 
     pub fn judge(&self, change: &Change<'_>) -> Judgement {
-        let resource = change.resource();
-        let compiled = self.matching(change, &resource);
+        let resources = change.resources();
+        let compiled = self.matching(change, &resources);
         let mut judgement = Judgement::default();
         if compiled.is_empty() {
             return judgement;
         }
         let is_used = |root: usize| compiled.iter().any(|it| it.names_root(root));
-        let request = if is_used(compiled::REQUEST) { change.request(&resource) } else { Json::Null };
+        let request = if is_used(compiled::REQUEST) {
+            change.request(resources.first().map_or("", String::as_str))
+        } else {
+            Json::Null
+        };
         let namespace = if is_used(compiled::NAMESPACE) { change.namespace_object() } else { Json::Null };
         let mut dearest: Option<(u64, &Arc<Policy>)> = None;
         let (mut denials, mut warnings) = (0, 0);

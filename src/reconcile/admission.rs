@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::Job;
 use crate::apply::Past as _;
-use crate::cluster::Error;
-use crate::model::{Denial, Judged, ObjectId, Observation, Operation, RenderedObject};
+use crate::cluster::{Error, Resource};
+use crate::model::{Denial, Judged, Kind, ObjectId, Observation, Operation, RenderedObject};
 use crate::plan::{Plan, Step};
 use crate::render::TargetAdmission;
 
@@ -16,7 +16,8 @@ pub async fn judge(
     plan: &Plan,
 ) -> Result<Vec<(ObjectId, Judged)>, Error> {
     let Some(admission) = &job.admission else { return Ok(Vec::new()) };
-    let around = admission.surroundings(&job.app, &job.rendered);
+    let plural = |kind: &Kind| job.catalog.get(kind).map(Resource::plural);
+    let around = admission.surroundings(&job.app, &job.rendered, plural);
     let target = admission.target(&job.rendered, &around);
     let mut judged = Vec::new();
     for (step, object, operation) in unjudged(job, observation, plan) {

@@ -26,7 +26,11 @@ pub struct Admission {
 pub struct Surroundings {
     version: Option<String>,
     objects: Vec<Value>,
+    plurals: Plurals,
 }
+
+/// Plural names of custom kinds, as the cluster says them.
+type Plurals = BTreeMap<Kind, String>;
 
 impl Admission {
     /// `None`: there are no policies.
@@ -40,16 +44,24 @@ impl Admission {
         self.fleet.policies == other.fleet.policies
     }
 
-    pub fn surroundings(&self, app: &App, rendered: &Rendered) -> Surroundings {
+    /// `plural`: of a kind that the cluster serves.
+    pub fn surroundings<'p>(
+        &self,
+        app: &App,
+        rendered: &Rendered,
+        plural: impl Fn(&Kind) -> Option<&'p str>,
+    ) -> Surroundings {
         let looks = self.fleet.policies.look_at_objects();
         let visible = rendered.objects.iter().filter(|object| looks && !object.holds_secrets());
         let objects = visible.map(|object| object.body.fields()).collect();
-        Surroundings { version: version_of(app, &rendered.cluster), objects }
+        let custom = rendered.objects.iter().map(|object| &object.kind).filter(|kind| !kind.is_built_in());
+        let plurals = custom.filter_map(|kind| Some((kind.clone(), plural(kind)?.to_owned()))).collect();
+        Surroundings { version: version_of(app, &rendered.cluster), objects, plurals }
     }
 
     pub fn target<'a>(&'a self, rendered: &'a Rendered, around: &'a Surroundings) -> TargetAdmission<'a> {
-        let Surroundings { version, objects } = around;
-        self.chosen(&rendered.app, &rendered.cluster, version.as_deref(), objects)
+        let Surroundings { version, objects, plurals } = around;
+        self.chosen(&rendered.app, &rendered.cluster, version.as_deref(), objects, plurals)
     }
 
     fn chosen<'a>(
@@ -58,6 +70,7 @@ impl Admission {
         name: &'a ClusterName,
         version: Option<&'a str>,
         objects: &'a [Value],
+        plurals: &'a Plurals,
     ) -> TargetAdmission<'a> {
         let Self { fleet, git } = self;
         let labels = fleet.apps.get(app).map(|app| &app.labels);
@@ -71,18 +84,26 @@ impl Admission {
                 objects,
             })
         });
-        TargetAdmission { git, cluster: name, chosen: chosen.filter(|chosen| !chosen.is_empty()) }
+        TargetAdmission { git, cluster: name, plurals, chosen: chosen.filter(|chosen| !chosen.is_empty()) }
     }
 
     /// Whether an object of this kind is read before it is deleted.
     pub fn looks_at_deletes(&self, kind: &Kind) -> bool {
-        self.fleet.policies.look_at_deletes(kind, self.git.plural(kind))
+        self.fleet.policies.look_at_deletes(kind, &self.git.plurals(kind, None))
     }
 
     /// Of an object that Git no longer wants. Of an app that is gone its labels are not known.
-    pub fn denies_delete(&self, app: &AppId, cluster: &ClusterName, live: &Value) -> Option<Denial> {
+    /// `plural`: as the cluster says it.
+    pub fn denies_delete(
+        &self,
+        app: &AppId,
+        cluster: &ClusterName,
+        live: &Value,
+        plural: &str,
+    ) -> Option<Denial> {
         let (id, kind) = (ObjectId::of(live)?, Kind::of(live)?);
-        self.chosen(app, cluster, None, &[]).denies_delete(&id, &kind, live)
+        let plurals = BTreeMap::from([(kind.clone(), plural.to_owned())]);
+        self.chosen(app, cluster, None, &[], &plurals).denies_delete(&id, &kind, live)
     }
 }
 
@@ -91,14 +112,20 @@ impl Admission {
 pub struct TargetAdmission<'a> {
     git: &'a Git,
     cluster: &'a ClusterName,
+    plurals: &'a Plurals,
     /// `None`: none does.
     chosen: Option<Chosen<'a>>,
 }
 
 impl TargetAdmission<'_> {
+    fn served(&self, kind: &Kind) -> Option<&str> {
+        self.plurals.get(kind).map(String::as_str)
+    }
+
     /// Whether what is said of an update depends on the object before it.
     pub fn looks_at_old(&self, kind: &Kind) -> bool {
-        self.chosen.as_ref().is_some_and(|chosen| chosen.look_at_old(kind, self.git.plural(kind)))
+        let plurals = || self.git.plurals(kind, self.served(kind));
+        self.chosen.as_ref().is_some_and(|chosen| chosen.look_at_old(kind, &plurals()))
     }
 
     /// `old`: what was there before, and whether it may hold secrets; `None`: it is created.
@@ -118,7 +145,10 @@ impl TargetAdmission<'_> {
         what: (&Kind, bool),
         change: (Option<&Value>, Option<&Value>),
     ) -> Option<Denial> {
-        let verdicts = self.git.judge(self.chosen.as_ref()?, (self.cluster, id), what, change).verdicts;
+        let verdicts = self
+            .git
+            .judge(self.chosen.as_ref()?, (self.cluster, id), what, change, self.served(what.0))
+            .verdicts;
         let (denied, warned): (Vec<Verdict>, Vec<Verdict>) =
             verdicts.into_iter().partition(|it| it.action == PolicyAction::Deny);
         for Verdict { policy, message, .. } in warned {

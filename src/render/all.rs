@@ -16,8 +16,8 @@ use super::{Defined, Discovered, Job, Made, Renderer, codes, idle_patch, in_orde
 use crate::fleet::Target;
 use crate::fleet::layers::TEMPLATES;
 use crate::model::{
-    App, AppId, Capabilities, Cluster, ClusterName, Diagnostic, Digest, Instance, KindsByName, Location,
-    Rendered, Revision, Ring, Scope,
+    App, AppId, Capabilities, Cluster, ClusterName, Diagnostic, Digest, Instance, KindFacts, KindsByName,
+    Location, Rendered, Revision, Ring, Scope,
 };
 use crate::schedule::{AssignedPodSet, assign};
 
@@ -91,6 +91,12 @@ impl Renders {
     /// The kinds that apps define, by cluster.
     pub fn defined(&self) -> &Defined {
         &self.defined
+    }
+
+    /// What is known of kinds that Kubernetes does not have itself, on any cluster: as it says itself, or as apps define them.
+    pub fn kinds(&self) -> impl Iterator<Item = (&String, &KindFacts)> {
+        let served = self.discovered.values().flat_map(|known| &known.kinds);
+        served.chain(self.defined.values().flat_map(|kinds| &**kinds))
     }
 
     pub fn results(&self) -> impl Iterator<Item = &Result<Arc<Rendered>, Vec<Diagnostic>>> {
@@ -248,7 +254,7 @@ fn with_those_beside(mut defined: Defined, beside: &Defined) -> Defined {
     for (cluster, kinds) in beside {
         let of_cluster = Arc::make_mut(defined.entry(cluster.clone()).or_default());
         for (name, facts) in &**kinds {
-            of_cluster.entry(name.clone()).or_insert(*facts);
+            of_cluster.entry(name.clone()).or_insert_with(|| facts.clone());
         }
     }
     defined
@@ -265,7 +271,7 @@ fn defined(memory: &Memory) -> Defined {
             };
             let of_cluster = defined.entry(cluster.clone()).or_default();
             for (name, facts) in &*trace.made.defines {
-                of_cluster.entry(name.clone()).or_insert(*facts);
+                of_cluster.entry(name.clone()).or_insert_with(|| facts.clone());
             }
         }
     }

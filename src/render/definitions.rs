@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::documents::Document;
-use crate::model::{Kind, KindFacts, KindsByName, RenderedObject};
+use crate::model::{Kind, KindFacts, KindsByName, RenderedObject, unusual_plural};
 
 /// The kinds that an app defines itself, in every version.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Definitions {
     }
 
     pub fn get(&self, kind: &Kind) -> Option<KindFacts> {
-        self.kinds.get(kind).copied()
+        self.kinds.get(kind).cloned()
     }
 }
 
@@ -48,6 +48,7 @@ fn read(object: &Map<String, Value>, kinds: &mut BTreeMap<Kind, KindFacts>) {
         return;
     };
     let namespaced = scope == "Namespaced";
+    let plural = text("/names/plural").and_then(|plural| unusual_plural(kind, plural));
     let has_status =
         |version: &Value| version.pointer("/subresources/status").is_some_and(|it| !it.is_null());
     // In v1beta1 all versions may share what stands beside them.
@@ -55,12 +56,13 @@ fn read(object: &Map<String, Value>, kinds: &mut BTreeMap<Kind, KindFacts>) {
     let versions = spec.get("versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for version in versions {
         if let Some(name) = version.get("name").and_then(Value::as_str) {
-            let facts = KindFacts { namespaced, has_status: shared || has_status(version) };
+            let facts =
+                KindFacts { namespaced, has_status: shared || has_status(version), plural: plural.clone() };
             kinds.insert(Kind::new(group, name, kind), facts);
         }
     }
     if let (Some(version), true) = (text("/version"), versions.is_empty()) {
-        kinds.insert(Kind::new(group, version, kind), KindFacts { namespaced, has_status: shared });
+        kinds.insert(Kind::new(group, version, kind), KindFacts { namespaced, has_status: shared, plural });
     }
 }
 

@@ -224,7 +224,7 @@ fn labelled(
     let facts =
         if kind.is_built_in() { None } else { definitions.get(&kind).or_else(|| job.site.kind(&kind)) };
     let shown = sealed.is_none();
-    canonical::canonical(&mut object, &kind, facts.is_some_and(|facts| !facts.has_status));
+    canonical::canonical(&mut object, &kind, facts.as_ref().is_some_and(|facts| !facts.has_status));
     place(job, &mut object, &kind, &source, facts).map_err(|mistake| mistake.at(source.clone()))?;
     check_switches(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
     let wave = sync_wave(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Renders;
 use crate::fleet::Fleet;
-use crate::model::{ClusterName, Kind, ObjectId, Scope};
+use crate::model::{ClusterName, Kind, ObjectId, Scope, usual_plural};
 use crate::policy::{Change, Chosen, Judgement, usual_namespace_labels};
 
 /// An object after and before a change.
@@ -17,13 +17,15 @@ pub(super) struct Git {
     namespaces: BTreeMap<(ClusterName, String), BTreeMap<String, String>>,
     /// On these every app is rendered. Elsewhere a namespace may be of an app whose objects are not known.
     whole: BTreeSet<ClusterName>,
-    /// Plural names of defined kinds, by group and kind. Those of Kubernetes are not among them: no definition gives them another name.
-    plurals: BTreeMap<(String, String), String>,
+    /// Every plural name that a cluster or a definition says, by group and kind, where it is not the usual one. Those of Kubernetes are
+    /// not among them: no definition gives them another name.
+    plurals: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
 impl Git {
     pub(super) fn of(fleet: &Fleet, renders: &Renders) -> Self {
-        let (mut namespaces, mut plurals) = (BTreeMap::new(), BTreeMap::new());
+        let mut namespaces = BTreeMap::new();
+        let mut plurals: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
         for rendered in renders.results().flatten() {
             for object in rendered.objects.iter() {
                 if (&*object.id.group, &*object.id.kind) == ("", "Namespace") {
@@ -39,15 +41,28 @@ impl Git {
                     && !Kind::new(group, "", kind).is_built_in()
                     && let Some(Value::String(plural)) = object.body.field("/spec/names/plural")
                 {
-                    plurals.insert((group.to_owned(), kind.to_owned()), plural);
+                    plurals.entry((group.to_owned(), kind.to_owned())).or_default().insert(plural);
                 }
+            }
+        }
+        for (name, facts) in renders.kinds() {
+            if let (Some(plural), Some((api_version, kind))) = (&facts.plural, name.rsplit_once('/')) {
+                let Kind { group, kind, .. } = Kind::from_api_version(api_version, kind);
+                plurals.entry((group.to_string(), kind.to_string())).or_default().insert(plural.to_string());
             }
         }
         Self { namespaces, whole: whole(fleet, renders), plurals }
     }
 
-    pub(super) fn plural(&self, kind: &Kind) -> Option<&str> {
-        self.plurals.get(&(kind.group.to_string(), kind.kind.to_string())).map(String::as_str)
+    /// What a rule may call a kind. `served`: as the cluster does; else each name that anybody says, and the usual one.
+    pub(super) fn plurals(&self, kind: &Kind, served: Option<&str>) -> Vec<String> {
+        if let Some(served) = served {
+            return vec![served.to_owned()];
+        }
+        let said = self.plurals.get(&(kind.group.to_string(), kind.kind.to_string()));
+        let usual = usual_plural(&kind.kind);
+        let said = said.into_iter().flatten().filter(|said| **said != usual).cloned();
+        said.chain([usual.clone()]).collect()
     }
 
     /// What policies say of one change; of what it changes, the kind, and whether messages may say what is in it.
@@ -57,6 +72,7 @@ impl Git {
         (cluster, id): (&ClusterName, &ObjectId),
         (kind, hides_values): (&Kind, bool),
         (object, old_object): Sides<'_>,
+        served: Option<&str>,
     ) -> Judgement {
         let labels = id.namespace.as_deref().and_then(|namespace| {
             let known = self.namespaces.get(&(cluster.clone(), namespace.to_owned())).cloned();
@@ -64,7 +80,7 @@ impl Git {
         });
         let change = Change {
             kind,
-            plural: self.plural(kind),
+            plurals: &self.plurals(kind, served),
             object,
             old_object,
             namespace_labels: labels.as_ref(),

@@ -100,7 +100,7 @@ impl Facts {
     }
 
     fn kind(&self, name: &str) -> Option<KindFacts> {
-        self.capabilities.known.kinds.get(name).or_else(|| self.defined.get(name)).copied()
+        self.capabilities.known.kinds.get(name).or_else(|| self.defined.get(name)).cloned()
     }
 }
 
@@ -197,7 +197,7 @@ impl Notebook {
 
     fn kind(&self, name: String) -> Option<KindFacts> {
         let answer = self.facts.kind(&name);
-        self.seen.lock().questions.kinds.entry(name).or_insert(answer);
+        self.seen.lock().questions.kinds.entry(name).or_insert_with(|| answer.clone());
         answer
     }
 

@@ -12,8 +12,8 @@ use crate::fleet::{Fleet, Target};
 use crate::manifest::codes::LIMIT;
 use crate::model::mark::kept_by;
 use crate::model::{
-    App, ClusterName, Diagnostic, Location, ObjectId, Policy, PolicyAction, PruneMode, Rendered, RenderedObject,
-    Scope,
+    App, ClusterName, Diagnostic, Location, ObjectId, Policy, PolicyAction, PruneMode, Rendered,
+    RenderedObject, Scope,
 };
 use crate::policy::{Cause, Chosen, PolicyTarget, Verdict};
 use crate::schedule::assign;
@@ -308,7 +308,7 @@ impl<'a> Judge<'a> {
             return;
         }
         let what = (&object.kind, hides_values);
-        let judgement = self.git.judge(chosen, (&target.cluster, &object.id), what, sides);
+        let judgement = self.git.judge(chosen, (&target.cluster, &object.id), what, sides, None);
         self.steps += judgement.steps;
         if self.steps > self.most_steps {
             self.stopped = Some(Stop::Steps(judgement.dearest));

@@ -1,6 +1,9 @@
 //! What policies say of a change.
 
+use std::sync::Arc;
+
 use super::*;
+use crate::model::{Capabilities, KindFacts};
 
 const LOW: &str = "apiVersion: tutti.dev/v1alpha1
 kind: Policy
@@ -103,4 +106,53 @@ fn labels_of_a_namespace_are_unknown_while_an_app_of_its_cluster_is_not_rendered
     // Its render has a mistake.
     check(Some(namespace("prod") + "---\nkind: [\n"), true);
     check(Some("apiVersion: v1\nkind: ConfigMap\n".to_owned()), true);
+}
+
+fn definition(plural: &str) -> String {
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: {plural}.example.com}}\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {{plural: {plural}, singular: till, kind: Till}}\n  versions: [{{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {{type: object}}}}}}]\n"
+    )
+}
+
+#[test]
+fn custom_kind_has_the_plural_that_another_app_or_the_cluster_says() {
+    let policy = LOW.replace("['', apps]", "[example.com]").replace("configmaps, deployments", "till");
+    let till = |level: &str| {
+        format!(
+            "apiVersion: example.com/v1\nkind: Till\nmetadata: {{name: a, namespace: shop}}\ndata: {{level: {level}}}\n"
+        )
+    };
+    let denied = "policy low denies Till shop/a on bj1: not low".to_owned();
+    let check = |definitions: &[(&str, &str)], served: Option<&str>, is_denied: bool| {
+        let mut base = ruled(&policy);
+        for (app, plural) in definitions {
+            objects(&mut base, app, &definition(plural));
+        }
+        objects(&mut base, "till", &till("high"));
+        let mut head = base.clone();
+        objects(&mut head, "till", &till("higher"));
+        let (base, head) = (snapshot(&base, "ba5eba5e"), snapshot(&head, "4ead4ead"));
+        let mut capabilities = Capabilities::declared(None, &[]);
+        let facts =
+            |plural: &str| KindFacts { namespaced: true, has_status: false, plural: Some(plural.into()) };
+        capabilities.kinds.extend(served.map(|it| ("example.com/v1/Till".to_owned(), facts(it))));
+        let discovered = Discovered::from([("bj1".into(), Arc::new(capabilities))]);
+        let mut reading = manifest::Memory::default();
+        let before = fleet_after(&base, &mut reading, None);
+        let after = fleet_after(&head, &mut reading, Some(&before));
+        let side =
+            |fleet, snapshot| Side { fleet, snapshot, charts: &NoCharts, discovered: discovered.clone() };
+        let mut kept = Kept::default();
+        // The second time what the base defines is known, and other apps are not rendered.
+        for _ in 0..2 {
+            let plan = compare(&side(&before, &base), &side(&after, &head), &mut kept, None);
+            let is_told = messages(&plan.errors).contains(&denied);
+            assert_eq!(is_told, is_denied, "{definitions:?} {served:?}: {:?}", plan.errors);
+        }
+    };
+    check(&[], None, false);
+    check(&[], Some("till"), true);
+    check(&[("a", "till")], None, true);
+    check(&[("a", "other")], None, false);
+    check(&[("a", "other")], Some("till"), true);
 }

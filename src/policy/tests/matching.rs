@@ -110,7 +110,7 @@ fn namespace_with_unknown_labels_may_be_selected() {
     for (known, expected) in [(None, 1), (Some(&none), 0)] {
         let change = Change {
             kind: &Kind::new("apps", "v1", "Deployment"),
-            plural: None,
+            plurals: &[],
             object: Some(&object),
             old_object: None,
             namespace_labels: known,
@@ -172,4 +172,33 @@ fn selectors_choose_targets() {
         assert_eq!(judged(&with(selector.clone()), Some(&object), None).evaluated, expected, "{selector:?}");
     }
     assert_eq!(Operation::Delete.as_str(), "DELETE");
+}
+
+#[test]
+fn kind_is_matched_by_any_of_its_plurals() {
+    let check = |plurals: &[&str], excluded: &[&str], expected: usize| {
+        let constraints = MatchConstraints {
+            excluded: vec![rule(&["apps"], excluded, &["*"])],
+            ..of_rules(vec![rule(&["apps"], &["deployment"], &["*"])])
+        };
+        let policies = compiled(vec![Policy { constraints: vec![constraints], ..policy(&["false"]) }]);
+        let (app, none, object) = (AppId::new("shop", "web"), BTreeMap::new(), deployment(1));
+        let cluster = ClusterFacts { name: "bj", labels: &none, ring: None };
+        let target = PolicyTarget { app: &app, app_labels: &none, version: None, cluster, objects: &[] };
+        let plurals: Vec<String> = plurals.iter().map(|it| (*it).to_owned()).collect();
+        let change = Change {
+            kind: &Kind::new("apps", "v1", "Deployment"),
+            plurals: &plurals,
+            object: Some(&object),
+            old_object: None,
+            namespace_labels: None,
+            hides_values: false,
+        };
+        assert_eq!(policies.chosen(&target).judge(&change).evaluated, expected, "{plurals:?}");
+    };
+    check(&[], &["x"], 0);
+    check(&["deployment"], &["x"], 1);
+    check(&["deployment", "deployments"], &["x"], 1);
+    check(&["x", "deployment", "deployments"], &["deployments"], 1);
+    check(&["deployment", "deployments"], &["deployment"], 0);
 }

@@ -107,7 +107,7 @@ fn judged_on(
     let namespace = BTreeMap::from([("team".to_owned(), "shop".to_owned())]);
     let change = Change {
         kind: &kind,
-        plural: None,
+        plurals: &[],
         object,
         old_object,
         namespace_labels: Some(&namespace),

@@ -60,7 +60,7 @@ fn secret_values_stay_out_of_messages() {
     let kind = Kind::new("", "v1", "Secret");
     let change = Change {
         kind: &kind,
-        plural: None,
+        plurals: &[],
         object: Some(&object),
         old_object: None,
         namespace_labels: None,

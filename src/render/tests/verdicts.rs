@@ -51,7 +51,7 @@ spec:
     let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
     let admission = Admission::of(&fleet, &renders).expect("there is a policy");
     let rendered = renders.results().flatten().next().expect("it is rendered");
-    let around = admission.surroundings(&fleet.apps[&rendered.app], rendered);
+    let around = admission.surroundings(&fleet.apps[&rendered.app], rendered, |_| None);
     let target = admission.target(rendered, &around);
     let old = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}, "spec": {"token": "secret"}});
     let said = |denial: Option<crate::model::Denial>| denial.expect("it is denied").message.to_string();
@@ -59,5 +59,5 @@ spec:
     assert_eq!(said(target.denies(object, Some((&old, false)))), "kept: secret");
     assert_eq!(said(target.denies(object, Some((&old, true)))), "hidden");
     assert_eq!(said(target.denies_delete(&object.id, &object.kind, &old)), "hidden");
-    assert_eq!(said(admission.denies_delete(&rendered.app, &rendered.cluster, &old)), "hidden");
+    assert_eq!(said(admission.denies_delete(&rendered.app, &rendered.cluster, &old, "configmaps")), "hidden");
 }

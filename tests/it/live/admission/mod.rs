@@ -66,7 +66,7 @@ fn judged(
     let target = PolicyTarget { app: &app, app_labels: &labels, version: None, cluster, objects: &[] };
     let change = Change {
         kind: &Kind::of(either).expect("a kind"),
-        plural: None,
+        plurals: &[],
         object,
         old_object: old,
         namespace_labels: of_namespace.as_ref(),
