@@ -137,6 +137,7 @@ fn what_goes_is_deleted_and_nothing_else() {
         rendered: Digest::of(b"any"),
         objects: Vec::new(),
         location: None,
+        is_alone: true,
     };
     let check = |instance: &Instance, fields: &str, approvals: &[Approval], more: &[&str]| {
         let found = rights_of(instance, fields, &[settings()], false, Some(approvals));

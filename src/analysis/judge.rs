@@ -150,11 +150,30 @@ pub fn values(body: &[u8]) -> Result<Vec<f64>, String> {
     }
 }
 
+/// So many in a row that say nothing are for a person: one timeout is no news.
+const MOST_UNCLEAR: u32 = 4;
+
+/// Measurements in a row that say nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unclear(u32);
+
+impl Unclear {
+    /// With one more.
+    pub fn add(&mut self, why: &str) -> Outcome {
+        self.0 = self.0.saturating_add(1);
+        match self.0 < MOST_UNCLEAR {
+            true => Outcome::Pending(format!("{}/{MOST_UNCLEAR} unclear, {why}", self.0).into()),
+            false => Outcome::Inconclusive(why.into()),
+        }
+    }
+}
+
 /// Of several measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     good: u32,
     bad: u32,
+    unclear: Unclear,
 }
 
 impl Tally {
@@ -164,8 +183,9 @@ impl Tally {
         match verdict {
             Verdict::Good(_) => self.good = self.good.saturating_add(1),
             Verdict::Bad(_) => self.bad = self.bad.saturating_add(1),
-            Verdict::Unclear(_) => {}
+            Verdict::Unclear(why) => return self.unclear.add(why),
         }
+        self.unclear = Unclear::default();
         let told: Arc<str> = match verdict {
             Verdict::Good(seen) if *count > 1 => format!("{}/{count} good, {seen}", self.good),
             Verdict::Bad(seen) if *failure_limit > 0 => {
@@ -178,8 +198,6 @@ impl Tally {
             Outcome::Failure(told)
         } else if self.good >= *count {
             Outcome::Success(told)
-        } else if matches!(verdict, Verdict::Unclear(_)) {
-            Outcome::Inconclusive(told)
         } else {
             Outcome::Pending(told)
         }

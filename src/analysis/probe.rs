@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use http::header::{ACCEPT, AUTHORIZATION};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use parking_lot::Mutex;
 use reqwest::{RequestBuilder, Url};
@@ -12,19 +12,29 @@ use serde_json::Value as Json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::judge::{self, Answer};
+use crate::chart::{PublicNames, is_public};
 use crate::cluster::Home;
 use crate::controller::Grants;
-use crate::model::{Hosts, PayloadTemplate, Probe, ProbeCredential, ProbeMethod, is_loopback};
+use crate::model::{PayloadTemplate, Probe, ProbeCredential, ProbeMethod, ip_of, is_loopback};
 
 /// Of the body of an answer, unpacked, in bytes.
 const LARGEST_ANSWER: usize = 1024 * 1024;
+/// Of a query or an address with its values, in bytes.
+const LONGEST_FILLED: usize = 64 * 1024;
+/// A longer query is posted: servers and proxies bound the address.
+const LONGEST_IN_ADDRESS: usize = 4096;
+/// Names hosts.
+const FLAG: &str = "--analysis-host";
 /// So many requests to one host at the same time.
 const AT_ONCE: usize = 4;
 
 /// What all measurements share.
 #[derive(Debug)]
 pub struct Prober {
-    client: reqwest::Client,
+    /// For hosts that the operator named.
+    named: reqwest::Client,
+    /// For all others: connects to public addresses alone, whatever a name has by then.
+    public: reqwest::Client,
     grants: Arc<Grants>,
     home: Home,
     hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
@@ -33,7 +43,7 @@ pub struct Prober {
 /// A request that is ready to be sent, and a place at its host.
 #[derive(Debug)]
 pub struct Ready {
-    request: RequestBuilder,
+    pub(super) request: RequestBuilder,
     is_query: bool,
     _place: OwnedSemaphorePermit,
 }
@@ -46,27 +56,30 @@ impl Prober {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         // A redirect would take a credential elsewhere, or ask a host that nobody named.
-        let client = reqwest::Client::builder()
-            .user_agent(concat!("tutti/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(chain)?;
-        Ok(Self { client, grants, home, hosts: Mutex::default() })
+        let client = || {
+            reqwest::Client::builder()
+                .user_agent(concat!("tutti/", env!("CARGO_PKG_VERSION")))
+                .redirect(reqwest::redirect::Policy::none())
+        };
+        let public = client().dns_resolver(Arc::new(PublicNames::alone(FLAG))).build().map_err(chain)?;
+        Ok(Self { named: client().build().map_err(chain)?, public, grants, home, hosts: Mutex::default() })
     }
 
     /// The request of a probe, once its host has a place. `None`: nothing is asked.
     pub async fn prepare(&self, probe: &Probe, values: &Json) -> Result<Option<Ready>, String> {
-        let (url, credential) = match probe {
+        let (url, credential, headers) = match probe {
             Probe::Health => return Ok(None),
-            Probe::Prometheus { url, credential, .. } | Probe::Http { url, credential, .. } => {
-                (url, credential)
-            }
+            Probe::Prometheus { url, credential, .. } => (url, credential, None),
+            Probe::Http { url, credential, headers, .. } => (url, credential, Some(headers)),
         };
-        let url = address(&filled(url, values)?, &self.grants.allow_http)?;
+        let has_credential = credential.is_some()
+            || headers.is_some_and(|headers| headers.keys().any(|name| is_credential(name)));
+        let url = address(&filled(url, values)?, &self.grants, has_credential)?;
+        let client = if is_named(&url, &self.grants) { &self.named } else { &self.public };
         let host =
             format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0));
         let (request, is_query) = match probe {
-            Probe::Prometheus { query, .. } => (self.query(url, &filled(query, values)?)?, true),
+            Probe::Prometheus { query, .. } => (question(client, url, &filled(query, values)?)?, true),
             Probe::Http { method, headers, .. } => {
                 let method = match method {
                     ProbeMethod::Get => Method::GET,
@@ -78,7 +91,7 @@ impl Prober {
                     let name = HeaderName::try_from(name).map_err(|_| format!("no header {name}"))?;
                     map.insert(name, HeaderValue::try_from(value).map_err(|_| "no such header".to_owned())?);
                 }
-                (self.client.request(method, url).headers(map), false)
+                (client.request(method, url).headers(map), false)
             }
             Probe::Health => return Ok(None),
         };
@@ -87,15 +100,6 @@ impl Prober {
             Arc::clone(self.hosts.lock().entry(host).or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))));
         let place = place.acquire_owned().await.map_err(|_| "the process ends".to_owned())?;
         Ok(Some(Ready { request, is_query, _place: place }))
-    }
-
-    fn query(&self, mut url: Url, query: &str) -> Result<RequestBuilder, String> {
-        url.path_segments_mut()
-            .map_err(|()| "the address has no path".to_owned())?
-            .pop_if_empty()
-            .extend(["api", "v1", "query"]);
-        url.query_pairs_mut().append_pair("query", query);
-        Ok(self.client.get(url).header(ACCEPT, "application/json"))
     }
 
     async fn authorized(
@@ -155,24 +159,64 @@ impl Ready {
     }
 }
 
-fn filled(template: &PayloadTemplate, values: &Json) -> Result<String, String> {
-    let named = |message: String| message.replace("the payload has no value at", "not known:");
-    template.render(values).map_err(named)
+/// An instant query.
+fn question(client: &reqwest::Client, mut url: Url, query: &str) -> Result<RequestBuilder, String> {
+    url.path_segments_mut()
+        .map_err(|()| "the address has no path".to_owned())?
+        .pop_if_empty()
+        .extend(["api", "v1", "query"]);
+    let request = match query.len() > LONGEST_IN_ADDRESS {
+        false => {
+            url.query_pairs_mut().append_pair("query", query);
+            client.get(url)
+        }
+        true => {
+            let mut form = url.clone();
+            form.query_pairs_mut().append_pair("query", query);
+            url.set_query(None);
+            let body = form.query().unwrap_or_default().to_owned();
+            client.post(url).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)
+        }
+    };
+    Ok(request.header(ACCEPT, "application/json"))
 }
 
-/// https, or this machine, or where the operator allows it.
-fn address(text: &str, allowed: &Hosts) -> Result<Url, String> {
+fn filled(template: &PayloadTemplate, values: &Json) -> Result<String, String> {
+    let named = |message: String| message.replace("the payload has no value at", "not known:");
+    template.render_within(values, LONGEST_FILLED).map_err(named)
+}
+
+/// By what the names are made of of headers that open something.
+fn is_credential(header: &str) -> bool {
+    let header = header.to_ascii_lowercase();
+    ["auth", "cookie", "key", "password", "secret", "token"].iter().any(|part| header.contains(part))
+}
+
+fn is_named(url: &Url, grants: &Grants) -> bool {
+    url.host_str().is_some_and(|host| grants.analysis_hosts.has(host, url.port_or_known_default()))
+}
+
+/// By https, but on this machine or where the operator allows it. A credential, and what only this network reaches, are for hosts that
+/// the operator named: whoever may write the manifest could have the one sent to a host of theirs, and look around in the other.
+pub(super) fn address(text: &str, grants: &Grants, has_credential: bool) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|_| "the address is none".to_owned())?;
     let host = url.host_str().unwrap_or_default();
     let is_allowed = match url.scheme() {
         "https" => !host.is_empty(),
-        "http" => is_loopback(host) || allowed.has(host, url.port_or_known_default()),
+        "http" => is_loopback(host) || grants.allow_http.has(host, url.port_or_known_default()),
         _ => false,
     };
-    if is_allowed {
-        return Ok(url);
+    if !is_allowed {
+        return Err(format!("http:// only on this machine, or with --allow-http {host}"));
     }
-    Err(format!("http:// only on this machine, or with --allow-http {host}"))
+    let is_private = host == "localhost" || ip_of(host).is_some_and(|address| !is_public(address));
+    let why = match is_named(&url, grants) {
+        false if has_credential => "no credential is sent there",
+        false if is_private => "a private address is not asked",
+        _ => return Ok(url),
+    };
+    let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    Err(format!("{why} without {FLAG} {host}"))
 }
 
 /// With its causes, and without the address, which may hold what nobody should see.

@@ -2,20 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::judge::{Answer, Judge, Tally, Verdict};
+use super::judge::{Answer, Judge, Tally, Unclear, Verdict};
 use super::probe::Prober;
 use super::statuses::{self, Reader};
 use crate::cluster::Home;
 use crate::controller::{ConfigHead, Grants};
 use crate::metrics::Metrics;
 use crate::model::{Analysis, AnalysisSpec, AppId, ClusterName, Instance, Probe, Revision};
-use crate::report::{Overview, RolloutReport, TargetReport, UnitReport, version};
+use crate::report::{ClusterReport, Overview, RolloutReport, TargetReport, UnitReport, version};
 use crate::rollout::{AllOutcomes, Gate, Hold, Measure, Outcome};
 
 /// What came of measurements waits for so many to be taken.
@@ -50,6 +52,8 @@ enum Job {
         context: String,
         commit: Option<Revision>,
         instance: Arc<Instance>,
+        /// What is not there after that time is for a person.
+        deadline: Duration,
     },
 }
 
@@ -183,6 +187,9 @@ fn wanted(overview: &Overview, head: &ConfigHead) -> BTreeMap<Key, Job> {
                     context: context.clone(),
                     commit: commit_of(rollout, &measured.measure.wave),
                     instance: Arc::new(head.fleet.instance.clone()),
+                    deadline: { head.fleet.apps.get(&rollout.app) }
+                        .map(|app| app.rollout.deadline())
+                        .unwrap_or_default(),
                 },
             };
             wanted.insert((rollout.app.clone(), measured.measure.clone()), job);
@@ -204,14 +211,24 @@ async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
         let _ = shared.reports.send(Report { key: key.clone(), number, outcome }).await;
     };
     match job {
-        Job::Status { context, commit, instance } => loop {
-            let outcome = match &commit {
-                Some(commit) => shared.reader.outcome(&instance, commit, &context).await,
-                None => Outcome::Inconclusive("nobody knows which commit the wave runs".into()),
-            };
-            say(outcome).await;
-            tokio::time::sleep(statuses::pause(&instance)).await;
-        },
+        Job::Status { commit: None, .. } => {
+            say(Outcome::Inconclusive("nobody knows which commit the wave runs".into())).await;
+        }
+        Job::Status { context, commit: Some(commit), instance, deadline } => {
+            let (began, mut unclear) = (Instant::now(), Unclear::default());
+            loop {
+                let is_late = began.elapsed() >= deadline;
+                let outcome = match shared.reader.outcome(&instance, &commit, &context, is_late).await {
+                    Ok(outcome) => {
+                        unclear = Unclear::default();
+                        outcome
+                    }
+                    Err(why) => unclear.add(&why),
+                };
+                say(outcome).await;
+                tokio::time::sleep(statuses::pause(&instance)).await;
+            }
+        }
         Job::Analysis(None) => {
             say(Outcome::Inconclusive("it does not exist below policies/".into())).await;
         }
@@ -267,15 +284,15 @@ async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verd
     }
 }
 
-/// What is measured: the units of one wave.
-struct Subject<'a> {
+/// What is measured: the units of one wave, on clusters that answer.
+pub(super) struct Subject<'a> {
     app: &'a AppId,
     wave: &'a str,
     units: Vec<(&'a UnitReport, Option<&'a TargetReport>)>,
 }
 
 impl<'a> Subject<'a> {
-    fn of(overview: &'a Overview, rollout: &'a RolloutReport, wave: &'a str) -> Self {
+    pub(super) fn of(overview: &'a Overview, rollout: &'a RolloutReport, wave: &'a str) -> Self {
         let clusters: BTreeSet<&ClusterName> =
             rollout.units.iter().filter(|it| it.wave == wave).map(|it| &it.unit.cluster).collect();
         let targets: BTreeMap<&ClusterName, &TargetReport> = overview
@@ -284,10 +301,13 @@ impl<'a> Subject<'a> {
             .filter(|it| it.app == rollout.app && clusters.contains(&it.cluster))
             .map(|it| (&it.cluster, it))
             .collect();
-        let is_left_out = |unit: &UnitReport| {
-            unit.hold.as_ref().is_some_and(|hold| matches!(hold.gate(), Hold::LeftOut { .. }))
-        };
-        let of_wave = rollout.units.iter().filter(|it| it.wave == wave && !is_left_out(it));
+        // Of a cluster that does not answer, what was seen last says nothing of the version; nor does one that is being read.
+        let answers = |it: &&ClusterReport| it.state == "Ready";
+        let is_unread = |unit: &UnitReport| matches!(unit.hold, Some(Hold::Unread));
+        let answering: BTreeSet<&ClusterName> =
+            overview.clusters.iter().filter(answers).map(|it| &it.name).collect();
+        let of_wave = rollout.units.iter().filter(|it| it.wave == wave);
+        let of_wave = of_wave.filter(|it| answering.contains(&it.unit.cluster) && !is_unread(it));
         let units = of_wave.map(|unit| (unit, targets.get(&unit.unit.cluster).copied())).collect();
         Self { app: &rollout.app, wave, units }
     }
@@ -297,7 +317,7 @@ impl<'a> Subject<'a> {
     }
 
     /// What templates name.
-    fn values(&self) -> Json {
+    pub(super) fn values(&self) -> Json {
         let joined = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join("|");
         let rings = joined(self.targets().filter_map(|target| target.ring.as_deref()).collect());
         let clusters = joined(self.units.iter().map(|(unit, _)| unit.unit.cluster.as_str()).collect());
@@ -310,7 +330,7 @@ impl<'a> Subject<'a> {
         values
     }
 
-    fn units(&self) -> Json {
+    pub(super) fn units(&self) -> Json {
         let unit = |(unit, target): &(&UnitReport, Option<&TargetReport>)| {
             let pods = target.map(|target| pods_of(unit, target)).unwrap_or_default();
             json!({

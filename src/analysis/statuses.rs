@@ -43,15 +43,18 @@ impl Reader {
         Self { grants, home, metrics, known: Mutex::default() }
     }
 
-    /// What one status of a commit says.
-    pub async fn outcome(&self, instance: &Instance, commit: &Revision, context: &str) -> Outcome {
+    /// What one status of a commit says, or why that is not known. `is_late`: it had its time.
+    pub async fn outcome(
+        &self,
+        instance: &Instance,
+        commit: &Revision,
+        context: &str,
+        is_late: bool,
+    ) -> Result<Outcome, String> {
         if context.starts_with(&format!("{}/", instance.status_prefix)) {
-            return Outcome::Inconclusive("it is one of tutti itself, which says nothing here".into());
+            return Ok(Outcome::Inconclusive("it is one of tutti itself, which says nothing here".into()));
         }
-        match self.read(instance, commit).await {
-            Ok(statuses) => of(&statuses, context, commit),
-            Err(why) => Outcome::Inconclusive(why.into()),
-        }
+        Ok(of(&*self.read(instance, commit).await?, context, commit, is_late))
     }
 
     async fn read(&self, instance: &Instance, commit: &Revision) -> Result<Arc<Statuses>, String> {
@@ -86,9 +89,11 @@ impl Reader {
     }
 }
 
-pub(super) fn of(statuses: &Statuses, context: &str, commit: &Revision) -> Outcome {
+/// A status that nobody sets is for a person once it is late.
+pub(super) fn of(statuses: &Statuses, context: &str, commit: &Revision, is_late: bool) -> Outcome {
+    let waits = if is_late { Outcome::Inconclusive } else { Outcome::Pending };
     let Some((state, description)) = statuses.get(context) else {
-        return Outcome::Pending(format!("there is none on {} yet", commit.short()).into());
+        return waits(format!("there is none on {}", commit.short()).into());
     };
     let because = |word: &str| -> Arc<str> {
         let description = short_line(description, LONGEST_SHOWN);
@@ -97,7 +102,8 @@ pub(super) fn of(statuses: &Statuses, context: &str, commit: &Revision) -> Outco
     };
     match state {
         State::Success => Outcome::Success(because("is success")),
-        State::Pending | State::Skipped => Outcome::Pending(because("is pending")),
+        State::Pending => Outcome::Pending(because("is pending")),
+        State::Skipped => waits(because("is skipped")),
         State::Failure | State::Error => Outcome::Inconclusive(because("has failed")),
     }
 }

@@ -1,17 +1,21 @@
 //! What answers mean, and what follows from several.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
 use super::judge::{Answer, Judge, Tally, Verdict, values};
-use super::run::{commit_of, safe};
+use super::probe::{Prober, address};
+use super::run::{Subject, commit_of, safe};
 use super::statuses;
+use crate::cluster::Home;
+use crate::controller::Grants;
 use crate::forge::State;
 use crate::manifest;
-use crate::model::{AnalysisSpec, AppId, Revision, Snapshot};
-use crate::report::{RolloutReport, UnitReport};
-use crate::rollout::{Outcome, UnitId};
+use crate::model::{AnalysisSpec, AppId, Hosts, PodCount, Revision, Snapshot};
+use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport, UnitReport};
+use crate::rollout::{Hold, Outcome, UnitId};
 
 /// Of the spec of a manifest.
 fn spec(text: &str) -> AnalysisSpec {
@@ -132,19 +136,33 @@ fn measurements_are_counted() {
         let mut tally = Tally::default();
         verdicts.into_iter().map(|verdict| tally.add(spec, &verdict)).collect::<Vec<_>>()
     };
-    let outcome = |of: fn(std::sync::Arc<str>) -> Outcome, text: &str| of(text.into());
+    let outcome = |of: fn(Arc<str>) -> Outcome, text: &str| of(text.into());
     assert_eq!(run(&of(""), vec![good()]), [outcome(Outcome::Success, "a")]);
     assert_eq!(run(&of(""), vec![bad()]), [outcome(Outcome::Failure, "b")]);
+    // One that is unclear says nothing yet; four in a row are for a person.
+    let one = |number: u32| outcome(Outcome::Pending, &format!("{number}/4 unclear, c"));
+    assert_eq!(run(&of(""), vec![unclear(), good()]), [one(1), outcome(Outcome::Success, "a")]);
     assert_eq!(
-        run(&of(""), vec![unclear(), good()]),
-        [outcome(Outcome::Inconclusive, "c"), outcome(Outcome::Success, "a")]
+        run(&of(", count: 2"), vec![unclear(), unclear(), unclear(), good(), unclear()]),
+        [one(1), one(2), one(3), outcome(Outcome::Pending, "1/2 good, a"), one(1)]
     );
+    let four = || vec![unclear(), unclear(), unclear(), unclear()];
+    assert_eq!(
+        run(&of(""), [four(), vec![unclear(), good()]].concat())[2..],
+        [
+            one(3),
+            outcome(Outcome::Inconclusive, "c"),
+            outcome(Outcome::Inconclusive, "c"),
+            outcome(Outcome::Success, "a")
+        ]
+    );
+    assert_eq!(run(&of(""), [four(), vec![bad()]].concat()).last(), Some(&outcome(Outcome::Failure, "b")));
     assert_eq!(
         run(&of(", count: 2, failureLimit: 1"), vec![good(), bad(), unclear(), good()]),
         [
             outcome(Outcome::Pending, "1/2 good, a"),
             outcome(Outcome::Pending, "1 bad (1 may be), b"),
-            outcome(Outcome::Inconclusive, "c"),
+            one(1),
             outcome(Outcome::Success, "2/2 good, a"),
         ]
     );
@@ -169,19 +187,113 @@ fn values_that_could_be_more_than_a_word_are_not_put_in() {
     }
 }
 
+/// Who may write the manifest does not say where a credential goes, nor who is asked within the network.
+#[test]
+fn credentials_and_private_addresses_need_a_named_host() {
+    let grants = Grants {
+        allow_http: Hosts::new(["prometheus.monitoring.svc"]),
+        analysis_hosts: Hosts::new(["prometheus.example.com", "10.0.0.1:9090", "localhost"]),
+        ..Grants::default()
+    };
+    let check = |url: &str, has_credential: bool, expected: Result<(), &str>| {
+        let found = address(url, &grants, has_credential).map(|_| ());
+        assert_eq!(found, expected.map_err(ToOwned::to_owned), "{url} {has_credential}");
+    };
+    for has_credential in [false, true] {
+        check("https://prometheus.example.com/a", has_credential, Ok(()));
+        check(
+            "http://10.0.0.1:9090/",
+            has_credential,
+            Err("http:// only on this machine, or with --allow-http 10.0.0.1"),
+        );
+        check("https://10.0.0.1:9090/", has_credential, Ok(()));
+        check("http://localhost:9090/", has_credential, Ok(()));
+    }
+    check("https://other.example.com/", false, Ok(()));
+    let no_credential = |host: &str| format!("no credential is sent there without --analysis-host {host}");
+    for (url, host) in [
+        ("https://other.example.com/", "other.example.com"),
+        ("https://prometheus.example.com.evil.com:1/", "prometheus.example.com.evil.com:1"),
+        ("https://10.0.0.1/", "10.0.0.1"),
+        ("http://prometheus.monitoring.svc:9090/", "prometheus.monitoring.svc:9090"),
+    ] {
+        check(url, true, Err(&no_credential(host)));
+    }
+    let private = |host: &str| format!("a private address is not asked without --analysis-host {host}");
+    for (url, host) in [
+        ("https://10.0.0.1/", "10.0.0.1"),
+        ("https://169.254.169.254/latest", "169.254.169.254"),
+        ("http://127.0.0.1:8480/", "127.0.0.1:8480"),
+        ("https://[::1]/", "[::1]"),
+        ("https://[::ffff:10.0.0.1]/", "[::ffff:a00:1]"),
+        ("https://2852039166/", "169.254.169.254"),
+    ] {
+        check(url, false, Err(&private(host)));
+    }
+}
+
+#[tokio::test]
+async fn header_that_opens_something_is_a_credential() {
+    let prober = Prober::new(Arc::new(Grants::default()), Home::default()).expect("a client");
+    for (header, is_credential) in [("x-probe", false), ("X-Api-Key", true), ("X-Auth-Token", true)] {
+        let spec = spec(&format!("{{http: {{url: 'https://example.com:1', headers: {{{header}: a}}}}}}"));
+        let found = prober.prepare(&spec.probe, &json!({})).await.map(|_| ());
+        let refused = "no credential is sent there without --analysis-host example.com:1".to_owned();
+        assert_eq!(found, if is_credential { Err(refused) } else { Ok(()) }, "{header}");
+    }
+}
+
+/// Clusters of a large fleet have long names together.
+#[tokio::test]
+async fn long_queries_are_posted() {
+    let grants = Grants { analysis_hosts: Hosts::new(["127.0.0.1"]), ..Grants::default() };
+    let prober = Prober::new(Arc::new(grants), Home::default()).expect("a client");
+    let spec = spec(
+        "{prometheus: {url: 'http://127.0.0.1:1', query: 'up{cluster=~\"{{ clusters }}\"}', success: 'true'}}",
+    );
+    for (length, method) in [(100, "GET"), (60_000, "POST")] {
+        let values = json!({"clusters": "c".repeat(length)});
+        let ready = prober.prepare(&spec.probe, &values).await.expect("a request").expect("a request");
+        let request = ready.request.build().expect("a request");
+        assert_eq!(request.method(), method);
+        let shown = match method {
+            "GET" => request.url().query().unwrap_or_default().to_owned(),
+            _ => String::from_utf8_lossy(request.body().and_then(|it| it.as_bytes()).unwrap_or_default())
+                .into_owned(),
+        };
+        assert!(shown.starts_with("query=up%7Bcluster%3D%7E%22ccc"), "{shown:.40}");
+        assert_eq!(request.url().path(), "/api/v1/query");
+    }
+    let values = json!({"clusters": "c".repeat(70_000)});
+    let refused = prober.prepare(&spec.probe, &values).await.expect_err("it is too long");
+    assert_eq!(refused, "it becomes longer than 65536 bytes");
+}
+
 #[test]
 fn status_of_another_program_opens_waits_or_asks() {
     let commit = Revision::from("0123456789");
-    let of = |status: Option<(State, &str)>| {
+    let of = |status: Option<(State, &str)>, is_late: bool| {
         let status = status.map(|(state, text)| ("ci/smoke".to_owned(), (state, text.to_owned())));
-        statuses::of(&status.into_iter().collect(), "ci/smoke", &commit)
+        statuses::of(&status.into_iter().collect(), "ci/smoke", &commit, is_late)
     };
-    assert_eq!(of(None), Outcome::Pending("there is none on 0123456 yet".into()));
-    assert_eq!(of(Some((State::Pending, ""))), Outcome::Pending("it is pending on 0123456".into()));
-    assert_eq!(of(Some((State::Success, "all"))), Outcome::Success("it is success on 0123456: all".into()));
-    for state in [State::Failure, State::Error] {
-        let failed = Outcome::Inconclusive("it has failed on 0123456: 3 of 7".into());
-        assert_eq!(of(Some((state, "3 of 7"))), failed);
+    for is_late in [false, true] {
+        assert_eq!(
+            of(Some((State::Pending, "")), is_late),
+            Outcome::Pending("it is pending on 0123456".into())
+        );
+        let good = Outcome::Success("it is success on 0123456: all".into());
+        assert_eq!(of(Some((State::Success, "all")), is_late), good);
+        for state in [State::Failure, State::Error] {
+            let failed = Outcome::Inconclusive("it has failed on 0123456: 3 of 7".into());
+            assert_eq!(of(Some((state, "3 of 7")), is_late), failed);
+        }
+    }
+    // Nobody may be about to set it.
+    for (status, words) in
+        [(None, "there is none on 0123456"), (Some((State::Skipped, "")), "it is skipped on 0123456")]
+    {
+        assert_eq!(of(status, false), Outcome::Pending(words.into()));
+        assert_eq!(of(status, true), Outcome::Inconclusive(words.into()));
     }
 }
 
@@ -202,4 +314,38 @@ fn status_is_that_of_the_commit_that_the_wave_runs() {
     };
     assert_eq!(commit_of(&rollout, "test"), Some(Revision::from("2222")));
     assert_eq!(commit_of(&rollout, "other"), Some(Revision::from("4444")));
+}
+
+/// A cluster that is lost after it took the version says nothing of it, good or bad.
+#[test]
+fn clusters_that_do_not_answer_are_not_measured() {
+    let app = AppId::new("shop", "pay");
+    let at_head = |cluster: &str| UnitReport {
+        is_at_head: true,
+        ..UnitReport::of_test(UnitId::new(cluster, ""), "test")
+    };
+    let target = |cluster: &str, available: u32| TargetReport {
+        pods: PodCount { desired: 2, available },
+        ..TargetReport::of_test(app.clone(), cluster, Phase::Running)
+    };
+    let spec = spec("{health: 'units.all(unit, unit.available >= unit.desired)'}");
+    let judge = Judge::of(&spec).expect("expressions");
+    for (state, hold) in
+        [("Offline", None), ("Connecting", None), ("Maintaining", None), ("Ready", Some(Hold::Unread))]
+    {
+        let lost = UnitReport { hold, ..at_head("c2") };
+        let rollout = RolloutReport::of_test(app.clone(), Vec::new(), vec![at_head("c1"), lost]);
+        let overview = Overview {
+            targets: vec![target("c1", 2), target("c2", 0)],
+            clusters: vec![
+                ClusterReport::of_test("c1", None),
+                ClusterReport { state, ..ClusterReport::of_test("c2", None) },
+            ],
+            ..Overview::default()
+        };
+        let subject = Subject::of(&overview, &rollout, "test");
+        assert_eq!(subject.values()["clusters"], "c1", "{state}");
+        let verdict = judge.verdict(&Answer::Units(subject.units()));
+        assert_eq!(verdict, Verdict::Good("2/2 available".to_owned()), "{state}");
+    }
 }

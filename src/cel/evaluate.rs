@@ -8,6 +8,7 @@ use super::meter::{Failure, Meter};
 use super::optional;
 use super::tree::{Literal, Loop, Node, Operator, Order};
 use super::value::{List, Map, Text, Value, compare, equal};
+use crate::model::short_line;
 
 /// What the names of an expression stand for.
 #[derive(Clone, Debug, Default)]
@@ -41,20 +42,21 @@ impl<'a> Run<'_, 'a> {
             },
             Node::Local(index) => self.locals.get(*index).cloned().unwrap_or(Ok(Value::Null))?,
             Node::Field(of, name) => match self.value(of)? {
-                Value::Map(map) => map.field(name).ok_or_else(|| Failure::NoField(name.clone()))?,
-                Value::Optional(of) => optional::field(of.as_deref(), name),
+                Value::Map(map) => map.field(name, self.meter)?.ok_or_else(|| no_field(name))?,
+                Value::Optional(of) => optional::field(of.as_deref(), name, self.meter)?,
                 other => return Err(no_fields(&other)),
             },
             Node::OptionalField(of, name) => match self.value(of)? {
-                Value::Optional(of) => optional::field(of.as_deref(), name),
-                Value::Map(map) => optional::of(map.field(name)),
+                Value::Optional(of) => optional::field(of.as_deref(), name, self.meter)?,
+                Value::Map(map) => optional::of(map.field(name, self.meter)?),
                 Value::Null => Value::Optional(None),
                 other => return Err(no_fields(&other)),
             },
             Node::Has(of, name) => match self.value(of)? {
-                Value::Map(map) => Value::Bool(map.field(name).is_some()),
+                Value::Map(map) => Value::Bool(map.field(name, self.meter)?.is_some()),
                 Value::Optional(of) => {
-                    Value::Bool(matches!(optional::field(of.as_deref(), name), Value::Optional(Some(_))))
+                    let field = optional::field(of.as_deref(), name, self.meter)?;
+                    Value::Bool(matches!(field, Value::Optional(Some(_))))
                 }
                 other => return Err(no_fields(&other)),
             },
@@ -204,11 +206,7 @@ impl<'a> Run<'_, 'a> {
         let (range, start) = (self.value(&it.range)?, self.value(&it.start)?);
         let list = match range {
             Value::List(list) => list,
-            Value::Map(map) => {
-                let keys = map.keys();
-                self.meter.hold(ITEM * keys.len())?;
-                List::Owned(Rc::new(keys))
-            }
+            Value::Map(map) => List::Owned(Rc::new(map.keys(self.meter)?)),
             other => {
                 return Err(Failure::Said(format!("a {} is no list and no map", other.type_name()).into()));
             }
@@ -345,10 +343,16 @@ fn no_fields(value: &Value<'_>) -> Failure {
     Failure::Said(format!("a {} has no fields", value.type_name()).into())
 }
 
+/// A name may be as long as a value, and a failure is copied in each turn of a macro.
+fn no_field(name: &str) -> Failure {
+    const MOST: usize = 253;
+    Failure::NoField(short_line(name, MOST).into())
+}
+
 fn missing(of: &Value<'_>, key: &Value<'_>) -> Failure {
     match (of, key) {
         (Value::List(_), _) => Failure::Said("a list is shorter than that".into()),
-        (_, Value::Text(name)) => Failure::NoField(name.as_str().into()),
+        (_, Value::Text(name)) => no_field(name.as_str()),
         _ => Failure::Said("a map has no such key".into()),
     }
 }

@@ -86,6 +86,7 @@ impl UrlPart {
     }
 
     fn get<'a>(self, url: &Url, meter: &mut Meter) -> Result<Value<'a>, Failure> {
+        meter.look(url.len())?;
         match self {
             Self::Scheme => Value::text(&url.scheme, meter),
             Self::Host => Value::text(&url.host, meter),
@@ -192,7 +193,7 @@ impl Native {
                         text.as_str().chars().count()
                     }
                     Value::List(list) => list.len(),
-                    Value::Map(map) => map.len(),
+                    Value::Map(map) => map.len(meter)?,
                     Value::Other(Other::Bytes(bytes)) => bytes.len(),
                     _ => return Err(Failure::NoOverload("size")),
                 };
@@ -292,7 +293,7 @@ impl Native {
                 Err(failure) => return Err(failure),
             },
             Self::OptionalOf => Value::some(first),
-            Self::OptionalOfNonZero if optional::is_zero(&first) => Value::Optional(None),
+            Self::OptionalOfNonZero if optional::is_zero(&first, meter)? => Value::Optional(None),
             Self::OptionalOfNonZero => Value::some(first),
             Self::OptionalNone => Value::Optional(None),
             Self::HasValue => Value::Bool(inner(first, "hasValue")?.is_some()),
@@ -327,6 +328,11 @@ pub fn matching(text: &str, pattern: Pattern) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a bound need not be exact")]
     let letters = 1.0 + text.len() as f64;
     1.0 + letters * (1.0 + pattern.places) / PLACES
+}
+
+/// What it takes to compile a pattern.
+pub fn compiling(pattern: &str) -> u64 {
+    steps(Pattern::of(pattern).compiling)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive bound")]

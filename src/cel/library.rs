@@ -9,7 +9,7 @@ use kube_cel::cel::{Context, ExecutionError, Program, Value as Other};
 use super::functions::{OWN, matching, steps};
 use super::meter::{Failure, Meter};
 use super::pattern::{Pattern, of_re2};
-use super::value::{List, Value};
+use super::value::{List, Value, bytes_of};
 use crate::model::unless_it_panics;
 
 thread_local! {
@@ -156,7 +156,8 @@ fn size(value: &Value<'_>) -> usize {
         Value::List(list) => {
             (0..list.len()).filter_map(|index| list.get(index)).map(|item| 1 + size(&item)).sum()
         }
-        Value::Map(map) => map.entries().iter().map(|(key, item)| 1 + size(key) + size(item)).sum(),
+        Value::Map(map) => map.iter().map(|(key, item)| 1 + size(&key) + size(&item)).sum(),
+        Value::Other(other) => bytes_of(other),
         _ => ITEM,
     }
 }

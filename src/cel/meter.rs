@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Nodes of the expression, and parts of texts and lists of about [`PART`] bytes: some tens of milliseconds, and a
+/// Nodes of the expression, entries of maps, and parts of texts and lists of about [`PART`] bytes: some tens of milliseconds, and a
 /// thousand times what policies need.
 const STEPS: u64 = 1_000_000;
 /// Of all that is built on the way, whether it is still held or not.
@@ -13,20 +13,27 @@ const PART: usize = 32;
 /// The account of one evaluation, or of several that share a limit.
 #[derive(Clone, Debug)]
 pub struct Meter {
+    limit: u64,
     steps: u64,
     bytes: usize,
 }
 
 impl Default for Meter {
     fn default() -> Self {
-        Self { steps: STEPS, bytes: BYTES }
+        Self::within(STEPS)
     }
 }
 
 impl Meter {
+    /// Of so many steps at most, and never more than an evaluation may take.
+    pub fn within(steps: u64) -> Self {
+        let limit = steps.min(STEPS);
+        Self { limit, steps: limit, bytes: BYTES }
+    }
+
     /// Steps so far.
     pub fn used(&self) -> u64 {
-        STEPS - self.steps
+        self.limit - self.steps
     }
 
     pub(super) fn step(&mut self) -> Result<(), Failure> {
@@ -45,6 +52,11 @@ impl Meter {
                 Err(Failure::OutOfSteps)
             }
         }
+    }
+
+    /// So many entries of a map are looked through.
+    pub(super) fn items(&mut self, count: usize) -> Result<(), Failure> {
+        self.steps(u64::try_from(count).unwrap_or(u64::MAX))
     }
 
     /// So many bytes are looked through.

@@ -44,15 +44,16 @@ pub struct Pairs {
 impl<'a> Run<'_, 'a> {
     pub(super) fn pairs(&mut self, it: &'a Pairs) -> Result<Value<'a>, Failure> {
         let entries: Vec<(Value<'a>, Value<'a>)> = match self.value(&it.range)? {
-            Value::Map(map) => map.entries(),
-            Value::List(list) => (0..list.len())
-                .filter_map(|index| Some((Value::Int(i64::try_from(index).ok()?), list.get(index)?)))
-                .collect(),
+            Value::Map(map) => map.entries(self.meter)?,
+            Value::List(list) => {
+                self.meter.hold(2 * ITEM * list.len())?;
+                let item = |index| Some((Value::Int(i64::try_from(index).ok()?), list.get(index)?));
+                (0..list.len()).filter_map(item).collect()
+            }
             other => {
                 return Err(Failure::Said(format!("a {} is no list and no map", other.type_name()).into()));
             }
         };
-        self.meter.hold(2 * ITEM * entries.len())?;
         match it.of {
             Macro::All | Macro::Exists => self.quantified(it, entries),
             Macro::ExistsOne => {
@@ -106,7 +107,7 @@ impl<'a> Run<'_, 'a> {
             match (it.of, value) {
                 (Macro::TransformList, value) => items.push(value),
                 (Macro::TransformMapEntry, Value::Map(map)) => {
-                    for (key, value) in map.entries() {
+                    for (key, value) in map.entries(self.meter)? {
                         for (known, _) in &made {
                             if equal(known, &key, self.meter)? {
                                 return Err(Failure::Said("a map has a key twice".into()));

@@ -284,6 +284,27 @@ fn work_has_an_end() {
         let failure = outcome(&text, &object);
         assert!(matches!(failure, Err(Failure::OutOfSteps | Failure::OutOfMemory)), "{text}: {failure:?}");
     }
+    let map: serde_json::Map<String, Json> = (0..20_000).map(|it| (format!("k{it}"), json!(it))).collect();
+    let nulls: serde_json::Map<String, Json> = (0..20_000).map(|it| (format!("k{it}"), Json::Null)).collect();
+    let object_of_maps = json!({"items": many, "map": map, "nulls": nulls, "long": object["long"]});
+    for text in [
+        "object.items.all(a, object.map.size() > 0)",
+        "object.items.all(a, object.nulls == {})",
+        "object.items.all(a, object.map != object.map.transformMap(k, v, v + 1))",
+        "[object.map.transformMap(k, v, v)].all(m, object.map.all(k, m[k] == 1 || true))",
+        "[object.map.transformMap(k, v, v)].all(m, object.map.all(k, k in m))",
+        "object.items.all(a, object.map.exists(k, true))",
+        "object.items.all(a, object.map.exists(k, v, true))",
+        "object.items.all(a, !optional.ofNonZeroValue(object.nulls).hasValue())",
+        "object.items.all(a, '%s'.format([object.map]) == '' || true)",
+        "object.items.transformMapEntry(i, a, object.map).size() > 0",
+        "object.items.all(a, object.map[object.long] == 1 || object.map[object.long] == 1 || true)",
+        "[url('/?' + object.long)].all(u, object.items.all(a, u.getQuery() != {} && u == u))",
+        "[base64.decode(object.long)].all(b, object.items.all(i, object.items.all(j, b == b)))",
+    ] {
+        let failure = outcome(text, &object_of_maps);
+        assert!(matches!(failure, Err(Failure::OutOfSteps | Failure::OutOfMemory)), "{text}: {failure:?}");
+    }
     // Nothing takes the place of what was not evaluated.
     let text = format!("({}) || true", steps[0]);
     assert_eq!(outcome(&text, &object), Err(Failure::OutOfSteps));

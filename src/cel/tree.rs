@@ -14,6 +14,9 @@ use super::syntax::{self, Mistake};
 use super::value::Value;
 use super::{Scope, evaluate};
 
+/// Of the regular expressions of one expression, in steps.
+const MOST_OF_PATTERNS: u64 = 2_000_000;
+
 /// What an expression may name.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'n> {
@@ -35,17 +38,26 @@ pub struct Program {
     pub roots: Vec<bool>,
     /// The longest path of fields of the first root that it looks at: `spec.template.spec`.
     pub field: Option<String>,
+    /// What its regular expressions took to compile, in steps.
+    pub patterns: u64,
 }
 
 impl Program {
     pub fn of(text: &str, names: Names<'_>) -> Result<Self, Vec<Mistake>> {
         let parsed = syntax::parsed(text, syntax::with_optionals, |parsed| parsed)?;
         let roots = vec![false; names.roots.len()];
-        let mut compiler =
-            Compiler { text, names, locals: Vec::new(), used: BTreeSet::new(), roots, field: None };
+        let mut compiler = Compiler {
+            text,
+            names,
+            locals: Vec::new(),
+            used: BTreeSet::new(),
+            roots,
+            field: None,
+            patterns: 0,
+        };
         let node = compiler.node(&parsed).map_err(|mistake| vec![mistake])?;
-        let Compiler { used, roots, field, .. } = compiler;
-        Ok(Self { node, variables: used.into_iter().collect(), roots, field })
+        let Compiler { used, roots, field, patterns, .. } = compiler;
+        Ok(Self { node, variables: used.into_iter().collect(), roots, field, patterns })
     }
 
     pub fn value<'a>(&'a self, scope: &Scope<'a>, meter: &mut Meter) -> Result<Value<'a>, Failure> {
@@ -143,6 +155,7 @@ struct Compiler<'c> {
     used: BTreeSet<usize>,
     roots: Vec<bool>,
     field: Option<String>,
+    patterns: u64,
 }
 
 impl Compiler<'_> {
@@ -378,6 +391,13 @@ impl Compiler<'_> {
         };
         let args = target.into_iter().chain(&call.args).map(|arg| self.node(arg));
         let args: Vec<Node> = args.collect::<Result<_, _>>()?;
+        if let ("matches", Some(Node::Literal(Literal::Text(pattern)))) = (name, args.get(1)) {
+            self.patterns += functions::compiling(pattern);
+            if self.patterns > MOST_OF_PATTERNS {
+                let message = "its regular expressions are too large together".to_owned();
+                return Err(Mistake::at(self.text, "matches", message));
+            }
+        }
         match functions::native(name, target.is_some(), &args) {
             Some(Ok(native)) => Ok(Node::Native(native, args)),
             Some(Err(message)) => Err(Mistake::at(self.text, &call.func_name, message)),

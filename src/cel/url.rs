@@ -56,6 +56,12 @@ impl Url {
         Some(url)
     }
 
+    /// In bytes.
+    pub fn len(&self) -> usize {
+        let optional = [&self.user, &self.query, &self.fragment].into_iter().flatten().map(String::len);
+        self.scheme.len() + self.host.len() + self.path.len() + optional.sum::<usize>()
+    }
+
     pub fn hostname(&self) -> &str {
         let host = match self.host.rsplit_once(':') {
             Some((host, port)) if !port.contains(']') => host,

@@ -9,6 +9,7 @@ use kube_cel::cel::Value as Other;
 use kube_cel::cel::objects::{Key, Map as OtherMap, OptionalValue};
 use serde_json::Value as Json;
 
+use super::evaluate::ITEM;
 use super::meter::{Failure, Meter};
 use super::url::Url;
 
@@ -74,26 +75,50 @@ impl<'a> List<'a> {
 }
 
 impl<'a> Map<'a> {
-    pub fn len(&self) -> usize {
+    /// With the fields that are null: what it costs to go through it.
+    fn size(&self) -> usize {
         match self {
-            Self::Json(map) => map.values().filter(|value| !value.is_null()).count(),
+            Self::Json(map) => map.len(),
             Self::Owned(entries) => entries.len(),
         }
     }
 
-    pub fn field(&self, name: &str) -> Option<Value<'a>> {
+    pub fn len(&self, meter: &mut Meter) -> Result<usize, Failure> {
         match self {
-            Self::Json(map) => map.get(name).filter(|value| !value.is_null()).map(Value::of),
+            Self::Json(map) => {
+                meter.items(map.len())?;
+                Ok(map.values().filter(|value| !value.is_null()).count())
+            }
+            Self::Owned(entries) => Ok(entries.len()),
+        }
+    }
+
+    pub fn field(&self, name: &str, meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
+        match self {
+            Self::Json(map) => Ok(map.get(name).filter(|value| !value.is_null()).map(Value::of)),
             Self::Owned(entries) => {
-                let is_it = |key: &Value<'_>| matches!(key, Value::Text(text) if text.as_str() == name);
-                entries.iter().find(|(key, _)| is_it(key)).map(|(_, value)| value.clone())
+                for (key, value) in entries.iter() {
+                    meter.step()?;
+                    if let Value::Text(text) = key
+                        && text.as_str().len() == name.len()
+                    {
+                        meter.look(name.len())?;
+                        if text.as_str() == name {
+                            return Ok(Some(value.clone()));
+                        }
+                    }
+                }
+                Ok(None)
             }
         }
     }
 
     pub fn get(&self, key: &Value<'_>, meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
         match (self, key) {
-            (_, Value::Text(name)) => Ok(self.field(name.as_str())),
+            (_, Value::Text(name)) => {
+                meter.look(name.as_str().len())?;
+                self.field(name.as_str(), meter)
+            }
             (Self::Json(_), _) => Ok(None),
             (Self::Owned(entries), _) => {
                 for (known, value) in entries.iter() {
@@ -106,17 +131,24 @@ impl<'a> Map<'a> {
         }
     }
 
-    pub fn keys(&self) -> Vec<Value<'a>> {
-        self.entries().into_iter().map(|(key, _)| key).collect()
+    pub fn keys(&self, meter: &mut Meter) -> Result<Vec<Value<'a>>, Failure> {
+        meter.hold(ITEM * self.size())?;
+        Ok(self.iter().map(|(key, _)| key).collect())
     }
 
-    pub fn entries(&self) -> Vec<(Value<'a>, Value<'a>)> {
+    pub fn entries(&self, meter: &mut Meter) -> Result<Vec<(Value<'a>, Value<'a>)>, Failure> {
+        meter.hold(2 * ITEM * self.size())?;
+        Ok(self.iter().collect())
+    }
+
+    /// Whoever goes through it pays for it.
+    pub(super) fn iter(&self) -> Box<dyn Iterator<Item = (Value<'a>, Value<'a>)> + '_> {
         match self {
             Self::Json(map) => {
                 let there = map.iter().filter(|(_, value)| !value.is_null());
-                there.map(|(key, value)| (Value::Text(Text::Borrowed(key)), Value::of(value))).collect()
+                Box::new(there.map(|(key, value)| (Value::Text(Text::Borrowed(key)), Value::of(value))))
             }
-            Self::Owned(entries) => entries.to_vec(),
+            Self::Owned(entries) => Box::new(entries.iter().cloned()),
         }
     }
 }
@@ -217,7 +249,10 @@ impl<'a> Value<'a> {
                 },
                 None => Self::Other(Other::Opaque(opaque)),
             },
-            other => Self::Other(other),
+            other => {
+                meter.hold(bytes_of(&other))?;
+                Self::Other(other)
+            }
         })
     }
 
@@ -241,7 +276,7 @@ impl<'a> Value<'a> {
             }
             Self::Map(map) => {
                 let mut copied = HashMap::new();
-                for (key, value) in map.entries() {
+                for (key, value) in map.entries(meter)? {
                     let key = match key {
                         Self::Bool(it) => Key::Bool(it),
                         Self::Int(it) => Key::Int(it),
@@ -307,11 +342,11 @@ pub fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<bo
             true
         }
         (Value::Map(one), Value::Map(other)) => {
-            if one.len() != other.len() {
+            if one.len(meter)? != other.len(meter)? {
                 return Ok(false);
             }
-            for (key, value) in one.entries() {
-                meter.hold(64)?;
+            for (key, value) in one.iter() {
+                meter.steps(2)?;
                 match other.get(&key, meter)? {
                     Some(found) if equal(&value, &found, meter)? => {}
                     _ => return Ok(false),
@@ -322,8 +357,14 @@ pub fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<bo
         (Value::Optional(None), Value::Optional(None)) => true,
         (Value::Optional(Some(one)), Value::Optional(Some(other))) => equal(one, other, meter)?,
         (Value::Type(one), Value::Type(other)) => one == other,
-        (Value::Url(one), Value::Url(other)) => one == other,
-        (Value::Other(one), Value::Other(other)) => one == other,
+        (Value::Url(one), Value::Url(other)) => {
+            meter.look(one.len())?;
+            one == other
+        }
+        (Value::Other(one), Value::Other(other)) => {
+            meter.look(bytes_of(one).min(bytes_of(other)))?;
+            one == other
+        }
         _ => numbers(one, other) == Some(Ordering::Equal),
     })
 }
@@ -336,6 +377,7 @@ pub fn compare(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<
             Some(one.as_str().cmp(other.as_str()))
         }
         (Value::Other(one), Value::Other(other)) => {
+            meter.look(bytes_of(one).min(bytes_of(other)))?;
             Some(one.partial_cmp(other).ok_or(Failure::NoOverload("<"))?)
         }
         _ => match numbers(one, other) {
@@ -344,6 +386,14 @@ pub fn compare(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<
             None => return Err(Failure::NoOverload("<")),
         },
     })
+}
+
+/// What it takes to look at all of it.
+pub(super) fn bytes_of(value: &Other) -> usize {
+    match value {
+        Other::Bytes(bytes) => bytes.len(),
+        _ => ITEM,
+    }
 }
 
 fn is_number(value: &Value<'_>) -> bool {

@@ -123,6 +123,7 @@ fn plain(value: &Value<'_>, meter: &mut Meter) -> Result<String, Failure> {
 
 /// Within a list or map.
 fn nested(value: &Value<'_>, meter: &mut Meter) -> Result<String, Failure> {
+    meter.step()?;
     let written = match value {
         Value::Text(text) => format!("{:?}", text.as_str()),
         Value::Double(it) => fixed(&Value::Double(*it), 6)?,
@@ -142,7 +143,7 @@ fn nested(value: &Value<'_>, meter: &mut Meter) -> Result<String, Failure> {
 
 fn in_order(map: &Map<'_>, meter: &mut Meter) -> Result<String, Failure> {
     let mut entries = Vec::new();
-    for (key, value) in map.entries() {
+    for (key, value) in map.entries(meter)? {
         entries.push((nested(&key, meter)?, nested(&value, meter)?));
     }
     entries.sort();

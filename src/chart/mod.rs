@@ -41,7 +41,7 @@ pub use program::{Found, PROGRAM, VARIABLE, find};
 pub use renderer::{Limits, Renderer};
 pub use schema::check_values;
 pub use service::Service;
-pub use site::Sites;
+pub use site::{PublicNames, Sites, is_public};
 
 const MIB: usize = 1024 * 1024;
 /// What helps where a chart server is no good.

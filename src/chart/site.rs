@@ -70,7 +70,7 @@ impl Sites {
 
     /// What [`Self::check`] says of addresses, of those that a name has.
     pub fn resolver(&self) -> PublicNames {
-        PublicNames { named: self.named.clone(), proxies: proxies() }
+        PublicNames { named: self.named.clone(), home: true, proxies: proxies(), flag: "--chart-host" }
     }
 }
 
@@ -88,14 +88,26 @@ pub fn shown(url: &Url) -> String {
 #[derive(Clone, Debug)]
 pub struct PublicNames {
     named: Hosts,
+    /// This machine may be meant.
+    home: bool,
     /// The operator named them too.
     proxies: BTreeSet<String>,
+    /// Names further hosts.
+    flag: &'static str,
 }
 
 impl PublicNames {
+    /// For what the operator named no host of.
+    pub fn alone(flag: &'static str) -> Self {
+        Self { named: Hosts::default(), home: false, proxies: proxies(), flag }
+    }
+
     fn allows(&self, host: &str, address: IpAddr) -> bool {
         let is_home = host == "localhost" && address.is_loopback();
-        is_home || self.named.has_any_port(host) || self.proxies.contains(host) || is_public(address)
+        is_home && self.home
+            || self.named.has_any_port(host)
+            || self.proxies.contains(host)
+            || is_public(address)
     }
 }
 
@@ -107,7 +119,8 @@ impl Resolve for PublicNames {
             let allowed: Vec<SocketAddr> =
                 found.iter().filter(|address| rules.allows(&host, address.ip())).copied().collect();
             if allowed.is_empty() && !found.is_empty() {
-                return Err(format!("{host} has a private address (help: --chart-host {host})").into());
+                let flag = rules.flag;
+                return Err(format!("{host} has a private address (help: {flag} {host})").into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
@@ -126,7 +139,7 @@ fn proxies() -> BTreeSet<String> {
 }
 
 /// Whether an address is one of the internet (IANA's registries of special addresses).
-fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
@@ -269,11 +282,21 @@ mod tests {
 
     #[tokio::test]
     async fn names_of_private_addresses_are_not_resolved() {
-        let names = |named: &str| PublicNames { named: Hosts::new([named]), proxies: BTreeSet::new() };
+        let names = |named: &str| PublicNames {
+            named: Hosts::new([named]),
+            home: true,
+            proxies: BTreeSet::new(),
+            flag: "--chart-host",
+        };
         let private: IpAddr = "10.0.0.1".parse().expect("an address");
         assert!(!names("other").allows("charts.example.com", private));
         assert!(names("charts.example.com:443").allows("charts.example.com", private));
         assert!(!names("other").allows("localhost", private));
         assert!(names("other").allows("localhost", "127.0.0.1".parse().expect("an address")));
+        let alone = PublicNames::alone("--analysis-host");
+        assert!(!alone.allows("localhost", "127.0.0.1".parse().expect("an address")));
+        let resolved = alone.resolve("localhost".parse().expect("a name")).await;
+        let message = resolved.err().expect("it is refused").to_string();
+        assert!(message.contains("--analysis-host localhost"), "{message}");
     }
 }

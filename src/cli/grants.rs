@@ -31,6 +31,9 @@ pub struct GrantArgs {
     /// Host that charts may come from though a registry leads there, or though its address is private
     #[arg(long, env = "TUTTI_CHART_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub chart_host: Vec<String>,
+    /// Host that an Analysis may send credentials to, and that it may ask though its address is private
+    #[arg(long, env = "TUTTI_ANALYSIS_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
+    pub analysis_host: Vec<String>,
 }
 
 impl GrantArgs {
@@ -44,6 +47,7 @@ impl GrantArgs {
             forge_host: list(&self.forge_host, file.forge_host),
             allow_http: list(&self.allow_http, file.allow_http),
             chart_host: list(&self.chart_host, file.chart_host),
+            analysis_host: list(&self.analysis_host, file.analysis_host),
         }
     }
 
@@ -54,9 +58,9 @@ impl GrantArgs {
     /// `token`: the variable of the repository's own token, which its forge may have too.
     pub fn grants(self, repository: &str, token: Option<&str>) -> Grants {
         let forge = HostRules::new(repository, hosts(&self.forge_host), hosts(&self.allow_http));
-        let allow_http = hosts(&self.allow_http);
+        let (allow_http, analysis_hosts) = (hosts(&self.allow_http), hosts(&self.analysis_host));
         let variables = self.secret_env.into_iter().chain(token.map(ToOwned::to_owned)).collect();
-        Grants { variables, folder: self.secrets, forge, allow_http }
+        Grants { variables, folder: self.secrets, forge, allow_http, analysis_hosts }
     }
 
     /// The token of the repository is sent to its host alone, and not without TLS.

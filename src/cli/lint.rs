@@ -47,7 +47,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
         let recorder = Recorder::new(&charts);
         let mut renderer = Renderer::new(&fleet, &snapshot, &recorder);
         let renders = renderer.render_all(&mut Memory::default());
-        let of_policies = verdicts(&renderer, &renders, None, &|| true);
+        let of_policies = verdicts(&renderer, &renders, None, &|| true).all;
         (renders, of_policies, recorder.remarks())
     };
     // What cannot be read cannot be rendered: it is said once.

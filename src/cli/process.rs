@@ -92,6 +92,8 @@ struct ConfigFile {
     allow_http: Vec<String>,
     #[serde(default)]
     chart_host: Vec<String>,
+    #[serde(default)]
+    analysis_host: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -195,6 +197,7 @@ impl ProcessArgs {
             forge_host: file.forge_host,
             allow_http: file.allow_http,
             chart_host: file.chart_host,
+            analysis_host: file.analysis_host,
         });
         grants.check_repository(&url, &credentials)?;
         let home = home.limited_to(&grants.secret_namespace);

@@ -107,7 +107,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     } else if args.output != Format::Table {
         output::write_value(args.output, &objects)?;
     }
-    let of_policies = verdicts(&renderer, &renders, None, &|| true);
+    let of_policies = verdicts(&renderer, &renders, None, &|| true).all;
     let is_shown = |scope: &Scope| match scope {
         Scope::Target(app, cluster) => shown.iter().any(|it| it.app == *app && it.cluster == *cluster),
         _ => true,

@@ -72,9 +72,9 @@ pub fn compare(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option
         verdicts(&base_renderer, &before, None, &|| false),
         verdicts(&head_renderer, &after, Some(Before { fleet: base.fleet, renders: &before }), &goes_on),
     );
-    let of_base = mistakes::of_side(base.fleet, &before, &of_policies.0);
-    let of_head = mistakes::of_side(head.fleet, &after, &of_policies.1);
-    let (mut new, mut known) = mistakes::parted(&of_base, &of_head);
+    let of_base = mistakes::of_side(base.fleet, &before, &of_policies.0.all);
+    let of_head = mistakes::of_side(head.fleet, &after, &of_policies.1.all);
+    let (mut new, mut known) = mistakes::parted(&of_base, &of_head, &of_policies.1.of_changed);
     if head.snapshot.keys.is_empty() {
         new.iter_mut().chain(&mut known).for_each(unopened);
     }

@@ -33,9 +33,15 @@ fn key(mistake: &Diagnostic) -> Key<'_> {
     (mistake.code, &mistake.message, file, mistake.path.as_deref(), &mistake.scope)
 }
 
-/// Those that only the head has, and those that both have; each once.
-pub(super) fn parted(base: &[&Diagnostic], head: &[&Diagnostic]) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
-    let known: BTreeSet<Key<'_>> = base.iter().map(|mistake| key(mistake)).collect();
+/// Those that only the head has, and those that both have; each once. `of_changed`: of objects that the head changes, which it answers
+/// for whatever the base has.
+pub(super) fn parted(
+    base: &[&Diagnostic],
+    head: &[&Diagnostic],
+    of_changed: &[Diagnostic],
+) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+    let mut known: BTreeSet<Key<'_>> = base.iter().map(|mistake| key(mistake)).collect();
+    of_changed.iter().for_each(|mistake| _ = known.remove(&key(mistake)));
     let mut sorted: Vec<&Diagnostic> = head.to_vec();
     sorted.sort_by(|one, other| (&one.location, key(one)).cmp(&(&other.location, key(other))));
     sorted.dedup();

@@ -1,5 +1,7 @@
 //! Two revisions of a small repository, compared.
 
+mod policies;
+
 use std::collections::BTreeMap;
 
 use super::{Action, AppState, Comparison, Fate, Kept, Placed, Side, compare, fleet_after};

@@ -377,6 +377,8 @@ impl ClusterEntry {
 
     /// One app shall be something else here from now on; whether that has a kind that was not rendered here before.
     pub fn take_render(&mut self, app: &str, rendered: &Arc<Rendered>) -> bool {
+        // Policies may look at the other objects of an app.
+        rendered.objects.iter().for_each(|object| _ = self.observation.judged.remove(&object.id));
         let (objects, has_new_kinds) = self.wanted.choose(app, rendered);
         for id in &objects {
             if self.observation.objects.get(id).is_some_and(|live| *live.app == *app) {

@@ -28,6 +28,8 @@ pub struct Grants {
     pub forge: HostRules,
     /// Where what is measured may be without TLS.
     pub allow_http: Hosts,
+    /// Where what is measured may be though it needs a credential, or though its address is private.
+    pub analysis_hosts: Hosts,
 }
 
 impl Grants {

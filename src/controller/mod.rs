@@ -20,6 +20,7 @@ mod clusters;
 mod dropped;
 mod event;
 mod expiry;
+mod file_versions;
 mod follow;
 mod grants;
 mod head_renders;

@@ -37,7 +37,7 @@ impl World {
             opened |= is_namespace(id) && !matches!(found, Found::Nothing);
         }
         let now_in_force = self.policing.admission.as_ref().map(Arc::as_ptr);
-        if outcome.admission.as_ref().map(Arc::as_ptr) == now_in_force {
+        if !cancelled && outcome.admission.as_ref().map(Arc::as_ptr) == now_in_force {
             cluster.observation.judged.extend(outcome.judged);
         }
         let mut failure = outcome.error.as_ref().map(failure_of);

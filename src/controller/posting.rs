@@ -132,7 +132,7 @@ impl World {
     /// A home cluster that does not answer leaves the token from before, of the same forge. Who is asked of another one is asked anew.
     fn take_reader(&mut self, token: Option<&Result<SecretString, SecretError>>) {
         let Some(wanted) = self.instance.forge.as_ref() else {
-            self.telling.reader = None;
+            self.drop_reader();
             return;
         };
         let known = self.telling.reader.as_ref().filter(|reader| reader.forge == *wanted);
@@ -140,7 +140,7 @@ impl World {
             Some(Ok(token)) => token.clone(),
             Some(Err(error)) if known.is_some() && error.is_silence() => return,
             Some(Err(_)) | None => {
-                self.telling.reader = None;
+                self.drop_reader();
                 return;
             }
         };
@@ -153,6 +153,17 @@ impl World {
         let client = client.map(|client| client.observed_by(Arc::new(self.settings.metrics.clone())));
         let forge = wanted.clone();
         self.telling.reader = client.map(|client| ForgeReader { forge, token: mark, client });
+        self.ask_again();
+    }
+
+    /// A token that is not there any more is used no longer.
+    fn drop_reader(&mut self) {
+        if self.telling.reader.take().is_some() {
+            self.ask_again();
+        }
+    }
+
+    fn ask_again(&mut self) {
         for app in self.agreements.forget() {
             self.apps.decide_soon(&app);
         }

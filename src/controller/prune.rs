@@ -11,12 +11,13 @@ use tokio::time::Instant;
 use super::apps::AppEntry;
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::Event;
+use super::file_versions::FileVersions;
 use super::in_flight::{InFlight, ObjectKey as Key};
 use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
 use crate::model::{
-    AppId, ApprovedObject, ClusterName, ClusterState, Digest, Mode, ObjectId, Occasion, Question,
+    AppId, Approval, ApprovedObject, ClusterName, ClusterState, Digest, Mode, ObjectId, Occasion, Question,
     RenderedObject, Revision, Status,
 };
 use crate::plan::{
@@ -349,8 +350,12 @@ impl World {
         };
         let under_cap = self.prune.asked.iter().filter(is_counted).count();
         let asks = RefCell::default();
+        let files = self.snapshot.as_ref().map(|snapshot| FileVersions::new(snapshot));
+        let rule_asks = |candidate: &Candidate, approvals: &[&Approval]| {
+            self.rule_asks(fleet, candidate, approvals, files.as_ref()?, &asks)
+        };
         let decision = plan::decide(&PruneInput {
-            asks: &|candidate, approvals| self.rule_asks(fleet, candidate, approvals, &asks),
+            asks: &rule_asks,
             // Not the mode of this run: a command that only looks shows what the instance decides, and
             // which approvals it wants. Nothing is deleted here unless this run enforces.
             mode: self.instance.mode,

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::agreements::{Sources, commit_of};
+use super::agreements::Sources;
 use super::apps::{AppEntry, Heads, Held, PastApp, PastCommit, Run, Seen, UnitEntry};
 use super::event::Event;
+use super::file_versions::FileVersions;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
 use crate::model::{
     Answers, AppId, Capabilities, ClusterName, Digest, ObjectId, Previous, Question, Refused, Revision,
-    Roles, RolloutAction, RolloutApproval, Snapshot, UnitMark,
+    Roles, RolloutAction, RolloutApproval, UnitMark,
 };
 use crate::render::UnitContent;
 use crate::report::Phase;
@@ -25,12 +26,13 @@ use crate::rollout::{
 impl World {
     /// The apps in waves at a new head. Called before the targets take it: what they have is what is kept of it.
     pub(super) fn take_heads(&mut self, fleet: &Fleet, heads: &Arc<Heads>) {
-        self.agreements.forget();
-        let Self { apps, targets, snapshot, .. } = self;
+        let Self { apps, targets, snapshot, agreements, .. } = self;
         let Some(snapshot) = snapshot else { return };
+        let files = FileVersions::new(snapshot);
+        agreements.keep(&snapshot.revision, &files);
         let of_app = |id: &AppId| {
             let (app, head) = (fleet.apps.get(id)?, heads.apps.get(id)?);
-            Some((Arc::clone(app), approvals_of(fleet, snapshot, id, &head.waves)))
+            Some((Arc::clone(app), approvals_of(fleet, &files, id, &head.waves)))
         };
         let render = |target: &Target| targets.get(target)?.render.as_ref().ok().cloned();
         apps.take_heads(Arc::clone(heads), of_app, &render);
@@ -261,7 +263,7 @@ const READ_AGAIN: SignedDuration = SignedDuration::from_mins(5);
 /// The Approvals of an app, as a decision sees them.
 pub fn approvals_of(
     fleet: &Fleet,
-    snapshot: &Snapshot,
+    files: &FileVersions<'_>,
     app: &AppId,
     waves: &crate::fleet::Waves,
 ) -> Vec<Approved> {
@@ -271,10 +273,9 @@ pub fn approvals_of(
             RolloutAction::Retry => Allows::Retry,
             RolloutAction::Override { window } => Allows::Override { window: window.clone() },
         };
-        let file = approval.location.as_ref().map(|location| location.file.as_str());
-        let at = snapshot.history.newest(file).or_else(|| snapshot.history.commits.is_empty().then_some(0));
-        let commit = commit_of(snapshot, approval.location.as_ref());
-        Some(Approved { digest: approval.digest, allows, at, commit })
+        let at = files.age(approval.location.as_ref());
+        let file = files.of_approval(approval.location.as_ref(), approval.is_alone);
+        Some(Approved { digest: approval.digest, allows, at, file })
     };
     fleet.rollout_approvals.get(app).into_iter().flatten().filter_map(approved).collect()
 }

@@ -619,7 +619,8 @@ impl World {
         if self.apps.iter().any(|(_, app)| app.is_reading() || waits_for_gates && app.ends_by_itself()) {
             return false;
         }
-        if waits_for_gates && self.agreements.is_waiting() {
+        // A command says who agreed, too. What the forge refuses to say is an answer.
+        if self.agreements.is_waiting() {
             return false;
         }
         let settling = self.targets.keys().any(|id| self.waits_for_a_neighbour(id));

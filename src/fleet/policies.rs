@@ -1,5 +1,6 @@
 //! The policies of the repository, compiled: those of kind Policy, and each ValidatingAdmissionPolicy with its bindings.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -7,6 +8,7 @@ use serde_json::Value;
 use super::codes;
 use super::text_places::within;
 use crate::manifest::Manifests;
+use crate::manifest::codes::LIMIT;
 use crate::manifest::read::suggest;
 use crate::model::{
     AdmissionBinding, AdmissionPolicy, Diagnostic, Location, ParamObject, ParamRef, Policy, Scope, Snapshot,
@@ -16,20 +18,41 @@ use crate::policy::{Policies, PolicyMistake};
 const HELP: &str = "an expression in CEL with the variables of a ValidatingAdmissionPolicy: object, oldObject, request, params, \
                     namespaceObject and variables, and with app, cluster, ring and objects";
 
+/// Each is compiled, and may be asked about each object.
+const MOST_POLICIES: usize = 256;
+
 pub fn of(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnostic>) {
     let (mut bound, mut found) = bound(manifests);
-    bound.extend(manifests.policies.iter().cloned());
+    bound.extend(manifests.policies.iter().take(MOST_POLICIES + 1).cloned());
     bound.sort_by(|one, other| (&one.location, &one.name).cmp(&(&other.location, &other.name)));
+    let next = bound.get(MOST_POLICIES).map(|policy| &policy.location);
+    let next = next.or(manifests.admission_bindings.get(MOST_POLICIES).map(|binding| &binding.location));
+    if let Some(place) = next.cloned() {
+        let message = format!(
+            "a repository has at most {MOST_POLICIES} policies, and as many bindings: everything is denied"
+        );
+        let scope = Scope::File(place.file.clone());
+        let error = Diagnostic::error(LIMIT, message, scope).at(place.clone());
+        found.push(error.help("write one policy with several validations"));
+        bound.truncate(MOST_POLICIES);
+        // It stands for those that are not read.
+        bound.push(Arc::new(Policy::unreadable(&place.file, place.clone())));
+    }
     let (compiled, mut mistakes) = Policies::of(&bound);
-    // What has no binding is read all the same.
-    let unbound =
-        manifests.admission_policies.iter().filter(|it| bindings_of(it, manifests).next().is_none());
-    let unbound: Vec<_> = unbound.map(|it| Arc::new(with_params(it, Some(Value::Null)))).collect();
-    mistakes.append(&mut Policies::of(&unbound).1);
+    // What has no binding, or only ones with a mistake, is read all the same.
+    let is_bound = bound_names(manifests.admission_bindings.iter().filter(|it| !it.has_mistake));
+    let unbound = manifests.admission_policies.iter().filter(|it| !is_bound.contains(&*it.policy.name));
+    let unbound = unbound.take(MOST_POLICIES).map(|it| Arc::new(with_params(it, Some(Value::Null))));
+    mistakes.append(&mut Policies::of(&unbound.collect::<Vec<_>>()).1);
     let mut told: Vec<Diagnostic> = mistakes.iter().map(|mistake| told(mistake, snapshot)).collect();
     told.dedup();
     found.append(&mut told);
     (compiled, found)
+}
+
+/// The policies that bindings name.
+fn bound_names<'m>(bindings: impl Iterator<Item = &'m AdmissionBinding>) -> BTreeSet<&'m str> {
+    bindings.filter_map(|it| it.policy.as_deref()).collect()
 }
 
 fn told(found: &PolicyMistake, snapshot: &Snapshot) -> Diagnostic {
@@ -40,43 +63,51 @@ fn told(found: &PolicyMistake, snapshot: &Snapshot) -> Diagnostic {
     Diagnostic::error(codes::POLICY, message, scope).at(place).in_path(expression.path.clone()).help(HELP)
 }
 
-/// One policy for each binding.
+/// One policy for each binding. What does not fit denies all that it matches.
 fn bound(manifests: &Manifests) -> (Vec<Arc<Policy>>, Vec<Diagnostic>) {
     let (mut bound, mut found) = (Vec::new(), Vec::new());
-    for binding in &manifests.admission_bindings {
-        let policies = &manifests.admission_policies;
-        let Some(of) = policies.iter().find(|it| it.policy.name == binding.policy) else {
-            let known: Vec<&str> = policies.iter().map(|it| it.policy.name.as_str()).collect();
-            let message =
-                format!("binding {} is of policy {}, which is not there", binding.name, binding.policy);
-            let help = match known.len() {
-                0 => "put the ValidatingAdmissionPolicy into policies/".to_owned(),
-                _ => suggest(&binding.policy, &known, &known),
-            };
-            found.push(error(&binding.policy_location, message, &help));
-            continue;
-        };
-        match params(of, binding, &manifests.policy_params) {
-            Ok(Params::Known(params)) => bound.push(Arc::new(joined(of, binding, params))),
-            Ok(Params::Missing(reference)) => {
-                let message =
-                    format!("binding {} is not used: there are no params {}", binding.name, reference.name);
-                let help = "put the object into policies/, or remove the binding";
-                found.push(warning(&reference.location, message, help));
+    let policies = &manifests.admission_policies;
+    for binding in manifests.admission_bindings.iter().take(MOST_POLICIES) {
+        if bound.len() > MOST_POLICIES {
+            break;
+        }
+        let named = policies.iter().filter(|it| binding.policy.as_ref() == Some(&it.policy.name));
+        let mut named = named.take(MOST_POLICIES + 1).peekable();
+        if named.peek().is_none() {
+            found.extend(binding.policy.as_ref().map(|policy| unknown(binding, policy, policies)));
+            let lost = Policy::unreadable(&binding.name, binding.location.clone());
+            bound.push(Arc::new(joined(lost, binding)));
+        }
+        for of in named {
+            match params(of, binding, &manifests.policy_params) {
+                Ok(Params::Known(params)) => bound.push(Arc::new(joined(with_params(of, params), binding))),
+                Ok(Params::Missing(reference)) => {
+                    let message = format!(
+                        "binding {} is not used: there are no params {}",
+                        binding.name, reference.name
+                    );
+                    let help = "put the object into policies/, or remove the binding";
+                    found.push(warning(&reference.location, message, help));
+                }
+                Err(mistake) => {
+                    found.push(*mistake);
+                    let denying = Policy { has_mistake: true, ..of.policy.clone() };
+                    bound.push(Arc::new(joined(denying, binding)));
+                }
             }
-            Err(mistake) => found.push(*mistake),
         }
     }
-    for policy in manifests.admission_policies.iter().filter(|it| bindings_of(it, manifests).next().is_none())
-    {
+    let is_bound = bound_names(manifests.admission_bindings.iter());
+    let is_unbound = |it: &&AdmissionPolicy| !it.policy.has_mistake && !is_bound.contains(&*it.policy.name);
+    for policy in policies.iter().filter(is_unbound) {
         let message = format!("policy {} has no binding, so it does nothing", policy.policy.name);
         let help = "add a ValidatingAdmissionPolicyBinding to policies/, or write it as kind Policy";
         found.push(warning(&policy.policy.location, message, help));
     }
+    let references = manifests.admission_bindings.iter().filter_map(|it| it.params.as_ref());
+    let named: BTreeSet<&str> = references.map(|it| it.name.as_str()).collect();
     for object in &manifests.policy_params {
-        let is_named =
-            |binding: &&AdmissionBinding| binding.params.as_ref().is_some_and(|it| it.name == object.name);
-        if manifests.admission_bindings.iter().find(is_named).is_none() {
+        if !named.contains(&*object.name) {
             let message = format!("no binding of a policy names {} {}", object.kind, object.name);
             let help = "objects below policies/ are params of policies; move it to the files of an app, or delete it";
             found.push(warning(&object.location, message, help));
@@ -85,17 +116,20 @@ fn bound(manifests: &Manifests) -> (Vec<Arc<Policy>>, Vec<Diagnostic>) {
     (bound, found)
 }
 
-fn bindings_of<'m>(
-    policy: &AdmissionPolicy,
-    manifests: &'m Manifests,
-) -> impl Iterator<Item = &'m AdmissionBinding> {
-    manifests.admission_bindings.iter().filter(|it| it.policy == policy.policy.name)
+fn unknown(binding: &AdmissionBinding, policy: &str, policies: &[AdmissionPolicy]) -> Diagnostic {
+    let known: Vec<&str> = policies.iter().map(|it| it.policy.name.as_str()).collect();
+    let message = format!("binding {} is of policy {policy}, which is not there", binding.name);
+    let help = match known.len() {
+        0 => "put the ValidatingAdmissionPolicy into policies/".to_owned(),
+        _ => suggest(policy, &known, &known),
+    };
+    error(&binding.policy_location, message, &help)
 }
 
-fn joined(of: &AdmissionPolicy, binding: &AdmissionBinding, params: Option<Value>) -> Policy {
-    let mut policy = with_params(of, params);
+fn joined(mut policy: Policy, binding: &AdmissionBinding) -> Policy {
     policy.action = binding.action;
     policy.constraints.extend(binding.constraints.clone());
+    policy.has_mistake |= binding.has_mistake;
     policy
 }
 
@@ -116,9 +150,11 @@ fn params<'a>(
     objects: &[ParamObject],
 ) -> Result<Params<'a>, Box<Diagnostic>> {
     let (reference, (api_version, kind)) = match (&binding.params, &of.param_kind) {
+        // What else does not fit may come of the mistake.
+        _ if binding.has_mistake || of.policy.has_mistake => return Ok(Params::Known(Some(Value::Null))),
         (None, _) => return Ok(Params::Known(Some(Value::Null))),
         (Some(reference), None) => {
-            let message = format!("policy {} has no paramKind, so it takes no params", binding.policy);
+            let message = format!("policy {} has no paramKind, so it takes no params", of.policy.name);
             return Err(Box::new(error(
                 &reference.location,
                 message,
@@ -163,6 +199,7 @@ mod tests {
 
     use serde_json::json;
 
+    use super::MOST_POLICIES;
     use crate::fleet::{Fleet, assemble};
     use crate::manifest;
     use crate::model::{AppId, ClusterFacts, Kind, PolicyAction, Snapshot};
@@ -216,7 +253,7 @@ spec:
             plural: None,
             object: Some(&object),
             old_object: None,
-            namespace_labels: None,
+            namespace_labels: Some(&labels),
             hides_values: false,
         };
         let verdicts = fleet.policies.chosen(&target).judge(&change).verdicts;
@@ -256,6 +293,55 @@ spec:
     }
 
     #[test]
+    fn what_does_not_fit_denies_what_it_matches() {
+        let mistake = || vec![(PolicyAction::Deny, "it has a mistake".to_owned())];
+        let check = |documents: &[&str], expected: Vec<(PolicyAction, String)>| {
+            assert_eq!(said(&fleet(documents), json!({"replicas": 9})), expected, "{documents:?}");
+        };
+        let deny = binding("deny", "  validationActions: [Deny]\n");
+        let with = |spec: &str| format!("{deny}{spec}");
+        let of_services = "  matchResources: {resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [services], operations: ['*']}]}\n";
+        let unknown = POLICY.replace("failurePolicy", "failurPolicy");
+        check(&[POLICY, &deny], vec![]);
+        check(&[&unknown, &deny], mistake());
+        check(&[&unknown.replace("deployments", "services"), &deny], vec![]);
+        check(&[&unknown], vec![]);
+        check(&[&deny], mistake());
+        check(&[&with(of_services)], vec![]);
+        check(&[POLICY, &deny.replace("policyName: least", "policyName: [least]")], mistake());
+        check(&[POLICY, &with("  paramRef: {name: most}\n")], mistake());
+        check(&[POLICY, &with("  paramRef: {name: most, parameterNotFoundAction: Allow}\n")], vec![]);
+        check(&[POLICY, &with("  paramRef: {selector: {}}\n")], mistake());
+        let strict = POLICY.replace("replicas >=", "replicas > 99 && object.spec.replicas >=");
+        check(&[POLICY, &strict, &deny], vec![(PolicyAction::Deny, "at least 2".to_owned())]);
+        // The params of another binding may be what cannot be read.
+        check(&[POLICY, &deny, "apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n"], mistake());
+    }
+
+    #[test]
+    fn policies_and_bindings_are_bounded() {
+        let own = |number: usize| {
+            format!(
+                "apiVersion: tutti.dev/v1alpha1\nkind: Policy\nmetadata: {{name: p{number}}}\nspec: {{validations: [{{expression: 'true'}}]}}\n"
+            )
+        };
+        let bound = |number: usize| binding(&format!("b{number}"), "  validationActions: [Deny]\n");
+        let check = |documents: Vec<String>, is_over: bool| {
+            let documents: Vec<&str> =
+                std::iter::once(POLICY).chain(documents.iter().map(String::as_str)).collect();
+            let fleet = fleet(&documents);
+            let limit = fleet.diagnostics.iter().any(|it| it.code == super::LIMIT);
+            assert_eq!((limit, fleet.policies.all().count() <= MOST_POLICIES + 1), (is_over, true));
+            assert_eq!(said(&fleet, json!({"replicas": 9})).len(), usize::from(is_over));
+        };
+        check((0..MOST_POLICIES).map(own).collect(), false);
+        check((0..=MOST_POLICIES).map(own).collect(), true);
+        check((0..MOST_POLICIES).map(bound).collect(), false);
+        check((0..=MOST_POLICIES).map(bound).collect(), true);
+        check((0..200).map(bound).chain((0..57).map(own)).collect(), true);
+    }
+
+    #[test]
     fn bindings_fit_their_policy() {
         let check = |documents: &[&str], expected: &[&str]| assert_eq!(told(&fleet(documents)), expected);
         let deny = binding("deny", "  validationActions: [Deny]\n");
@@ -284,11 +370,7 @@ spec:
         );
         check(
             &[POLICY, &with("{selector: {}}")],
-            &[
-                "3 E2143 policy least has no binding, so it does nothing",
-                "22 E1202 `name` is missing",
-                "22 E1290 paramRef.selector is not supported yet",
-            ],
+            &["22 E1202 `name` is missing", "22 E1290 paramRef.selector is not supported yet"],
         );
         check(&[POLICY, &deny, PARAMS], &["23 E2143 no binding of a policy names ConfigMap least"]);
         check(
@@ -303,6 +385,10 @@ spec:
             &["1 E1112 ValidatingAdmissionPolicy of admissionregistration.k8s.io/v1alpha1 is not read"],
         );
         let unknown = POLICY.replace("failurePolicy", "failurPolicy");
+        // The expressions of a policy are read whatever its bindings are.
+        let dotted = POLICY.replace("object.spec.replicas >=", "object..spec >=");
+        let told = told(&fleet(&[&dotted, &with("{selector: {}}")]));
+        assert!(told.iter().any(|it| it.contains("E2141")), "{told:?}");
         check(&[&unknown], &["5 E1201 unknown field `failurPolicy` in `spec`"]);
         let wrong = POLICY.replace("object.spec.replicas >=", "authorizer.x >=");
         check(

@@ -160,6 +160,11 @@ impl Client {
         ask!(self.commit(revision))
     }
 
+    /// The content of a file at a commit; `None` where the commit does not have it.
+    pub async fn file(&self, revision: &Revision, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        ask!(self.file(revision, path))
+    }
+
     /// The tip of a branch.
     pub async fn branch(&self, name: &str) -> Result<Option<Revision>, Error> {
         ask!(self.branch(name))

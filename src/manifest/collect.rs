@@ -11,7 +11,8 @@ use super::read::{Reading, Value};
 use super::yaml::{self, Document};
 use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, codes, find};
 use crate::model::{
-    Cluster, ClusterName, Defaults, Diagnostic, Digest, Kind, Location, Scope, Snapshot, over_limit,
+    Approval, Cluster, ClusterName, Defaults, Diagnostic, Digest, Kind, Location, RolloutApproval, Scope,
+    Snapshot, over_limit,
 };
 
 /// A document that is a manifest of ours.
@@ -19,6 +20,8 @@ struct Found<'a> {
     file: &'a str,
     native: Native,
     document: Document,
+    /// No other document is in its file.
+    is_alone: bool,
 }
 
 /// What was read of the files of one snapshot, for the next. It may be lost: then all is read anew.
@@ -243,6 +246,7 @@ fn look_into<'a>(
                 .diagnostics
                 .push(Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone()));
             manifests.lose(&location, meant::by_text(&String::from_utf8_lossy(&file.content), &[]));
+            manifests.lose_policy(&location);
         }
         if let (true, Some((folder, ring))) = (find::is_pin(path), kinds::pin::parts(path)) {
             manifests.pins.push(PinManifest { folder, ring, version: None, location });
@@ -266,7 +270,8 @@ fn look_into<'a>(
         let mistake = Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone());
         let mistake = mistake.help("split it; a file that an Objects app lists may have 16 MiB");
         let hidden = meant::by_text(text, &[]);
-        if hidden.is_empty() {
+        manifests.lose_policy(&location);
+        if hidden.is_empty() && !path.starts_with(kinds::policy::FOLDER) {
             // Mostly it is one that an Objects app lists, and which files those are is not known yet.
             let (file, kind) = (path.to_owned(), Kind::from_api_version("", ""));
             manifests.plain.push(PlainDocument { file, location, kind, not_yet: Some(mistake) });
@@ -289,6 +294,9 @@ fn look_into<'a>(
     let hiding = stream.mistakes.iter().chain(of_documents.filter(|it| it.code == codes::DUPLICATE_KEY));
     if let Some(place) = meant::first_error(hiding) {
         manifests.lose(&place, meant::by_text(text, &stream.documents));
+        if meant::may_hold_policy(text) {
+            manifests.lose_policy(&place);
+        }
         if path.starts_with(kinds::window::FOLDER) && text.contains(Native::Window.name()) {
             manifests.windows.push(Arc::new(kinds::window::unreadable(path, place.clone())));
         }
@@ -298,6 +306,7 @@ fn look_into<'a>(
         manifests.may_lack_approvers |=
             path.starts_with(kinds::approval_rule::FOLDER) && text.contains(Native::Approvers.name());
     }
+    let is_alone = stream.documents.len() == 1 && stream.mistakes.is_empty();
     manifests.diagnostics.extend(stream.mistakes);
     let mut found = Vec::new();
     for mut document in stream.documents {
@@ -312,7 +321,7 @@ fn look_into<'a>(
                 }
                 hub.to_hub(native, &mut document.root, &mut reading);
                 document.mistakes.append(&mut reading.mistakes);
-                found.push(Found { file: path, native, document });
+                found.push(Found { file: path, native, document, is_alone });
                 continue;
             }
             Some(Identity::InFolder { kind, folder }) => {
@@ -338,11 +347,15 @@ fn look_into<'a>(
             Some(Identity::Plain { api_version, kind }) if path.starts_with(kinds::policy::FOLDER) => {
                 reading.mistakes.append(&mut document.mistakes);
                 let read = kinds::admission::read(&api_version, &kind, &document.root, &mut reading);
-                keep(read, &reading, |read| match read {
-                    kinds::admission::Read::Policy(it) => manifests.admission_policies.push(*it),
-                    kinds::admission::Read::Binding(it) => manifests.admission_bindings.push(*it),
-                    kinds::admission::Read::Params(it) => manifests.policy_params.push(*it),
-                });
+                let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
+                match read {
+                    Some(kinds::admission::Read::Policy(it)) => manifests.admission_policies.push(*it),
+                    Some(kinds::admission::Read::Binding(it)) => manifests.admission_bindings.push(*it),
+                    Some(kinds::admission::Read::Params(it)) if !is_wrong => {
+                        manifests.policy_params.push(*it)
+                    }
+                    _ => manifests.lose_policy(&document.root.location(path)),
+                }
             }
             Some(Identity::Plain { api_version, kind }) => manifests.plain.push(PlainDocument {
                 file: path.to_owned(),
@@ -352,6 +365,9 @@ fn look_into<'a>(
             }),
             None => {
                 if let Some(place) = meant::first_error(&reading.mistakes) {
+                    if meant::may_be_policy(&document.root) {
+                        manifests.lose_policy(&place);
+                    }
                     manifests.lose(&place, meant::by_root(&document.root));
                 }
             }
@@ -409,7 +425,7 @@ fn keep_pin(pin: PinManifest, mut reading: Reading<'_>, manifests: &mut Manifest
 }
 
 fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, places: &Places) {
-    let Found { file, native, document } = found;
+    let Found { file, native, document, .. } = found;
     let root = &document.root;
     if let Some(first) = places.0.get(native).filter(|first| **first != found.place()) {
         manifests.diagnostics.push(second(found, first));
@@ -484,9 +500,14 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         }
         Native::Approval => {
             let approval = kinds::approval::read(root, &mut reading);
+            let is_alone = found.is_alone;
             keep(approval, &reading, |approval| match approval {
-                kinds::approval::Read::Objects(approval) => manifests.approvals.push(approval),
-                kinds::approval::Read::Rollout(approval) => manifests.rollout_approvals.push(approval),
+                kinds::approval::Read::Objects(approval) => {
+                    manifests.approvals.push(Approval { is_alone, ..approval });
+                }
+                kinds::approval::Read::Rollout(approval) => {
+                    manifests.rollout_approvals.push(RolloutApproval { is_alone, ..approval });
+                }
             });
         }
         Native::Trigger => {
@@ -501,17 +522,16 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
             let server = kinds::server::read(root, &mut reading);
             keep(server, &reading, |server| manifests.servers.push(Arc::new(server)));
         }
-        Native::Policy => {
-            let policy = kinds::policy::read(root, &mut reading);
-            keep(policy, &reading, |policy| manifests.policies.push(Arc::new(policy)));
-        }
+        Native::Policy => manifests.policies.push(Arc::new(kinds::policy::read(root, &mut reading))),
         Native::Window => manifests.windows.push(Arc::new(kinds::window::read(root, &mut reading))),
         Native::Analysis => manifests.analyses.push(Arc::new(kinds::analysis::read(root, &mut reading))),
         Native::ApprovalRule => {
             manifests.approval_rules.push(Arc::new(kinds::approval_rule::read(root, &mut reading)));
         }
         Native::Approvers => {
-            manifests.approvers.push(kinds::approval_rule::read_approvers(root, &mut reading));
+            let read = kinds::approval_rule::read_approvers(root, &mut reading);
+            manifests.may_lack_approvers |= read.is_none();
+            manifests.approvers.extend(read);
         }
     }
     note_unread(found.place(), &reading, manifests);

@@ -2,12 +2,13 @@
 //! there: an instance that only observes would begin to write, and apps would run in no ring, or without the limits of their project.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::kinds::{self, Native};
 use super::read::{nearest, with_a_slip};
 use super::yaml::{Document, Node};
 use super::{Ignored, Manifests, OWN_VERSION, codes};
-use crate::model::{Diagnostic, Location, Scope, Snapshot, beside};
+use crate::model::{Diagnostic, Location, Policy, Scope, Snapshot, beside};
 
 /// Others run as these say.
 const DEPENDED_ON: [Native; 3] = [Native::Instance, Native::Rings, Native::Project];
@@ -37,6 +38,13 @@ impl Manifests {
         }
     }
 
+    /// What stands below `policies/` and cannot be read may be a policy. One that denies everything stands for it.
+    pub(super) fn lose_policy(&mut self, place: &Location) {
+        if place.file.starts_with(kinds::policy::FOLDER) {
+            self.policies.push(Arc::new(Policy::unreadable(&place.file, place.clone())));
+        }
+    }
+
     /// Where something that cannot be read may be the project of an app, by the file of the app.
     pub fn lost_project(&self, file: &str) -> Option<&Location> {
         let mut folders = file.match_indices('/').map(|(slash, _)| &file[..=slash]);
@@ -58,6 +66,10 @@ impl Manifests {
             let message = format!("{path} {}", snapshot.why_unreadable(path));
             let error = Diagnostic::error(codes::UNREADABLE, message, scope).at(place.clone());
             self.diagnostics.push(error.help("put what it names in its place"));
+            let folder = kinds::policy::FOLDER;
+            if path.starts_with(folder) || path == folder.trim_end_matches('/') {
+                self.policies.push(Arc::new(Policy::unreadable(path, place.clone())));
+            }
             if !is_shared && !path.starts_with("charts/") && !beside::is_beside(path) {
                 self.lose(&place, DEPENDED_ON);
             }
@@ -189,6 +201,19 @@ pub fn by_root(root: &Node) -> BTreeSet<Native> {
             None => DEPENDED_ON.into_iter().collect(),
         },
     }
+}
+
+/// Whether a document of which it is not known what it is may be a policy: it is not nearly of another kind of ours.
+pub fn may_be_policy(root: &Node) -> bool {
+    let kind = root.get("kind").and_then(Node::as_str);
+    let meant = kind.and_then(|kind| with_a_slip(kind, &kinds::names()));
+    meant.is_none_or(|meant| meant == Native::Policy.name())
+}
+
+/// Whether a text that is not YAML may hold a policy, or the params of one: it does not name other kinds alone.
+pub fn may_hold_policy(text: &str) -> bool {
+    const OTHERS: [Native; 4] = [Native::Window, Native::Analysis, Native::ApprovalRule, Native::Approvers];
+    text.contains(Native::Policy.name()) || !OTHERS.iter().any(|other| text.contains(other.name()))
 }
 
 /// What usually stands there.

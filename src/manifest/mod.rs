@@ -68,6 +68,8 @@ pub struct Manifests {
     pub triggers: Vec<Arc<Trigger>>,
     pub notifications: Vec<Arc<Notification>>,
     pub servers: Vec<Arc<Server>>,
+    /// One with a mistake is among them, and so are admission policies and bindings with one: it denies all that it matches, as far as
+    /// that could be read.
     pub policies: Vec<Arc<Policy>>,
     pub admission_policies: Vec<AdmissionPolicy>,
     pub admission_bindings: Vec<AdmissionBinding>,

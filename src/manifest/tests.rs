@@ -1,5 +1,6 @@
 mod approvals;
 mod emptied;
+mod policies;
 mod rollout;
 mod windows;
 
@@ -584,6 +585,7 @@ fn approvals_are_written_and_read_back() {
             rendered: Digest::of(b"x"),
             objects,
             location: None,
+            is_alone: true,
         };
         let read = clean(&approval_to_yaml(&approval)).approvals.remove(0);
         assert_eq!(read.digest(), approval.digest());

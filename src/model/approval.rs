@@ -3,7 +3,16 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::{AppId, ClusterName, Digest, Location, ObjectId};
+use super::{AppId, ClusterName, Digest, Location, ObjectId, Revision};
+
+/// A file as a commit of the deployed branch left it, which changed it last.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileVersion {
+    pub commit: Revision,
+    /// From the root of the repository.
+    pub path: String,
+    pub content: Digest,
+}
 
 /// One object that may go. The uid makes it this object and not a later one of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -38,6 +47,9 @@ pub struct Approval {
     pub objects: Vec<ApprovedObject>,
     #[serde(skip)]
     pub location: Option<Location>,
+    /// No other document is in its file.
+    #[serde(skip)]
+    pub is_alone: bool,
 }
 
 impl Approval {
@@ -77,6 +89,9 @@ pub struct RolloutApproval {
     pub digest: Digest,
     #[serde(skip)]
     pub location: Option<Location>,
+    /// No other document is in its file.
+    #[serde(skip)]
+    pub is_alone: bool,
     #[serde(skip)]
     pub places: RolloutApprovalPlaces,
 }

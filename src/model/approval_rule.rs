@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{AppId, Location, ObjectId, Revision, TargetSelector};
+use super::{AppId, FileVersion, Location, ObjectId, Revision, TargetSelector};
 
 /// One manifest below `policies/`: what it selects needs an Approval that so many people have approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,8 +82,8 @@ pub struct Roles {
 /// What has to be asked of the forge or of Git before an approval counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
-    /// Who approved the pull request that a commit came with.
-    Reviews { commit: Revision },
+    /// Who approved the content of a file, in the pull request that its commit came with.
+    Reviews { file: Arc<FileVersion> },
     /// Who wrote what an app is made of, in the commits after `since` up to `until`.
     Authors {
         app: AppId,
@@ -123,10 +123,10 @@ pub enum Lack {
     Authors { by: Vec<String>, authors: Vec<String> },
     /// The forge does not know who wrote a commit, so it may be one of those who approve.
     UnknownAuthor(Revision),
-    /// Who agreed is not known.
-    Unread(#[serde(serialize_with = "as_text")] Arc<str>),
-    /// Who agreed is being asked for.
-    NotReadYet,
+    /// Nobody can know who agreed.
+    Unknown(#[serde(serialize_with = "as_text")] Arc<str>),
+    /// Who agreed is being read; why it could not be read so far.
+    NotReadYet(#[serde(serialize_with = "as_text_if_any")] Option<Arc<str>>),
 }
 
 /// What a rule asks for that is not given.
@@ -162,8 +162,10 @@ impl RuleAsks {
 
 impl fmt::Display for RuleAsks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rule {} asks for {}", self.rule, self.what())?;
-        write!(f, ": {}", self.lack)?;
+        match self.lack {
+            Lack::BrokenRule => write!(f, "rule {}: {}", self.rule, self.lack)?,
+            _ => write!(f, "rule {} asks for {}: {}", self.rule, self.what(), self.lack)?,
+        }
         self.reason.iter().try_for_each(|reason| write!(f, " ({reason})"))
     }
 }
@@ -172,12 +174,17 @@ fn as_text<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_str(text)
 }
 
+fn as_text_if_any<S: serde::Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
+    text.as_deref().serialize(serializer)
+}
+
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("there is none"),
-            Self::NotReadYet => f.write_str("its reviews are being read"),
-            Self::Unread(because) => write!(f, "who agreed is not known: {because}"),
+            Self::NotReadYet(None) => f.write_str("its reviews are not read yet"),
+            Self::NotReadYet(Some(because)) => write!(f, "its reviews are not read yet: {because}"),
+            Self::Unknown(because) => write!(f, "who agreed is not known: {because}"),
             Self::Authors { by, authors } => {
                 let authors = authors.join(", ");
                 match by.is_empty() {
@@ -190,7 +197,7 @@ impl fmt::Display for Lack {
             Self::UnknownAuthor(commit) => {
                 write!(f, "the forge does not know who wrote {}", commit.short())
             }
-            Self::BrokenRule => f.write_str("the manifest of the rule has a mistake"),
+            Self::BrokenRule => f.write_str("its manifest has a mistake, no approval is enough"),
         }
     }
 }
@@ -243,11 +250,11 @@ impl ApprovalRule {
         }
     }
 
-    /// Whether the approval that a commit brought counts: `Err` says what it lacks. `change`: whose authors do not count.
+    /// Whether the approval in a file counts: `Err` says what it lacks. `change`: whose authors do not count.
     pub fn agreed(
         &self,
         roles: &Roles,
-        commit: Option<&Revision>,
+        file: Option<&Arc<FileVersion>>,
         change: &Question,
         answers: Answers<'_>,
     ) -> Result<(), Lack> {
@@ -255,7 +262,7 @@ impl ApprovalRule {
         agreed(
             &Needed { count, approvers: &self.approvers, four_eyes: self.four_eyes },
             roles,
-            commit,
+            file,
             change,
             answers,
         )
@@ -271,18 +278,20 @@ pub struct Needed<'a> {
     pub four_eyes: bool,
 }
 
-/// Whether those who are needed approved the pull request that a commit came with.
+/// Whether those who are needed approved a file, which holds an Approval alone.
 pub fn agreed(
     needed: &Needed<'_>,
     roles: &Roles,
-    commit: Option<&Revision>,
+    file: Option<&Arc<FileVersion>>,
     change: &Question,
     answers: Answers<'_>,
 ) -> Result<(), Lack> {
-    let known = |asked: &Question| answers(asked).ok_or(Lack::NotReadYet)?.map_err(Lack::Unread);
-    let commit = commit
-        .ok_or_else(|| Lack::Unread("it is not alone in its file, or its commit is not known".into()))?;
-    let reviewed = known(&Question::Reviews { commit: commit.clone() })?;
+    let known = |asked: &Question| {
+        answers(asked).ok_or(Lack::NotReadYet(None))?.map_err(|because| Lack::NotReadYet(Some(because)))
+    };
+    let file =
+        file.ok_or_else(|| Lack::Unknown("it is not alone in its file, or its commit is not known".into()))?;
+    let reviewed = known(&Question::Reviews { file: Arc::clone(file) })?;
     let mut by: Vec<&String> =
         reviewed.logins.iter().filter(|login| roles.include(needed.approvers, login)).collect();
     // Whose reviews would not be enough anyway need not be compared with the authors.
@@ -336,7 +345,10 @@ mod tests {
                     Question::Reviews { .. } => reviews.clone(),
                     Question::Authors { .. } => authors.clone(),
                 };
-                agreed(&needed, &roles, Some(&Revision::from("b")), &change, &answers)
+                let content = crate::model::Digest::of(b"an Approval");
+                let path = "approvals/a.yaml".to_owned();
+                let file = FileVersion { commit: Revision::from("b"), path, content };
+                agreed(&needed, &roles, Some(&Arc::new(file)), &change, &answers)
             };
         let few = |by: &[&str]| Err(Lack::TooFew(by.iter().map(|it| (*it).to_owned()).collect()));
         let nobody = Some(people(&[], None));
@@ -357,11 +369,12 @@ mod tests {
         assert_eq!(check(2, "managers", true, two.clone(), somebody.clone()), unknown);
         assert_eq!(check(2, "managers", false, two.clone(), somebody), Ok(()));
         // What is not known is not enough.
-        assert_eq!(check(1, "", true, None, nobody.clone()), Err(Lack::NotReadYet));
-        assert_eq!(check(1, "", true, two.clone(), None), Err(Lack::NotReadYet));
+        assert_eq!(check(1, "", true, None, nobody.clone()), Err(Lack::NotReadYet(None)));
+        assert_eq!(check(1, "", true, two.clone(), None), Err(Lack::NotReadYet(None)));
         assert_eq!(check(1, "", false, two.clone(), None), Ok(()));
-        assert_eq!(check(1, "", true, Some(Err("503".into())), nobody), Err(Lack::Unread("503".into())));
-        assert_eq!(check(1, "", true, two, Some(Err("503".into()))), Err(Lack::Unread("503".into())));
+        let unread = || Some(Err("503".into()));
+        assert_eq!(check(1, "", true, unread(), nobody), Err(Lack::NotReadYet(Some("503".into()))));
+        assert_eq!(check(1, "", true, two, unread()), Err(Lack::NotReadYet(Some("503".into()))));
         assert_eq!(check(1, "", true, nobody_at_all(), None), few(&[]));
     }
 

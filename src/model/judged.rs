@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Digest, Live, ObjectId, Observation, RenderedObject};
+use super::{Digest, Live, ObjectId, Observation, Operation, RenderedObject};
 
 /// A policy denies a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,9 +11,11 @@ pub struct Denial {
     pub message: Arc<str>,
 }
 
-/// The verdict on one write. It holds while neither side of the change is another one.
+/// The verdict on one write. It holds while the same is done, and neither side of the change is another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
+    /// `Delete`: a replacement, so a delete and what follows it.
+    pub operation: Operation,
     /// Of the object as rendered.
     pub hash: Digest,
     /// Of what was applied before; `None`: nothing, or that is not known.
@@ -23,8 +25,9 @@ pub struct Judged {
 
 impl Observation {
     /// The verdict on this change, if there is one.
-    pub fn verdict(&self, object: &RenderedObject) -> Option<&Judged> {
-        let is_it = |it: &&Judged| it.hash == object.hash && it.was == self.applied_hash(&object.id);
+    pub fn verdict(&self, object: &RenderedObject, operation: Operation) -> Option<&Judged> {
+        let change = (operation, object.hash, self.applied_hash(&object.id));
+        let is_it = |it: &&Judged| (it.operation, it.hash, it.was) == change;
         self.judged.get(&object.id).filter(is_it)
     }
 

@@ -65,7 +65,8 @@ pub use app::{
     WorkloadKind,
 };
 pub use approval::{
-    Approval, ApprovedAction, ApprovedObject, RolloutAction, RolloutApproval, RolloutApprovalPlaces,
+    Approval, ApprovedAction, ApprovedObject, FileVersion, RolloutAction, RolloutApproval,
+    RolloutApprovalPlaces,
 };
 pub use approval_rule::{
     Answer, Answers, ApprovalRule, ApprovalRules, Approvers, Lack, Needed, People, Question, Roles, RuleAsks,

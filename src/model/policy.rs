@@ -6,7 +6,10 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{LabelSelector, Location, TargetSelector};
+use super::{LabelSelector, Location, TargetSelector, short_line};
+
+/// Of a path in the place of a name.
+const MOST_OF_A_NAME: usize = 253;
 
 /// What becomes of an object that breaks a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -49,7 +52,30 @@ pub struct Policy {
     /// What cannot be evaluated is allowed: `failurePolicy: Ignore`.
     pub ignores_failures: bool,
     pub examples: Vec<PolicyExample>,
+    /// Its manifest has a mistake: it denies all that it matches, as far as that could be read.
+    pub has_mistake: bool,
     pub location: Location,
+}
+
+impl Policy {
+    /// For one that cannot be read: it denies everything, because nobody can say what it was to deny.
+    pub fn unreadable(name: &str, location: Location) -> Self {
+        Self {
+            name: short_line(name, MOST_OF_A_NAME),
+            action: PolicyAction::Deny,
+            description: None,
+            selector: TargetSelector::default(),
+            constraints: Vec::new(),
+            conditions: Vec::new(),
+            variables: Vec::new(),
+            validations: Vec::new(),
+            params: None,
+            ignores_failures: false,
+            examples: Vec::new(),
+            has_mistake: true,
+            location,
+        }
+    }
 }
 
 /// A text in CEL.
@@ -152,13 +178,16 @@ pub struct AdmissionPolicy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionBinding {
     pub name: String,
-    pub policy: String,
+    /// `None`: it cannot be read.
+    pub policy: Option<String>,
     /// Where `policyName` is written.
     pub policy_location: Location,
     /// The hardest of its `validationActions`.
     pub action: PolicyAction,
     pub constraints: Option<MatchConstraints>,
     pub params: Option<ParamRef>,
+    /// As of a [`Policy`].
+    pub has_mistake: bool,
     pub location: Location,
 }
 

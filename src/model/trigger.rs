@@ -170,6 +170,11 @@ impl PayloadTemplate {
 
     /// What it becomes with a payload; or which value is missing or too long.
     pub fn render(&self, payload: &Value) -> Result<String, String> {
+        self.render_within(payload, LONGEST_RESULT)
+    }
+
+    /// The same, within so many bytes.
+    pub fn render_within(&self, payload: &Value, most: usize) -> Result<String, String> {
         let mut made = String::new();
         for part in &self.0 {
             match part {
@@ -180,8 +185,8 @@ impl PayloadTemplate {
                     made.push_str(&value.ok_or_else(|| format!("the payload has no value at `{path}`"))?);
                 }
             }
-            if made.len() > LONGEST_RESULT {
-                return Err(format!("it becomes longer than {LONGEST_RESULT} bytes"));
+            if made.len() > most {
+                return Err(format!("it becomes longer than {most} bytes"));
             }
         }
         Ok(made)

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::model::Operation;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
@@ -40,7 +42,17 @@ impl Action {
 
     /// It sends a write to the cluster.
     pub fn is_write(self) -> bool {
-        matches!(self, Self::Create | Self::Configure | Self::Adopt | Self::Delete)
+        self.operation().is_some()
+    }
+
+    /// As policies see the write.
+    pub fn operation(self) -> Option<Operation> {
+        match self {
+            Self::Create => Some(Operation::Create),
+            Self::Configure | Self::Adopt => Some(Operation::Update),
+            Self::Delete => Some(Operation::Delete),
+            Self::Unchanged | Self::Orphan | Self::Skip | Self::Wait | Self::Refuse => None,
+        }
     }
 }
 

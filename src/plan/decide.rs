@@ -444,6 +444,7 @@ fn approvals_of(
                 rendered: apps[&candidate.app].rendered,
                 objects: Vec::new(),
                 location: None,
+                is_alone: true,
             });
             approval.objects.push(candidate.approved_object());
         }

@@ -9,8 +9,8 @@ pub fn instead(
     object: &RenderedObject,
     decided: (Action, Reason),
 ) -> (Action, Reason) {
-    let denial = observation.verdict(object).and_then(|judged| judged.denial.as_ref());
-    match denial.filter(|_| decided.0.is_write()) {
+    let judged = decided.0.operation().and_then(|operation| observation.verdict(object, operation));
+    match judged.and_then(|judged| judged.denial.as_ref()) {
         Some(denial) => (Action::Refuse, Reason::of_denial(denial)),
         None => decided,
     }

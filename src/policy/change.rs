@@ -29,7 +29,7 @@ pub struct Change<'a> {
     pub object: Option<&'a Json>,
     /// Before the change; `None`: it is created.
     pub old_object: Option<&'a Json>,
-    /// Of the namespace that it is in, as Git says.
+    /// Of the namespace that it is in, as Git says. `None` for an object in one: they are not known yet.
     pub namespace_labels: Option<&'a BTreeMap<String, String>>,
     /// Messages do not say what it holds.
     pub hides_values: bool,

@@ -52,10 +52,29 @@ struct Rules {
     validations: Vec<(Program, Option<Program>)>,
 }
 
+/// What compiling takes of all policies of a repository, in steps: once it is used up, those that come after have a mistake.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget(pub u64);
+
+impl Default for Budget {
+    /// About a second, and a hundred times what the shipped policies take.
+    fn default() -> Self {
+        Self(50_000_000)
+    }
+}
+
+impl Budget {
+    fn take(&mut self, steps: u64) -> bool {
+        let rest = self.0.checked_sub(steps);
+        self.0 = rest.unwrap_or_default();
+        rest.is_some()
+    }
+}
+
 impl Compiled {
-    pub fn of(policy: &Arc<Policy>) -> (Self, Vec<PolicyMistake>) {
-        let mut compiler = Compiler { policy, mistakes: Vec::new() };
-        let rules = compiler.rules();
+    pub fn of(policy: &Arc<Policy>, budget: &mut Budget) -> (Self, Vec<PolicyMistake>) {
+        let mut compiler = Compiler { policy, budget, is_over: false, mistakes: Vec::new() };
+        let rules = if policy.has_mistake { None } else { compiler.rules() };
         (Self { policy: Arc::clone(policy), rules }, compiler.mistakes)
     }
 
@@ -202,6 +221,9 @@ fn as_message(value: &Value<'_>) -> Option<String> {
 
 struct Compiler<'p> {
     policy: &'p Policy,
+    budget: &'p mut Budget,
+    /// The budget ended at this policy, and that is told.
+    is_over: bool,
     mistakes: Vec<PolicyMistake>,
 }
 
@@ -241,9 +263,18 @@ impl Compiler<'_> {
         let no_params = self.policy.params.is_none().then_some(NO_PARAMS);
         let refused: Vec<_> = REFUSED.into_iter().chain(no_params).collect();
         let names = Names { roots: &ROOTS, refused: &refused, variables };
-        let mistakes = match Program::of(&expression.text, names) {
-            Ok(program) => return Some(program),
-            Err(mistakes) => mistakes,
+        const OF_A_BYTE: u64 = 50;
+        if self.is_over {
+            return None;
+        }
+        let bytes = u64::try_from(expression.text.len()).unwrap_or(u64::MAX);
+        let mistakes = match self.budget.take(bytes.saturating_mul(OF_A_BYTE)) {
+            true => match Program::of(&expression.text, names) {
+                Ok(program) if self.budget.take(program.patterns) => return Some(program),
+                Ok(_) => self.over(),
+                Err(mistakes) => mistakes,
+            },
+            false => self.over(),
         };
         self.mistakes.extend(mistakes.into_iter().map(|mistake| PolicyMistake {
             policy: self.policy.name.clone(),
@@ -251,5 +282,11 @@ impl Compiler<'_> {
             mistake,
         }));
         None
+    }
+
+    fn over(&mut self) -> Vec<Mistake> {
+        self.is_over = true;
+        let message = "the expressions and regular expressions of all policies are too large together";
+        vec![Mistake::of_all(message)]
     }
 }

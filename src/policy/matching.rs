@@ -1,15 +1,20 @@
 //! Which objects a policy looks at.
 
-use std::collections::BTreeMap;
-
 use super::Change;
 use super::change::labels_of;
 use crate::model::{LabelSelector, MatchConstraints, Operation, Policy, ResourceRule};
 
-/// The (group, resource) pairs that a policy can match; `None`: any.
+/// One that names more is asked of every object, and then matches by its rules as others do.
+const MOST_PAIRS: usize = 1024;
+
+/// The (group, resource) pairs that a policy can match; `None`: any, or too many.
 pub fn resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
     let rules = policy.constraints.iter().map(|it| &it.rules).find(|rules| !rules.is_empty())?;
     let mut pairs = Vec::new();
+    let count: usize = rules.iter().map(|rule| rule.groups.len().saturating_mul(rule.resources.len())).sum();
+    if count > MOST_PAIRS {
+        return None;
+    }
     for rule in rules {
         for group in &rule.groups {
             for resource in &rule.resources {
@@ -69,6 +74,7 @@ fn namespace_matches(selector: &LabelSelector, change: &Change<'_>) -> bool {
     match (change.namespace(), change.namespace_labels) {
         (None, _) => true,
         (Some(_), Some(labels)) => selector.matches(labels),
-        (Some(_), None) => selector.matches(&BTreeMap::new()),
+        // They are not known yet, so it may be one that is matched.
+        (Some(_), None) => true,
     }
 }

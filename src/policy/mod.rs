@@ -23,8 +23,8 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 pub use change::{Change, PolicyTarget};
-use compiled::Compiled;
 pub use compiled::PolicyMistake;
+use compiled::{Budget, Compiled};
 pub use examples::{Outcome, outcomes};
 pub use resources::resource;
 
@@ -62,7 +62,12 @@ pub struct Judgement {
     /// Policies whose expressions were evaluated.
     pub evaluated: usize,
     pub steps: u64,
+    /// The policy that took most of them.
+    pub dearest: Option<Arc<Policy>>,
 }
+
+/// Of all policies together on one object: those that come after that deny it.
+const MOST_STEPS: u64 = 20_000_000;
 
 /// The policies of a repository, compiled.
 #[derive(Debug, Default)]
@@ -83,9 +88,9 @@ impl PartialEq for Policies {
 impl Policies {
     /// One with a mistake stays, and denies what it selects.
     pub fn of(policies: &[Arc<Policy>]) -> (Self, Vec<PolicyMistake>) {
-        let (mut all, mut mistakes) = (Self::default(), Vec::new());
+        let (mut all, mut mistakes, mut budget) = (Self::default(), Vec::new(), Budget::default());
         for (index, policy) in policies.iter().enumerate() {
-            let (compiled, mut found) = Compiled::of(policy);
+            let (compiled, mut found) = Compiled::of(policy, &mut budget);
             mistakes.append(&mut found);
             all.compiled.push(compiled);
             match matching::resources(policy) {
@@ -187,9 +192,14 @@ impl Chosen<'_> {
         chosen.into_iter().any(|(it, _)| it.names_root(compiled::CLUSTER) || it.looks_at_namespaces())
     }
 
-    /// Whether the verdict on an update depends on the object before it.
-    pub fn look_at_old(&self, change: &Change<'_>) -> bool {
-        self.matching(change, &change.resource()).into_iter().any(Compiled::looks_at_old)
+    /// Whether the verdict on an update of this kind may depend on the object before it. Selectors are not asked: the object before
+    /// it may be what they select.
+    pub fn look_at_old(&self, kind: &Kind, plural: Option<&str>) -> bool {
+        let resource = plural.map_or_else(|| resource(kind), Into::into);
+        let of_resource = self.policies.of_resource(&kind.group, &resource);
+        let chosen = of_resource.filter(|index| self.is_chosen.get(*index) == Some(&true));
+        let compiled = chosen.filter_map(|index| self.policies.compiled.get(index));
+        compiled.into_iter().any(|it| it.looks_at_old() && matching::looks_at(&it.policy, Operation::Update))
     }
 
     fn matching(&self, change: &Change<'_>, resource: &str) -> Vec<&Compiled> {
@@ -213,8 +223,9 @@ impl Chosen<'_> {
         let is_used = |root: usize| compiled.iter().any(|it| it.names_root(root));
         let request = if is_used(compiled::REQUEST) { change.request(&resource) } else { Json::Null };
         let namespace = if is_used(compiled::NAMESPACE) { change.namespace_object() } else { Json::Null };
+        let mut dearest: Option<(u64, &Arc<Policy>)> = None;
         for compiled in compiled {
-            let mut meter = Meter::default();
+            let mut meter = Meter::within(MOST_STEPS.saturating_sub(judgement.steps));
             let roots = [
                 change.object.map_or(Value::Null, Value::of),
                 change.old_object.map_or(Value::Null, Value::of),
@@ -229,7 +240,11 @@ impl Chosen<'_> {
             compiled.judge(roots, change.hides_values, &mut meter, &mut judgement.verdicts);
             judgement.evaluated += 1;
             judgement.steps += meter.used();
+            if dearest.is_none_or(|(steps, _)| steps < meter.used()) {
+                dearest = Some((meter.used(), &compiled.policy));
+            }
         }
+        judgement.dearest = dearest.map(|(_, policy)| Arc::clone(policy));
         judgement
     }
 }

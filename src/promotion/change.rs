@@ -48,9 +48,17 @@ pub fn branch_prefix(prefix: &str) -> String {
 
 /// Whether this module names a branch so. `prefix`: of the statuses.
 pub fn is_own_branch(prefix: &str, branch: &str) -> bool {
+    matches!(kind_of(prefix, branch), Some("promote" | "approve" | "revert"))
+}
+
+/// Whether a branch of ours asks for approvals.
+pub fn is_approval_branch(prefix: &str, branch: &str) -> bool {
+    kind_of(prefix, branch) == Some("approve")
+}
+
+fn kind_of<'b>(prefix: &str, branch: &'b str) -> Option<&'b str> {
     let below = branch.strip_prefix(&branch_prefix(prefix)).and_then(|rest| rest.strip_prefix('/'));
-    let kind = below.and_then(|below| below.split_once('/')).map(|(kind, _)| kind);
-    matches!(kind, Some("promote" | "approve" | "revert"))
+    below.and_then(|below| below.split_once('/')).map(|(kind, _)| kind)
 }
 
 impl Change {
@@ -168,13 +176,19 @@ pub fn approval(app: &AppId, digest: Digest, action: RolloutAction) -> RolloutAp
     // A dot is in no namespace and in no wave: no two have one name.
     let name = format!("{}.{}.{purpose}", app.namespace, app.name);
     let places = RolloutApprovalPlaces::default();
-    RolloutApproval { name, app: app.clone(), digest, action, location: None, places }
+    RolloutApproval { name, app: app.clone(), digest, action, location: None, is_alone: true, places }
 }
 
 /// Its path and its text. The commit that it was asked for at makes it another file than the one that approved this version before.
 pub fn approval_file(approval: &RolloutApproval, head: &Revision) -> (String, String) {
     let text = manifest::rollout_approval_to_yaml(approval);
-    (format!("approvals/{}.yaml", approval.name), format!("# Asked for at commit {}.\n{text}", head.short()))
+    (format!("approvals/{}.yaml", approval.name), asked_for_at(head, &text))
+}
+
+/// The text of an Approval that differs from the one that was asked for at another commit: where that one lacked approvals, a pull
+/// request brings this one.
+pub fn asked_for_at(head: &Revision, text: &str) -> String {
+    format!("# Asked for at commit {}.\n{text}", head.short())
 }
 
 #[cfg(test)]

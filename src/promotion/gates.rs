@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::next::{measured, pin_of, rings_of, runs, soaks_until};
 use super::{Action, Change, Input, PinChange};
-use crate::model::{App, Lack, PromotionMode, Revision, Ring, RolloutApproval, RuleAsks, short_line};
+use crate::model::{App, AppId, Lack, PromotionMode, Revision, Ring, RolloutApproval, RuleAsks, short_line};
 use crate::rollout::{AppRules, AppWindows, Standing};
 use crate::window::{self, Shut};
 
@@ -101,29 +101,44 @@ pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> 
 fn of_rules(input: &Input<'_>, approvals: &[RolloutApproval], head: &HeadFacts) -> Option<Gate> {
     let roles = &input.fleet.approval_rules.roles;
     let mut rules: Vec<RuleAsks> = Vec::new();
+    let mut asked: Vec<(GateState, String)> = Vec::new();
+    let unread = |app: &AppId| (GateState::Pending, format!("what rules ask for {app} is not read yet"));
     for approval in approvals {
-        let Some(rollout) = input.rollouts.iter().find(|it| it.app == approval.app) else { continue };
-        rules.extend(rollout.rules.iter().cloned());
-        // Those of units that wait for an earlier wave, and open by this word too.
-        if let Some(app) = input.fleet.apps.get(&approval.app) {
-            let of_app = AppRules::of_fleet(input.fleet, app, rollout.opens.iter());
-            let of_all = of_app.lists().flatten().filter(|rule| rule.kinds.is_empty());
-            rules.extend(of_all.map(|rule| rule.asks(Lack::None)));
+        let Some(app) = input.fleet.apps.get(&approval.app) else {
+            asked.push(unread(&approval.app));
+            continue;
+        };
+        let rollout = input.rollouts.iter().find(|it| it.app == app.id && it.asks.is_some());
+        rules.extend(rollout.into_iter().flat_map(|it| it.rules.iter().cloned()));
+        // Those of units that wait for an earlier wave, and open by this word too. Where nobody is asked now, of all.
+        let of_app = match rollout {
+            Some(rollout) => AppRules::of_fleet(input.fleet, app, rollout.opens.iter()),
+            None => AppRules::of_fleet(input.fleet, app, input.fleet.clusters_of(app).iter()),
+        };
+        if rollout.is_none() && !of_app.is_empty() {
+            asked.push(unread(&app.id));
         }
+        let of_all = of_app.lists().flatten().filter(|rule| rule.kinds.is_empty());
+        rules.extend(of_all.map(|rule| rule.asks(Lack::None)));
     }
     rules.sort_by(|one, other| one.rule.cmp(&other.rule));
     rules.dedup_by(|one, other| one.rule == other.rule);
     let of_rule = |asks: &RuleAsks| {
+        let Some(count) = asks.count else {
+            return (GateState::Pending, format!("rule {}: {}", asks.rule, Lack::BrokenRule));
+        };
         let counts = |login: &&String| roles.include(&asks.approvers, &login.to_ascii_lowercase());
         let by = head.approved_by.iter().filter(counts).count();
-        let state = match asks.count.is_some_and(|count| by >= count) {
-            true => GateState::Success,
-            false => GateState::Pending,
-        };
+        let state = if by >= count { GateState::Success } else { GateState::Pending };
         (state, format!("{by} of {}, rule {}", asks.what(), asks.rule))
     };
-    let asked: Vec<(GateState, String)> = rules.iter().map(of_rule).collect();
-    worst("approvals", &asked)
+    asked.extend(rules.iter().map(of_rule));
+    worst_of("approvals", "rules", &asked)
+}
+
+/// Of a pull request that asks for approvals, and whose description does not say which.
+pub fn unknown_approvals() -> Gate {
+    Gate::new("approvals", GateState::Pending, "its description does not say what it approves")
 }
 
 /// The ring that an app is in before this one.
@@ -198,12 +213,17 @@ fn of_window(input: &Input<'_>, app: &App, ring: &Ring) -> Option<(GateState, St
 
 /// One gate of what several apps say: the worst, and how many have passed.
 fn worst(name: &str, of_apps: &[(GateState, String)]) -> Option<Gate> {
-    let (state, text) = of_apps.iter().max_by_key(|(state, _)| *state)?;
-    let passed = of_apps.iter().filter(|(state, _)| *state == GateState::Success).count();
-    let text = match of_apps.len() {
+    worst_of(name, "apps", of_apps)
+}
+
+/// The same of other things.
+fn worst_of(name: &str, things: &str, all: &[(GateState, String)]) -> Option<Gate> {
+    let (state, text) = all.iter().max_by_key(|(state, _)| *state)?;
+    let passed = all.iter().filter(|(state, _)| *state == GateState::Success).count();
+    let text = match all.len() {
         1 => text.clone(),
-        all if passed == all => format!("{passed}/{all} apps"),
-        all => format!("{passed}/{all} apps; {text}"),
+        all if passed == all => format!("{passed}/{all} {things}"),
+        all => format!("{passed}/{all} {things}; {text}"),
     };
     Some(Gate::new(name, *state, &text))
 }

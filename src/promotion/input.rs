@@ -43,6 +43,8 @@ pub struct RolloutState {
     pub rules: Vec<RuleAsks>,
     /// The clusters that open with it, or with a wave before it.
     pub opens: BTreeSet<ClusterName>,
+    /// What it waits for is being read: it may have asked before, and ask again.
+    pub is_reading: bool,
     /// Its units went back to what they ran before.
     pub is_refused: bool,
 }

@@ -26,9 +26,10 @@ mod wanted;
 pub use block::{Block, Item, parse_body, withdrawn_body};
 pub use body::{body, refused_merge};
 pub use change::{
-    Change, PinChange, approval, approval_file, branch_prefix, is_own_branch, promotion_branch,
+    Change, PinChange, approval, approval_file, asked_for_at, branch_prefix, is_approval_branch,
+    is_own_branch, promotion_branch,
 };
-pub use gates::{Gate, GateState, HeadFacts, Merge, gates, may_merge, summary};
+pub use gates::{Gate, GateState, HeadFacts, Merge, gates, may_merge, summary, unknown_approvals};
 pub use input::{Input, MOST_OPEN, PullRequest, RequestState, RingState, RolloutState, Undo};
 pub use lines::{Line, LineState, lines};
 pub use next::group_of;

@@ -1,13 +1,20 @@
-//! What an open promotion proposes, by its description: while the ring before is not done, nothing else says it.
+//! What an open pull request of ours proposes, by its description: while nobody knows whether it is wanted, nothing else says it.
 
 use super::next::{pin_of, rings_of};
-use super::{Block, Change, Input, PinChange, group_of};
+use super::{Block, Change, Input, Item, PinChange, approval, group_of};
+use crate::model::{Digest, Revision, RolloutAction};
 
 /// `None`: it is of another kind, or of apps, rings or pins that are not there any more.
 pub fn proposed(input: &Input<'_>, block: &Block) -> Option<Change> {
-    if block.kind != "promotion" || block.is_withdrawn {
-        return None;
+    match block.kind.as_str() {
+        _ if block.is_withdrawn => None,
+        "promotion" => promotion(input, block),
+        "approval" => approvals(block),
+        _ => None,
     }
+}
+
+fn promotion(input: &Input<'_>, block: &Block) -> Option<Change> {
     let ring = block.ring.clone()?;
     let mut pins = Vec::new();
     for item in &block.items {
@@ -21,4 +28,14 @@ pub fn proposed(input: &Input<'_>, block: &Block) -> Option<Change> {
     let at = rings.iter().position(|it| it.name == ring)?;
     let before = at.checked_sub(1).and_then(|at| rings.get(at)).map(|it| it.name.clone()).unwrap_or_default();
     Some(Change::Promote { group: group_of(app), ring, before, pins, is_requested: block.is_requested })
+}
+
+fn approvals(block: &Block) -> Option<Change> {
+    let (commit, wave) = (Revision::from(block.commit.as_deref()?), block.ring.clone()?);
+    let open = |item: &Item| {
+        let through = RolloutAction::Open { through: wave.clone() };
+        Some(approval(&item.app, Digest::parse(&item.to)?, through))
+    };
+    let approvals = block.items.iter().map(open).collect::<Option<Vec<_>>>()?;
+    Some(Change::Approve { commit, wave, approvals })
 }

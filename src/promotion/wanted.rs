@@ -158,13 +158,21 @@ fn left_over(input: &Input<'_>, desired: &[Desired], requests: &Requests<'_>) ->
     // Once another commit touched its app, nobody knows any more which one brought the version that was taken back.
     let is_still_refused =
         |app: &AppId| input.rollouts.iter().any(|it| it.is_refused && it.commit.is_none() && it.app == *app);
+    let is_reading = |app: &AppId| input.rollouts.iter().any(|it| it.is_reading && it.app == *app);
     let of_branch = |(branch, all): (&&str, &Vec<(&PullRequest, Option<Block>)>)| {
-        let block = open(all).and_then(|(_, block)| block.as_ref()).filter(|block| block.kind == "revert");
-        // A file that cannot be read may be what it is for.
-        let is_refused = block.is_some_and(|block| block.items.iter().any(|it| is_still_refused(&it.app)));
+        let is_for = |kind: &str, is_so: &dyn Fn(&AppId) -> bool| {
+            let block = open(all).and_then(|(_, block)| block.as_ref()).filter(|block| block.kind == kind);
+            block.is_some_and(|block| block.items.iter().any(|it| is_so(&it.app)))
+        };
         let state = match (input.fleet.is_valid(), input.unread) {
+            // A file that cannot be read may be what it is for.
             (false, _) => Desire::Waits("the repository has mistakes".to_owned()),
-            (true, _) if is_refused => Desire::Waits("its version is still taken back".to_owned()),
+            (true, _) if is_for("revert", &is_still_refused) => {
+                Desire::Waits("its version is still taken back".to_owned())
+            }
+            (true, _) if is_for("approval", &is_reading) => {
+                Desire::Waits("what its apps wait for is being read".to_owned())
+            }
             (true, Some(unread)) => Desire::Waits(unread.to_owned()),
             (true, None) => Desire::Nothing("what it is for is no longer there".to_owned()),
         };

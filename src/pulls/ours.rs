@@ -388,7 +388,9 @@ impl Ours {
             let Some(request) = input.requests.iter().find(|it| it.number == pull.number) else { continue };
             let head = pull.head.revision.clone();
             let Some(change) = proposed(input, &pull, wanted) else {
-                self.gates.insert(pull.number, (head, Vec::new()));
+                let asks = promotion::is_approval_branch(publisher.prefix, &pull.head.reference);
+                let gates = asks.then(promotion::unknown_approvals).into_iter().collect();
+                self.gates.insert(pull.number, (head, gates));
                 continue;
             };
             if self.facts.get(&pull.number).is_none_or(|facts| facts.read_at + FACTS_LAST <= now) {

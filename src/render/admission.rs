@@ -9,7 +9,7 @@ use super::Renders;
 use super::verdicts::{Git, version_of};
 use crate::fleet::Fleet;
 use crate::model::{App, AppId, ClusterName, Denial, Kind, ObjectId, PolicyAction, Rendered, RenderedObject};
-use crate::policy::{Change, Chosen, PolicyTarget, Verdict};
+use crate::policy::{Chosen, PolicyTarget, Verdict};
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
@@ -91,17 +91,8 @@ pub struct TargetAdmission<'a> {
 
 impl TargetAdmission<'_> {
     /// Whether what is said of an update depends on the object before it.
-    pub fn looks_at_old(&self, object: &RenderedObject) -> bool {
-        let Some(chosen) = &self.chosen else { return false };
-        let body = object.body.fields();
-        chosen.look_at_old(&Change {
-            kind: &object.kind,
-            plural: self.git.plural(&object.kind),
-            object: Some(&body),
-            old_object: Some(&body),
-            namespace_labels: None,
-            hides_values: true,
-        })
+    pub fn looks_at_old(&self, kind: &Kind) -> bool {
+        self.chosen.as_ref().is_some_and(|chosen| chosen.look_at_old(kind, self.git.plural(kind)))
     }
 
     /// `old`: what was there before; `None`: it is created.
@@ -120,7 +111,7 @@ impl TargetAdmission<'_> {
         what: (&Kind, bool),
         change: (Option<&Value>, Option<&Value>),
     ) -> Option<Denial> {
-        let verdicts = self.git.judge(self.chosen.as_ref()?, (self.cluster, id), what, change);
+        let verdicts = self.git.judge(self.chosen.as_ref()?, (self.cluster, id), what, change).verdicts;
         let (denied, warned): (Vec<Verdict>, Vec<Verdict>) =
             verdicts.into_iter().partition(|it| it.action == PolicyAction::Deny);
         for Verdict { policy, message, .. } in warned {

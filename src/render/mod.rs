@@ -109,7 +109,7 @@ use stacks::{Stack, Stacks};
 pub use template_desk::{ReportLine, TemplateDesk, Told};
 pub use turn::Pacing;
 use turn::Turn;
-pub use verdicts::{Before, TargetVerdict, verdicts, verdicts_of};
+pub use verdicts::{Before, TargetVerdict, Verdicts, verdicts, verdicts_of};
 
 /// Renders one app on one cluster. Who renders many makes one [`Renderer`] for them.
 pub fn render(

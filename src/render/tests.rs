@@ -6,6 +6,7 @@ mod memory;
 mod patches;
 mod places;
 mod shared_by_waves;
+mod verdicts;
 
 use std::sync::Arc;
 

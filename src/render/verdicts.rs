@@ -8,22 +8,35 @@ use serde_json::Value;
 use super::trace::explain::set_at;
 use super::{Renderer, Renders, codes};
 use crate::fleet::{Fleet, Target};
+use crate::manifest::codes::LIMIT;
 use crate::model::mark::kept_by;
 use crate::model::{
     App, ClusterName, Diagnostic, Kind, Location, ObjectId, Policy, PolicyAction, PruneMode, Rendered,
     RenderedObject, Scope,
 };
-use crate::policy::{Cause, Change, Chosen, PolicyTarget, Verdict, usual_namespace_labels};
+use crate::policy::{Cause, Change, Chosen, Judgement, PolicyTarget, Verdict, usual_namespace_labels};
 use crate::schedule::assign;
 
 /// Renders whose fields are traced: each is rendered some times more.
 const MOST_TRACED: usize = 12;
+
+/// Steps of all policies on all objects of a revision: some tens of seconds, and more than shipped policies need for a hundred thousand
+/// objects.
+const MOST_STEPS: u64 = 1_000_000_000;
 
 /// What was there before a change.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<'a> {
     pub fleet: &'a Fleet,
     pub renders: &'a Renders,
+}
+
+/// What policies say of a revision.
+#[derive(Clone, Debug, Default)]
+pub struct Verdicts {
+    pub all: Vec<Diagnostic>,
+    /// The errors of objects that were not there before, or were others.
+    pub of_changed: Vec<Diagnostic>,
 }
 
 /// Says of each object that breaks a policy why, at the place that sets its field where that is known. Without `before` every object is
@@ -33,12 +46,22 @@ pub fn verdicts(
     renders: &Renders,
     before: Option<Before<'_>>,
     goes_on: &dyn Fn() -> bool,
-) -> Vec<Diagnostic> {
+) -> Verdicts {
+    verdicts_within(MOST_STEPS, renderer, renders, before, goes_on)
+}
+
+pub(super) fn verdicts_within(
+    most_steps: u64,
+    renderer: &Renderer<'_>,
+    renders: &Renders,
+    before: Option<Before<'_>>,
+    goes_on: &dyn Fn() -> bool,
+) -> Verdicts {
     let fleet = renderer.fleet;
     if fleet.policies.is_empty() {
-        return Vec::new();
+        return Verdicts::default();
     }
-    let mut judge = Judge { fleet, git: Git::of(renders), known: HashMap::new(), tells_broken: false };
+    let mut judge = Judge { most_steps, compares: before.is_some(), ..Judge::of(fleet, renders) };
     let mut found: Vec<(Target, Arc<Vec<Found>>)> = Vec::new();
     for (target, (_, result)) in renders.iter() {
         let (Ok(after), Some(app)) = (result, fleet.apps.get(&target.app)) else { continue };
@@ -55,9 +78,31 @@ pub fn verdicts(
         }
     }
     found.retain(|(_, found)| !found.is_empty());
-    let mut traced = Traced::default();
-    let told = found.iter().flat_map(|(target, found)| told(renderer, target, found, &mut traced, goes_on));
-    told.map(|verdict| verdict.diagnostic).collect()
+    let (mut traced, mut told) = (Traced::default(), Verdicts::default());
+    for (target, found) in &found {
+        for (verdict, is_changed) in self::told(renderer, target, found, &mut traced, goes_on) {
+            if is_changed && verdict.diagnostic.is_error() {
+                told.of_changed.push(verdict.diagnostic.clone());
+            }
+            told.all.push(verdict.diagnostic);
+        }
+    }
+    if let Some(policy) = &judge.stopped_at {
+        let error = too_much(policy, most_steps);
+        told.of_changed.push(error.clone());
+        told.all.push(error);
+    }
+    told
+}
+
+fn too_much(policy: &Policy, most_steps: u64) -> Diagnostic {
+    let message = format!(
+        "the policies take more than {most_steps} steps on the objects of this revision, so not all were evaluated; it ended at policy {}",
+        policy.name
+    );
+    let scope = Scope::File(policy.location.file.clone());
+    let help = "write matchConstraints that match fewer objects, or simpler expressions";
+    Diagnostic::error(LIMIT, message, scope).at(policy.location.clone()).help(help)
 }
 
 /// What a policy says of an object of a target.
@@ -71,8 +116,7 @@ pub struct TargetVerdict {
 
 /// What policies say of one app as if all of it were created, also those that have a mistake.
 pub fn verdicts_of(renderer: &Renderer<'_>, renders: &Renders, app: &App) -> Vec<TargetVerdict> {
-    let mut judge =
-        Judge { fleet: renderer.fleet, git: Git::of(renders), known: HashMap::new(), tells_broken: true };
+    let mut judge = Judge { tells_broken: true, ..Judge::of(renderer.fleet, renders) };
     let mut traced = Traced::default();
     let of_app = renders.apps.get(&app.id).into_iter().flat_map(|clusters| clusters.iter());
     let rendered = of_app.filter_map(|(cluster, (_, result))| Some((cluster, result.as_ref().ok()?)));
@@ -81,13 +125,15 @@ pub fn verdicts_of(renderer: &Renderer<'_>, renders: &Renders, app: &App) -> Vec
         let found = judge.target(app, &target, Some(rendered), None);
         told(renderer, &target, &found, &mut traced, &|| true)
     });
-    told.collect()
+    told.map(|(verdict, _)| verdict).collect()
 }
 
 struct Found {
     object: ObjectId,
     source: Location,
     is_deleted: bool,
+    /// It was not there before, or was another.
+    is_changed: bool,
     verdict: Verdict,
 }
 
@@ -95,7 +141,9 @@ struct Found {
 #[derive(Debug)]
 pub(super) struct Git {
     namespaces: BTreeMap<(ClusterName, String), BTreeMap<String, String>>,
-    /// Plural names of defined kinds, by group and kind.
+    /// Else a namespace may be of an app whose render has not come yet.
+    is_whole: bool,
+    /// Plural names of defined kinds, by group and kind. Those of Kubernetes are not among them: no definition gives them another name.
     plurals: BTreeMap<(String, String), String>,
 }
 
@@ -114,13 +162,14 @@ impl Git {
                     namespaces.insert((rendered.cluster.clone(), object.id.name.to_string()), all);
                 }
                 if let Some((group, kind)) = object.defines()
+                    && !Kind::new(group, "", kind).is_built_in()
                     && let Some(Value::String(plural)) = object.body.field("/spec/names/plural")
                 {
                     plurals.insert((group.to_owned(), kind.to_owned()), plural);
                 }
             }
         }
-        Self { namespaces, plurals }
+        Self { namespaces, is_whole: renders.is_complete(), plurals }
     }
 
     pub(super) fn plural(&self, kind: &Kind) -> Option<&str> {
@@ -133,11 +182,11 @@ impl Git {
         chosen: &Chosen<'_>,
         (cluster, id): (&ClusterName, &ObjectId),
         (kind, hides_values): (&Kind, bool),
-        (object, old_object): (Option<&Value>, Option<&Value>),
-    ) -> Vec<Verdict> {
-        let labels = id.namespace.as_deref().map(|namespace| {
-            let known = self.namespaces.get(&(cluster.clone(), namespace.to_owned()));
-            known.cloned().unwrap_or_else(|| usual_namespace_labels(namespace))
+        (object, old_object): Sides<'_>,
+    ) -> Judgement {
+        let labels = id.namespace.as_deref().and_then(|namespace| {
+            let known = self.namespaces.get(&(cluster.clone(), namespace.to_owned())).cloned();
+            known.or_else(|| self.is_whole.then(|| usual_namespace_labels(namespace)))
         });
         let change = Change {
             kind,
@@ -147,9 +196,12 @@ impl Git {
             namespace_labels: labels.as_ref(),
             hides_values,
         };
-        chosen.judge(&change).verdicts
+        chosen.judge(&change)
     }
 }
+
+/// An object after and before a change.
+type Sides<'a> = (Option<&'a Value>, Option<&'a Value>);
 
 /// What decides about a target, where no policy looks at the cluster itself.
 type Key = (usize, usize, Vec<bool>, Option<String>, Option<String>, Vec<(String, String)>);
@@ -159,11 +211,30 @@ struct Judge<'a> {
     git: Git,
     /// Clusters with one render are judged once.
     known: HashMap<Key, Arc<Vec<Found>>>,
-    /// Also what policies with a mistake say; else that is shown once, at their files.
+    /// Also what policies with a mistake say of what did not change; else that is shown once, at their files.
     tells_broken: bool,
+    /// There is a side before.
+    compares: bool,
+    steps: u64,
+    most_steps: u64,
+    /// The policy that took most on the object with which the steps ended.
+    stopped_at: Option<Arc<Policy>>,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
+    fn of(fleet: &'a Fleet, renders: &Renders) -> Self {
+        Self {
+            fleet,
+            git: Git::of(renders),
+            known: HashMap::new(),
+            tells_broken: false,
+            compares: false,
+            steps: 0,
+            most_steps: MOST_STEPS,
+            stopped_at: None,
+        }
+    }
+
     fn target(
         &mut self,
         app: &App,
@@ -171,7 +242,8 @@ impl Judge<'_> {
         after: Option<&Arc<Rendered>>,
         before: Option<&Arc<Rendered>>,
     ) -> Arc<Vec<Found>> {
-        let Some(cluster) = self.fleet.clusters.get(&target.cluster) else { return Arc::default() };
+        let cluster = self.fleet.clusters.get(&target.cluster).filter(|_| self.stopped_at.is_none());
+        let Some(cluster) = cluster else { return Arc::default() };
         let ring = self.fleet.ring_of(&target.cluster);
         let version = version_of(app, &target.cluster);
         let bodies = |rendered: Option<&Arc<Rendered>>| -> Vec<Value> {
@@ -208,8 +280,11 @@ impl Judge<'_> {
         let old_of: BTreeMap<&ObjectId, (&RenderedObject, &Value)> =
             old_rendered.iter().zip(&old).map(|(object, body)| (&object.id, (object, body))).collect();
         for (object, body) in rendered.iter().zip(&new) {
-            let was = old_of.get(&object.id).filter(|(was, _)| was.hash != object.hash);
-            self.object(&chosen, target, object, Some(body), was.map(|(_, body)| *body), &mut found);
+            let known = old_of.get(&object.id);
+            let was = known.filter(|(was, _)| was.hash != object.hash);
+            let is_changed = known.is_none() || was.is_some();
+            let sides = (Some(body), was.map(|(_, body)| *body));
+            self.object(&chosen, target, object, sides, is_changed, &mut found);
         }
         let default = self.fleet.instance.defaults.prune;
         let stays = after.is_some() && (app.unmanaged || app.prune.unwrap_or(default) == PruneMode::Never);
@@ -217,7 +292,7 @@ impl Judge<'_> {
         for (id, (object, body)) in old_of.into_iter().filter(|(id, _)| !stays && !is_rendered.contains(id)) {
             debug_assert_eq!(*id, object.id);
             if kept_by(body).is_none() {
-                self.object(&chosen, target, object, None, Some(body), &mut found);
+                self.object(&chosen, target, object, (None, Some(body)), true, &mut found);
             }
         }
         let found = Arc::new(found);
@@ -228,21 +303,30 @@ impl Judge<'_> {
     }
 
     fn object(
-        &self,
+        &mut self,
         chosen: &Chosen<'_>,
         target: &Target,
         object: &RenderedObject,
-        body: Option<&Value>,
-        old: Option<&Value>,
+        sides: Sides<'_>,
+        is_changed: bool,
         found: &mut Vec<Found>,
     ) {
+        if self.stopped_at.is_some() {
+            return;
+        }
         let what = (&object.kind, object.holds_secrets());
-        let verdicts = self.git.judge(chosen, (&target.cluster, &object.id), what, (body, old)).into_iter();
-        let is_told = |it: &Verdict| self.tells_broken || it.cause != Cause::Broken;
-        found.extend(verdicts.filter(is_told).map(|verdict| Found {
+        let judgement = self.git.judge(chosen, (&target.cluster, &object.id), what, sides);
+        self.steps += judgement.steps;
+        if self.steps > self.most_steps {
+            self.stopped_at = judgement.dearest;
+        }
+        let tells_broken = self.tells_broken || self.compares && is_changed;
+        let is_told = |it: &Verdict| tells_broken || it.cause != Cause::Broken;
+        found.extend(judgement.verdicts.into_iter().filter(is_told).map(|verdict| Found {
             object: object.id.clone(),
             source: object.source.clone(),
-            is_deleted: body.is_none(),
+            is_deleted: sides.0.is_none(),
+            is_changed,
             verdict,
         }));
     }
@@ -285,13 +369,14 @@ impl Traced {
     }
 }
 
+/// Each with whether its object was not there before, or was another.
 fn told(
     renderer: &Renderer<'_>,
     target: &Target,
     found: &Arc<Vec<Found>>,
     traced: &mut Traced,
     goes_on: &dyn Fn() -> bool,
-) -> Vec<TargetVerdict> {
+) -> Vec<(TargetVerdict, bool)> {
     let places = traced.places(renderer, target, found, goes_on);
     let is_there = |file: &str| renderer.snapshot.text(file).is_some();
     let app = renderer.fleet.apps.get(&target.app);
@@ -301,11 +386,14 @@ fn told(
         let source = (!it.is_deleted && is_there(&it.source.file)).then_some(&it.source);
         field.or(source).or(app.map(|app| &app.location)).unwrap_or(&it.verdict.place).clone()
     };
-    let verdict = |it: &Found| TargetVerdict {
-        cluster: target.cluster.clone(),
-        policy: Arc::clone(&it.verdict.policy),
-        cause: it.verdict.cause,
-        diagnostic: diagnostic(target, it).at(place(it)),
+    let verdict = |it: &Found| {
+        let verdict = TargetVerdict {
+            cluster: target.cluster.clone(),
+            policy: Arc::clone(&it.verdict.policy),
+            cause: it.verdict.cause,
+            diagnostic: diagnostic(target, it).at(place(it)),
+        };
+        (verdict, it.is_changed)
     };
     found.iter().map(verdict).collect()
 }

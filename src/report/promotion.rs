@@ -104,6 +104,7 @@ pub fn rollout_states(overview: &Overview) -> Vec<RolloutState> {
             asks: None,
             rules: Vec::new(),
             opens: BTreeSet::new(),
+            is_reading: true,
             is_refused: false,
         },
         false => rollout_state(rollout),
@@ -131,6 +132,7 @@ fn rollout_state(rollout: &RolloutReport) -> RolloutState {
         rules: asks.map(|asked| rollout.rules_asking(&asked.through)).unwrap_or_default(),
         opens: asks.map(|asked| rollout.opens_with(&asked.through)).unwrap_or_default(),
         asks: asks.map(|asked| (asked.through.clone(), asked.digest)),
+        is_reading: rollout.holds().any(Hold::is_reading),
         is_refused: rollout.is_refused(),
     }
 }

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::gates::{Gates, Runs};
 use super::survey::Survey;
-use super::{Allows, Hold, Input};
-use crate::model::{AppId, Digest};
+use super::{Allows, Approved, Hold, Input};
+use crate::model::{AppId, Digest, Revision};
 
 /// What is measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -32,9 +32,9 @@ pub struct Measure {
     pub gate: Gate,
     /// Of what the wave has.
     pub digest: Digest,
-    /// A person lets the version start again: it is measured again.
+    /// The commit by which a person last had it measured again. Empty: which one is not known.
     #[serde(skip)]
-    pub is_retry: bool,
+    pub retry: Option<Revision>,
 }
 
 /// What came of it, in words too.
@@ -115,12 +115,16 @@ fn of_wave(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> Vec<(Measure,
     }
     let Some(digest) = input.head.waves.get(wave).copied() else { return Vec::new() };
     let versions = [input.digest, digest];
-    let is_retry =
-        input.approvals.iter().any(|it| it.allows == Allows::Retry && versions.contains(&it.digest));
+    let retries =
+        input.approvals.iter().filter(|it| it.allows == Allows::Retry && versions.contains(&it.digest));
+    let newest = retries.min_by_key(|it| it.at.unwrap_or(usize::MAX));
+    let commit =
+        |it: &Approved| it.file.as_ref().map_or_else(|| Revision::from(""), |file| file.commit.clone());
+    let retry = newest.map(commit);
     let analyses = limits.analysis.iter().cloned().map(Gate::Analysis);
     let gates = analyses.chain(limits.statuses.iter().cloned().map(Gate::Status));
     let measured = gates.map(|gate| {
-        let measure = Measure { wave: of_wave.name.to_owned(), gate, digest, is_retry };
+        let measure = Measure { wave: of_wave.name.to_owned(), gate, digest, retry: retry.clone() };
         let known = input.measured.get(&measure).cloned();
         let outcome =
             known.unwrap_or_else(|| Outcome::Pending("this process has not measured it yet".into()));
@@ -131,13 +135,16 @@ fn of_wave(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> Vec<(Measure,
 
 /// An analysis after a wave has failed, while that counts.
 pub(super) fn has_failed(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> bool {
-    let is_failure = |(_, outcome): &(Measure, Outcome)| matches!(outcome, Outcome::Failure(_));
     survey.is_open && of_wave(input, survey, wave).iter().any(is_failure)
+}
+
+fn is_failure((_, outcome): &(Measure, Outcome)) -> bool {
+    matches!(outcome, Outcome::Failure(_))
 }
 
 impl Gates<'_> {
     /// What has not passed after a wave that is done, before a unit of wave `opens`. What is inconclusive passes once a person
-    /// opens that wave.
+    /// opens that wave, what is under way once a unit of a later wave has begun. A failure never passes.
     pub(super) fn analysis(
         &self,
         after: usize,
@@ -145,15 +152,33 @@ impl Gates<'_> {
         is_confirmed: bool,
         runs: &Runs,
     ) -> Option<Hold> {
-        if self.has_begun_after(after, runs) {
-            return None;
-        }
+        let has_begun = self.has_begun_after(after, runs);
         let measured = of_wave(self.input, self.survey, after);
-        self.measures.borrow_mut().extend(measured.iter().cloned());
+        if !has_begun {
+            self.measures.borrow_mut().extend(measured.iter().cloned());
+        }
+        self.worst(measured, (opens, digest), |standing| match standing {
+            Standing::Failed => true,
+            Standing::Pending => !has_begun,
+            Standing::Inconclusive => !has_begun && !is_confirmed,
+        })
+    }
+
+    /// An analysis after a wave that has failed.
+    pub(super) fn failed_analysis(&self, after: usize, opens: (usize, Digest)) -> Option<Hold> {
+        let measured = of_wave(self.input, self.survey, after);
+        self.worst(measured, opens, |standing| standing == Standing::Failed)
+    }
+
+    fn worst(
+        &self,
+        measured: Vec<(Measure, Outcome)>,
+        (opens, digest): (usize, Digest),
+        holds: impl Fn(Standing) -> bool,
+    ) -> Option<Hold> {
         let open = measured.into_iter().filter_map(|(measure, outcome)| {
-            let standing = outcome.standing()?;
-            let passes = standing == Standing::Inconclusive && is_confirmed;
-            (!passes).then_some((standing, measure, outcome))
+            let standing = outcome.standing().filter(|standing| holds(*standing))?;
+            Some((standing, measure, outcome))
         });
         // Of equal ones the first.
         let (standing, measure, outcome) =
@@ -164,6 +189,15 @@ impl Gates<'_> {
             Gate::Analysis(analysis) => Hold::Analysis { wave, analysis, standing, because, through, digest },
             Gate::Status(context) => Hold::Status { wave, context, standing, because, through, digest },
         })
+    }
+
+    /// What has failed is kept as long as the wave has that version at the head, whether or not anything waits for it now: measured
+    /// again, it might pass.
+    pub(super) fn keep_failures(&self) {
+        for wave in 0..self.survey.waves.len() {
+            let failed = of_wave(self.input, self.survey, wave).into_iter().filter(is_failure);
+            self.measures.borrow_mut().extend(failed);
+        }
     }
 
     /// A ring that is done is measured while the next one has another version by its pin: a promotion waits for it.

@@ -1,12 +1,13 @@
 //! The approval rules that select an app, cluster by cluster, and what holds a unit by them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::gates::Gates;
-use super::history::newest;
+use super::baseline::{Baseline, Beside};
+use super::gates::{Gates, remembered};
 use super::selected::Selected;
 use super::survey::Unit;
-use super::{Allows, Approved, Basis, Hold};
+use super::{Allows, Approved, Basis, Hold, UnitFacts};
 use crate::fleet::Fleet;
 use crate::model::{
     Answer, App, ApprovalRule, ClusterName, Digest, Lack, Needed, Question, Revision, RuleAsks, RuledAction,
@@ -24,7 +25,7 @@ impl AppRules {
     }
 }
 
-impl Gates<'_> {
+impl<'a> Gates<'a> {
     /// The rules by which people have to agree before a unit begins the head's content. What goes back to what it had passes.
     /// `confirms`: the last wave that an Approval would open, and the version that it would name.
     pub(super) fn approval(
@@ -52,30 +53,38 @@ impl Gates<'_> {
     }
 
     /// What an empty unit may have that rules or windows are for: what units of its wave or of a later one run that the same rules and
-    /// windows are for (`Some(None)`: the head). Nothing else has passed them. `None`: none are for it.
-    pub(super) fn beside(
-        &self,
-        wave: usize,
-        unit: &Unit<'_>,
-        may_be_head: bool,
-    ) -> Option<Option<Option<&Revision>>> {
+    /// windows are for. `None`: none are for it.
+    pub(super) fn beside(&self, wave: usize, unit: &Unit<'_>, may_be_head: bool) -> Option<Baseline<'a>> {
         let lists =
             |cluster: &ClusterName| (self.input.rules.list_of(cluster), self.input.windows.list_of(cluster));
         let own = lists(&unit.id.cluster);
         if own == (None, None) {
             return None;
         }
-        let waves = self.survey.waves[wave..].iter().flat_map(|wave| &wave.units);
-        let same: Vec<&Unit<'_>> = waves.filter(|it| lists(&it.id.cluster) == own).collect();
-        let runs = |it: &&&Unit<'_>| matches!(it.facts.basis, Basis::Other(_));
-        let held = { same.iter().filter(runs) }.filter_map(|it| it.facts.revision.as_ref());
-        if let Some(held) = newest(self.history, held) {
-            return Some(Some(Some(held)));
+        // Each of the few different ones once, however many units there are.
+        let units = remembered(&self.beside, (wave, own), || {
+            let waves = self.survey.waves[wave..].iter().flat_map(|wave| &wave.units);
+            let same = waves.filter(|it| lists(&it.id.cluster) == own);
+            let different: BTreeSet<Beside<'a>> = same.filter_map(|it| self.runs(it.facts)).collect();
+            different.into_iter().collect::<Arc<[_]>>()
+        });
+        let differs = |revision: &Revision| self.history.differs_at(unit.id, revision);
+        Some(match Baseline::beside(&units, may_be_head, &differs) {
+            Baseline::Nothing => self.held_in_ring(wave, unit).map_or(Baseline::Nothing, Baseline::At),
+            found => found,
+        })
+    }
+
+    fn runs(&self, facts: &'a UnitFacts) -> Option<Beside<'a>> {
+        let aged = |revision| (self.history.position(revision).unwrap_or(usize::MAX), revision);
+        let before = facts.ran_before().map(aged);
+        let runs = facts.revision.as_ref().map(aged);
+        match (&facts.basis, runs) {
+            (Basis::Other(_), runs) => runs.map(Beside::Held),
+            // What takes the head now has a part of it, or is of an earlier commit still. A repair is of the commit from before.
+            (Basis::Head, Some(since)) if facts.is_ready() => Some(Beside::Begun { since, before }),
+            _ => before.map(Beside::Ran),
         }
-        if may_be_head && same.iter().any(|it| it.facts.is_ready() && it.facts.has_begun()) {
-            return Some(Some(None));
-        }
-        Some(newest(self.history, same.iter().filter_map(|it| it.facts.ran_before())).map(Some))
     }
 
     /// What the one of its approvals lacks that lacks least; `None`: one is enough.
@@ -88,7 +97,7 @@ impl Gates<'_> {
         let mut lacks = Lack::None;
         for approved in self.input.approvals.iter().filter(|it| self.is_for(it, wave, unit)).filter(opens) {
             let (change, answers) = (self.change(wave, unit), |asked: &Question| self.answer(asked));
-            match rule.agreed(self.input.roles, approved.commit.as_ref(), &change, &answers) {
+            match rule.agreed(self.input.roles, approved.file.as_ref(), &change, &answers) {
                 Ok(()) => return None,
                 Err(lack) => lacks = lacks.max(lack),
             }
@@ -106,16 +115,18 @@ impl Gates<'_> {
         let roles: Vec<String> =
             window.may_override.iter().filter(|role| self.input.roles.has(role)).cloned().collect();
         let needed = Needed { count: 1, approvers: &roles, four_eyes: false };
-        let commit = approved.commit.as_ref();
-        let is_agreed = || {
-            agreed(&needed, self.input.roles, commit, &self.change(wave, unit), &|asked| self.answer(asked))
-        };
+        let file = approved.file.as_ref();
+        let is_agreed =
+            || agreed(&needed, self.input.roles, file, &self.change(wave, unit), &|asked| self.answer(asked));
         roles.is_empty() || is_agreed().is_ok()
     }
 
     /// Whose authors do not count for a unit. What is empty is compared with what is beside it.
     fn change(&self, wave: usize, unit: &Unit<'_>) -> Question {
-        let beside = || self.beside(wave, unit, false)??.cloned();
+        let beside = || match self.beside(wave, unit, false)? {
+            Baseline::At(revision) => Some(revision.clone()),
+            Baseline::Head | Baseline::Nothing => None,
+        };
         Question::Authors {
             app: self.input.app.clone(),
             since: unit.facts.revision.clone().or_else(beside),

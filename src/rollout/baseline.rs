@@ -5,6 +5,54 @@ use super::survey::{Survey, Unit};
 use super::{Basis, Choice, Commit, Condition, UnitId};
 use crate::model::Revision;
 
+/// What an empty unit has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Baseline<'a> {
+    /// No other version is anywhere.
+    Nothing,
+    At(&'a Revision),
+    /// The head, which was let through already.
+    Head,
+}
+
+/// A commit and its position in history; of several, the newest is the smallest.
+pub(super) type Aged<'a> = (usize, &'a Revision);
+
+/// What a unit runs that the same rules and windows are for as for an empty one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Beside<'a> {
+    /// An earlier commit.
+    Held(Aged<'a>),
+    /// The head's content, from the newest commit that its objects are of; and what ran before.
+    Begun { since: Aged<'a>, before: Option<Aged<'a>> },
+    /// An earlier commit ran here before.
+    Ran(Aged<'a>),
+}
+
+impl<'a> Baseline<'a> {
+    /// Nothing but what units beside it have has passed the rules and windows that are for it. `differs`: whether a commit gives it other
+    /// content than the head. A unit that has such a commit says nothing of the head, which changes nothing there.
+    pub fn beside(units: &[Beside<'a>], may_be_head: bool, differs: &dyn Fn(&Revision) -> bool) -> Self {
+        let held = units.iter().filter_map(|unit| match unit {
+            Beside::Held(commit) => Some(*commit),
+            Beside::Begun { .. } | Beside::Ran(_) => None,
+        });
+        if let Some((_, held)) = held.min() {
+            return Self::At(held);
+        }
+        let is_passed = |unit: &Beside<'a>| matches!(unit, Beside::Begun { since, .. } if !differs(since.1));
+        if may_be_head && units.iter().any(is_passed) {
+            return Self::Head;
+        }
+        let ran = units.iter().filter_map(|unit| match unit {
+            Beside::Begun { since, .. } if differs(since.1) => Some(*since),
+            Beside::Begun { before, .. } => *before,
+            Beside::Held(commit) | Beside::Ran(commit) => Some(*commit),
+        });
+        ran.min().map_or(Self::Nothing, |(_, ran)| Self::At(ran))
+    }
+}
+
 pub(super) struct Baselines<'a> {
     /// For each wave: the newest commit that units of it or of a later wave still run.
     held: Vec<Option<&'a Revision>>,
@@ -56,15 +104,14 @@ impl<'a> Baselines<'a> {
         self.held[wave].or(self.previous[wave])
     }
 
-    /// What an empty unit of a wave has: a commit; or the head, where that was let through already (`Some(None)`).
-    pub fn of_empty(&self, wave: usize, may_be_head: bool) -> Option<Option<&'a Revision>> {
-        if let Some(held) = self.held[wave] {
-            return Some(Some(held));
+    /// What an empty unit of a wave has that no rule and no window is for.
+    pub fn of_empty(&self, wave: usize, may_be_head: bool) -> Baseline<'a> {
+        match (self.held[wave], self.previous[wave]) {
+            (Some(held), _) => Baseline::At(held),
+            (None, _) if may_be_head && self.is_opened[wave] => Baseline::Head,
+            (None, Some(previous)) => Baseline::At(previous),
+            (None, None) => Baseline::Nothing,
         }
-        if may_be_head && self.is_opened[wave] {
-            return Some(None);
-        }
-        self.previous[wave].map(Some)
     }
 
     /// A unit that the commit lacks waits empty.
@@ -89,4 +136,35 @@ fn runs_other<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
 fn was_done_with<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
     let held = runs_other(unit).filter(|_| unit.facts.condition == Condition::Done);
     held.or_else(|| unit.facts.ran_before())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unchanged_unit_lets_nobody_in() {
+        use Beside::{Begun, Held, Ran};
+        let [a, b, c] = ["a", "b", "c"].map(Revision::from);
+        let (a, b, c): (Aged<'_>, Aged<'_>, Aged<'_>) = ((1, &a), (2, &b), (3, &c));
+        // Of these commits, only `a` has for the empty unit what the head has.
+        let differs = |revision: &Revision| revision.as_str() != "a";
+        let check = |units: &[Beside<'_>], may_be_head: Baseline<'_>, stopped: Baseline<'_>| {
+            assert_eq!(Baseline::beside(units, true, &differs), may_be_head, "{units:?}");
+            assert_eq!(Baseline::beside(units, false, &differs), stopped, "{units:?}, stopped");
+        };
+        let at = |(_, revision)| Baseline::At(revision);
+        let (nothing, head) = (Baseline::Nothing, Baseline::Head);
+        let begun = |since, before| Begun { since, before };
+        check(&[], nothing, nothing);
+        check(&[Ran(b)], at(b), at(b));
+        check(&[Ran(c), Ran(a), Ran(b)], at(a), at(a));
+        check(&[begun(b, None)], at(b), at(b));
+        check(&[begun(b, Some(c)), begun(c, None)], at(b), at(b));
+        check(&[begun(a, None)], head, nothing);
+        check(&[begun(a, Some(b))], head, at(b));
+        check(&[begun(b, None), begun(a, Some(c))], head, at(b));
+        // What still waits says most.
+        check(&[begun(a, Some(a)), Held(c), Held(b), Ran(a)], at(b), at(b));
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::baseline::Baselines;
+use super::baseline::{Baseline, Baselines};
 use super::gates::Gates;
 use super::history::History;
 use super::refusal::{self, RevertTarget};
@@ -88,6 +88,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
         let units = context.verdicts();
         let confirmation = confirmation(&survey, &units);
         soaks.append(&mut context.gates.measure_for_promotions());
+        context.gates.keep_failures();
         let Gates { measures, asks, .. } = context.gates;
         (units, confirmation, measures.into_inner(), asks.into_inner())
     };
@@ -286,14 +287,14 @@ impl Context<'_> {
         if let Some(unread) = self.survey.unread {
             return of(Choice::Nothing, Some(Hold::ClusterUnread { cluster: unread.clone() }));
         }
-        let is_stopped = matches!(hold, Hold::Stopped { .. } | Hold::Reverted { .. });
+        let is_stopped = matches!(hold, Hold::Stopped { .. }) || hold.is_failure();
         let ruled = self.gates.beside(wave, unit, !is_stopped);
-        if let Some(revision) = ruled.unwrap_or_else(|| self.baselines.of_empty(wave, !is_stopped)) {
-            let choice = match revision {
-                None => return of(Choice::Head, None),
-                Some(revision) => self.baselines.choice(revision, unit.id, self.history),
-            };
-            return of(choice, Some(hold));
+        match ruled.unwrap_or_else(|| self.baselines.of_empty(wave, !is_stopped)) {
+            Baseline::Head => return of(Choice::Head, None),
+            Baseline::At(revision) => {
+                return of(self.baselines.choice(revision, unit.id, self.history), Some(hold));
+            }
+            Baseline::Nothing => {}
         }
         // A first installation: no other version is anywhere.
         let is_held = self.input.policy.gate_first

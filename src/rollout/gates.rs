@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::baseline::Beside;
 use super::history::History;
 use super::survey::{Survey, Unit};
 use super::{Allows, Basis, Commit, Condition, Hold, Input, Outcomes, Reach};
@@ -30,6 +31,8 @@ pub(super) struct Gates<'a> {
     pub(super) moved: Remembered<(Revision, usize), bool>,
     /// By the list of windows, the wave, and the commit that units run.
     pub(super) windows: Remembered<(usize, usize, Option<Revision>), Option<Hold>>,
+    /// By the wave, and the lists of rules and windows.
+    pub(super) beside: Remembered<(usize, (Option<usize>, Option<usize>)), Arc<[Beside<'a>]>>,
     /// What has to be measured.
     pub(super) measures: RefCell<Outcomes>,
     /// Who agreed has to be asked for.
@@ -55,6 +58,7 @@ impl<'a> Gates<'a> {
             rings: RefCell::default(),
             moved: RefCell::default(),
             windows: RefCell::default(),
+            beside: RefCell::default(),
             measures: RefCell::default(),
             asks: RefCell::default(),
         }

@@ -56,6 +56,11 @@ impl<'a> History<'a> {
         }
     }
 
+    /// The same of a commit by its name. The head does not differ from itself.
+    pub fn differs_at(&self, id: &UnitId, revision: &Revision) -> bool {
+        revision != self.input.head_revision && self.differs(id, &self.commit(revision))
+    }
+
     /// Whether a unit took other content than a commit gives it, after that commit. What it had before, it did not take since.
     pub fn took_since(&self, id: &UnitId, facts: &UnitFacts, since: &Revision, commit: &Commit) -> bool {
         let is_newer =

@@ -132,7 +132,7 @@ fn as_text<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::
 
 /// Nobody is being asked who agreed.
 fn is_for_people(asks: &[RuleAsks]) -> bool {
-    asks.iter().all(|asks| asks.lack != Lack::NotReadYet)
+    asks.iter().all(|asks| !matches!(asks.lack, Lack::NotReadYet(_)))
 }
 
 impl Hold {
@@ -161,6 +161,15 @@ impl Hold {
                 Some(Confirmation { after: String::new(), through: through.clone(), digest: *digest })
             }
             _ => None,
+        }
+    }
+
+    /// What it waits for is being read: for a moment, nobody is asked.
+    pub fn is_reading(&self) -> bool {
+        match self.gate() {
+            Self::Unread | Self::ClusterUnread { .. } => true,
+            Self::Approval { asks, .. } => !is_for_people(asks),
+            _ => false,
         }
     }
 

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{AppRules, AppWindows, Hold, Outcomes, UnitFacts, UnitId};
 use crate::fleet::Wave;
-use crate::model::{Answers, AppId, ClusterName, Digest, ObjectId, OnFailure, Revision, Roles};
+use crate::model::{Answers, AppId, ClusterName, Digest, FileVersion, ObjectId, OnFailure, Revision, Roles};
 
 /// What the app says of its rollouts, beside the waves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +78,8 @@ pub struct Approved {
     pub allows: Allows,
     /// The commit that wrote it: its position in history, the head is 0. `None`: nobody knows.
     pub at: Option<usize>,
-    /// That commit: its pull request says who agreed.
-    pub commit: Option<Revision>,
+    /// Its file: the pull request that brought it says who agreed. `None`: it is not alone in there, or its commit is not known.
+    pub file: Option<Arc<FileVersion>>,
 }
 
 #[derive(Clone, Copy)]

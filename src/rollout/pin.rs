@@ -45,6 +45,16 @@ impl Gates<'_> {
         }
         let before = (0..wave).rev().find(|wave| !self.survey.waves[*wave].is_empty())?;
         let digest = *self.input.head.waves.get(wave)?;
+        let runs_version = |wave: &usize| {
+            self.survey.waves[*wave].units.iter().any(|unit| unit.facts.pin.as_ref() == Some(version))
+        };
+        // No Approval opens it, whenever it came.
+        let failed = (0..wave)
+            .filter(runs_version)
+            .find_map(|wave_before| self.failed_analysis(wave_before, (wave, digest)));
+        if failed.is_some() {
+            return failed;
+        }
         let since = runs.revision.as_ref().and_then(|revision| self.history.position(revision));
         if self.is_confirmed(wave, digest, since) {
             return None;

@@ -11,11 +11,13 @@ use crate::model::{App, ClusterName, TargetSelector};
 pub struct Selected<T> {
     lists: Vec<Vec<Arc<T>>>,
     of: BTreeMap<ClusterName, usize>,
+    /// Of these clusters.
+    rings: BTreeMap<ClusterName, String>,
 }
 
 impl<T> Default for Selected<T> {
     fn default() -> Self {
-        Self { lists: Vec::new(), of: BTreeMap::new() }
+        Self { lists: Vec::new(), of: BTreeMap::new(), rings: BTreeMap::new() }
     }
 }
 
@@ -49,6 +51,7 @@ impl<T: PartialEq> Selected<T> {
                 selected.lists.len() - 1
             });
             selected.of.insert(name.clone(), number);
+            selected.rings.extend(fleet.ring_of(name).map(|ring| (name.clone(), ring.to_owned())));
         }
         selected
     }
@@ -58,7 +61,7 @@ impl<T> Selected<T> {
     #[cfg(test)]
     pub(super) fn on<'c>(clusters: impl IntoIterator<Item = &'c str>, list: Vec<Arc<T>>) -> Self {
         let of = clusters.into_iter().map(|cluster| (ClusterName::from(cluster), 0)).collect();
-        Self { lists: vec![list], of }
+        Self { lists: vec![list], of, rings: BTreeMap::new() }
     }
 
     #[cfg(test)]
@@ -73,6 +76,11 @@ impl<T> Selected<T> {
     /// The number of the list of a cluster.
     pub fn list_of(&self, cluster: &ClusterName) -> Option<usize> {
         self.of.get(cluster).copied()
+    }
+
+    /// Two clusters that are in the same ring, and have the same ones.
+    pub fn are_alike(&self, one: &ClusterName, other: &ClusterName) -> bool {
+        self.of.get(one) == self.of.get(other) && self.rings.get(one) == self.rings.get(other)
     }
 
     pub fn list(&self, number: usize) -> &[Arc<T>] {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::gates::{Gates, remembered};
+use super::history::newest;
 use super::selected::Selected;
 use super::survey::Unit;
 use super::{Allows, Basis, Commit, Hold};
 use crate::fleet::Fleet;
-use crate::model::{App, ClusterName, Digest, Window};
+use crate::model::{App, ClusterName, Digest, Revision, Window, WindowAction};
 use crate::window::{self, Shut, State};
 
 pub type AppWindows = Selected<Window>;
@@ -28,15 +29,23 @@ impl AppWindows {
     }
 }
 
-impl Gates<'_> {
+impl<'a> Gates<'a> {
     /// The window that keeps a unit from beginning the head's content. What goes back to what it had passes.
     pub(super) fn window(&self, wave: usize, unit: &Unit<'_>) -> Option<Hold> {
         let windows = self.input.windows;
         let list = windows.list_of(&unit.id.cluster)?;
         let runs = unit.facts.revision.clone();
         let hold = remembered(&self.windows, (list, wave, runs), || {
-            let is_shutting = |window: &&Arc<Window>| !self.is_overridden(window, wave, unit);
-            match window::state(windows.list(list).iter().filter(is_shutting), self.input.wall) {
+            let list = windows.list(list);
+            let is_overridden = |window: &Window| self.is_overridden(window, wave, unit);
+            // One of `allow` that lasts is enough, and so is one that is overridden.
+            let is_allow = |window: &&Arc<Window>| window.action == WindowAction::Allow;
+            let is_allowed = list.iter().filter(is_allow).any(|window| is_overridden(window));
+            let is_shutting = |window: &&Arc<Window>| match window.action {
+                WindowAction::Allow => !is_allowed,
+                WindowAction::Deny => !is_overridden(window),
+            };
+            match window::state(list.iter().filter(is_shutting), self.input.wall) {
                 State::Open => None,
                 State::Shut(Shut { by, until }) => Some(Hold::Window {
                     window: by.name.clone(),
@@ -48,6 +57,19 @@ impl Gates<'_> {
             }
         });
         self.unless_it_goes_back(unit, hold)
+    }
+
+    /// What an empty unit gets where no other unit of its wave or a later one says what it had: what its ring still runs in earlier waves.
+    /// So a cluster that was rebuilt does not stay empty for a whole freeze. Approval rules are asked for each wave.
+    pub(super) fn held_in_ring(&self, wave: usize, unit: &Unit<'_>) -> Option<&'a Revision> {
+        let (windows, cluster) = (self.input.windows, &unit.id.cluster);
+        if self.input.rules.list_of(cluster).is_some() {
+            return None;
+        }
+        let earlier = self.survey.waves[..wave].iter().flat_map(|wave| &wave.units);
+        let of_ring = earlier.filter(|it| windows.are_alike(&it.id.cluster, cluster));
+        let held = of_ring.filter(|it| matches!(it.facts.basis, Basis::Other(_)));
+        newest(self.history, held.filter_map(|it| it.facts.revision.as_ref()))
     }
 
     /// What holds a unit, but where the head takes it back to what it had.

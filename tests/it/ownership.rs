@@ -249,7 +249,7 @@ async fn force_adopts_nothing() {
 // ---- immutable fields ----
 
 /// The manifests with another selector of the Deployment.
-fn with_selector() -> String {
+pub fn with_selector() -> String {
     manifests()
         .replace("matchLabels: {app: web}", "matchLabels: {app: other}")
         .replace("metadata: {labels: {app: web}}", "metadata: {labels: {app: other}}")

@@ -6,6 +6,8 @@ use serde_json::json;
 use tutti::model::Revision;
 use tutti::report::{Overview, Phase};
 
+use crate::drift::{MANIFESTS, Scene};
+use crate::ownership::with_selector;
 use crate::support::fleet::{Fleet, Running, observing, target};
 use crate::support::forge::Gitea;
 use crate::support::live;
@@ -165,6 +167,51 @@ async fn update_is_judged_with_object_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn replacement_asks_about_delete_and_create() {
+    for operation in ["DELETE", "CREATE"] {
+        let scene = Scene::with("replace: true").await;
+        let uid = async || scene.get("Deployment").await["metadata"]["uid"].clone();
+        let before = uid().await;
+        let rule = policy("keep", "deny", operation, "false", "it stays");
+        let rule = rule.replace("apiGroups: ['']", "apiGroups: [apps]").replace("configmaps", "deployments");
+        let changes = [(POLICY, Some(&*rule)), (MANIFESTS, Some(&*with_selector()))];
+        let head = scene.fleet.push(&scene.running, "Another selector", &changes).await;
+        let words = "Deployment default/web: policy keep denies it: it stays";
+        refused(&scene.running, &head, words).await;
+        tokio::time::sleep(LONG).await;
+        assert_eq!(uid().await, before, "{operation}: it is not deleted");
+        let freed = scene.fleet.push(&scene.running, "No rule", &[(POLICY, None)]).await;
+        scene.running.converged(&freed).await;
+        assert_ne!(uid().await, before, "{operation}: it is replaced");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn update_that_removes_a_label_is_judged() {
+    let of_core = "matchConstraints: {";
+    let labelled = maps(&[("b", "3")]).replace("name: b,", "name: b, labels: {tier: kept},");
+    for (selector, expression) in [
+        ("objectSelector: {matchLabels: {tier: kept}}", "false"),
+        ("objectSelector: {matchLabels: {tier: kept}}", "object.data == oldObject.data"),
+        (
+            "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}",
+            "object.data == oldObject.data",
+        ),
+    ] {
+        let rule = policy("kept", "deny", "UPDATE", expression, "it is kept");
+        let rule = rule.replace(of_core, &format!("{of_core}{selector}, "));
+        let fleet = fleet_of(INSTANCE, &[("a", "2")], Some(&rule));
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        let begin = fleet.push(&running, "Labelled", &[(MAPS, Some(&labelled))]).await;
+        running.converged(&begin).await;
+        let head = fleet.push(&running, "No label", &[(MAPS, Some(&maps(&[("b", "4")])))]).await;
+        refused(&running, &head, "ConfigMap default/b: policy kept denies it: it is kept").await;
+        assert_eq!(value(&fleet, "b").await.as_deref(), Some("3"), "{selector} {expression}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_evaluated_is_held() {
     let missing = policy("labelled", "deny", "CREATE, UPDATE", "object.metadata.labels.team == 'a'", "x");
     let fleet = fleet_of(INSTANCE, &[("b", "4")], Some(&missing));
@@ -192,6 +239,27 @@ async fn broken_policy_denies_and_undoes_nothing() {
     let mended = fleet.push(&running, "Mended", &[(POLICY, Some(&even()))]).await;
     running.converged(&mended).await;
     assert_eq!(applied(&fleet), ["apply b", "delete c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn policy_that_cannot_be_read_denies() {
+    let fleet = fleet_of(INSTANCE, &[("b", "4")], Some(&even()));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    for (number, (text, name)) in [
+        (even().replace("validations", "vlidations"), "even"),
+        (even().replace("kind: Policy", "kind: Polcy"), POLICY),
+        (even() + "  a: [\n", POLICY),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let changed = maps(&[("b", &(6 + number).to_string())]);
+        let head = fleet.push(&running, "Broken", &[(POLICY, Some(&text)), (MAPS, Some(&changed))]).await;
+        let words = format!("ConfigMap default/b: policy {name} denies it: it has a mistake");
+        refused(&running, &head, &words).await;
+        assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"), "{text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,7 +17,8 @@ use super::timeout::timeout;
 use super::{diagnostics, files, session};
 use crate::controller::{Ending, Until};
 use crate::manifest;
-use crate::model::Approval;
+use crate::model::{Approval, Revision};
+use crate::promotion;
 use crate::report::words::count;
 use crate::report::{Overview, RolloutReport};
 
@@ -84,7 +85,9 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
         }
         _ => bail!("{digest} is the beginning of several digests: give more digits"),
     };
-    let path = write(&root, approval)?;
+    let (path, text) = file_of(approval, overview.revision.as_ref());
+    files::write(&root, &path, &text)?;
+    let path = root.join(path);
     say!("{}: approves {} of {}", path.display(), count(approval.objects.len(), "delete"), approval.app);
     if args.file.commit {
         let message = format!("Approve {} of {}", count(approval.objects.len(), "delete"), approval.app);
@@ -127,14 +130,12 @@ fn beginning(text: &str) -> Result<String, String> {
     }
 }
 
-/// Writes `approvals/<name>.yaml`; the name carries the digest, so that an older approval of the
-/// same app is not overwritten.
-fn write(root: &Path, approval: &Approval) -> anyhow::Result<PathBuf> {
-    let mut approval = approval.clone();
-    approval.name = format!("{}-{}", approval.name, approval.digest().short());
-    let path = format!("approvals/{}.yaml", approval.name);
-    files::write(root, &path, &manifest::approval_to_yaml(&approval))?;
-    Ok(root.join(path))
+/// `approvals/<name>.yaml` and its text. The name carries the digest, so that an older approval of the same app is not overwritten.
+fn file_of(approval: &Approval, head: Option<&Revision>) -> (String, String) {
+    let name = format!("{}-{}", approval.name, approval.digest().short());
+    let path = format!("approvals/{name}.yaml");
+    let text = manifest::approval_to_yaml(&Approval { name, ..approval.clone() });
+    (path, head.map_or_else(|| text.clone(), |head| promotion::asked_for_at(head, &text)))
 }
 
 /// With the user's own Git: their name, their hooks, their signature.
@@ -147,4 +148,36 @@ pub fn commit(root: &Path, path: &Path, message: &str) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AppId, ApprovedAction, ApprovedObject, Digest, ObjectId};
+
+    /// One that was merged with too few approvals is asked for again: the file has to be another one.
+    #[test]
+    fn approval_asked_for_later_is_another_text() {
+        let object = |uid: &str| ApprovedObject {
+            cluster: "c1".into(),
+            id: ObjectId::new("", "ConfigMap", Some("default"), "two"),
+            uid: uid.to_owned(),
+        };
+        let approval = |uid: &str| Approval {
+            name: "delete-default-maps".to_owned(),
+            app: AppId::new("default", "maps"),
+            action: ApprovedAction::Delete,
+            rendered: Digest::of(b"v2"),
+            objects: vec![object(uid)],
+            location: None,
+            is_alone: true,
+        };
+        let at = |uid: &str, head: &str| file_of(&approval(uid), Some(&Revision::from(head)));
+        let (first, again) = (at("1", "0123456789"), at("1", "9876543210"));
+        assert_eq!(first.0, again.0);
+        assert!(first.1.starts_with("# Asked for at commit 0123456.\n"), "{}", first.1);
+        assert_ne!(first.1, again.1);
+        // A later object of the same name has a file of its own.
+        assert_ne!(first.0, at("2", "0123456789").0);
+    }
 }

@@ -13,9 +13,10 @@ use super::super::rollout::shown;
 use super::{FileArgs, commit};
 use crate::controller::Until;
 use crate::manifest::read::nearest;
-use crate::model::{Revision, RolloutAction, RolloutApproval};
+use crate::model::{Revision, RolloutAction, RolloutApproval, RuleAsks};
 use crate::promotion;
 use crate::report::RolloutReport;
+use crate::rollout::Hold;
 
 #[derive(Args, Debug)]
 pub struct RolloutArgs {
@@ -67,11 +68,33 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
     say!("{}: approves {what}, version {}", path.display(), approval.digest.short());
     if args.file.commit {
         commit(&root, &path, &format!("Approve {what}"))?;
-        say!("committed; push it to go on");
-    } else {
-        say!("commit and push it to go on");
     }
+    say!("{}", next(args.file.commit, &rules_of(rollout, &approval)));
     Ok(Exit::Ok)
+}
+
+/// The rules that ask for what an Approval gives.
+fn rules_of(rollout: &RolloutReport, approval: &RolloutApproval) -> Vec<RuleAsks> {
+    match &approval.action {
+        RolloutAction::Open { through } => rollout.rules_asking(through),
+        RolloutAction::Retry | RolloutAction::Override { .. } => Vec::new(),
+    }
+}
+
+/// What comes after the file is written. Where a rule asks for it, the reviews of its pull request count.
+fn next(is_committed: bool, rules: &[RuleAsks]) -> String {
+    let (begin, push) = match is_committed {
+        true => ("committed; ", "push it"),
+        false => ("", "commit and push it"),
+    };
+    match rules.first() {
+        None => format!("{begin}{push} to go on"),
+        Some(rule) if rule.count.is_none() => format!("{begin}{rule}"),
+        Some(rule) => {
+            let needs = format!("its pull request needs {}, rule {}", rule.what(), rule.rule);
+            format!("{begin}{push} to a branch: {needs}")
+        }
+    }
 }
 
 /// Whether this is the beginning of a digest that its Approvals name.
@@ -114,6 +137,9 @@ fn overriding(rollout: &RolloutReport, window: &str) -> anyhow::Result<RolloutAp
 fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<RolloutApproval> {
     let app = &rollout.app;
     let asked = rollout.confirmation.as_ref();
+    // Who agreed to it is not known.
+    let reading =
+        rollout.holds().find(|hold| matches!(hold.gate(), Hold::Approval { .. }) && hold.is_reading());
     let position = |name: &str| rollout.waves.iter().position(|wave| wave.name == name);
     if let Some(wanted) = through
         && position(wanted).is_none()
@@ -133,21 +159,33 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
     }
     let through = match (through, asked) {
         (Some(through), Some(asked)) if position(through) < position(&asked.through) => {
-            bail!("wave {through} of {app} asks for nothing; wave {} waits for confirmation", asked.through)
+            let waits_for = waits_for(&rollout.rules_asking(&asked.through));
+            bail!("wave {through} of {app} asks for nothing; wave {} waits for {waits_for}", asked.through)
         }
-        (Some(through), None) if position(through) == Some(0) => {
+        (Some(through), None) if position(through) == Some(0) && reading.is_none() => {
             bail!("wave {through} of {app} is the first: it opens without confirmation")
         }
         (Some(through), _) => through,
         (None, Some(asked)) => asked.through.as_str(),
         // Only the process that runs knows what it measured.
         (None, None) if rollout.measured().is_some() => rollout.measured().map_or("", |(through, _)| through),
+        (None, None) if reading.is_some() => bail!(
+            "an Approval of {app} is there: {}; --through WAVE writes another one",
+            reading.map(ToString::to_string).unwrap_or_default()
+        ),
         (None, None) => bail!(
             "{app} does not wait for confirmation: {}; --through WAVE confirms a wave before it asks",
             rollout.awaited()
         ),
     };
     Ok(approval(rollout, RolloutAction::Open { through: through.to_owned() }))
+}
+
+fn waits_for(rules: &[RuleAsks]) -> String {
+    match rules {
+        [] => "confirmation".to_owned(),
+        [first, ..] => format!("{}, rule {}", first.what(), first.rule),
+    }
 }
 
 fn approval(rollout: &RolloutReport, action: RolloutAction) -> RolloutApproval {
@@ -159,9 +197,9 @@ fn approval(rollout: &RolloutReport, action: RolloutAction) -> RolloutApproval {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AppId, Digest};
+    use crate::model::{AppId, Digest, Lack};
     use crate::report::UnitReport;
-    use crate::rollout::{Hold, UnitId, WaveReport, WaveState};
+    use crate::rollout::{Confirmation, UnitId, WaveReport, WaveState};
 
     fn rollout(app: AppId, hold: Hold) -> RolloutReport {
         let unit = UnitReport { hold: Some(hold), ..UnitReport::of_test(UnitId::new("c1", ""), "test") };
@@ -186,6 +224,42 @@ mod tests {
         let open = rollout(app, limit());
         check(&open, Some("test"), "wave test of shop/pay is the first: it opens without confirmation");
         assert!(opening(&open, Some("retry")).is_ok());
+    }
+
+    fn ruled(lack: Lack) -> RolloutReport {
+        let (rule, approvers) = ("production".to_owned(), vec!["managers".to_owned()]);
+        let asks = vec![RuleAsks { rule, count: Some(2), approvers, reason: None, lack }];
+        let hold = Hold::Approval { asks, through: "retry".to_owned(), digest: Digest::of(b"v2") };
+        let confirmation: Option<Confirmation> = hold.confirmation();
+        RolloutReport { confirmation, ..rollout(AppId::new("shop", "pay"), hold) }
+    }
+
+    #[test]
+    fn rule_is_named_where_it_holds() {
+        let check = |lack: Lack, through: Option<&str>, expected: &str| {
+            let said = match opening(&ruled(lack.clone()), through) {
+                Ok(approval) => next(false, &rules_of(&ruled(lack), &approval)),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(said, expected);
+        };
+        let needs =
+            "commit and push it to a branch: its pull request needs 2 approvals of managers, rule production";
+        check(Lack::None, None, needs);
+        check(Lack::TooFew(vec!["ann".to_owned()]), Some("retry"), needs);
+        check(
+            Lack::None,
+            Some("test"),
+            "wave test of shop/pay asks for nothing; wave retry waits for 2 approvals of managers, rule production",
+        );
+        let there = "an Approval of shop/pay is there: rule production asks for 2 approvals of managers: its reviews are not read yet";
+        let another = "--through WAVE writes another one";
+        check(Lack::NotReadYet(None), None, &format!("{there}; {another}"));
+        let away = Lack::NotReadYet(Some("503".into()));
+        check(away.clone(), None, &format!("{there}: 503; {another}"));
+        check(away, Some("retry"), needs);
+        assert_eq!(next(false, &[]), "commit and push it to go on");
+        assert_eq!(next(true, &[]), "committed; push it to go on");
     }
 
     #[test]

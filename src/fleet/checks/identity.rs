@@ -31,11 +31,13 @@ pub fn servers(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 pub fn policies(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    by_name("Policy", facts.manifests.policies.iter().map(|it| (&*it.name, &it.location)))
+    // One with a mistake may lack its name.
+    let all = facts.manifests.policies.iter().filter(|it| !it.has_mistake);
+    by_name("Policy", all.map(|it| (&*it.name, &it.location)))
 }
 
 pub fn admission_policies(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    let all = facts.manifests.admission_policies.iter().map(|it| &it.policy);
+    let all = facts.manifests.admission_policies.iter().map(|it| &it.policy).filter(|it| !it.has_mistake);
     by_name("ValidatingAdmissionPolicy", all.map(|it| (&*it.name, &it.location)))
 }
 
@@ -56,7 +58,7 @@ pub fn approvers(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 pub fn admission_bindings(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    let all = facts.manifests.admission_bindings.iter();
+    let all = facts.manifests.admission_bindings.iter().filter(|it| !it.has_mistake);
     by_name("ValidatingAdmissionPolicyBinding", all.map(|it| (&*it.name, &it.location)))
 }
 

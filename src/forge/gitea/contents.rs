@@ -14,6 +14,7 @@ use crate::model::Revision;
 
 pub(super) const READ_BRANCH: Call = Call(Operation::ReadBranch, "read a branch");
 const READ_COMMITS: Call = Call(Operation::ReadBranch, "compare branches");
+const READ_FILE: Call = Call(Operation::ReadBranch, "read a file");
 const WRITE_FILES: Call = Call(Operation::WriteBranch, "commit files");
 const DELETE_BRANCH: Call = Call(Operation::WriteBranch, "delete a branch");
 
@@ -31,6 +32,22 @@ impl Client {
         }
         let found: Option<Compare> = self.find(READ_COMMITS, url).await?;
         Ok(found.and_then(Compare::into_commit))
+    }
+
+    pub(in crate::forge) async fn file(
+        &self,
+        revision: &Revision,
+        path: &str,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let parts: Vec<&str> = ["raw"].into_iter().chain(path.split('/')).collect();
+        let mut url = self.repository_url(&parts);
+        url.query_pairs_mut().append_pair("ref", revision.as_str());
+        let answer = self.answer(READ_FILE, self.request(Method::GET, url)).await?;
+        let is_missing = answer.status == StatusCode::NOT_FOUND;
+        match self.success(READ_FILE, answer).await {
+            Err(Error::Refused { .. }) if is_missing => Ok(None),
+            result => result.map(Some),
+        }
     }
 
     pub(in crate::forge) async fn pull_commits(&self, number: u64) -> Result<Vec<BranchCommit>, Error> {

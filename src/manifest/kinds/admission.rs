@@ -1,20 +1,23 @@
 //! ValidatingAdmissionPolicy and its binding, below `policies/`, as the API server reads them.
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
+use super::super::read::{Fields, NameRule, Reading, Value, suggest, with_a_slip};
 use super::super::yaml::Node;
 use super::target_selector::{read_all, refuse_empty};
-use super::{envelope, expression, policy_rules, spec_fields};
+use super::{envelope, expression, group_of, policy_rules, spec_fields};
 use crate::model::{
-    AdmissionBinding, AdmissionPolicy, ParamObject, ParamRef, Policy, PolicyAction, TargetSelector,
+    AdmissionBinding, AdmissionPolicy, Diagnostic, ParamObject, ParamRef, Policy, PolicyAction,
 };
 
-const GROUP: &str = "admissionregistration.k8s.io/";
+const GROUP: &str = "admissionregistration.k8s.io";
 const VERSIONS: [&str; 2] = ["admissionregistration.k8s.io/v1", "admissionregistration.k8s.io/v1beta1"];
+const POLICY: &str = "ValidatingAdmissionPolicy";
+const KINDS: [&str; 2] = [POLICY, "ValidatingAdmissionPolicyBinding"];
 
 const ACTIONS: &[(&str, PolicyAction)] =
     &[("Deny", PolicyAction::Deny), ("Warn", PolicyAction::Warn), ("Audit", PolicyAction::Audit)];
 
+/// Policies and bindings with a mistake are among them, and deny what they match, as far as that can be read.
 #[derive(Debug)]
 pub enum Read {
     Policy(Box<AdmissionPolicy>),
@@ -22,25 +25,26 @@ pub enum Read {
     Params(Box<ParamObject>),
 }
 
-/// A Kubernetes document below `policies/`.
+/// A Kubernetes document below `policies/`. `None`: what it is to be is not known.
 pub fn read(api_version: &str, kind: &str, root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
-    if api_version.starts_with(GROUP) {
-        if !VERSIONS.contains(&api_version) {
-            let value = Value::root(root).entry("apiVersion", reading.file);
-            let place = reading.location(value.node);
-            let message = format!("{kind} of {api_version} is not read");
-            reading
-                .mistake(codes::UNKNOWN_API_VERSION, message, place, "apiVersion")
-                .help(format!("write {}", VERSIONS[0]));
-            return None;
+    if KINDS.contains(&kind) || with_a_slip(group_of(api_version), &[GROUP]).is_some() {
+        let place =
+            |key, reading: &Reading<'_>| reading.location(Value::root(root).entry(key, reading.file).node);
+        let known = with_a_slip(kind, &KINDS);
+        if known != Some(kind) {
+            let (place, message) = (place("kind", reading), format!("{kind} of {api_version} is not read"));
+            let help = suggest(kind, &KINDS, &KINDS);
+            reading.mistake(codes::UNKNOWN_KIND, message, place, "kind").help(help);
+        } else if !VERSIONS.contains(&api_version) {
+            let (place, message) =
+                (place("apiVersion", reading), format!("{kind} of {api_version} is not read"));
+            let help = format!("write {}", VERSIONS[0]);
+            reading.mistake(codes::UNKNOWN_API_VERSION, message, place, "apiVersion").help(help);
         }
-        match kind {
-            "ValidatingAdmissionPolicy" => return policy(root, reading).map(Box::new).map(Read::Policy),
-            "ValidatingAdmissionPolicyBinding" => {
-                return binding(root, reading).map(Box::new).map(Read::Binding);
-            }
-            _ => {}
-        }
+        return Some(match known? {
+            POLICY => Read::Policy(Box::new(policy(root, reading))),
+            _ => Read::Binding(Box::new(binding(root, reading))),
+        });
     }
     let text = |path: &[&str]| root.find(path).and_then(Node::as_str).map(str::to_owned);
     let Some(name) = text(&["metadata", "name"]) else {
@@ -58,17 +62,35 @@ pub fn read(api_version: &str, kind: &str, root: &Node, reading: &mut Reading<'_
     })))
 }
 
-fn policy(root: &Node, reading: &mut Reading<'_>) -> Option<AdmissionPolicy> {
+/// As far as it can be read.
+fn policy(root: &Node, reading: &mut Reading<'_>) -> AdmissionPolicy {
+    let policy = Policy::unreadable(name_of(root, reading), reading.location(root));
+    let mut read = AdmissionPolicy { policy, param_kind: None };
+    policy_into(&mut read, root, reading);
+    read.policy.has_mistake = is_wrong(reading);
+    read
+}
+
+fn policy_into(read: &mut AdmissionPolicy, root: &Node, reading: &mut Reading<'_>) -> Option<()> {
+    let policy = &mut read.policy;
     let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+    if let Some(metadata) = metadata {
+        (policy.name, policy.location) = (metadata.name, metadata.location);
+    }
     let mut fields = spec_fields(root, spec, reading)?;
-    let param_kind = fields.optional("paramKind", reading).map(|it| read_param_kind(&it, reading));
+    let param_kind = fields.optional("paramKind", reading);
+    read.param_kind = param_kind.and_then(|it| read_param_kind(&it, reading));
     let constraints = fields.required("matchConstraints", reading);
-    let constraints = constraints.and_then(|it| policy_rules::constraints(&it, true, reading));
-    let ignores_failures = match fields.optional("failurePolicy", reading) {
-        Some(policy) => reading.choice(&policy, &[("Fail", false), ("Ignore", true)], &[], false),
-        None => Some(false),
-    };
-    let rules = policy_rules::read(&mut fields, reading);
+    policy.constraints.extend(constraints.and_then(|it| policy_rules::constraints(&it, true, reading)));
+    if let Some(failures) = fields.optional("failurePolicy", reading) {
+        let choices = [("Fail", false), ("Ignore", true)];
+        policy.ignores_failures = reading.choice(&failures, &choices, &[], false).unwrap_or_default();
+    }
+    if let Some(rules) = policy_rules::read(&mut fields, reading) {
+        policy.conditions = rules.conditions;
+        policy.variables = rules.variables;
+        policy.validations = rules.validations;
+    }
     // They go into the audit log of an API server, and there is none here.
     if let Some(list) = fields.optional("auditAnnotations", reading) {
         read_all(&list, reading, |item, reading| {
@@ -80,24 +102,15 @@ fn policy(root: &Node, reading: &mut Reading<'_>) -> Option<AdmissionPolicy> {
         });
     }
     fields.finish(reading);
-    let (metadata, rules) = (metadata?, rules?);
-    Some(AdmissionPolicy {
-        policy: Policy {
-            name: metadata.name,
-            action: PolicyAction::Deny,
-            description: None,
-            selector: TargetSelector::default(),
-            constraints: vec![constraints?],
-            conditions: rules.conditions,
-            variables: rules.variables,
-            validations: rules.validations,
-            params: None,
-            ignores_failures: ignores_failures?,
-            examples: Vec::new(),
-            location: metadata.location,
-        },
-        param_kind: param_kind.map_or(Some(None), |read| read.map(Some))?,
-    })
+    Some(())
+}
+
+fn name_of<'n>(root: &'n Node, reading: &Reading<'n>) -> &'n str {
+    root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or(reading.file)
+}
+
+fn is_wrong(reading: &Reading<'_>) -> bool {
+    reading.mistakes.iter().any(Diagnostic::is_error)
 }
 
 fn read_param_kind(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(String, String)> {
@@ -108,30 +121,44 @@ fn read_param_kind(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(Stri
     Some((api_version?, kind?))
 }
 
-fn binding(root: &Node, reading: &mut Reading<'_>) -> Option<AdmissionBinding> {
+/// As far as it can be read.
+fn binding(root: &Node, reading: &mut Reading<'_>) -> AdmissionBinding {
+    let place = reading.location(root);
+    let mut binding = AdmissionBinding {
+        name: name_of(root, reading).to_owned(),
+        policy: None,
+        policy_location: place.clone(),
+        action: PolicyAction::Deny,
+        constraints: None,
+        params: None,
+        has_mistake: true,
+        location: place,
+    };
+    binding_into(&mut binding, root, reading);
+    binding.has_mistake = is_wrong(reading);
+    binding
+}
+
+fn binding_into(binding: &mut AdmissionBinding, root: &Node, reading: &mut Reading<'_>) -> Option<()> {
     let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+    if let Some(metadata) = metadata {
+        (binding.name, binding.location) = (metadata.name, metadata.location);
+    }
     let mut fields = spec_fields(root, spec, reading)?;
-    let policy = fields.required("policyName", reading);
-    let policy_location = policy.as_ref().map(|it| reading.location(it.node));
-    let policy = policy.and_then(|it| reading.word(&it));
+    if let Some(policy) = fields.required("policyName", reading) {
+        binding.policy_location = reading.location(policy.node);
+        binding.policy = reading.word(&policy);
+    }
     let actions = fields.required("validationActions", reading).and_then(|list| {
         refuse_empty(&list, reading)?;
         read_all(&list, reading, |item, reading| reading.choice(item, ACTIONS, &[], false))
     });
-    let constraints =
-        fields.optional("matchResources", reading).map(|it| policy_rules::constraints(&it, false, reading));
-    let params = fields.optional("paramRef", reading).map(|it| read_param_ref(&it, reading));
+    binding.action = actions.and_then(|actions| actions.into_iter().min()).unwrap_or_default();
+    let constraints = fields.optional("matchResources", reading);
+    binding.constraints = constraints.and_then(|it| policy_rules::constraints(&it, false, reading));
+    binding.params = fields.optional("paramRef", reading).and_then(|it| read_param_ref(&it, reading));
     fields.finish(reading);
-    let metadata = metadata?;
-    Some(AdmissionBinding {
-        name: metadata.name,
-        policy: policy?,
-        policy_location: policy_location?,
-        action: actions?.into_iter().min()?,
-        constraints: constraints.map_or(Some(None), |read| read.map(Some))?,
-        params: params.map_or(Some(None), |read| read.map(Some))?,
-        location: metadata.location,
-    })
+    Some(())
 }
 
 fn read_param_ref(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ParamRef> {

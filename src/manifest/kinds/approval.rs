@@ -105,10 +105,10 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
     let (name, location) = (metadata.name, Some(metadata.location));
     Some(match what? {
         What::Objects(action, rendered, objects) => {
-            Read::Objects(Approval { name, app, action, rendered, objects, location })
+            Read::Objects(Approval { name, app, action, rendered, objects, location, is_alone: true })
         }
         What::Rollout(action, digest) => {
-            Read::Rollout(RolloutApproval { name, app, action, digest, location, places })
+            Read::Rollout(RolloutApproval { name, app, action, digest, location, is_alone: true, places })
         }
     })
 }

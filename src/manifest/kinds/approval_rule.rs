@@ -24,7 +24,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> ApprovalRule {
     let rule = read_rule(root, reading);
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
     let broken = || {
-        let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or(reading.file);
+        let name = named(root).unwrap_or(reading.file);
         unreadable(name, reading.location(root))
     };
     rule.filter(|_| !is_wrong).unwrap_or_else(broken)
@@ -110,17 +110,18 @@ fn read_kind(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<RuledKind> 
     Some(RuledKind { kind: kind.to_owned(), group: group.map(str::to_owned) })
 }
 
-/// Those with a mistake have no people: nobody is taken for one of them.
-pub fn read_approvers(root: &Node, reading: &mut Reading<'_>) -> Approvers {
+/// The name of a manifest with a mistake. One that is blank names nothing.
+fn named(root: &Node) -> Option<&str> {
+    root.find(&["metadata", "name"]).and_then(Node::as_str).filter(|name| !name.trim().is_empty())
+}
+
+/// Those with a mistake have no people: nobody is taken for one of them. `None`: nobody knows whose they are.
+pub fn read_approvers(root: &Node, reading: &mut Reading<'_>) -> Option<Approvers> {
     let read = read_people(root, reading);
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
-    read.filter(|_| !is_wrong).unwrap_or_else(|| {
-        let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
-        Approvers {
-            name: short_line(name, MOST_OF_A_NAME),
-            users: Vec::new(),
-            location: reading.location(root),
-        }
+    read.filter(|_| !is_wrong).or_else(|| {
+        let name = short_line(named(root)?, MOST_OF_A_NAME);
+        Some(Approvers { name, users: Vec::new(), location: reading.location(root) })
     })
 }
 

@@ -190,7 +190,8 @@ pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Ide
         return None;
     }
     let mut versions = versions_meant(api_version, hub);
-    if versions.is_empty() && meant::is_depended_on(kind) && meant::may_be_own(api_version) {
+    let is_policy = || kind == Native::Policy.name() && reading.file.starts_with(policy::FOLDER);
+    if versions.is_empty() && (meant::is_depended_on(kind) || is_policy()) && meant::may_be_own(api_version) {
         versions.push(OWN);
     }
     if versions.is_empty() {

@@ -9,50 +9,49 @@ use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
 use super::target_selector::{self, read_all};
 use super::{envelope, policy_rules, spec_fields};
-use crate::model::{Policy, PolicyAction, PolicyExample, TargetSelector};
+use crate::model::{Diagnostic, Policy, PolicyAction, PolicyExample};
 
 /// Where the rules of a repository are: who may write there decides what may be deployed.
 pub const FOLDER: &str = "policies/";
 
 const ACTIONS: &[(&str, PolicyAction)] = &[("deny", PolicyAction::Deny), ("warn", PolicyAction::Warn)];
 
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Policy> {
+/// One with a mistake denies what it matches, as far as that can be read: a slip of the finger must not count as if the rule were not
+/// there.
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> Policy {
+    let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or(reading.file);
+    let mut policy = Policy::unreadable(name, reading.location(root));
+    read_into(&mut policy, root, reading);
+    policy.has_mistake = reading.mistakes.iter().any(Diagnostic::is_error);
+    policy
+}
+
+fn read_into(policy: &mut Policy, root: &Node, reading: &mut Reading<'_>) -> Option<()> {
     let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+    if let Some(metadata) = metadata {
+        (policy.name, policy.location) = (metadata.name, metadata.location);
+    }
     let mut fields = spec_fields(root, spec, reading)?;
-    let action = match fields.optional("action", reading) {
-        Some(action) => reading.choice(&action, ACTIONS, &[], false),
-        None => Some(PolicyAction::Deny),
-    };
-    let description = fields.optional("description", reading).map(|it| reading.text(&it));
-    let selector = match fields.narrowing("select", reading) {
-        Some(select) => target_selector::read(&select, reading),
-        None => Some(TargetSelector::default()),
-    };
-    let constraints = fields
-        .narrowing("matchConstraints", reading)
-        .map(|it| policy_rules::constraints(&it, false, reading));
-    let rules = policy_rules::read(&mut fields, reading);
-    let params = fields.optional("params", reading).map(|it| read_map(&it, reading));
-    let examples = match fields.optional("examples", reading) {
-        Some(list) => read_all(&list, reading, read_example),
-        None => Some(Vec::new()),
-    };
+    if let Some(action) = fields.optional("action", reading) {
+        policy.action = reading.choice(&action, ACTIONS, &[], false).unwrap_or_default();
+    }
+    policy.description = fields.optional("description", reading).and_then(|it| reading.text(&it));
+    if let Some(select) = fields.narrowing("select", reading) {
+        let selector = policy_rules::bounded(&select, reading);
+        policy.selector = selector.and_then(|()| target_selector::read(&select, reading)).unwrap_or_default();
+    }
+    let constraints = fields.narrowing("matchConstraints", reading);
+    policy.constraints.extend(constraints.and_then(|it| policy_rules::constraints(&it, false, reading)));
+    if let Some(rules) = policy_rules::read(&mut fields, reading) {
+        policy.conditions = rules.conditions;
+        policy.variables = rules.variables;
+        policy.validations = rules.validations;
+    }
+    policy.params = fields.optional("params", reading).and_then(|it| read_map(&it, reading));
+    let examples = fields.optional("examples", reading);
+    policy.examples = examples.and_then(|list| read_all(&list, reading, read_example)).unwrap_or_default();
     fields.finish(reading);
-    let (metadata, rules) = (metadata?, rules?);
-    Some(Policy {
-        name: metadata.name,
-        action: action?,
-        description: all(description)?,
-        selector: selector?,
-        constraints: all(constraints)?.into_iter().collect(),
-        conditions: rules.conditions,
-        variables: rules.variables,
-        validations: rules.validations,
-        params: all(params)?,
-        ignores_failures: false,
-        examples: examples?,
-        location: metadata.location,
-    })
+    Some(())
 }
 
 /// Given and wrong is not the same as not given.

@@ -2,6 +2,7 @@
 
 use super::super::codes;
 use super::super::read::{Fields, Reading, Value};
+use super::super::yaml::Node;
 use super::expression;
 use super::placement;
 use super::target_selector::{read_all, refuse_empty};
@@ -14,6 +15,11 @@ const OPERATIONS: &[(&str, &str)] =
 const REASONS: &[(&str, ())] =
     &[("Forbidden", ()), ("Invalid", ()), ("RequestEntityTooLarge", ()), ("Unauthorized", ())];
 
+/// Conditions, variables and validations of one policy: more conditions an API server does not take.
+const MOST_EXPRESSIONS: usize = 64;
+/// Values in what selects apps or objects: each may be compared with each object.
+const MOST_VALUES: usize = 1024;
+
 /// The fields `matchConditions`, `variables` and `validations`.
 pub struct Rules {
     pub conditions: Vec<NamedExpression>,
@@ -24,6 +30,7 @@ pub struct Rules {
 pub fn read(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<Rules> {
     let mut named = |field: &'static str, is_variable: bool, reading: &mut Reading<'_>| {
         let Some(list) = fields.optional(field, reading) else { return Some(Vec::new()) };
+        few(&list, reading)?;
         let read = read_all(&list, reading, |item, reading| named_expression(item, is_variable, reading))?;
         let names: Vec<&str> = read.iter().map(|it| it.name.as_str()).collect();
         if let Some(twice) = (1..names.len()).find(|index| names[..*index].contains(&names[*index])) {
@@ -38,9 +45,25 @@ pub fn read(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<Rules>
     let variables = named("variables", true, reading);
     let validations = fields.required("validations", reading).and_then(|list| {
         refuse_empty(&list, reading)?;
+        few(&list, reading)?;
         read_all(&list, reading, validation)
     });
     Some(Rules { conditions: conditions?, variables: variables?, validations: validations? })
+}
+
+fn few(list: &Value<'_>, reading: &mut Reading<'_>) -> Option<()> {
+    reading.at_most(list, list.node.as_seq().map_or(0, <[_]>::len), MOST_EXPRESSIONS)
+}
+
+/// Of what selects apps or objects, with all lists in it.
+pub fn bounded(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<()> {
+    reading.at_most(value, values_in(value.node), MOST_VALUES)
+}
+
+fn values_in(node: &Node) -> usize {
+    let items = node.as_seq().unwrap_or_default().iter();
+    let fields = node.as_map().unwrap_or_default().iter().map(|entry| &entry.value);
+    1 + items.chain(fields).map(values_in).sum::<usize>()
 }
 
 fn named_expression(
@@ -84,6 +107,7 @@ pub fn constraints(
     needs_rules: bool,
     reading: &mut Reading<'_>,
 ) -> Option<MatchConstraints> {
+    bounded(value, reading)?;
     let mut fields = Fields::of(value, reading)?;
     let rules = match needs_rules {
         true => fields.required("resourceRules", reading),

@@ -207,10 +207,15 @@ impl Reading<'_> {
     }
 
     fn check_items(&mut self, value: &Value<'_>, count: usize) -> Option<()> {
-        if count <= ITEMS {
+        self.at_most(value, count, ITEMS)
+    }
+
+    /// A mistake where a list or map with so many items has too many.
+    pub fn at_most(&mut self, value: &Value<'_>, count: usize, most: usize) -> Option<()> {
+        if count <= most {
             return Some(());
         }
-        let message = format!("`{}` has {count} items, more than the limit of {ITEMS}", value.name());
+        let message = format!("`{}` has {count} items, more than the limit of {most}", value.name());
         let location = value.name_location.clone().unwrap_or_else(|| self.location(value.node));
         self.mistake(codes::LIMIT, message, location, &value.path)
             .help("write a pattern or a selector, or split what it is in");

@@ -287,6 +287,7 @@ fn rollout_approvals_are_written_and_read_back() {
             action,
             digest: Digest::of(b"v4"),
             location: None,
+            is_alone: true,
             places: RolloutApprovalPlaces::default(),
         };
         // Beside the app, too; who may write there may pass no window.

@@ -1,4 +1,6 @@
 use super::*;
+use crate::policy::compiled::{Budget, Compiled};
+use crate::policy::{MOST_STEPS, Verdict};
 
 const PARTS: [&str; 46] = [
     "object",
@@ -96,4 +98,34 @@ fn hostile_policies_end() {
         }
     }
     assert!(usable > 20 && denied > 100 && allowed > 10, "{usable} {denied} {allowed}");
+}
+
+#[test]
+fn compiling_all_policies_is_bounded() {
+    let short = Arc::new(policy(&["true"]));
+    let dear = Arc::new(policy(&["'a'.matches('[a-z]{90}') || 'b'.matches('[a-z]{90}')"]));
+    let mistakes = |policy: &Arc<Policy>, budget: &mut Budget| Compiled::of(policy, budget).1.len();
+    let mut budget = Budget(10_000);
+    assert_eq!(mistakes(&short, &mut budget), 0);
+    assert_eq!(mistakes(&dear, &mut budget), 1);
+    assert_eq!(mistakes(&short, &mut budget), 1, "nothing is left for those that come after");
+    let (_, wrong) = Policies::of(&[Arc::new(policy(&[&format!(
+        "{} == true",
+        vec!["'a'.matches('[a-z]{900}')"; 20].join(" || ")
+    )]))]);
+    assert_eq!(wrong[0].mistake.message, "its regular expressions are too large together");
+}
+
+#[test]
+fn policies_share_the_steps_of_an_object() {
+    let items: Vec<u32> = (0..2000).collect();
+    let endless = policy(&["object.all(a, object.all(b, object.all(c, a < 3000)))"]);
+    let rule = |name: String| Policy { name, ..endless.clone() };
+    let policies =
+        compiled((0..30).map(|number| rule(format!("p{number}"))).chain([policy(&["true"])]).collect());
+    let judgement = judged(&policies, Some(&json!(items)), None);
+    assert_eq!(judgement.steps, MOST_STEPS);
+    assert_eq!(judgement.verdicts.len(), 31, "the last one, too, for which nothing is left");
+    let is_long = |it: &Verdict| it.message.contains("it takes too long on an object of this size");
+    assert!(judgement.verdicts.iter().all(is_long), "{judgement:?}");
 }

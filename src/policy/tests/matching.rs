@@ -101,6 +101,27 @@ fn namespaces_match_by_their_own_labels() {
 }
 
 #[test]
+fn namespace_with_unknown_labels_may_be_selected() {
+    let namespaces = Some(labels(&[("team", "data")]));
+    let constraints = vec![MatchConstraints { namespaces, ..MatchConstraints::default() }];
+    let policies = compiled(vec![Policy { constraints, ..policy(&["false"]) }]);
+    let (app, none, object) = (AppId::new("shop", "web"), BTreeMap::new(), deployment(1));
+    let cluster = ClusterFacts { name: "bj", labels: &none, ring: None };
+    let target = PolicyTarget { app: &app, app_labels: &none, version: None, cluster, objects: &[] };
+    for (known, expected) in [(None, 1), (Some(&none), 0)] {
+        let change = Change {
+            kind: &Kind::new("apps", "v1", "Deployment"),
+            plural: None,
+            object: Some(&object),
+            old_object: None,
+            namespace_labels: known,
+            hides_values: false,
+        };
+        assert_eq!(policies.chosen(&target).judge(&change).evaluated, expected, "{known:?}");
+    }
+}
+
+#[test]
 fn resources_are_plurals() {
     for (kind, expected) in [
         ("Deployment", "deployments"),

@@ -40,6 +40,7 @@ fn policy(validations: &[&str]) -> Policy {
         params: None,
         ignores_failures: false,
         examples: Vec::new(),
+        has_mistake: false,
         location: Location::new("policies/p.yaml", 1, 1),
     }
 }

@@ -1,8 +1,9 @@
 use super::{Case, at, id, pin};
 use crate::manifest;
-use crate::model::{Digest, PromotionMode, Revision, Snapshot};
+use crate::model::{ApprovalRules, Digest, Lack, PromotionMode, Revision, Roles, Snapshot};
 use crate::promotion::{
-    Action, Change, Gate, GateState, HeadFacts, Merge, decide, gates, may_merge, summary,
+    Action, Block, Change, Gate, GateState, HeadFacts, Item, Merge, RolloutState, decide, gates, may_merge,
+    proposed, summary,
 };
 use crate::rollout::{self, Measure, Measured, Outcome};
 
@@ -91,7 +92,7 @@ fn analysis_of_the_ring_before_is_a_gate() {
     let rings = RINGS.replace("soak: 1h, confirm: true", "analysis: [errors], statuses: [ci/smoke]");
     let pins: &[(&str, &str)] = &[("prod", "v1")];
     let measured = |gate: rollout::Gate, outcome: Outcome| Measured {
-        measure: Measure { wave: "test".to_owned(), gate, digest: Digest::of(b"v2"), is_retry: false },
+        measure: Measure { wave: "test".to_owned(), gate, digest: Digest::of(b"v2"), retry: None },
         outcome,
     };
     let of = |analysis: Option<Outcome>, status: Outcome| {
@@ -151,6 +152,83 @@ fn window_of_the_ring_is_a_gate() {
     let (broken, all) = of(&freeze("prod", "yesterday"));
     check(&broken, &[".window: pay: window freeze is shut (its manifest has a mistake)"]);
     assert_eq!(all, GateState::Pending);
+}
+
+const MANAGERS: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Approvers\nmetadata: {name: managers}\nspec: {users: [Ann, bob]}\n";
+
+fn rule(name: &str, spec: &str) -> String {
+    format!(
+        "---\napiVersion: tutti.dev/v1alpha1\nkind: ApprovalRule\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n"
+    )
+}
+
+/// Its open pull request asks to open `prod`.
+fn ruled(rules: &str) -> Case {
+    let mut case = pay();
+    let text = format!("{MANAGERS}{rules}");
+    let read = manifest::read(&Snapshot::of_texts([("policies/rules.yaml", text.as_str())]));
+    let roles = Roles::of(&read.approvers, read.may_lack_approvers);
+    case.fleet.approval_rules = ApprovalRules { rules: read.approval_rules, roles }.into();
+    case
+}
+
+fn asks_for_prod(case: &Case, by: usize) -> Vec<Gate> {
+    let block = Block {
+        kind: "approval".to_owned(),
+        ring: Some("prod".to_owned()),
+        commit: Some("0123456789".to_owned()),
+        items: vec![Item { app: id("pay"), from: None, to: Digest::of(b"v2").to_string() }],
+        ..Block::default()
+    };
+    let change = proposed(&case.input(), &block).expect("a change");
+    assert_eq!(change.block(), block);
+    gates(&case.input(), &change, &head(None, by))
+}
+
+#[test]
+fn rules_are_a_gate_whatever_the_rollout_asks() {
+    let two = rule("two", "actions: [rollout], select: {rings: [prod]}, count: 2, approvers: [managers]");
+    let any = rule("any", "actions: [rollout]");
+    let mut case = ruled(&two);
+    let asks = |case: &Case| RolloutState {
+        app: id("pay"),
+        commit: Some(Revision::from("0123456789")),
+        is_settled: true,
+        asks: Some(("prod".to_owned(), Digest::of(b"v2"))),
+        rules: case.fleet.approval_rules.rules.iter().map(|rule| rule.asks(Lack::None)).collect(),
+        opens: std::iter::once("prod".into()).collect(),
+        is_reading: false,
+        is_refused: false,
+    };
+    case.rollouts = vec![asks(&case)];
+    check(&asks_for_prod(&case, 0), &[".approvals: 0 of 2 approvals of managers, rule two"]);
+    check(&asks_for_prod(&case, 1), &[".approvals: 1 of 2 approvals of managers, rule two"]);
+    check(&asks_for_prod(&case, 2), &["+approvals: 2 of 2 approvals of managers, rule two"]);
+    // While nobody knows what it waits for, nothing is enough.
+    let unread = ".approvals: 1/2 rules; what rules ask for default/pay is not read yet";
+    (case.rollouts[0].asks, case.rollouts[0].is_reading) = (None, true);
+    check(&asks_for_prod(&case, 2), &[unread]);
+    case.rollouts.clear();
+    check(&asks_for_prod(&case, 2), &[unread]);
+    // Each of several rules counts.
+    let mut case = ruled(&format!("{two}{any}"));
+    case.rollouts = vec![asks(&case)];
+    check(&asks_for_prod(&case, 0), &[".approvals: 0/2 rules; 0 of 2 approvals of managers, rule two"]);
+    check(&asks_for_prod(&case, 1), &[".approvals: 1/2 rules; 1 of 2 approvals of managers, rule two"]);
+    check(&asks_for_prod(&case, 2), &["+approvals: 2/2 rules"]);
+    let mut case = ruled(&rule("broken", "actions: [rolout]"));
+    case.rollouts = vec![asks(&case)];
+    check(
+        &asks_for_prod(&case, 2),
+        &[".approvals: rule broken: its manifest has a mistake, no approval is enough"],
+    );
+    // An app that cannot be read may be one that a rule is for; without rules there is no gate.
+    let mut case = ruled(&two);
+    case.fleet.apps.remove(&id("pay"));
+    check(&asks_for_prod(&case, 2), &[".approvals: what rules ask for default/pay is not read yet"]);
+    check(&asks_for_prod(&ruled(""), 0), &[]);
+    let other = ruled(&rule("other", "actions: [rollout], select: {rings: [gone]}"));
+    check(&asks_for_prod(&other, 0), &[]);
 }
 
 #[test]

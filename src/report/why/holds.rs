@@ -1,6 +1,8 @@
 //! What each kind of hold means for the chain: which link it is of, where it is written, who ends it and how. The one place that knows
 //! every kind.
 
+use std::collections::BTreeSet;
+
 use super::links::Position;
 use super::{Finding, Link, RuleKind, State};
 use crate::fleet::selector;
@@ -70,13 +72,14 @@ pub fn finding(at: &Position<'_>, rollout: &RolloutReport, hold: &Hold) -> Findi
         Hold::Approval { asks, .. } => {
             let rules = &at.look.fleet.approval_rules.rules;
             let place = rules.iter().find(|rule| asks.iter().any(|asks| asks.rule == rule.name));
-            let roles: Vec<&str> = asks.iter().flat_map(|asks| &asks.approvers).map(String::as_str).collect();
+            let roles: BTreeSet<&str> =
+                asks.iter().flat_map(|asks| &asks.approvers).map(String::as_str).collect();
             let by = match roles.is_empty() {
                 true => APPROVALS.to_owned(),
-                false => format!("{APPROVALS} (approved by {})", roles.join(", ")),
+                false => format!("{APPROVALS} (approved by {})", Vec::from_iter(roles).join(", ")),
             };
-
-            broken.at(place.map(|rule| rule.location.clone())).by(&[by]).help(rollout.commands())
+            let of_rule = if hold.is_reading() { waits } else { broken };
+            of_rule.at(place.map(|rule| rule.location.clone())).by(&[by]).help(rollout.commands())
         }
         Hold::Frozen { .. } => broken.by(&[at.folder()]).help(["commit the app anew, or fetch its history"]),
     };

@@ -309,7 +309,12 @@ impl<'a> List<'a> {
             });
             let standing = if lacking.is_some() { Standing::Holds } else { Standing::WouldHold };
             let for_what: Vec<&str> = rule.actions.iter().map(|action| action.as_str()).collect();
-            let asks = || format!("asks for {} for {}", rule.asks(Lack::None).what(), for_what.join(" and "));
+            let asks = || match rule.count {
+                Some(_) => {
+                    format!("asks for {} for {}", rule.asks(Lack::None).what(), for_what.join(" and "))
+                }
+                None => Lack::BrokenRule.to_string(),
+            };
             let text = lacking.map_or_else(asks, ToString::to_string);
             let place = Some(rule.location.clone());
             let told = self.add_at((RuleKind::Approval, &rule.name), standing, text, place);

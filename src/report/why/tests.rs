@@ -253,10 +253,17 @@ fn hold_says_its_link_place_and_who_ends_it() {
         reason: None,
         lack: Lack::None,
     };
-    check(
-        &Hold::Approval { asks: vec![asks], through: wave(), digest },
-        "rollout Broken: HOLD at policies/two.yaml:3:18, who may write approvals/ (approved by managers) → tutti approve rollout shop/web --through prod",
-    );
+    let approval = |lacks: &[Lack]| {
+        let asks = lacks.iter().map(|lack| RuleAsks { lack: lack.clone(), ..asks.clone() }).collect();
+        Hold::Approval { asks, through: wave(), digest }
+    };
+    let place = "HOLD at policies/two.yaml:3:18, who may write approvals/ (approved by managers";
+    let command = "→ tutti approve rollout shop/web --through prod";
+    check(&approval(&[Lack::None]), &format!("rollout Broken: {place}) {command}"));
+    check(&approval(&[Lack::None, Lack::BrokenRule]), &format!("rollout Broken: {place}) {command}"));
+    // An Approval is there: nobody writes another one.
+    check(&approval(&[Lack::NotReadYet(None)]), &format!("rollout Waits: {place})"));
+    check(&approval(&[Lack::NotReadYet(Some("503".into()))]), &format!("rollout Waits: {place})"));
     let frozen = |waits| Hold::Frozen { because: because(), waits };
     check(
         &frozen(None),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fleet::{rings, wave};
-use super::simulator::Simulator;
+use super::simulator::{Health, Simulator};
 use crate::model::{OnFailure, Share};
 use crate::rollout::{Allows, Gate, Hold, Measure, Outcome, Standing};
 
@@ -24,14 +24,18 @@ fn gate(name: &str) -> Gate {
 }
 
 impl Simulator {
-    fn measure(&self, name: &str, is_retry: bool) -> Measure {
+    fn measure(&self, name: &str) -> Measure {
         let digest = self.facts_at(self.head()).waves[0];
-        Measure { wave: "test".to_owned(), gate: gate(name), digest, is_retry }
+        let retries = self.approvals.iter().rev().filter(|it| it.allows == Allows::Retry);
+        let retry = { retries }
+            .find(|it| it.digest == self.digest())
+            .and_then(|it| Some(it.file.as_ref()?.commit.clone()));
+        Measure { wave: "test".to_owned(), gate: gate(name), digest, retry }
     }
 
     /// What came of it after test, of the version at the head.
     fn measured(&mut self, name: &str, outcome: Outcome) -> &mut Self {
-        let measure = self.measure(name, false);
+        let measure = self.measure(name);
         self.measured.insert(measure, outcome);
         self
     }
@@ -86,7 +90,7 @@ fn outcomes_open_hold_or_ask() {
             "c2",
             "wave test is done, analysis errors is under way: this process has not measured it yet",
         );
-        assert_eq!(fleet.asks(), [&fleet.measure(NAME, false)]);
+        assert_eq!(fleet.asks(), [&fleet.measure(NAME)]);
         fleet.measured(NAME, outcome.clone());
         person(&mut fleet);
         if opens {
@@ -110,7 +114,7 @@ fn what_is_inconclusive_is_measured_on() {
         let mut fleet = installed();
         fleet.push(&[("*", "v2")]).settle();
         fleet.measured(NAME, unclear()).has("c1=v2 c2=v1 c3=v1");
-        assert_eq!(fleet.asks(), [&fleet.measure(NAME, false)]);
+        assert_eq!(fleet.asks(), [&fleet.measure(NAME)]);
         fleet.measured(NAME, later).has(runs);
     }
 }
@@ -152,15 +156,13 @@ fn failure_takes_units_back_where_the_app_says_so() {
     fleet.measured(NAME, bad()).has("c1=v1 c2=v1 c3=v1").waits("c2", "version ");
     let digest = fleet.digest();
     assert!(matches!(fleet.hold("c1"), Some(Hold::Reverted { .. })), "{:?}", fleet.hold("c1"));
-    assert!(fleet.asks().is_empty(), "nobody waits for it");
+    assert_eq!(fleet.asks(), [&fleet.measure(NAME)], "a failure is kept");
     // Nor does it begin in another process; a person starts it again, and it is measured again.
     fleet.kill();
     fleet.has("c1=v1 c2=v1 c3=v1");
     fleet.approve_digest(digest, Allows::Retry).has("c1=v2 c2=v1 c3=v1");
-    assert_eq!(fleet.asks(), [&fleet.measure(NAME, true)]);
-    let again = fleet.measure(NAME, true);
-    fleet.measured.insert(again, good());
-    fleet.has("c1=v2 c2=v2 c3=v2");
+    assert_eq!(fleet.asks(), [&fleet.measure(NAME)]);
+    fleet.measured(NAME, good()).has("c1=v2 c2=v2 c3=v2");
 }
 
 #[test]
@@ -175,9 +177,89 @@ fn failure_that_stops_is_measured_again_by_a_retry() {
     fleet.approve_digest(digest, Allows::Retry).has("c1=v2 c2=v1 c3=v1");
     fleet
         .waits("c3", "wave test is done, analysis errors is under way: this process has not measured it yet");
-    let again = fleet.measure(NAME, true);
-    fleet.measured.insert(again, good());
-    fleet.has("c1=v2 c2=v2 c3=v2");
+    fleet.measured(NAME, good()).has("c1=v2 c2=v2 c3=v2");
+}
+
+#[test]
+fn failure_stays_when_units_are_unwell_for_a_while() {
+    let mut fleet = installed();
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.measured(NAME, bad()).has("c1=v2 c2=v1 c3=v1");
+    fleet.health("c1", Health::Progressing).has("c1=v2 c2=v1 c3=v1");
+    fleet.waits("c3", "wave test is done, analysis errors has failed");
+}
+
+#[test]
+fn failure_stays_when_the_version_cannot_go_back() {
+    let mut fleet = installed();
+    fleet.policy.on_failure = OnFailure::Revert;
+    fleet.push(&[("*", "v2")]).settle();
+    fleet.commits[1].is_lost = true;
+    fleet.measured(NAME, bad()).has("c1=v2 c2=v1 c3=v1").pass(100_000).has("c1=v2 c2=v1 c3=v1");
+    assert!(matches!(fleet.hold("c1"), Some(Hold::RevertFailed { .. })), "{:?}", fleet.hold("c1"));
+    assert!(fleet.hold("c2").is_some_and(Hold::is_failure), "{:?}", fleet.hold("c2"));
+}
+
+#[test]
+fn each_retry_measures_again() {
+    for on_failure in [OnFailure::Stop, OnFailure::Revert] {
+        let mut fleet = installed();
+        fleet.policy.on_failure = on_failure;
+        fleet.push(&[("*", "v2")]).settle();
+        for _ in 0..2 {
+            fleet.measured(NAME, bad()).settle();
+            fleet
+                .retry()
+                .has("c1=v2 c2=v1 c3=v1")
+                .waits("c3", "wave test is done, analysis errors is under way");
+        }
+        fleet.measured(NAME, good()).has("c1=v2 c2=v2 c3=v2");
+    }
+}
+
+/// Not even one that lets a ring have a version which the ring before lacks, whether it was given before or after.
+#[test]
+fn approval_of_a_pinned_ring_passes_no_failure() {
+    let confirm = |fleet: &mut Simulator, wave: usize| {
+        let digest = fleet.facts_at(fleet.head()).waves[wave];
+        _ = fleet.approve_digest(digest, Allows::Through(wave));
+    };
+    for is_before in [true, false] {
+        let mut fleet = rings();
+        fleet.add("c4", 2);
+        fleet.waves[0].limits.confirm = false;
+        fleet.waves[0].limits.analysis = vec![NAME.to_owned()];
+        fleet.pin(&["c1", "c2", "c3", "c4"], "v1").settle();
+        fleet.pin(&["c1"], "v2").has("c1=v2 c2=v1 c3=v1 c4=v1");
+        if is_before {
+            fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+            fleet.slow("v2").pin(&["c2", "c3"], "v2");
+            confirm(&mut fleet, 1);
+            fleet.has("c1=v2 c2=v2 c3=v1 c4=v1");
+            fleet.bad.clear();
+            fleet.measured(NAME, bad());
+        } else {
+            fleet.measured(NAME, bad()).pin(&["c2", "c3"], "v2");
+            confirm(&mut fleet, 1);
+        }
+        fleet.settle();
+        let second = if is_before { "c2=v2" } else { "c2=v1" };
+        fleet.has(&format!("c1=v2 {second} c3=v1 c4=v1"));
+        fleet.waits("c3", "wave test is done, analysis errors has failed");
+        // Nor is a cluster filled with it.
+        fleet.rebuild("c3").has(&format!("c1=v2 {second} c3=v1 c4=v1"));
+        // Nor does a ring that is later.
+        fleet.pin(&["c4"], "v2");
+        confirm(&mut fleet, 2);
+        fleet
+            .has(&format!("c1=v2 {second} c3=v1 c4=v1"))
+            .waits("c4", "wave test is done, analysis errors has failed");
+        // Another version is none of its business.
+        fleet.pin(&["c2", "c3", "c4"], "v3");
+        confirm(&mut fleet, 1);
+        confirm(&mut fleet, 2);
+        fleet.has("c1=v2 c2=v3 c3=v3 c4=v3");
+    }
 }
 
 #[test]
@@ -192,7 +274,7 @@ fn measuring_begins_after_the_soak_and_before_the_confirmation() {
         .measured(NAME, good())
         .has("c1=v2 c2=v1 c3=v1")
         .waits("c2", "wave test is done, wave prod waits for conf");
-    assert_eq!(fleet.asks(), [&fleet.measure(NAME, false)], "it is kept while a person is awaited");
+    assert_eq!(fleet.asks(), [&fleet.measure(NAME)], "it is kept while a person is awaited");
     fleet.approve("prod").has("c1=v2 c2=v2 c3=v2");
 }
 
@@ -242,7 +324,7 @@ fn ring_is_measured_before_its_version_is_promoted() {
     fleet.pin(&["c1"], "v2").has("c1=v2 c2=v1 c3=v1");
     assert!(fleet.asks().is_empty() && fleet.decision().deadline.is_some(), "the soak goes on");
     fleet.pass(1_000).has("c1=v2 c2=v1 c3=v1");
-    assert_eq!(fleet.asks(), [&fleet.measure(NAME, false)]);
+    assert_eq!(fleet.asks(), [&fleet.measure(NAME)]);
     // What a person merges before that waits in the rollout.
     fleet.measured(NAME, pending()).pin(&["c2", "c3"], "v2").has("c1=v2 c2=v1 c3=v1");
     fleet.waits("c2", "wave test is done, analysis errors is under way: 1/3 good");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::fleet::wave;
-use super::simulator::{Simulator, revision};
+use super::simulator::{Simulator, approval_file, revision};
 use super::windows::shut;
 use crate::model::{
     Answer, ApprovalRule, Approvers, Location, ObjectId, People, Question, Revision, Roles, RuledAction,
@@ -29,7 +29,7 @@ pub struct Agreements {
 impl Agreements {
     pub fn answer(&self, asked: &Question) -> Option<Answer> {
         match asked {
-            Question::Reviews { commit } => self.reviews.get(commit).cloned(),
+            Question::Reviews { file } => self.reviews.get(&file.commit).cloned(),
             Question::Authors { .. } => self.authors.clone(),
         }
     }
@@ -97,8 +97,8 @@ fn second_wave_waits_for_so_many() {
     fleet
         .approve("prod")
         .has("c1=v2 c2=v1 c3=v1")
-        .waits("c2", &format!("{asks}: its reviews are being read"));
-    let asked = Question::Reviews { commit: revision(fleet.head()) };
+        .waits("c2", &format!("{asks}: its reviews are not read yet"));
+    let asked = Question::Reviews { file: approval_file(fleet.head()) };
     assert!(fleet.decision().asks.contains(&asked), "{:?}", fleet.decision().asks);
     fleet
         .agreed(&["ann", "zoe"])
@@ -171,10 +171,7 @@ fn rule_with_mistake_is_never_satisfied() {
     let mut fleet = ruled();
     fleet.ask(&["c2", "c3"], rule(None, &[]));
     fleet.push(&[("*", "v2")]).approve("prod").agreed(&["ann", "bob", "cy"]).has("c1=v2 c2=v1 c3=v1");
-    fleet.waits(
-        "c2",
-        "rule production asks for approvals of managers: the manifest of the rule has a mistake",
-    );
+    fleet.waits("c2", "rule production: its manifest has a mistake, no approval is enough");
     fleet.ask(&["c2", "c3"], rule(Some(2), &[])).has("c1=v2 c2=v2 c3=v2");
 }
 
@@ -219,6 +216,26 @@ fn rule_for_a_part_of_a_wave_holds_that_part() {
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1").rebuild("c2").has("c1=v2 c2=v1 c3=v1");
 }
 
+/// A unit that the head leaves as it was says nothing of what the head brings to another one.
+#[test]
+fn unchanged_unit_lets_no_other_content_in() {
+    let mut fleet = Simulator::new(vec![wave("all", false)]);
+    fleet.add("c1", 0).add("c2", 0).add("c3", 0).ask(&["c1", "c2", "c3"], rule(Some(1), &[]));
+    fleet.push(&[("c1", "v1"), ("c2", "v1")]).approve("all").agreed(&["ann"]).has("c1=v1 c2=v1 c3=");
+    // A new cluster, with content of its own: no commit that somebody agreed to has it.
+    fleet.push(&[("c3", "w1")]).has("c1=v1 c2=v1 c3=").waits("c3", "rule production asks for 1 approval");
+    fleet.approve("all").agreed(&["ann"]).has("c1=v1 c2=v1 c3=w1");
+    // A cluster that is made anew with other content has what it had.
+    fleet.push(&[("*", "v2")]).approve("all").agreed(&["ann"]).has("c1=v2 c2=v2 c3=v2");
+    fleet.rebuild("c3").push(&[("c3", "v3")]).has("c1=v2 c2=v2 c3=v2");
+    fleet.waits("c3", "rule production asks for 1 approval of managers: there is none");
+    // With what the others took, it needs nobody.
+    fleet.approve("all").agreed(&["ann"]).has("c1=v2 c2=v2 c3=v3");
+    fleet.push(&[("*", "v4")]).approve("all").agreed(&["ann"]).has("c1=v4 c2=v4 c3=v4");
+    fleet.approvals.clear();
+    fleet.push(&[]).rebuild("c3").has("c1=v4 c2=v4 c3=v4");
+}
+
 #[test]
 fn version_that_never_ran_is_no_way_back() {
     let mut fleet = Simulator::new(vec![wave("all", false)]);
@@ -241,4 +258,35 @@ fn every_rule_is_asked() {
     fleet.approve("prod").agreed(&["ann", "zoe"]).has("c1=v2 c2=v1 c3=v1");
     fleet.waits("c2", "rule security asks for 3 approvals: only ann, zoe approved it");
     fleet.agreed(&["ann", "zoe", "yan"]).has("c1=v2 c2=v2 c3=v2");
+}
+
+/// While the forge is away the version waits, and nobody is asked a second time.
+#[test]
+fn forge_that_is_away_asks_nobody() {
+    let mut fleet = ruled();
+    fleet.push(&[("*", "v2")]).approve("prod");
+    fleet.agreements.reviews.insert(revision(fleet.head()), Err("503".into()));
+    fleet
+        .has("c1=v2 c2=v1 c3=v1")
+        .waits("c2", "rule production asks for 2 approvals of managers: its reviews are not read yet: 503");
+    let hold = fleet.hold("c2").cloned().expect("a hold");
+    assert!(hold.is_reading() && !hold.waits_for_a_person(), "{hold:?}");
+    assert_eq!((hold.confirmation(), fleet.decision().confirmation.clone()), (None, None));
+    fleet.agreed(&["ann", "bob"]).has("c1=v2 c2=v2 c3=v2");
+}
+
+/// One Approval is both, and gives neither before so many agreed.
+#[test]
+fn confirmation_and_rule_are_one_approval() {
+    let mut fleet = Simulator::new(vec![wave("test", true), wave("prod", false)]);
+    fleet.add("c1", 0).add("c2", 1).add("c3", 1);
+    let mut fleet = fleet.installed();
+    fleet.ask(&["c3"], rule(Some(2), &[]));
+    fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
+    let asks = "rule production asks for 2 approvals of managers";
+    fleet.waits("c2", "wave test is done, wave prod waits for confirmation");
+    fleet.waits("c3", &format!("{asks}: there is none"));
+    fleet.approve("prod").agreed(&["ann"]).has("c1=v2 c2=v2 c3=v1");
+    fleet.waits("c3", &format!("{asks}: only ann approved it"));
+    fleet.agreed(&["ann", "bob"]).has("c1=v2 c2=v2 c3=v2");
 }

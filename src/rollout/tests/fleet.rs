@@ -1,6 +1,6 @@
 //! The two fleets of the scenarios, and short ways to say what happens to them.
 
-use super::simulator::{Health, SimCommit, SimUnit, Simulator, revision};
+use super::simulator::{Health, SimCommit, SimUnit, Simulator, approval_file};
 use crate::fleet::Wave;
 use crate::model::{Digest, WaveLimits};
 use crate::rollout::{Allows, Approved, Choice, Decision, Hold, Reach, UnitId};
@@ -105,8 +105,8 @@ impl Simulator {
 
     pub fn approve_digest(&mut self, digest: Digest, allows: Allows) -> &mut Self {
         self.push(&[]);
-        let (at, commit) = (Some(self.head()), Some(revision(self.head())));
-        self.approvals.push(Approved { digest, allows, at, commit });
+        let (at, file) = (Some(self.head()), Some(approval_file(self.head())));
+        self.approvals.push(Approved { digest, allows, at, file });
         self
     }
 

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::approvals::Agreements;
 use crate::fleet::Wave;
-use crate::model::{AppId, Digest, OnFailure, Previous, Refused, Revision, UnitMark};
+use crate::model::{AppId, Digest, FileVersion, OnFailure, Previous, Refused, Revision, UnitMark};
 use crate::rollout::{
     AppWindows, Approved, Basis, Choice, Commit, CommitFacts, Condition, Decision, Input, Outcomes, Policy,
     Reach, Refusal, Timers, UnitFacts, UnitId, Verdict, decide,
@@ -96,6 +96,12 @@ pub struct Simulator {
 
 pub fn revision(commit: usize) -> Revision {
     Revision::from(format!("{commit:040}").as_str())
+}
+
+/// Of an Approval that came with a commit.
+pub fn approval_file(commit: usize) -> Arc<FileVersion> {
+    let path = "approvals/pay.yaml".to_owned();
+    Arc::new(FileVersion { commit: revision(commit), path, content: digest("an Approval") })
 }
 
 pub fn number(revision: &Revision) -> usize {
@@ -280,6 +286,8 @@ impl Simulator {
         let wanted = decision.wants.iter().chain(loading.filter_map(|facts| facts.revision.as_ref()));
         self.loaded.extend(wanted.map(number));
         self.refusals.clone_from(&decision.refusals);
+        // What nobody waits for is forgotten.
+        self.measured.retain(|measure, _| decision.measures.contains_key(measure));
         for (id, verdict) in &decision.units {
             self.give(id, &facts[id], verdict);
         }

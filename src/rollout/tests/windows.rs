@@ -168,6 +168,24 @@ fn override_opens_no_other_window() {
     fleet.override_window("two").has("c1=v2 c2=v2 c3=v2");
 }
 
+/// One window of `allow` that lasts is enough, so an override of one is, too; what is denied stays denied.
+#[test]
+fn override_of_an_allow_window_opens_all_of_them() {
+    let far = |name: &str| {
+        let from = "2030-01-01T00:00:00Z".parse().expect("a time");
+        let times = WindowTimes::Once { from, to: Timestamp::MAX };
+        Arc::new(Window { action: WindowAction::Allow, times, ..Window::clone(&window(name, None)) })
+    };
+    let mut fleet = installed();
+    fleet.windows = AppWindows::on(ALL, vec![far("day"), far("night")]);
+    fleet.push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1").waits("c1", "window day is shut until 2030-01-01");
+    fleet.override_window("night").has("c1=v2 c2=v2 c3=v2");
+    fleet.windows = AppWindows::on(ALL, vec![far("day"), window("freeze", None)]);
+    fleet.push(&[("*", "v3")]).settle();
+    fleet.override_window("day").has("c1=v2 c2=v2 c3=v2").waits("c1", "window freeze is shut");
+    fleet.override_window("freeze").has("c1=v3 c2=v3 c3=v3");
+}
+
 /// A window opens no other gate, and is named once the others are open.
 #[test]
 fn other_gates_hold_too() {
@@ -198,6 +216,23 @@ fn rebuilt_cluster_gets_what_its_wave_runs() {
     fleet.freeze(&ALL, 100_000);
     fleet.rebuild("c3").has("c1=v1 c2=v1 c3=v1");
     fleet.push(&[("*", "v2")]).rebuild("c3").has("c1=v1 c2=v1 c3=v1");
+}
+
+/// What its ring still runs in an earlier wave is no news for it. What an earlier wave took may be.
+#[test]
+fn rebuilt_cluster_alone_in_its_wave_gets_what_its_ring_runs() {
+    let mut fleet = Simulator::new(vec![wave("one", false), wave("two", false)]);
+    fleet.add("c1", 0).add("c2", 1);
+    let mut fleet = fleet.installed();
+    let both = ["c1", "c2"];
+    fleet.freeze(&both, 100_000);
+    fleet.push(&[("*", "v2")]).rebuild("c2").has("c1=v1 c2=v1").waits("c1", "window freeze is shut");
+    fleet.rebuild("c1").has("c1=v1 c2=v1");
+    fleet.rebuild("c1").rebuild("c2").has("c1= c2=").waits("c2", "window freeze is shut");
+    // What other windows are for is another ring.
+    let mut fleet = installed();
+    fleet.freeze(&["c2", "c3"], 100_000);
+    fleet.rebuild("c2").rebuild("c3").has("c1=v1 c2= c3=").waits("c2", "window freeze is shut");
 }
 
 /// Somebody sets the clock, or the machine slept: a window is of what clocks show, a soak is not.

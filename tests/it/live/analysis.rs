@@ -50,7 +50,9 @@ spec:
     );
     scene.worktree.write(ANALYSIS, &analysis);
     let first = push_version(&scene, "1.0");
-    scene.start(&[]).await;
+    // Prometheus is on this machine.
+    let named = ["--analysis-host", "127.0.0.1"];
+    scene.start(&named).await;
     scene.succeeded(&first).await;
 
     // What it finds is good: the next wave opens by itself.
@@ -89,7 +91,7 @@ spec:
     stays(&scene, &held).await;
     scene.kill();
     scene.forget_state();
-    scene.start(&[]).await;
+    scene.start(&named).await;
     scene.told(&fourth, "deploy/prod", "pending", &unclear).await;
     stays(&scene, &held).await;
     let approve = ["approve", "rollout", &format!("{}/web", scene.name()), "--through", "prod", "--commit"];

@@ -128,13 +128,80 @@ async fn approval_that_nobody_reviewed_opens_nothing() {
 #[tokio::test(start_paused = true)]
 async fn forge_that_is_away_holds_and_is_asked_again() {
     let scene = ruled("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))]).await;
+    let begin = scene.simulator.tip("main").expect("a tip");
     let pull = asked(&scene, &[]).await;
     scene.simulator.review("ann", pull.number, "APPROVED");
     gate(&scene, &pull, "success 1 of 1 approval of managers, rule production").await;
-    scene.simulator.fail_next("/reviews", 6, Fault::Status(503));
+    scene.simulator.fail_next("/reviews", usize::MAX, Fault::Status(503));
     let merged = merge(&scene, &pull).await;
+    scene.running().until("the merge", |now| now.revision.as_ref() == Some(&merged)).await;
+    let is_held = |now: &Simulator| {
+        let text = now.last(&begin, "tutti/deploy/prod");
+        text.starts_with("pending ") && text.contains("its reviews are not read yet: ")
+    };
+    scene.until("that it is held", is_held).await;
+    scene.quiet(180).await;
+    assert!(is_held(&scene.simulator), "{}", prod(&scene, &begin));
+    assert_eq!(scene.version("c2").await, "");
+    // A command waits for an answer, and says why there is none.
+    let now = scene.look().await;
+    let held = now.rollouts[0].units.iter().filter_map(|unit| unit.hold.as_ref()).map(ToString::to_string);
+    let held: Vec<String> = held.collect();
+    assert!(
+        held.iter().any(|it| it.contains("its reviews are not read yet: ") && it.contains("503")),
+        "{held:?}"
+    );
+    // Nobody is asked a second time.
+    let asks = scene.simulator.pulls().iter().filter(|it| it.branch.starts_with("tutti/approve/")).count();
+    assert_eq!(asks, 1, "{:#?}", scene.simulator.pulls());
+    scene.simulator.heal();
     scene.running().converged(&merged).await;
     assert_eq!(scene.version("c2").await, "v0");
+}
+
+/// What was merged is what counts: Git may have put two changes together.
+#[tokio::test(start_paused = true)]
+async fn review_of_another_content_does_not_count() {
+    let scene = ruled("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))]).await;
+    let begin = scene.simulator.tip("main").expect("a tip");
+    let asks = asked(&scene, &[]).await;
+    let file = "approvals/default.pay.prod.yaml";
+    let approval = scene.simulator.text(&asks.branch, file).expect("the Approval");
+    let text = |first: &str, last: &str| format!("# {first}\n{approval}# {last}\n");
+    scene.push("main", &[(file, Some(&text("one", "two")))]);
+    let again = async |branch: &str, first: &str| {
+        scene.push(branch, &[(file, Some(&text(first, "two")))]);
+        let number = scene.open(branch).await;
+        scene.simulator.review("ann", number, "APPROVED");
+        scene.open_of(branch).expect("it is open")
+    };
+    let pull = again("again", "once more").await;
+    scene.push("main", &[(file, Some(&text("one", "three")))]);
+    let merged = merge(&scene, &pull).await;
+    assert_eq!(scene.simulator.text("main", file), Some(text("once more", "three")));
+    scene.running().until("the merge", |now| now.revision.as_ref() == Some(&merged)).await;
+    let lacks =
+        |now: &Simulator| now.last(&begin, "tutti/deploy/prod").contains("nobody who counts has approved it");
+    scene.until("that nobody approved it", lacks).await;
+    scene.quiet(120).await;
+    assert_eq!(scene.version("c2").await, "", "{}", prod(&scene, &begin));
+    // A command that only looks knows it, too.
+    let now = scene.look().await;
+    let held = now.rollouts[0].units.iter().filter_map(|unit| unit.hold.as_ref()).map(ToString::to_string);
+    let held: Vec<String> = held.collect();
+    assert!(held.iter().any(|it| it.contains("nobody who counts has approved it")), "{held:?}");
+    // The answer stays, whatever else is pushed.
+    let before = scene.simulator.requests().len();
+    for version in ["a", "b"] {
+        let pushed = scene.push("main", &[("README.md", Some(version))]);
+        scene.running().until("the push", |now| now.revision.as_ref() == Some(&pushed)).await;
+        scene.quiet(30).await;
+        assert!(lacks(&scene.simulator), "{}", prod(&scene, &begin));
+    }
+    let reads = format!("/pulls/{}/reviews", pull.number);
+    let read: Vec<String> =
+        scene.simulator.requests()[before..].iter().filter(|line| line.contains(&reads)).cloned().collect();
+    assert_eq!(read, Vec::<String>::new());
 }
 
 const MAPS: &str = "apps/maps/objects/maps.yaml";
@@ -176,4 +243,15 @@ async fn deletes_of_a_kind_wait_for_their_approval() {
     let merged = merge(&scene, &scene.open_of(branch).expect("it is open")).await;
     scene.running().converged(&merged).await;
     assert!(!exists("two").await && exists("one").await);
+    // The file is there still; a later object of that name is another one.
+    let back = scene.push("main", &[(MAPS, Some(&two))]);
+    scene.running().converged(&back).await;
+    let gone = scene.push("main", &[(MAPS, Some(&one))]);
+    let waits = |now: &tutti::report::Overview| {
+        let is_of_it = now.revision.as_ref() == Some(&gone) && !now.deletions.is_empty();
+        is_of_it && now.deletions.iter().all(|it| it.waits)
+    };
+    scene.running().until("that it waits", waits).await;
+    scene.quiet(60).await;
+    assert!(exists("two").await);
 }

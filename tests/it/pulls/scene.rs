@@ -16,11 +16,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use tutti::api::{Call, DeliveryQueue, HooksState, Receiver, Written, hooks_router, serve};
-use tutti::controller::Origin;
+use tutti::controller::{Origin, Until};
 use tutti::forge::{Hint, HintKind, NewHook, NewPull, own_labels};
 use tutti::metrics::Metrics;
-use tutti::model::{Keys, ReceiverKind, Revision};
+use tutti::model::{Keys, Mode, ReceiverKind, Revision};
 use tutti::pulls;
+use tutti::report::Overview;
 use tutti::source::{Credentials, Options, Repository};
 use tutti::trigger;
 
@@ -163,17 +164,31 @@ impl Scene {
         self
     }
 
-    /// A new process, which knows nothing.
-    pub async fn start(&mut self) {
+    async fn repository(&self, state: &str) -> Repository {
         let options = Options {
             url: self.simulator.path().display().to_string(),
             branch: None,
             path: self.path.clone(),
             listed: tutti::manifest::listed_beside,
             credentials: Credentials::None,
-            state: self.folder.path().join("state"),
+            state: self.folder.path().join(state),
         };
-        let repository = Repository::open(options).await.expect("open");
+        Repository::open(options).await.expect("open")
+    }
+
+    /// What a command sees that only looks.
+    pub async fn look(&self) -> Arc<Overview> {
+        let origin = Origin::Repository(self.repository("look").await);
+        let running = self.fleet.start_from(origin, &Wires::lasting(), |settings| {
+            settings.until = Until::Explained { timeout: Duration::from_secs(60) };
+            (settings.mode, settings.report) = (Some(Mode::Observe), false);
+        });
+        running.ended().await.1
+    }
+
+    /// A new process, which knows nothing.
+    pub async fn start(&mut self) {
+        let repository = self.repository("state").await;
         let (wires, permit) = (Wires::lasting(), tutti::cluster::WritePermit::default());
         let (of_controller, keys) = (permit.clone(), self.keys.clone());
         let origin = Origin::Repository(repository.clone());

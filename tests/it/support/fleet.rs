@@ -27,7 +27,12 @@ pub const PATIENCE: Duration = Duration::from_secs(900);
 /// The forge of a test is on this machine, and its token is in a file of a folder of the test.
 pub fn grants() -> Grants {
     let forge = HostRules::new(".", Hosts::new(["127.0.0.1"]), Hosts::default());
-    Grants { forge, folder: Some(std::env::temp_dir()), ..Grants::default() }
+    Grants {
+        forge,
+        folder: Some(std::env::temp_dir()),
+        analysis_hosts: Hosts::new(["127.0.0.1"]),
+        ..Grants::default()
+    }
 }
 
 pub struct Fleet {

@@ -54,16 +54,21 @@ impl Request {
 pub struct Answer {
     status: u16,
     body: Option<Value>,
+    raw: Vec<u8>,
     total: Option<usize>,
 }
 
 impl Answer {
     pub fn of(status: u16, body: Value) -> Self {
-        Self { status, body: Some(body), total: None }
+        Self { status, body: Some(body), raw: Vec::new(), total: None }
     }
 
     pub fn empty(status: u16) -> Self {
-        Self { status, body: None, total: None }
+        Self { status, body: None, raw: Vec::new(), total: None }
+    }
+
+    pub fn raw(content: Vec<u8>) -> Self {
+        Self { raw: content, ..Self::empty(200) }
     }
 
     pub fn error(status: u16, message: &str) -> Self {
@@ -96,7 +101,7 @@ impl IntoResponse for Answer {
         let status = StatusCode::from_u16(self.status).expect("a status");
         let mut response = match self.body {
             Some(body) => (status, Json(body)).into_response(),
-            None => status.into_response(),
+            None => (status, self.raw).into_response(),
         };
         if let Some(total) = self.total {
             response.headers_mut().insert("x-total-count", total.into());

@@ -58,6 +58,14 @@ impl State {
         }
     }
 
+    pub fn raw_file(&self, path: &str, request: &Request) -> Answer {
+        let commit = request.query.get("ref").and_then(|id| Oid::from_str(id).ok());
+        match commit.and_then(|commit| self.git.file(commit, path)) {
+            Some((_, content)) => Answer::raw(content),
+            None => Answer::not_found(),
+        }
+    }
+
     pub fn commit_value(&self, row: &CommitRow) -> Value {
         json!({
             "sha": row.id.to_string(), "author": self.user_of_email(&row.author),

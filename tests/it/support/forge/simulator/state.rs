@@ -200,6 +200,7 @@ impl State {
             (_, ["branch_protections", rest @ ..]) => self.answer_protections(&rest.join("/"), request),
             ("POST", ["statuses", commit]) => self.write_status(doer, commit, request),
             ("GET", ["commits", commit, "status"]) => self.combined_status(commit, request),
+            ("GET", ["raw", path @ ..]) => self.raw_file(&path.join("/"), request),
             ("GET", ["commits", commit, "pull"]) => self.merged_as(commit),
             ("GET", ["git", "commits", commit]) => self.one_commit(commit),
             _ => Answer::not_found(),
