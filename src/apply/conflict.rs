@@ -9,11 +9,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::displaced::{Displaced, Sign, displaced, refused_neighbours};
-use super::handover;
-use super::owned::{FieldSet, entries, fields, is_autoscaler, is_ours, text};
+use super::owned::{entries, fields, is_autoscaler, is_ours, text};
 use super::places::Place;
-use super::without_apply::Merge;
-use super::{changed, is_replicas, scale, stopped};
+use super::{changed, scale, stopped};
 use crate::cluster::{Client, Conflict, Error, Resource, field_without_values};
 use crate::model::{Displacement, FieldPath, ForeignField, RenderedObject, Was};
 use crate::plan::{Reason, SentReplicas, Step};
@@ -63,8 +61,13 @@ impl Attempt<'_> {
                 taken.fields.cut(&mut live);
                 Ok(live)
             }
+            (Err(error @ Error::Rejected { code: 422, .. }), _) if self.step.seen.is_some() => {
+                let applied = self.without_neighbours(&mut body, error).await?;
+                taken.iter().for_each(|taken| self.tell_removed(&taken.displaced));
+                Ok(applied)
+            }
             (applied, _) => {
-                let applied = self.finish(applied, body).await?;
+                let applied = applied?;
                 taken.iter().for_each(|taken| self.tell_removed(&taken.displaced));
                 Ok(applied)
             }
@@ -76,35 +79,6 @@ impl Attempt<'_> {
         for ForeignField { manager, field } in displaced.taken.iter().filter(|_| !self.is_dry) {
             let field = told_field(self.object, field);
             tracing::info!(object = %self.object.id, manager, field, "removed: it stood in the place of ours");
-        }
-    }
-
-    async fn finish(&self, applied: Result<Value, Error>, mut body: Value) -> Result<Value, Error> {
-        match applied {
-            Err(Error::WithoutApply { .. }) => {
-                // It is bound to what is read then.
-                unbind(&mut body, &["resourceVersion", "uid"]);
-                self.by_merge(&body).await
-            }
-            Ok(live) if handover::is_due(&live) && !self.is_dry => {
-                self.after_handover(&live, &mut body).await
-            }
-            Err(Error::Conflict { object, conflicts }) if handover::may_be_due(&conflicts, self.manager) => {
-                match self.client.get(self.resource, &self.object.id).await? {
-                    Some(live) if handover::is_due(&live) && self.is_dry => self.apply(&body, true).await,
-                    Some(live) if handover::is_due(&live) => {
-                        if let Some(error) = stopped(self.cancelled, &self.object.id) {
-                            return Err(error);
-                        }
-                        self.after_handover(&live, &mut body).await
-                    }
-                    _ => Err(Error::Conflict { object, conflicts }),
-                }
-            }
-            Err(error @ Error::Rejected { code: 422, .. }) if self.step.seen.is_some() => {
-                self.without_neighbours(&mut body, error).await
-            }
-            result => result,
         }
     }
 
@@ -208,44 +182,6 @@ impl Attempt<'_> {
     /// What the last apply said. Of drift, it is what is rendered; else only history can tell.
     async fn was_applied(&self) -> Option<Value> {
         if self.step.has_drifted() { Some(self.object.body.fields()) } else { self.before().await }
-    }
-
-    async fn after_handover(&self, live: &Value, body: &mut Value) -> Result<Value, Error> {
-        let Self { client, resource, manager, object, .. } = *self;
-        handover::hand_over(client, resource, manager, &object.id, live).await?;
-        unbind(body, &["resourceVersion"]);
-        self.by_apply(body, None).await
-    }
-
-    async fn by_merge(&self, body: &Value) -> Result<Value, Error> {
-        let Self { client, resource, manager, step, object, cancelled, is_dry, .. } = *self;
-        let mut left: Vec<FieldPath> =
-            step.left.paths.iter().filter(|path| !is_replicas(path)).cloned().collect();
-        if step.replicas != SentReplicas::AsRendered {
-            left.extend(FieldPath::parse("/spec/replicas"));
-        }
-        let id = &object.id;
-        if let Some(error) = stopped(cancelled, id) {
-            return Err(error);
-        }
-        let merge = Merge {
-            client,
-            resource,
-            manager,
-            id,
-            body,
-            left: &left,
-            adopts: false,
-            cancelled: Some(cancelled),
-            is_dry,
-        };
-        if matches!(step.reason.cause(), Reason::New) {
-            match merge.create().await {
-                Err(Error::Rejected { code: 409, .. }) => {}
-                result => return result,
-            }
-        }
-        merge.run(async { self.before().await.map(|before| FieldSet::of(&before)) }).await
     }
 
     /// What the commit that was applied last said of it.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::left;
 use super::owned::{
-    FieldSet, ItemKey, default_of_key, entries, entry_of, fields, is_ours, says_nothing, text,
+    FieldSet, ItemKey, default_of_key, entries, entry_of, fields, is_nothing, is_ours, says_nothing, text,
 };
 use crate::model::{FieldPath, ForeignField, Kind};
 
@@ -382,9 +382,22 @@ fn said<'v>(item: &'v Value, keys: &Keys) -> impl Iterator<Item = (&'v String, &
 
 /// How much of what an item says beside its keys another one says, too. What the server filled in below is no difference.
 fn likeness(known: &Value, item: &Value, keys: &Keys) -> usize {
-    said(known, keys)
-        .filter(|(name, value)| item.get(*name).is_some_and(|now| super::says(now, value)))
-        .count()
+    said(known, keys).filter(|(name, value)| item.get(*name).is_some_and(|now| includes(now, value))).count()
+}
+
+fn includes(live: &Value, said: &Value) -> bool {
+    match (live, said) {
+        (Value::Object(live), Value::Object(said)) => said.iter().all(|(name, said)| match live.get(name) {
+            Some(live) => said.is_null() || includes(live, said),
+            // The server drops what is empty.
+            None => is_nothing(said),
+        }),
+        (Value::Array(live), Value::Array(said)) => {
+            live.len() == said.len() && live.iter().zip(said).all(|(live, said)| includes(live, said))
+        }
+        (Value::Number(live), Value::Number(said)) => live == said || live.as_f64() == said.as_f64(),
+        (live, said) => live == said,
+    }
 }
 
 /// What of the template of a pod has choices.

@@ -5,13 +5,12 @@
 //! phase, as a rule) go side by side. What is adopted is taken over by [`takeover`]. Every object gets a receipt. A write whose answer was lost is not repeated
 //! here: the next reconciliation looks again first.
 
+mod applied;
 pub mod changed;
 mod conflict;
 mod displaced;
-mod handover;
 mod immutable;
 pub mod left;
-mod merged;
 mod namespace;
 pub mod owned;
 mod places;
@@ -21,7 +20,6 @@ pub mod takeover;
 mod taking;
 #[cfg(test)]
 mod tests;
-mod without_apply;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +30,6 @@ use tokio_util::sync::CancellationToken;
 
 use conflict::Attempt;
 pub use conflict::{Past, told_field};
-pub use merged::says;
 pub use namespace::OwnNamespace;
 use owned::FieldSet;
 use takeover::Adoption;
@@ -183,8 +180,7 @@ async fn apply_one(
     }
     adapt(&mut body, step);
     let applied = if step.action == Action::Adopt {
-        let (id, body, left) = (&object.id, &body, &*step.left.paths);
-        Adoption { client, resource, manager, id, body, left }.take(cancelled).await
+        Adoption { client, resource, manager, id: &object.id, body: &body }.take(cancelled).await
     } else {
         if let Some(uid) = step.seen.as_deref().filter(|uid| !uid.is_empty()) {
             // Another object of that name may not be ours.
@@ -259,8 +255,7 @@ pub async fn foresee(
     let mut body = as_sent(object, revision);
     adapt(&mut body, step);
     let foreseen = if step.intent() == Action::Adopt {
-        let (id, body, left) = (&object.id, &body, &*step.left.paths);
-        Adoption { client, resource, manager, id, body, left }.foreseen().await
+        Adoption { client, resource, manager, id: &object.id, body: &body }.foreseen().await
     } else {
         let is_dry = true;
         Attempt { client, resource, manager, past, step, object, cancelled, is_dry }.run(body).await

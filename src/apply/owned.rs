@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::model::labels;
-
 /// Whom a server names for what was there before anybody said whose it is.
 pub const NOBODY: &str = "before-first-apply";
 
@@ -18,14 +16,6 @@ pub const NOT_KNOWN: [&str; 2] = [NOBODY, "ancient-changes"];
 /// Who wrote an object, entry by entry.
 pub fn entries(object: &Value) -> &[Value] {
     object.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-/// Those that the server itself keeps: where it keeps none, ours is read from its annotation.
-pub fn kept_by_server(object: &Value) -> impl Iterator<Item = &Value> {
-    let annotation =
-        object.pointer("/metadata/annotations").and_then(|all| all.get(labels::FIELDS)?.as_str());
-    let restored: Option<Value> = annotation.and_then(|text| serde_json::from_str(text).ok());
-    entries(object).iter().filter(move |entry| Some(*entry) != restored.as_ref())
 }
 
 /// A field of an entry; empty when it is not there.

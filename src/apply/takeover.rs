@@ -10,28 +10,26 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::applied;
 use super::owned::{entries, text};
 use super::taking::{Taking, is_controller, is_tool};
-use super::without_apply::{Merge, taken_from as taken_without_entries};
 use super::{as_sent, stopped, told};
 use crate::cluster::{Client, Conflict, Error, Resource};
-use crate::model::{Effect, FieldPath, ObjectId, RenderedObject, Revision, labels};
+use crate::model::{Effect, ObjectId, RenderedObject, Revision, labels};
 
 /// Annotations in which tools keep their books: that they go is no change of the object.
 const BOOKS: &[&str] = &["kubectl.kubernetes.io/last-applied-configuration"];
 
-/// What the takeover would do, asked of the cluster by dry runs; `Err` inside says why it would be refused. `left`: what the app
-/// leaves to others.
+/// What the takeover would do, asked of the cluster by dry runs; `Err` inside says why it would be refused.
 pub async fn foresee(
     client: &Client,
     resource: &Resource,
     manager: &str,
     object: &RenderedObject,
     revision: &Revision,
-    left: &[FieldPath],
 ) -> Result<Result<Effect, String>, Error> {
     let (id, body) = (&object.id, &as_sent(object, revision));
-    let effect = Adoption { client, resource, manager, id, body, left }.try_out().await;
+    let effect = Adoption { client, resource, manager, id, body }.try_out().await;
     match effect.map_err(|error| told(object, error)) {
         Ok(effect) => Ok(Ok(effect)),
         Err(error) if error.is_transient() => Err(error),
@@ -58,8 +56,6 @@ pub struct Adoption<'a> {
     pub id: &'a ObjectId,
     /// As it is sent.
     pub body: &'a Value,
-    /// Fields that are left to others, where the server knows no apply.
-    pub left: &'a [FieldPath],
 }
 
 impl Adoption<'_> {
@@ -72,7 +68,9 @@ impl Adoption<'_> {
             changes.iter().any(|path| path.starts_with("spec.template.") || path == "spec.template")
         });
         let mut from = self.taking(&live).map_or_else(Vec::new, |taking| taking.from);
-        from.extend(taken_without_entries(&live));
+        if entries(&live).is_empty() && applied::by_kubectl(&live).is_some() {
+            from.push("kubectl".to_owned());
+        }
         Ok(Effect { from, changes, replaces_pods })
     }
 
@@ -81,26 +79,8 @@ impl Adoption<'_> {
         let Self { client, resource, manager, id, body, .. } = self;
         match client.get(resource, id).await? {
             Some(live) => self.after(&live).await,
-            None => match client.try_apply(resource, id, body, manager, false).await {
-                Err(Error::WithoutApply { .. }) => self.merge(&[], None).create().await,
-                result => result,
-            },
+            None => client.try_apply(resource, id, body, manager, false).await,
         }
-    }
-
-    /// Where the server knows no apply, it does not know either who set what. A dry run has no `cancelled`.
-    fn merge<'a>(self, left: &'a [FieldPath], cancelled: Option<&'a CancellationToken>) -> Merge<'a>
-    where
-        Self: 'a,
-    {
-        let Self { client, resource, manager, id, body, .. } = self;
-        let is_dry = cancelled.is_none();
-        Merge { client, resource, manager, id, body, left, adopts: true, cancelled, is_dry }
-    }
-
-    async fn by_merge(self, cancelled: Option<&CancellationToken>) -> Result<Value, Error> {
-        let left = with_replicas(self.left, self.body);
-        self.merge(&left, cancelled).run(std::future::ready(None)).await
     }
 
     fn taking(self, object: &Value) -> Option<Taking> {
@@ -108,10 +88,7 @@ impl Adoption<'_> {
     }
 
     async fn after(self, live: &Value) -> Result<Value, Error> {
-        match self.ask(live).await {
-            Err(Error::WithoutApply { .. }) => self.by_merge(None).await,
-            result => result.map(|(after, _)| after),
-        }
+        self.ask(live).await.map(|(after, _)| after)
     }
 
     /// What would come of it, and what would be taken: asked of the cluster by dry runs.
@@ -143,13 +120,6 @@ impl Adoption<'_> {
     /// Takes it over; the object as the cluster has it then. What is stopped between two writes is taken up where it was by the next one:
     /// each of them leaves every value as it is or as Git says.
     pub async fn take(self, cancelled: &CancellationToken) -> Result<Value, Error> {
-        match self.take_fields(cancelled).await {
-            Err(Error::WithoutApply { .. }) => self.by_merge(Some(cancelled)).await,
-            result => result,
-        }
-    }
-
-    async fn take_fields(self, cancelled: &CancellationToken) -> Result<Value, Error> {
         let Self { client, resource, manager, id, body, .. } = self;
         let apply = async || {
             if let Some(error) = stopped(cancelled, id) {
@@ -203,15 +173,6 @@ fn may_overrule(live: &Value, conflict: &Conflict) -> bool {
             && !is_controller(manager)
             && !manager.starts_with(&labels::field_manager(""))
             && entries(live).iter().any(is_plain))
-}
-
-/// What is left to others, where no entry says what they have.
-fn with_replicas(left: &[FieldPath], body: &Value) -> Vec<FieldPath> {
-    let mut left = left.to_vec();
-    if body.pointer("/spec/replicas").is_none() {
-        left.extend(FieldPath::parse("/spec/replicas"));
-    }
-    left
 }
 
 // ---- what changes ----

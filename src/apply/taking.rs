@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::merged;
+use super::applied;
 use super::owned::{FieldSet, NOBODY, NOT_KNOWN, entries, fields, is_ours, text};
 use crate::model::{ObjectId, labels};
 
@@ -219,7 +219,7 @@ fn divided(entry: &Value, object: &Value, id: &ObjectId, body: &Value) -> Option
 /// controller's, which would miss them.
 fn noted(metadata: &mut FieldSet, object: &Value) -> FieldSet {
     let mut noted = FieldSet::default();
-    let Some(known) = merged::applied_by_kubectl(object) else { return noted };
+    let Some(known) = applied::by_kubectl(object) else { return noted };
     for part in ["labels", "annotations"] {
         let names = object["metadata"][part].as_object().into_iter().flatten();
         for path in names.map(|(name, _)| ["metadata", part, name]).filter(|path| known.has_path(path)) {

@@ -68,9 +68,9 @@ impl Case {
     }
 
     async fn taken(&self, cancelled: &CancellationToken) -> Result<Value, Error> {
-        let (manager, body, left) = ("tutti-main", &config_map("one"), &[][..]);
+        let (manager, body) = ("tutti-main", &config_map("one"));
         let Self { client, resource, id, .. } = self;
-        Adoption { client, resource, manager, id, body, left }.take(cancelled).await
+        Adoption { client, resource, manager, id, body }.take(cancelled).await
     }
 }
 
@@ -120,16 +120,6 @@ async fn a_takeover_stops_before_its_next_write_and_the_next_one_ends_it() {
     let case = Case::new(false).await;
     case.taken(&CancellationToken::new()).await.expect("taken over");
     assert_eq!(case.requests(), WHOLE);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_takeover_by_merge_patches_stops_too() {
-    let case = Case::new(false).await;
-    let refused = sandbox::Fault::Status { code: 415, reason: "UnsupportedMediaType", retry_after: None };
-    case.sandbox.fail_next(sandbox::RequestMatch::any().verb("apply"), 1, refused);
-    let result = case.taken(&case.cancelled_at(4)).await;
-    assert!(matches!(result, Err(Error::Superseded { .. })), "{result:?}");
-    assert_eq!(case.requests(), ["get", "patch", "apply", "get"]);
 }
 
 #[tokio::test(start_paused = true)]

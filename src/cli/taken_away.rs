@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use super::process::Process;
 use super::session;
-use crate::fleet::LookBack;
 use crate::manifest;
 use crate::model::{ClusterName, ClusterState, Diagnostic, Revision, Scope};
 use crate::report::{ClusterReport, DROPPED, Overview};
@@ -38,7 +37,6 @@ async fn committed(process: &Process) -> Result<(Revision, BTreeSet<ClusterName>
     let snapshot = repository.files(&head).await?;
     let ignored = manifest::Ignored::of(&snapshot);
     let files = snapshot.files.iter().filter(|(path, _)| ignored.is_candidate(path));
-    let files = files.filter(|(_, file)| LookBack::concerns(&file.content));
     let clusters = files.filter_map(|(path, file)| manifest::clusters_in(path, &file.content)).flatten();
     let is_removed = |state: ClusterState| state == ClusterState::Removed;
     let named = clusters.filter(|(_, read)| !read.as_ref().is_some_and(|it| is_removed(it.state)));

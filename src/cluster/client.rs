@@ -19,7 +19,6 @@ use super::names::Names;
 use super::object::{Bare, Told, Whole};
 use super::standing::Standing;
 use super::streams::Streams;
-use super::without_apply::WithoutApply;
 use super::{Credential, Error, Link, Resource, WritePermit, watching};
 use crate::model::{ClusterName, Digest, ObjectId};
 
@@ -43,7 +42,6 @@ pub struct Client {
     /// Of what it was made of.
     mark: Option<Digest>,
     pub(super) names: Arc<Names>,
-    pub(super) without_apply: Arc<WithoutApply>,
     streams: Arc<Streams>,
     permit: WritePermit,
 }
@@ -78,17 +76,7 @@ impl Client {
     /// The same, which writes as far as the term of this permit goes.
     pub async fn connect_under(name: ClusterName, link: &Link, permit: WritePermit) -> Result<Self, Error> {
         let Opened { kube, standing, login, mark } = link.open(&name, &permit).await?;
-        Ok(Self {
-            name,
-            kube,
-            standing,
-            login,
-            mark,
-            names: Arc::default(),
-            without_apply: Arc::default(),
-            streams: Arc::default(),
-            permit,
-        })
+        Ok(Self { name, kube, standing, login, mark, names: Arc::default(), streams: Arc::default(), permit })
     }
 
     /// Reads the connection again: whether it leads elsewhere by now, or as somebody else.
@@ -165,10 +153,7 @@ impl Client {
     /// it has now.
     pub async fn probe(&self) -> Result<String, Error> {
         match tokio::time::timeout(Self::PROBE_PATIENCE, self.kube.apiserver_version()).await {
-            Ok(Ok(info)) => {
-                self.without_apply.note_version(&info.git_version);
-                Ok(info.git_version)
-            }
+            Ok(Ok(info)) => Ok(info.git_version),
             Ok(Err(error)) => Err(classify(&self.name, "probe", None, &error)),
             Err(_) => Err(self.no_answer()),
         }
@@ -211,8 +196,7 @@ impl Client {
         Err(Error::OverBound { cluster: self.name.clone(), detail })
     }
 
-    /// One server-side apply; the object as the server has it now. Where its server is known not to know that, it is not asked
-    /// again.
+    /// One server-side apply; the object as the server has it now.
     pub async fn apply(
         &self,
         resource: &Resource,
@@ -254,38 +238,13 @@ impl Client {
         body: &Value,
         parameters: &PatchParams,
     ) -> Result<Value, Error> {
-        let without_apply = || Error::WithoutApply { object: id.clone() };
-        if self.without_apply.holds(&resource.api) {
-            return Err(without_apply());
-        }
         match self.patch(resource, id, parameters, &Patch::Apply(body)).await {
-            Err(Error::Rejected { code: 415, .. }) => {
-                self.without_apply.note(&resource.api);
-                Err(without_apply())
-            }
+            Err(Error::Rejected { code: 415, .. }) => Err(Error::WithoutApply { object: id.clone() }),
             result => result,
         }
     }
 
-    /// A merge patch, for kinds whose server knows no server-side apply. With a `resourceVersion` in it, refused when the object
-    /// changed since. `is_dry`: nothing is written.
-    pub async fn merge(
-        &self,
-        resource: &Resource,
-        id: &ObjectId,
-        patch: &Value,
-        manager: &str,
-        is_dry: bool,
-    ) -> Result<Value, Error> {
-        if is_dry {
-            self.check_dry_run(resource, id).await?;
-        }
-        let field_manager = Some(manager.to_owned());
-        let parameters = PatchParams { dry_run: is_dry, field_manager, ..PatchParams::default() };
-        self.patch(resource, id, &parameters, &Patch::Merge(patch)).await
-    }
-
-    /// Makes an object that is not there, for kinds whose server knows no server-side apply. `is_dry`: nothing is written.
+    /// Creates an object that is not there. `is_dry`: nothing is written.
     pub async fn create(
         &self,
         resource: &Resource,
@@ -294,9 +253,6 @@ impl Client {
         manager: &str,
         is_dry: bool,
     ) -> Result<Value, Error> {
-        if is_dry {
-            self.check_dry_run(resource, id).await?;
-        }
         let object = Whole::from(body.clone());
         let parameters = PostParams { dry_run: is_dry, field_manager: Some(manager.to_owned()) };
         let api: Api<Whole> = self.api(&resource.api, id);
@@ -346,7 +302,8 @@ impl Client {
         metadata: &Value,
         manager: &str,
     ) -> Result<Value, Error> {
-        self.merge(resource, id, &json!({"metadata": metadata}), manager, false).await
+        let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        self.patch(resource, id, &parameters, &Patch::Merge(json!({"metadata": metadata}))).await
     }
 
     /// A JSON patch: refused as a whole where one of its tests fails.

@@ -50,8 +50,11 @@ pub enum Error {
     NotServed { cluster: ClusterName, kind: String },
     #[error("failed to apply {object}: conflict with {}", managers(.conflicts))]
     Conflict { object: ObjectId, conflicts: Vec<Conflict> },
-    /// Some servers of aggregated APIs are too old for it.
-    #[error("failed to apply {object}: the API server of its kind knows no server-side apply")]
+    /// Some servers of aggregated APIs do not implement it.
+    #[error(
+        "failed to apply {object}: the API server of its kind does not support server-side apply; \
+         upgrade that server, or remove the object from Git"
+    )]
     WithoutApply { object: ObjectId },
     /// Between two requests about it.
     #[error("{object} was not written: a newer commit took over")]

@@ -36,7 +36,6 @@ mod streams;
 mod transport;
 mod watch;
 mod watching;
-mod without_apply;
 
 #[cfg(test)]
 mod tests;

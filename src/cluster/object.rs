@@ -33,7 +33,6 @@ impl<const METADATA: bool> Told<METADATA> {
         let mut value = self.value;
         value["apiVersion"] = Value::String(api.api_version.clone());
         value["kind"] = Value::String(api.kind.clone());
-        restore_entry(&mut value);
         value
     }
 
@@ -61,25 +60,6 @@ pub(super) fn check_name(name: &str) -> Result<(), OverBound> {
         return Ok(());
     }
     Err(OverBound::new(format!("it tells a name or resourceVersion longer than {LONGEST_NAME} bytes")))
-}
-
-/// Our entry where the server keeps none: whoever reads the object finds it where all others are. A controller that copies the
-/// annotation to what it makes copies the origin too, which does not fit there.
-fn restore_entry(object: &mut Value) {
-    let annotation = |name: &str| object.pointer("/metadata/annotations")?.get(name)?.as_str();
-    let Some(kept) = annotation(labels::FIELDS) else { return };
-    let Ok(entry) = serde_json::from_str::<Map<String, Value>>(kept) else { return };
-    if !is_itself(object) {
-        return;
-    }
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    let known = metadata.entry("managedFields").or_insert_with(|| Value::Array(Vec::new()));
-    let Some(known) = known.as_array_mut() else { return };
-    let is_same = |other: &Value| ["manager", "operation"].iter().all(|it| other.get(it) == entry.get(*it));
-    // A server that has learnt to keep it knows better.
-    if !known.iter().any(is_same) {
-        known.push(Value::Object(entry));
-    }
 }
 
 /// What names its origin is that origin, and no copy of it.

@@ -10,7 +10,7 @@ use super::cluster_entry::{ClusterEntry, Reach, Touched};
 use super::event::ClusterNews;
 use super::supervisor::Supervisor;
 use super::world::World;
-use crate::fleet::{Fleet, Target, Vanished};
+use crate::fleet::{Fleet, Target};
 use crate::health;
 use crate::model::{AppId, Cluster, ClusterName, Ignores};
 
@@ -18,7 +18,7 @@ use crate::model::{AppId, Cluster, ClusterName, Ignores};
 const EPOCHS_EACH: u64 = 1 << 32;
 
 impl World {
-    pub(super) fn take_fleet(&mut self, fleet: Arc<Fleet>, vanished: &Vanished) {
+    pub(super) fn take_fleet(&mut self, fleet: Arc<Fleet>) {
         if fleet.is_usable() {
             self.stop_if_the_ground_moves(&fleet);
             if self.instance.name != fleet.instance.name {
@@ -32,7 +32,7 @@ impl World {
             }
             let is_other = *self.instance != fleet.instance;
             self.instance = Arc::new(fleet.instance.clone());
-            self.take_clusters(&fleet, vanished);
+            self.take_clusters(&fleet);
             self.take_ignores(&fleet);
             if is_other {
                 let all: Vec<Target> = self.targets.keys().cloned().collect();
@@ -65,12 +65,12 @@ impl World {
         moving.into_iter().for_each(|name| self.stop_writing_to(name));
     }
 
-    fn take_clusters(&mut self, fleet: &Fleet, vanished: &Vanished) {
+    fn take_clusters(&mut self, fleet: &Fleet) {
         // A file that cannot be read is not a file that is gone.
         if fleet.is_valid() {
             let gone = self.clusters.keys().filter(|name| !fleet.clusters.contains_key(*name));
             gone.for_each(|name| self.stop_writing_to(name));
-            self.take_dropped(fleet, vanished);
+            self.take_dropped(fleet);
             let searches = &mut self.searches;
             self.clusters.retain(|name, _| {
                 let stays = fleet.clusters.contains_key(name);

@@ -1,11 +1,10 @@
 //! Clusters that nothing registers any more, and that no file said to empty before: what runs there is left as it is, and every
 //! report says so.
 //!
-//! Of files Git tells, in its history, also of what went before this process began. Of ConfigMaps, and of commits that are no longer
-//! on the branch, only who saw it knows.
+//! Only the process that saw it happen reports it.
 
 use super::world::World;
-use crate::fleet::{Fleet, Vanished};
+use crate::fleet::Fleet;
 use crate::model::{Cluster, ClusterState, Connection, Revision};
 use crate::report::{ClusterReport, DROPPED};
 
@@ -14,14 +13,14 @@ use crate::report::{ClusterReport, DROPPED};
 pub(super) struct Dropped {
     /// The commit that took its file away; `None`: a ConfigMap had registered it.
     by: Option<Revision>,
-    /// As it was last, where that could be read.
-    last: Option<Cluster>,
+    /// As it was last.
+    last: Cluster,
 }
 
 impl World {
-    /// What is gone from this process, and from Git. To be asked of a valid fleet: a file that cannot be read is not one that is
-    /// gone.
-    pub(super) fn take_dropped(&mut self, fleet: &Fleet, vanished: &Vanished) {
+    /// Notes the clusters that this fleet does not name any more. Only a valid fleet counts: a file that cannot be read is not
+    /// one that is gone.
+    pub(super) fn take_dropped(&mut self, fleet: &Fleet) {
         let known = self.dropped.clone();
         for (name, entry) in self.clusters.iter().filter(|(name, _)| !fleet.clusters.contains_key(*name)) {
             if entry.cluster.state == ClusterState::Removed {
@@ -33,19 +32,7 @@ impl World {
             }
             let is_of_git = !matches!(entry.cluster.connection, Connection::ConfigMap { .. });
             let by = self.head.clone().filter(|_| is_of_git);
-            self.dropped.insert(name.clone(), Dropped { by, last: Some(entry.cluster.clone()) });
-        }
-        for (name, gone) in vanished {
-            // A ConfigMap took the place of that file since.
-            if self.dropped.get(name).is_some_and(|dropped| dropped.by.is_none()) {
-                continue;
-            }
-            if gone.was_removed() {
-                self.dropped.remove(name);
-            } else {
-                let dropped = Dropped { by: Some(gone.by.clone()), last: gone.last.clone() };
-                self.dropped.insert(name.clone(), dropped);
-            }
+            self.dropped.insert(name.clone(), Dropped { by, last: entry.cluster.clone() });
         }
         self.dropped.retain(|name, _| !fleet.clusters.contains_key(name));
         for (name, dropped) in self.dropped.iter().filter(|(name, _)| !known.contains_key(*name)) {
@@ -58,11 +45,7 @@ impl World {
         let dropped = self.dropped.iter().filter(|(name, _)| !self.clusters.contains_key(*name));
         dropped.map(|(name, dropped)| ClusterReport {
             name: name.clone(),
-            ring: self
-                .fleet
-                .as_ref()
-                .zip(dropped.last.as_ref())
-                .and_then(|(fleet, last)| fleet.ring_for(last)),
+            ring: self.fleet.as_ref().and_then(|fleet| fleet.ring_for(&dropped.last)),
             state: DROPPED,
             detail: words(dropped),
             observed: true,

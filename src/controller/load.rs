@@ -13,9 +13,8 @@ use super::grants::Grants;
 use super::registry::Registry;
 use super::secrets::SecretError;
 use crate::cluster::Home;
-use crate::fleet::{self, Fleet, Holders, Vanished};
+use crate::fleet::{self, Fleet, Holders};
 use crate::model::{Diagnostic, Registered, Revision, Scope, Snapshot};
-use crate::reconcile::History;
 use crate::source::{self, Repository};
 use crate::{chart, manifest};
 
@@ -67,8 +66,6 @@ pub struct News {
     pub snapshot: Snapshot,
     /// What opens the forge; `None` where it wants nothing.
     pub token: Option<Result<SecretString, SecretError>>,
-    /// Clusters that Git does not have any more.
-    pub vanished: Arc<Vanished>,
     /// When Git had told of it.
     pub seen: Instant,
 }
@@ -78,7 +75,6 @@ pub struct News {
 pub struct Ask {
     pub origin: Origin,
     pub charts: Arc<chart::Service>,
-    pub history: Arc<History>,
     pub home: Home,
     pub grants: Arc<Grants>,
     pub registry: Arc<Registry>,
@@ -98,7 +94,7 @@ pub struct Ask {
 
 /// Reads the newest revision, unless it is the one that was read last and the same clusters are registered.
 pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
-    let Ask { origin, charts, history, home, grants, registry, .. } = ask;
+    let Ask { origin, charts, home, grants, registry, .. } = ask;
     let Ask { reading, events, known, registered, holders, after, believes, .. } = ask;
     let mut unread = None;
     let mut seen = Instant::now();
@@ -149,10 +145,6 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
         (manifests, snapshot)
     });
     let (manifests, mut snapshot) = read.await.map_err(|error| crashed(&error))?;
-    let head = revision.clone();
-    let files = manifests.clusters.iter().map(|cluster| cluster.location.file.to_string()).collect();
-    let ignored = manifest::Ignored::of(&snapshot);
-    let vanished = tokio::spawn(async move { history.vanished(&head, files, ignored).await });
     let wanted = manifests.instance.as_ref().and_then(|instance| instance.registry.as_ref());
     snapshot.registered = match &manifests.instance {
         Some(_) => registry.ask(wanted, Some(&events)).await,
@@ -164,11 +156,10 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
         Some(reference) => Some(grants.resolve(reference, &home).await),
         None => None,
     };
-    let vanished = vanished.await.map_err(|error| crashed(&error))?;
     let holders = with_the_older(holders, &manifests, &origin, &revision).await;
     let assembled = tokio::task::spawn_blocking(move || {
         let fleet = fleet::assemble_after(manifests, &snapshot, &holders);
-        News { revision, recent, fleet, snapshot, token, vanished, seen }
+        News { revision, recent, fleet, snapshot, token, seen }
     });
     let news = assembled.await.map_err(|error| crashed(&error))?;
     let arrived = || {

@@ -237,7 +237,6 @@ impl World {
         let ask = Ask {
             origin: self.settings.origin.clone(),
             charts: Arc::clone(&self.settings.charts),
-            history: Arc::clone(&self.history),
             home: self.settings.home.clone(),
             grants: Arc::clone(&self.settings.grants),
             registry: Arc::clone(&self.registry),
@@ -340,7 +339,7 @@ impl World {
             self.blamed = load::blame(&fleet, &news.snapshot);
             // The first heads may come faster than they are rendered: they have no targets yet.
             let before = self.fleet.clone().filter(|_| self.renders.is_first());
-            self.take_fleet(Arc::clone(&fleet), &news.vanished);
+            self.take_fleet(Arc::clone(&fleet));
             if let Some(before) = before {
                 self.part(fleet.taken_away(&before), &news.revision);
             }

@@ -28,7 +28,6 @@ mod shipped;
 mod tests;
 mod text_places;
 pub mod triggers;
-mod vanished;
 pub mod waves;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +40,6 @@ pub use placement::{files_of, placement, selector};
 pub use places::misplaced;
 pub use replicas::{Division, divide};
 pub use rivals::{Holders, disputed};
-pub use vanished::{Gone, LookBack, Vanished};
 pub use waves::{Wave, Waves};
 
 use crate::health;

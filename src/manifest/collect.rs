@@ -106,6 +106,9 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
 /// The clusters that one file names, by themselves; `None` for one that has a mistake in its manifest. All is `None` where the
 /// file cannot be read: which clusters it names is not known.
 pub fn clusters_in(path: &str, content: &[u8]) -> Option<Vec<(ClusterName, Option<Cluster>)>> {
+    if !String::from_utf8_lossy(content).contains("Cluster") {
+        return Some(Vec::new());
+    }
     let stream = yaml::read(path, std::str::from_utf8(content).ok()?);
     let is_wrong = |mistakes: &[Diagnostic]| mistakes.iter().any(Diagnostic::is_error);
     if is_wrong(&stream.mistakes) {

@@ -25,8 +25,6 @@ pub const PREVIOUS: &str = "tutti.dev/previous";
 pub const REFUSED: &str = "tutti.dev/refused";
 /// Annotation, while hooks tell the first release on a cluster from later ones: the release that it was installed with.
 pub const INSTALL: &str = "tutti.dev/install";
-/// Annotation, on kinds whose own server knows no server-side apply: the entry that it would keep for us in `managedFields`.
-pub const FIELDS: &str = "tutti.dev/fields";
 /// Annotation on an object: `keep` leaves it alone when it is no longer rendered.
 pub const PRUNE: &str = "tutti.dev/prune";
 /// Annotation on an object: `true` takes fields that others have, `false` leaves them, whatever the app says.

@@ -139,25 +139,12 @@ pub struct Was {
 }
 
 /// By what it is told whether an object that is seen for the first time holds everything that was applied.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// The fields that are ours, as `managedFields` writes them: the text, which is small.
     Fields(Arc<str>),
-    /// The whole object as text: its server does not say who set what, so only its values tell.
-    Object(Arc<str>),
     /// None: what others did to it is known, until it is as applied again.
     Changes(Arc<ForeignChanges>),
-}
-
-/// Without the object, which may hold what must not be told.
-impl fmt::Debug for Evidence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fields(fields) => f.debug_tuple("Fields").field(fields).finish(),
-            Self::Object(_) => f.debug_tuple("Object").finish_non_exhaustive(),
-            Self::Changes(changes) => f.debug_tuple("Changes").field(changes).finish(),
-        }
-    }
 }
 
 /// What others did to an object that was applied.

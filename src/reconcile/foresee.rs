@@ -151,9 +151,7 @@ fn plain(object: &mut Value) {
             metadata.shift_remove(field);
         }
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            for annotation in
-                [labels::FIELDS, labels::HASH, ROLLOUTS].into_iter().chain(labels::WRITTEN_ALONG)
-            {
+            for annotation in [labels::HASH, ROLLOUTS].into_iter().chain(labels::WRITTEN_ALONG) {
                 annotations.shift_remove(annotation);
             }
         }

@@ -12,7 +12,6 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
 
-use super::vanished;
 use crate::apply;
 use crate::fleet::{self, Fleet, Target};
 use crate::model::{
@@ -27,7 +26,7 @@ use crate::{chart, manifest};
 #[derive(Debug, Default)]
 pub struct History {
     /// `None`: a folder, of which nothing earlier is known.
-    pub(super) repository: Option<Repository>,
+    repository: Option<Repository>,
     charts: Arc<chart::Service>,
     keys: Keys,
     /// Clusters that are registered outside of Git have no past: they are taken as they are.
@@ -36,7 +35,6 @@ pub struct History {
     waiting: AtomicUsize,
     /// What was read last, while somebody waits: apps that were applied from one commit read it once.
     read: Mutex<Option<Arc<State>>>,
-    pub(super) vanished: Mutex<vanished::Known>,
 }
 
 #[derive(Debug)]

@@ -9,7 +9,6 @@ mod gone;
 mod history;
 mod observe;
 mod ownership;
-mod vanished;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,8 +27,8 @@ use crate::apply::{self, Destination, OwnNamespace, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
-    App, AppId, Capabilities, FieldPath, Ignores, Judged, Live, Mode, ObjectId, Observation, Rendered,
-    RenderedObject, Stranger, Takeover, ignored, labels,
+    App, AppId, Capabilities, Ignores, Judged, Live, Mode, ObjectId, Observation, Rendered, RenderedObject,
+    Stranger, Takeover, labels,
 };
 use crate::plan::{self, ApplySettings, Difference, Pending, Plan};
 use crate::render::{Admission, Claims};
@@ -290,10 +289,8 @@ async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Res
         let effect = match takeover::made_by(&found) {
             Some(why) => Err(why),
             None => {
-                let left: Vec<FieldPath> =
-                    ignored(&job.settings.ignore, &object.id).into_iter().cloned().collect();
                 let revision = &job.rendered.revision;
-                takeover::foresee(&job.client, resource, &manager, object, revision, &left).await?
+                takeover::foresee(&job.client, resource, &manager, object, revision).await?
             }
         };
         stranger.takeover = Some(Takeover { hash: object.hash, effect });

@@ -50,7 +50,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         created: text("creationTimestamp").map(Arc::from),
         ownership,
         settled: None,
-        evidence,
+        evidence: Some(evidence),
         ignored,
     })
 }

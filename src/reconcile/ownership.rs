@@ -1,26 +1,24 @@
 //! Who set what of a live object, from its `managedFields`.
 
-use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::apply::owned::{self, FieldSet, NOT_KNOWN, entries, is_autoscaler, is_ours, kept_by_server, text};
+use crate::apply::owned::{self, FieldSet, NOT_KNOWN, entries, is_autoscaler, is_ours, text};
 use crate::apply::{self, changed, is_replicas, left};
 use crate::health;
 use crate::model::{
     Digest, Displacement, Evidence, FieldPath, ForeignChanges, Ignored, Kind, Live, LiveReplicas, Ownership,
-    PathStep, RenderedObject, Scaler, labels,
+    RenderedObject, Scaler, labels,
 };
 use crate::report::version;
 
 /// What `managedFields` says of an object of this instance.
 pub struct Parts {
     pub ownership: Ownership,
-    /// None where one more apply is due, whatever it holds.
-    pub evidence: Option<Evidence>,
+    pub evidence: Evidence,
     pub ignored: Option<Arc<Ignored>>,
 }
 
@@ -48,7 +46,6 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
     }
     // By the shipped rules alone: a new health rule of the repository must not look like drift.
     let is_whole = !health::is_metadata_only(kind);
-    let is_merged = is_merged(object);
     // Old servers do not say that a write was of the status.
     let is_status = |entry: &Value| {
         let fields = entry.get("fieldsV1").and_then(Value::as_object);
@@ -62,25 +59,15 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
         had && fields.is_empty()
     };
     let others = || {
-        if is_merged {
-            // Nothing says who wrote it, so every write may be somebody's.
-            return number(&object["metadata"]["resourceVersion"]);
-        }
         let others = entries
             .iter()
             .filter(|entry| !is_ours(entry, &manager) && !is_status(entry))
             .filter(|entry| paths.is_empty() || !is_left(entry));
         number(&json!(others.collect::<Vec<_>>()))
     };
-    let is_in_lists = |path: &&FieldPath| path.steps().iter().any(|it| !matches!(it, PathStep::Field(_)));
-    let told = || match paths.iter().find(is_in_lists).filter(|_| is_merged) {
-        // There a list is ours whole.
-        Some(_) => Cow::Owned(without(object, &paths)),
-        None => Cow::Borrowed(object),
-    };
     let ownership = Ownership {
         fields: is_there.then(|| number(&json!([since, fields]))),
-        values: (is_whole && is_comparable).then(|| values(&owned, &told())),
+        values: (is_whole && is_comparable).then(|| values(&owned, object)),
         others: (!is_whole).then(others),
         replicas,
     };
@@ -88,36 +75,8 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
         let version = version::of_workload(object).filter(|_| version::is_image_ignored(object, &paths));
         Arc::new(Ignored { paths, ours: ours.to_value(), version: version.map(String::into_boxed_str) })
     });
-    let is_half_handed_over = is_merged && kept_by_server(object).any(|entry| is_ours(entry, &manager));
-    let evidence = match (is_half_handed_over, is_merged) {
-        // The annotation is left to be taken off, and with it go fields that Git says no more.
-        (true, _) => None,
-        (false, true) => Some(Evidence::Object(bare(object).to_string().into())),
-        (false, false) => Some(Evidence::Fields(fields.to_string().into())),
-    };
+    let evidence = Evidence::Fields(fields.to_string().into());
     Parts { ownership, evidence, ignored }
-}
-
-/// It was written by merge patches: our entry stands in the annotation, and nothing tells of others.
-fn is_merged(object: &Value) -> bool {
-    object.pointer("/metadata/annotations").is_some_and(|all| all.get(labels::FIELDS).is_some())
-}
-
-/// Without what is never compared.
-fn bare(object: &Value) -> Value {
-    let mut object = object.clone();
-    for (place, field) in [("", "status"), ("/metadata", "managedFields")] {
-        if let Some(map) = object.pointer_mut(place).and_then(Value::as_object_mut) {
-            map.shift_remove(field);
-        }
-    }
-    object
-}
-
-fn without(object: &Value, paths: &[FieldPath]) -> Value {
-    let mut object = object.clone();
-    paths.iter().for_each(|path| left::leave_out(&mut object, path, &FieldSet::default()));
-    object
 }
 
 /// What is ours of the fields that are left to others; taken out of what is ours.
@@ -141,7 +100,7 @@ fn leave(
 /// An object that is seen for the first time with this content: what is ours in it is all that was applied, or that stays
 /// a doubt.
 pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
-    let is_open = matches!(live.evidence, Some(Evidence::Fields(_) | Evidence::Object(_)));
+    let is_open = matches!(live.evidence, Some(Evidence::Fields(_)));
     if live.hash != Some(object.hash) || live.settled.is_some() || !is_open {
         return;
     }
@@ -160,9 +119,6 @@ pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
             }
             replicas_as_applied(&live.ownership, object)
         }
-        Some(Evidence::Object(text)) if says(&text, object, ignored) => {
-            replicas_as_said(&live.ownership, object)
-        }
         _ => return,
     };
     live.settled = Some(Ownership { replicas, ..live.ownership.clone() });
@@ -171,7 +127,7 @@ pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
 /// Notes what others did to an object that was applied as it is rendered, where it shows.
 pub fn note_changes(live: &mut Arc<Live>, seen: &Value, object: &RenderedObject, instance: &str) {
     let is_as_applied = live.settled.as_ref().is_some_and(|then| then.fields == live.ownership.fields);
-    if live.hash != Some(object.hash) || is_as_applied || is_merged(seen) {
+    if live.hash != Some(object.hash) || is_as_applied {
         return;
     }
     let live = Arc::make_mut(live);
@@ -220,11 +176,6 @@ fn replicas_as_said(now: &Ownership, rendered: &RenderedObject) -> Option<LiveRe
     let said = rendered.body.field("/spec/replicas").and_then(|count| count.as_i64());
     let as_said = said.map(|count| LiveReplicas { count, owner: Scaler::Applied });
     now.replicas.map(|now| as_said.unwrap_or(now))
-}
-
-fn says(text: &str, rendered: &RenderedObject, ignored: &[FieldPath]) -> bool {
-    let Ok(object) = serde_json::from_str::<Value>(text) else { return false };
-    apply::says(&without(&object, ignored), &ours_of(rendered.body.fields(), ignored))
 }
 
 /// Replicas stand apart, and so does what is left to others.
@@ -317,7 +268,7 @@ mod tests {
         let ownership_at = |revision: &str, size: i64| {
             let fields = json!({"f:metadata": {"f:annotations": {"f:tutti.dev/revision": {}}}, "f:spec": {"f:size": {}}});
             let entry = json!({"manager": "tutti-main", "operation": "Apply", "apiVersion": "example.com/v1", "fieldsV1": fields});
-            let annotations = json!({labels::FIELDS: entry.to_string(), labels::REVISION: revision});
+            let annotations = json!({labels::REVISION: revision});
             let object = json!({
                 "apiVersion": "example.com/v1", "kind": "Account",
                 "metadata": {"name": "seven", "namespace": "default", "annotations": annotations, "managedFields": [entry]},

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use git2::{Commit, Oid, Repository};
 use globset::Glob;
 
-use super::difference::{Enters, difference, difference_within};
+use super::difference::{Enters, difference};
 use super::history::tree_of;
 use crate::model::glob::{self, Globs, Separator};
 use crate::model::{File, beside};
@@ -103,8 +103,8 @@ impl Area {
         let enters = &mut |folder: &str, trees: [Option<Oid>; 2]| {
             self.enters(folder) && enters(&beside::from_folder(&self.folder, folder), trees)
         };
-        let files = difference_within(repository, old.as_ref(), new.as_ref(), enters)?;
-        Ok(files.into_iter().filter_map(|file| Some((self.path_of(&file.path)?, file.path))).collect())
+        let paths = difference(repository, old.as_ref(), new.as_ref(), enters)?;
+        Ok(paths.into_iter().filter_map(|path| Some((self.path_of(&path)?, path))).collect())
     }
 
     /// Paths of what a commit changed, in the folders that `enters` says.

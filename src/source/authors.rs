@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use git2::{Oid, Repository};
 
-use super::difference::difference_within;
+use super::difference::difference;
 use super::history::{first_parent, tree_of};
 
 /// How many commits of the first-parent line are looked at. It takes about a second.
@@ -76,8 +76,8 @@ pub(super) fn steps(
             Some(parent) => tree_of(repository, folder, parent)?,
             None => None,
         };
-        let files = difference_within(repository, before.as_ref(), after.as_ref(), &mut enters)?;
-        if files.iter().any(|file| made_of.has(&file.path)) {
+        let paths = difference(repository, before.as_ref(), after.as_ref(), &mut enters)?;
+        if paths.iter().any(|path| made_of.has(path)) {
             let merged = merged_by(repository, &commit, parent.as_ref())?;
             found += 1 + merged.len();
             steps.push(Step { commit: commit.id(), merged });

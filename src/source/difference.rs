@@ -9,6 +9,9 @@ use git2::{ObjectType, Oid, Repository, Tree, TreeEntry};
 
 use super::is_hidden;
 
+/// Whether a folder is looked into: its path with the final `/`, empty for the whole, and what stands there on both sides.
+pub(super) type Enters<'a> = &'a mut dyn FnMut(&str, [Option<Oid>; 2]) -> bool;
+
 /// Paths that differ in content, mode or kind, or are on one side only, in the folders that [`Enters`] says; hidden ones left out.
 /// Sorted.
 pub(super) fn difference(
@@ -17,29 +20,6 @@ pub(super) fn difference(
     new: Option<&Tree<'_>>,
     enters: Enters<'_>,
 ) -> Result<Vec<String>, git2::Error> {
-    let files = difference_within(repository, old, new, enters)?;
-    Ok(files.into_iter().map(|file| file.path).collect())
-}
-
-/// A file of a [`difference_within`].
-#[derive(Debug)]
-pub(super) struct Differing {
-    pub path: String,
-    /// What it holds on either side. None where there is none, and of what is no file: a commit of another repository.
-    pub old: Option<Oid>,
-    pub new: Option<Oid>,
-}
-
-/// Whether a folder is looked into: its path with the final `/`, empty for the whole, and what stands there on both sides.
-pub(super) type Enters<'a> = &'a mut dyn FnMut(&str, [Option<Oid>; 2]) -> bool;
-
-/// The same with what there is on both sides.
-pub(super) fn difference_within(
-    repository: &Repository,
-    old: Option<&Tree<'_>>,
-    new: Option<&Tree<'_>>,
-    enters: Enters<'_>,
-) -> Result<Vec<Differing>, git2::Error> {
     let mut files = Vec::new();
     let mut pending = vec![(String::new(), old.map(Tree::id), new.map(Tree::id))];
     while let Some((prefix, old, new)) = pending.pop() {
@@ -52,11 +32,11 @@ pub(super) fn difference_within(
             if is_tree {
                 pending.push((format!("{path}/"), old, new));
             } else {
-                files.push(Differing { path, old, new });
+                files.push(path);
             }
         }
     }
-    files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    files.sort_unstable();
     Ok(files)
 }
 

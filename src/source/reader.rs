@@ -12,7 +12,6 @@ use super::bounds::{Kept, Listing, Over};
 use super::difference::difference;
 use super::heads::BRANCHES;
 use super::links::{self, FILE_TYPE};
-use super::past::{self, Reached, Walk};
 use super::place::Place;
 use super::{Error, age, authors, history, is_hidden, largest, must_be_read, translate};
 use crate::model::{Changed, File, Keys, Revision, Snapshot, beside, short_line};
@@ -321,18 +320,6 @@ impl Reader {
         let is_clone = self.repository.is_bare();
         let opened = if is_clone { git2::Repository::open_bare(path) } else { git2::Repository::open(path) };
         opened.map(|repository| Self::new(repository, &self.place)).map_err(|error| self.unreadable(&error))
-    }
-
-    pub(super) fn look_back(
-        &self,
-        walk: &Walk,
-        visit: &mut dyn FnMut(&Revision, &[Changed]),
-    ) -> Result<Reached, Error> {
-        let tip = self.commit(&walk.tip)?.id();
-        // One that is here no more is on no line.
-        let known = walk.known.as_ref().and_then(|known| Oid::from_str(known.as_str()).ok());
-        past::walk(&self.repository, &self.place.folder, (tip, known), walk, visit)
-            .map_err(|error| self.unreadable(&error))
     }
 
     /// Of [`super::authors::steps`].

@@ -14,7 +14,7 @@ use super::place::{Kind, Place};
 use super::reader::{Reader, revision_of};
 use super::remote::{self, Failure};
 use super::watch::Watch;
-use super::{Change, Commit, Error, MadeOf, Merged, Options, Reached, Step, Walk, translate};
+use super::{Change, Commit, Error, MadeOf, Merged, Options, Step, translate};
 use crate::model::{Changed, Revision, Snapshot};
 
 /// How long a remote may be silent.
@@ -143,19 +143,6 @@ impl Repository {
     pub async fn changed(&self, from: &Revision, to: &Revision) -> Result<Vec<Changed>, Error> {
         let (from, to) = (from.clone(), to.clone());
         self.blocking(move |inner| inner.reader.lock().changed(&from, &to)).await
-    }
-
-    /// Shows what earlier commits changed, the newest first. That may be many: what else is asked meanwhile does not wait for it.
-    pub async fn look_back(
-        &self,
-        walk: Walk,
-        mut visit: impl FnMut(&Revision, &[Changed]) + Send + 'static,
-    ) -> Result<Reached, Error> {
-        self.blocking(move |inner| {
-            let beside = inner.reader.lock().beside()?;
-            beside.look_back(&walk, &mut visit)
-        })
-        .await
     }
 
     /// The branch that is read, where one was named.

@@ -364,7 +364,7 @@ async fn a_refusal_does_not_quote_what_is_encrypted() {
     let mut refusals = Vec::new();
     for sealed in [None, Some(Sealed::new(b"salt", Vec::new()))] {
         object.sealed = sealed;
-        let answer = takeover::foresee(&client, resource, "tutti-main", &object, &revision, &[]).await;
+        let answer = takeover::foresee(&client, resource, "tutti-main", &object, &revision).await;
         refusals.push(answer.expect("an answer").expect_err("a refusal"));
     }
     assert!(refusals[0].contains("canary-hunter2"), "{refusals:?}");

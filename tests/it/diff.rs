@@ -92,16 +92,6 @@ async fn what_is_foreseen_is_what_an_apply_changes() {
     check_foreseen(0..ROUNDS, |name| SandboxOptions::instant(name)).await;
 }
 
-/// Merge patches change what they are foreseen to change, too.
-#[tokio::test(start_paused = true)]
-async fn what_is_foreseen_without_server_side_apply_is_what_is_changed() {
-    check_foreseen(0..ROUNDS / 4, |name| {
-        let kinds = ["configmaps", "services", "deployments.apps", "ingresses.networking.k8s.io"];
-        SandboxOptions { without_apply: kinds.map(str::to_owned).to_vec(), ..SandboxOptions::instant(name) }
-    })
-    .await;
-}
-
 async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) {
     for seed in seeds {
         let mut draw = Draw::new(seed);

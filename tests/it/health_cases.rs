@@ -2,7 +2,7 @@
 //! says what objects in `testdata/` come to.
 //!
 //! Those in `tests/fixtures/health` are our own, in the manner of the ecosystem's, and always tried. Published ones are not here:
-//! `TUTTI_HEALTH_CASES=DIR` names a folder of them; `.ci/run` tries those of an Argo CD release.
+//! `TUTTI_HEALTH_CASES=DIR` names a folder of them.
 
 use std::fs;
 use std::io::Write as _;

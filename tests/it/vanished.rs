@@ -1,5 +1,4 @@
-//! A Cluster file that goes from Git without `state: Removed`: what runs there is left as it is, and every report says so, also that of
-//! a process which began later.
+//! A Cluster file that goes from Git without `state: Removed`: what runs there is left as it is, and the process that saw it reports it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -83,7 +82,7 @@ async fn a_file_that_goes_while_the_process_runs() {
     let now = running.converged(&gone).await;
     assert_eq!(states(&now), ["bj1 Ready", "gz1 Dropped"]);
     assert_eq!(detail(&now), dropped_by(&gone));
-    // Later commits, and those who look later, say the same.
+    // It says the same after later commits.
     let words = fleet.push(&running, "Words", &WORDS).await;
     let now = running.converged(&words).await;
     assert_eq!(
@@ -94,6 +93,9 @@ async fn a_file_that_goes_while_the_process_runs() {
     untouched(&fleet, &before).await;
     assert_eq!(log.count(&dropped_by(&gone)), 1, "{}", log.text());
     running.stop().await;
+    fleet.forget_requests();
+    assert_eq!(states(&look(&fleet).await), ["bj1 Ready"], "another process does not know of it");
+    untouched(&fleet, &before).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,16 +103,9 @@ async fn a_file_that_goes_while_no_process_runs() {
     let (fleet, running) = converged(&[]).await;
     running.stop().await;
     let before = live::managed(fleet.cluster("gz1")).await;
-    let gone = fleet.repository.commit("Without gz1", &GONE);
-    fleet.repository.commit("Words", &WORDS);
+    fleet.repository.commit("Without gz1", &GONE);
     fleet.forget_requests();
-    let log = Log::keep();
-    for _ in 0..2 {
-        let now = look(&fleet).await;
-        assert_eq!(states(&now), ["bj1 Ready", "gz1 Dropped"]);
-        assert_eq!(detail(&now), dropped_by(&gone));
-    }
-    assert_eq!(log.count(&dropped_by(&gone)), 2, "once in each: {}", log.text());
+    assert_eq!(states(&look(&fleet).await), ["bj1 Ready"]);
     untouched(&fleet, &before).await;
 
     // It was a mistake: the objects are there, so nothing has to be written.
@@ -130,25 +125,16 @@ async fn a_file_that_moves_is_none_that_goes() {
     let revision = fleet.push(&running, "Moved", &moved).await;
     let now = running.converged(&revision).await;
     assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready"]);
-    running.stop().await;
-    assert_eq!(states(&look(&fleet).await), ["bj1 Ready", "gz1 Ready"]);
     // One of several in a file, which stays.
     let both =
         format!("{gz1}---\n{}", manifests::cluster("sh1").replace("spec: {", "spec: {state: Maintaining, "));
-    fleet.repository.commit("Both", &[("clusters/south/all.yaml", Some(&both))]);
-    let one = fleet.repository.commit("One", &[("clusters/south/all.yaml", Some(&gz1))]);
-    let now = look(&fleet).await;
+    let revision = fleet.push(&running, "Both", &[("clusters/south/all.yaml", Some(&both))]).await;
+    running.until("both", |now| now.revision.as_ref() == Some(&revision)).await;
+    let one = fleet.push(&running, "One", &[("clusters/south/all.yaml", Some(&gz1))]).await;
+    let now = running.converged(&one).await;
     assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready", "sh1 Dropped"]);
     assert_eq!(now.clusters[2].dropped_by.as_ref(), Some(&one));
-}
-
-#[tokio::test(start_paused = true)]
-async fn example_in_an_ignored_folder_is_none_that_goes() {
-    let example = manifests::cluster("sh1");
-    let instance = manifests::INSTANCE.replace("spec: {}", "spec: {ignore: [docs/]}");
-    let fleet = fleet_with(&[("docs/cluster.yaml", &example), ("tutti.yaml", &instance)]);
-    fleet.repository.commit("Without an example", &[("docs/cluster.yaml", None)]);
-    assert_eq!(states(&look(&fleet).await), ["bj1 Ready", "gz1 Ready"]);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,24 +172,6 @@ async fn one_whose_file_goes_before_it_is_empty_is_told_in_the_log() {
     running.stop().await;
 }
 
-/// How to have it told no more, where what runs there shall stay: nobody acts on the first of two commits of one push.
-#[tokio::test(start_paused = true)]
-async fn two_commits_of_one_push_accept_it() {
-    let (fleet, running) = converged(&[]).await;
-    let before = live::managed(fleet.cluster("gz1")).await;
-    let gone = fleet.push(&running, "Without gz1", &GONE).await;
-    let now = running.converged(&gone).await;
-    assert_eq!(states(&now), ["bj1 Ready", "gz1 Dropped"]);
-    fleet.forget_requests();
-    fleet.repository.commit("It is removed", &[(GZ1, Some(&removed()))]);
-    let accepted = fleet.push(&running, "So be it", &GONE).await;
-    let now = running.converged(&accepted).await;
-    assert_eq!(states(&now), ["bj1 Ready"]);
-    running.stop().await;
-    assert_eq!(states(&look(&fleet).await), ["bj1 Ready"]);
-    untouched(&fleet, &before).await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_file_with_a_mistake_is_gone_when_it_is() {
     let (fleet, running) = converged(&[]).await;
@@ -216,7 +184,6 @@ async fn a_file_with_a_mistake_is_gone_when_it_is() {
         let gone = fleet.push(&running, "Without it", &GONE).await;
         let now = running.converged(&gone).await;
         assert_eq!(detail(&now), dropped_by(&gone), "{words}");
-        assert_eq!(detail(&look(&fleet).await), dropped_by(&gone), "{words}");
         let back = fleet.push(&running, "Back", &[(GZ1, Some(&manifests::cluster("gz1")))]).await;
         let now = running.converged(&back).await;
         assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready"]);
@@ -243,14 +210,13 @@ async fn the_commit_says_so() {
     let words = fleet.push(&running, "Words", &WORDS).await;
     gitea.until(&words, "success").await;
     assert_eq!(gitea.verdict(&words), "success no change for this ring");
-    running.stop().await;
 
-    // A commit that changes more, and for which nobody was there.
-    fleet.repository.commit("Back", &[(GZ1, Some(&manifests::cluster("gz1")))]);
+    // A commit that changes more.
+    let back = fleet.push(&running, "Back", &[(GZ1, Some(&manifests::cluster("gz1")))]).await;
+    running.converged(&back).await;
     let two = config_map("default", "one", "second");
     let both = [("apps/settings/objects/one.yaml", Some(two.as_str())), (GZ1, None)];
-    let both = fleet.repository.commit("Both", &both);
-    let running = fleet.start().await;
+    let both = fleet.push(&running, "Both", &both).await;
     gitea.until(&both, "success").await;
     assert_eq!(gitea.verdict(&both), format!("success 1 app healthy on 1 cluster; {LEFT}"));
     running.stop().await;
@@ -300,10 +266,9 @@ async fn many_are_counted() {
     let texts = names.map(|name| (format!("clusters/{name}.yaml"), manifests::cluster(name)));
     let come: Vec<_> = texts.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     let go: Vec<_> = texts.iter().map(|(path, _)| (path.as_str(), None)).collect();
-    running.stop().await;
-    fleet.repository.commit("Five", &come);
-    let gone = fleet.repository.commit("None", &go);
-    let running = fleet.start().await;
+    let five = fleet.push(&running, "Five", &come).await;
+    running.until("the five", |now| now.revision.as_ref() == Some(&five) && now.clusters.len() == 7).await;
+    let gone = fleet.push(&running, "None", &go).await;
     gitea.until(&gone, "success").await;
     assert_eq!(
         gitea.verdict(&gone),
@@ -352,45 +317,6 @@ fn a_plan_of_the_folder_says_so() {
     repository.commit("Remove gz1", &[(GZ1, Some(&gz1.replace("spec: {", "spec: {state: Removed, ")))]);
     std::fs::remove_file(repository.path().join("clusters/south.yaml")).expect("there");
     assert!(!plan().contains("dropped"), "{}", plan());
-}
-
-/// What is not committed yet stands on what is.
-#[test]
-fn a_plan_of_the_folder_knows_the_commits_before() {
-    let (files, repository, _) = embedded();
-    files.iter().filter(|(path, _)| *path != GZ1).for_each(|(path, content)| repository.write(path, content));
-    let gone = repository.commit("Without gz1", &GONE);
-    let plan = || program::run(repository.path(), &["plan", "--worktree"]);
-    let (output, errors, _) = plan();
-    assert!(output.contains(&format!("gz1 dropped: {}\n", dropped_by(&gone))), "{output}");
-    assert!(!errors.contains("is not known"), "{errors}");
-    // It comes back.
-    repository.write(GZ1, &files[2].1);
-    let (output, ..) = plan();
-    assert!(!output.contains("dropped"), "{output}");
-}
-
-/// As a person sees it, with the real program.
-#[test]
-fn get_plan_and_run_say_so() {
-    let (_, repository, _) = embedded();
-    let folder = repository.path();
-    let gone = repository.commit("Without gz1", &GONE);
-    let told = dropped_by(&gone);
-    let (output, errors, _) = program::run(folder, &["get", "clusters"]);
-    let line =
-        output.lines().find(|line| line.starts_with("gz1")).unwrap_or_else(|| panic!("{output}{errors}"));
-    assert!(line.contains("Dropped") && line.ends_with(&told), "{line}");
-    assert!(errors.contains(&told), "{errors}");
-    let (output, ..) = program::run(folder, &["plan"]);
-    assert!(output.contains(&format!("gz1 dropped: {told}\n")), "{output}");
-    let (output, ..) = program::run(folder, &["plan", "-o", "json"]);
-    let plan: Value = serde_json::from_str(&output).expect("JSON");
-    assert_eq!(plan["clusters"][1]["droppedBy"], gone.as_str());
-    let (output, errors, code) = program::run(folder, &["run", "--once", "--repo", "."]);
-    assert!(errors.contains(&format!("! gz1 dropped: {told}\n")), "{errors}");
-    assert!(!output.contains("GZ1"), "nothing can be told of apps there: {output}");
-    assert_eq!(code, 0);
 }
 
 /// A newer commit that mends what failed makes no success of it.

@@ -40,8 +40,6 @@ pub struct SandboxOptions {
     /// Resources (`accounts.example.com`) whose own server knows no server-side apply: such a patch is answered by 415, and
     /// their objects have no `managedFields`.
     pub without_apply: Vec<String>,
-    /// Resources whose own server knows no dry runs: it writes what is asked for as one.
-    pub without_dry_run: Vec<String>,
 }
 
 /// How the pods of controllers exist.
@@ -104,7 +102,6 @@ impl Default for SandboxOptions {
             streaming_lists: true,
             aggregated_discovery: true,
             without_apply: Vec::new(),
-            without_dry_run: Vec::new(),
         }
     }
 }

@@ -126,7 +126,7 @@ pub async fn asked(member: &Member, instance: &str, rendered: &Rendered) -> Resu
             wrong.push(format!("{title}: the cluster does not serve {}", object.kind));
             continue;
         };
-        match takeover::foresee(&member.client, resource, &manager, object, &rendered.revision, &[]).await {
+        match takeover::foresee(&member.client, resource, &manager, object, &rendered.revision).await {
             Ok(Ok(effect)) if effect.changes.is_empty() => same.push(match effect.replaces_pods {
                 Some(_) => format!("{title}: the same, its pods stay"),
                 None => format!("{title}: the same"),

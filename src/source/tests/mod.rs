@@ -8,6 +8,5 @@ mod http;
 mod ignored;
 mod local;
 mod merged;
-mod past;
 mod remote;
 mod waking;

@@ -130,7 +130,6 @@ fn free(wanted: &Wanted, number: u64) -> Name {
             (1, Kind::ServiceAccount),
             (2, Kind::Service),
             (2, Kind::Deployment),
-            (2, Kind::Account),
             (1, Kind::Claim),
             (1, Kind::Definition),
             (2, Kind::Widget),

@@ -11,9 +11,6 @@ use super::hands;
 use super::object::{Kind, Name, body};
 use super::wanted::Wanted;
 
-/// Where a server knows no server-side apply, tutti says itself which fields are its own.
-const FIELDS: &str = "tutti.dev/fields";
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// `kubectl edit` of a field that Git says.
@@ -30,7 +27,7 @@ pub enum What {
     Hash,
     Scale,
     Autoscale,
-    /// Nobody has any field any more: `managedFields` are cleared, or what stands for them is taken off.
+    /// Nobody has any field any more: `managedFields` are cleared.
     Managers,
     /// A field that Git does not say.
     Foreign,
@@ -124,10 +121,7 @@ impl Edit {
         let uid = live["metadata"]["uid"].as_str()?.to_owned();
         // Without both nobody can tell whose it is.
         let is_labelled = live["metadata"]["labels"]["tutti.dev/managed-by"] == "main";
-        let has_entry = match name.kind.knows_apply() {
-            true => live["metadata"]["managedFields"].to_string().contains("tutti-main"),
-            false => live["metadata"]["annotations"][FIELDS].is_string(),
-        };
+        let has_entry = live["metadata"]["managedFields"].to_string().contains("tutti-main");
         if (self.what == What::Managers && !is_labelled) || (self.what == What::Label && !has_entry) {
             return None;
         }
@@ -141,14 +135,10 @@ impl Edit {
                     && hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &before))
             }
             What::Force => {
-                let labels = json!({"version": "helm", "team": "helm"});
                 let mut object = body(&name, 0, false);
-                object["metadata"]["labels"] = labels.clone();
+                object["metadata"]["labels"] = json!({"version": "helm", "team": "helm"});
                 object.as_object_mut()?.retain(|field, _| !matches!(field.as_str(), "spec" | "stringData"));
-                let done = match name.kind.knows_apply() {
-                    true => hands::apply_by_force(sandbox, "helm", &name, &object),
-                    false => hands::merge(sandbox, "helm", &path, &json!({"metadata": {"labels": labels}})),
-                };
+                let done = hands::apply_by_force(sandbox, "helm", &name, &object);
                 if done {
                     let field = ("/metadata/labels/team".to_owned(), json!("helm"));
                     traces.foreign.insert((uid.clone(), "team".to_owned()), field);
@@ -180,11 +170,8 @@ impl Edit {
             }
             What::Managers => {
                 traces.loosened.insert(uid);
-                let nobody = match name.kind.knows_apply() {
-                    true => json!({"managedFields": [{}]}),
-                    false => json!({"annotations": {FIELDS: null}}),
-                };
-                hands::merge(sandbox, "kubectl-edit", &path, &json!({"metadata": nobody}))
+                let nobody = json!({"metadata": {"managedFields": [{}]}});
+                hands::merge(sandbox, "kubectl-edit", &path, &nobody)
             }
             What::Foreign => {
                 let key = draw.of(&["team", "owner"]);
@@ -242,7 +229,7 @@ fn value_of(name: &Name) -> Option<&'static str> {
             Some("/metadata/annotations/value")
         }
         Kind::Service => Some("/spec/selector/app"),
-        Kind::Account | Kind::Widget => Some("/spec/value"),
+        Kind::Widget => Some("/spec/value"),
         Kind::Deployment => None,
     }
 }
@@ -253,7 +240,7 @@ fn field(name: &Name, value: &Value) -> Value {
             json!({"metadata": {"annotations": {"value": value}}})
         }
         Kind::Service => json!({"spec": {"selector": {"app": value}}}),
-        Kind::Account | Kind::Widget => json!({"spec": {"value": value}}),
+        Kind::Widget => json!({"spec": {"value": value}}),
         _ => json!({"data": {"value": value}}),
     }
 }

@@ -23,57 +23,6 @@ fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
 
 /// What is applied or created is all that an author wrote of it.
 pub fn may_apply(wanted: &Wanted, cluster: &str, name: &Name, body: &Value) -> Result<(), String> {
-    may_become(wanted, cluster, name, body, true)
-}
-
-/// A merge patch must make of the object what an author wrote, and be of the object as it is. Where nobody knows any more what
-/// was ours (`loosened`), what Git dropped may stay.
-pub fn may_merge(
-    wanted: &Wanted,
-    cluster: &str,
-    name: &Name,
-    patch: &Value,
-    live: Option<&Value>,
-    is_loosened: bool,
-) -> Result<(), String> {
-    if patch["metadata"]["resourceVersion"].is_null() {
-        return Err("it does not say which state of the object it means".to_owned());
-    }
-    let is_it = |live: &&Value| {
-        let meant = &patch["metadata"];
-        ["uid", "resourceVersion"].iter().all(|it| meant[it].is_null() || live["metadata"][it] == meant[it])
-    };
-    // What is another object by now the server refuses to change.
-    let Some(live) = live.filter(is_it) else { return Ok(()) };
-    let mut merged = live.clone();
-    merge(&mut merged, patch);
-    may_become(wanted, cluster, name, &merged, !is_loosened)
-}
-
-/// RFC 7386.
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    for (key, value) in patch {
-        match (value, target.as_object_mut()) {
-            (Value::Null, Some(target)) => _ = target.shift_remove(key),
-            _ => merge(&mut target[key], value),
-        }
-    }
-}
-
-fn may_become(
-    wanted: &Wanted,
-    cluster: &str,
-    name: &Name,
-    body: &Value,
-    is_whole: bool,
-) -> Result<(), String> {
     held(wanted, cluster)?;
     let id = annotation(body, "tutti.dev/app").trim_start_matches("default/");
     let app = wanted.apps.get(id).ok_or_else(|| format!("{id} is no app"))?;
@@ -92,7 +41,7 @@ fn may_become(
     let objects = app.objects(id);
     match objects.iter().find(|(known, _)| known == name) {
         Some((_, said)) => {
-            let verdict = says(&truth::as_stored(said), body, is_whole);
+            let verdict = says(&truth::as_stored(said), body);
             verdict.map_err(|why| format!("it is of another commit: {why}"))
         }
         None => Err("it is of another commit: nothing is said of it".to_owned()),
@@ -100,15 +49,14 @@ fn may_become(
 }
 
 /// Whether what is sent is what an author wrote. Numbers of replicas that an autoscaler sets are left out.
-fn says(wanted: &Value, sent: &Value, is_whole: bool) -> Result<(), String> {
+fn says(wanted: &Value, sent: &Value) -> Result<(), String> {
     let mut wanted = wanted.clone();
     if sent["spec"]["replicas"].is_null()
         && let Some(spec) = wanted.get_mut("spec").and_then(Value::as_object_mut)
     {
         spec.remove("replicas");
     }
-    let more = || left_over(&wanted, sent, "").filter(|_| is_whole);
-    missing(&wanted, sent, "").or_else(more).map_or(Ok(()), Err)
+    missing(&wanted, sent, "").or_else(|| left_over(&wanted, sent, "")).map_or(Ok(()), Err)
 }
 
 pub fn may_delete(

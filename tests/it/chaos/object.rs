@@ -9,8 +9,6 @@ pub enum Kind {
     ServiceAccount,
     Service,
     Deployment,
-    /// Its own server knows no server-side apply.
-    Account,
     Claim,
     /// Of widgets.
     Definition,
@@ -22,13 +20,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::ConfigMap,
         Self::Secret,
         Self::ServiceAccount,
         Self::Service,
         Self::Deployment,
-        Self::Account,
         Self::Claim,
         Self::Definition,
         Self::Widget,
@@ -43,7 +40,6 @@ impl Kind {
             Self::ServiceAccount => "/api/v1/namespaces/default/serviceaccounts",
             Self::Service => "/api/v1/namespaces/default/services",
             Self::Deployment => "/apis/apps/v1/namespaces/default/deployments",
-            Self::Account => "/apis/example.com/v1/namespaces/default/accounts",
             Self::Claim => "/api/v1/namespaces/default/persistentvolumeclaims",
             Self::Definition => "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
             Self::Widget => "/apis/example.org/v1/namespaces/default/widgets",
@@ -59,7 +55,6 @@ impl Kind {
             Self::ServiceAccount => "ServiceAccount",
             Self::Service => "Service",
             Self::Deployment => "Deployment",
-            Self::Account => "Account",
             Self::Claim => "PersistentVolumeClaim",
             Self::Definition => "CustomResourceDefinition",
             Self::Widget => "Widget",
@@ -70,7 +65,6 @@ impl Kind {
     fn api(self) -> &'static str {
         match self {
             Self::Deployment => "apps/v1",
-            Self::Account => "example.com/v1",
             Self::Definition => "apiextensions.k8s.io/v1",
             Self::Widget => "example.org/v1",
             _ => "v1",
@@ -112,10 +106,6 @@ impl Kind {
     /// With it goes what nobody can bring back.
     pub fn takes_others_along(self) -> bool {
         matches!(self, Self::Claim | Self::Definition | Self::Namespace)
-    }
-
-    pub fn knows_apply(self) -> bool {
-        self != Self::Account
     }
 }
 
@@ -196,9 +186,7 @@ pub fn body(name: &Name, version: u64, broken: bool) -> Value {
             let resources = json!({"requests": {"storage": "1Gi"}});
             body["spec"] = json!({"accessModes": ["ReadWriteOnce"], "resources": resources});
         }
-        Kind::Account | Kind::Widget => {
-            body["spec"] = json!({"value": text, changing: "x", "limits": {"most": version}})
-        }
+        Kind::Widget => body["spec"] = json!({"value": text, changing: "x", "limits": {"most": version}}),
         Kind::Service => {
             let mut ports = vec![json!({"name": "http", "port": 80, "targetPort": 8000 + version})];
             if version % 2 == 1 {

@@ -283,10 +283,9 @@ impl Pace {
         let woken = explained(&near.edits, from).min(tries_within(MINUTE, FIRST_PAUSE));
         let attempts = in_passing.min(for_good + explained(&near.passing, from)) + woken;
         let attempts = if verb == Verb::Read { attempts * self.readers(place) } else { attempts };
-        let name = Name::parse(&place.1);
-        let knows_apply = name.is_none_or(|name| name.kind.knows_apply());
-        let repeated = failed.iter().filter(|it| is_repeated(it.status, knows_apply)).count();
-        attempts + repeated.min(attempts * if knows_apply { 1 } else { 4 })
+        // An apply that is in conflict is repeated once by force.
+        let repeated = failed.iter().filter(|it| it.status == Some(StatusCode::CONFLICT)).count();
+        attempts + repeated.min(attempts)
     }
 }
 
@@ -301,17 +300,6 @@ fn explained(times: &[Instant], from: Instant) -> usize {
         }
     }
     number
-}
-
-/// Whether one attempt goes on after that answer with another write of the object. An apply that is in conflict is repeated once
-/// by force. Without server-side apply one is tried all the same when the kind is new to tutti; then the object is created, and
-/// changed up to three times while others change it or put another in its place.
-fn is_repeated(status: Option<StatusCode>, knows_apply: bool) -> bool {
-    match status.map(|status| status.as_u16()) {
-        Some(409) => true,
-        Some(404 | 415 | 422) => !knows_apply,
-        _ => false,
-    }
 }
 
 /// How many tries there are in the minute that begins then, when the pauses begin anew at those times, each time after `more` at once.

@@ -15,7 +15,7 @@ use tutti::report::{Overview, Phase, statuses};
 
 use super::change;
 use super::draw::pick;
-use super::object::{Kind, Name, definition};
+use super::object::Name;
 use super::report::Report;
 use super::schedule::{Schedule, Step};
 use super::trouble::{Trouble, Troubles};
@@ -30,9 +30,6 @@ use crate::support::wires::Wires;
 const LATENCY: Duration = Duration::from_millis(1);
 /// The longest pauses of everything that is tried again, one after the other.
 const PATIENCE: Duration = Duration::from_secs(3_600);
-/// A kind whose own server knows no server-side apply. It is there before tutti comes.
-const ACCOUNTS: &str = "accounts.example.com";
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// From when a kind is defined until it is served.
 const UNTIL_SERVED: Duration = Duration::from_secs(5);
 /// A watch that fell silent is ended by the server after this, and what was missed is seen.
@@ -90,7 +87,6 @@ impl Run {
             let minor = if seed.is_multiple_of(3) { 30 } else { 36 };
             let release = Release::new(minor).expect("a release that there was");
             SandboxOptions {
-                without_apply: vec![ACCOUNTS.to_owned()],
                 seed,
                 pods: Pods::Virtual,
                 pod_start: (Duration::from_secs(start / 3), Duration::from_secs(start)),
@@ -103,8 +99,6 @@ impl Run {
         let clusters: BTreeMap<String, Sandbox> = sandboxes.collect();
         for sandbox in clusters.values() {
             sandbox.set_latency(LATENCY);
-            let accounts = definition(ACCOUNTS, Kind::Account.word());
-            assert!(hands::create(sandbox, "admin", DEFINITIONS, &accounts), "it is defined");
         }
         let witness = Arc::new(Witness::new(clusters.clone()));
         quiet::neighbours(&clusters, &mut witness.state.lock().traces);

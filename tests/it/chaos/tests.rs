@@ -12,7 +12,7 @@ use tutti::report::{Overview, statuses};
 
 use super::budget::too_often;
 use super::edit::Traces;
-use super::judge::{may_apply, may_delete, may_merge, may_take_along};
+use super::judge::{may_apply, may_delete, may_take_along};
 use super::many::many;
 use super::object::{Kind, Name, body, left_over};
 use super::run::statuses_of_head;
@@ -104,35 +104,6 @@ fn an_apply_that_git_does_not_say_is_seen() {
         &with(|it| app(it).sort = Sort::Objects(BTreeMap::from([(map(), 2)]))),
         "it is of another commit: .metadata.labels.version is \"v1\", not \"v2\"",
     );
-}
-
-#[test]
-fn a_merge_patch_that_makes_something_else_of_an_object_is_seen() {
-    let account = Name::new(Kind::Account, "o1");
-    let wanted = with(|it| app(it).sort = Sort::Objects(BTreeMap::from([(account.clone(), 1)])));
-    let mut live = body(&account, 0, false);
-    live["metadata"]["annotations"] = json!({"tutti.dev/app": "default/app1"});
-    live["metadata"]["resourceVersion"] = json!("7");
-    let check = |spec: serde_json::Value, version: &str, is_loosened: bool, expected: &str| {
-        let patch = json!({
-            "metadata": {"resourceVersion": version, "labels": {"version": "v1"}},
-            "spec": spec,
-        });
-        let verdict = may_merge(&wanted, "c1", &account, &patch, Some(&live), is_loosened);
-        assert_eq!(verdict.err().unwrap_or_default(), expected, "{patch}");
-    };
-    let limits = || json!({"most": 1});
-    let whole = json!({"value": "value 1", "only-0": null, "only-1": "x", "limits": limits()});
-    check(whole.clone(), "7", false, "");
-    let left = json!({"value": "value 1", "only-1": "x", "limits": limits()});
-    check(left.clone(), "7", false, "it is of another commit: .spec still has only-0");
-    check(left.clone(), "7", true, "");
-    check(left, "6", false, "");
-    let other = "it is of another commit: .spec.limits.most is 0, not 1";
-    check(json!({"value": "value 1", "only-0": null, "only-1": "x"}), "7", false, other);
-    let unbound = json!({"spec": whole});
-    let verdict = may_merge(&wanted, "c1", &account, &unbound, Some(&live), false);
-    assert_eq!(verdict.err().unwrap_or_default(), "it does not say which state of the object it means");
 }
 
 #[test]

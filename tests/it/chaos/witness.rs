@@ -15,7 +15,7 @@ use tutti::model::Revision;
 use tutti::report::{Overview, Phase};
 
 use super::edit::{Place, Traces};
-use super::judge::{may_apply, may_delete, may_merge, may_take_along};
+use super::judge::{may_apply, may_delete, may_take_along};
 use super::object::{Kind, Name};
 use super::pace::{Pace, Verb};
 use super::wanted::{App, Drift, Wanted};
@@ -251,21 +251,14 @@ impl Witness {
             state.seen.asked.insert(place.1, head);
         }
         let content = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        let uid = live.and_then(|live| live["metadata"]["uid"].as_str()).unwrap_or_default();
-        let is_loosened = state.traces.loosened.contains(uid);
         let inside = match *request.method() {
             // A list that is behind may have hidden it from who connected then.
             Method::DELETE if !state.stale.contains(cluster) => truth::inside(&self.clusters[cluster], &name),
             _ => Vec::new(),
         };
         let inside: Vec<String> = inside.into_iter().map(|(name, _)| name.to_string()).collect();
-        let judge = |wanted: &Wanted| match (request.method(), content, name.kind.knows_apply()) {
-            (&Method::PATCH, b"application/apply-patch+yaml", _) | (&Method::POST, _, false) => {
-                may_apply(wanted, cluster, &name, &body)
-            }
-            (&Method::PATCH, b"application/merge-patch+json", false) => {
-                may_merge(wanted, cluster, &name, &body, live, is_loosened)
-            }
+        let judge = |wanted: &Wanted| match (request.method(), content) {
+            (&Method::PATCH, b"application/apply-patch+yaml") => may_apply(wanted, cluster, &name, &body),
             (&Method::DELETE, ..) => may_delete(wanted, cluster, &name, &body, live)
                 .and_then(|()| may_take_along(wanted, cluster, &name, &inside)),
             _ => Err("tutti never does that".to_owned()),

@@ -50,10 +50,7 @@ pub(super) fn answer(
     check_manager(query, options(parts))?;
     let caller = Caller {
         manager: manager(parts, query),
-        dry_run: match cluster.options.without_dry_run.contains(&target.kind.resource()) {
-            true => false,
-            false => query.dry_run(options(parts))?,
-        },
+        dry_run: query.dry_run(options(parts))?,
         validation: match cluster.options.release.knows_field_validation() {
             true => FieldValidation::parse(query.text("fieldValidation"), options(parts))?,
             false => FieldValidation::Ignore,

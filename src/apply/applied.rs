@@ -1,0 +1,70 @@
+//! The fields that an object sets, and those that `kubectl apply` set last.
+
+use serde_json::{Value, json};
+
+use super::owned::FieldSet;
+
+/// Fields of `metadata` that only the server sets.
+const OF_THE_SERVER: [&str; 6] =
+    ["creationTimestamp", "managedFields", "name", "namespace", "resourceVersion", "uid"];
+
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// From the annotation in which `kubectl apply` keeps them.
+pub fn by_kubectl(live: &Value) -> Option<FieldSet> {
+    let text = live.pointer("/metadata/annotations")?.get(LAST_APPLIED)?.as_str()?;
+    let mut set = FieldSet::of(&serde_json::from_str(text).ok()?);
+    set.add(&FieldSet::of(&json!({"metadata": {"annotations": {LAST_APPLIED: ""}}})));
+    Some(set)
+}
+
+impl FieldSet {
+    /// All fields that an object sets. A list is one field, but finalizers are a set.
+    pub fn of(object: &Value) -> Self {
+        let mut set = Self::of_value(object, &["apiVersion", "kind", "status"]);
+        if let Some(metadata) = object.get("metadata") {
+            let mut fields = Self::of_value(metadata, &OF_THE_SERVER);
+            fields.below.remove("f:finalizers");
+            let finalizers = metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten();
+            let below =
+                finalizers.filter(|it| it.is_string()).map(|name| (format!("v:{name}"), Self::leaf()));
+            let finalizers = Self { below: below.collect(), ..Self::default() };
+            if !finalizers.below.is_empty() {
+                fields.below.insert("f:finalizers".to_owned(), finalizers);
+            }
+            set.below.insert("f:metadata".to_owned(), fields);
+        }
+        set
+    }
+
+    fn of_value(value: &Value, except: &[&str]) -> Self {
+        let Some(map) = value.as_object().filter(|map| !map.is_empty()) else { return Self::leaf() };
+        let fields = map.iter().filter(|(name, _)| !except.contains(&name.as_str()));
+        let below = fields.map(|(name, value)| (format!("f:{name}"), Self::of_value(value, &[]))).collect();
+        Self { below, ..Self::default() }
+    }
+
+    fn leaf() -> Self {
+        Self { owned: true, whole: true, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn annotation_of_kubectl_names_its_fields() {
+        let applied = json!({"apiVersion": "v1", "kind": "Account", "metadata": {"finalizers": ["example.com/x"]},
+            "spec": {"owner": "a"}});
+        let mut live = applied.clone();
+        assert!(by_kubectl(&live).is_none());
+        live["metadata"]["annotations"] = json!({LAST_APPLIED: applied.to_string()});
+        let known = by_kubectl(&live).expect("it is there");
+        for path in [&["spec", "owner"][..], &["metadata", "annotations", LAST_APPLIED]] {
+            assert!(known.has_path(path), "{path:?}");
+        }
+        let text = known.to_value().to_string();
+        assert!(text.contains(r#""f:finalizers":{"v:\"example.com/x\"":{}}"#), "{text}");
+    }
+}
