@@ -131,7 +131,7 @@ fn median(fleet: &Fleet, objects: &[Value]) -> f64 {
                 for (object, kind) in objects.iter().zip(&mut kinds) {
                     let change = Change {
                         kind,
-                        plural: None,
+                        plurals: &[],
                         object: Some(object),
                         old_object: None,
                         namespace_labels: Some(&namespace),
