@@ -46,11 +46,13 @@ pub enum Event {
     RenderCrashed {
         number: u64,
     },
+    /// A supervisor or a watch: the cluster came, went or serves something else, or an object was seen or is gone.
     Cluster {
         cluster: ClusterName,
         epoch: u64,
         news: ClusterNews,
     },
+    /// What the task of a target found by name, applied, and could not apply.
     Reconciled {
         target: Target,
         /// Of the task that it was.
@@ -64,6 +66,7 @@ pub enum Event {
         number: u64,
         error: String,
     },
+    /// What became of one delete: accepted, gone, or the object changed meanwhile.
     Deleted {
         candidate: Box<Candidate>,
         /// Of the connection that it was asked over.
