@@ -43,15 +43,9 @@ pub enum Event {
         admission: Option<Arc<Admission>>,
     },
     /// Nothing comes of a render, by a fault of ours.
-    RenderCrashed {
-        number: u64,
-    },
+    RenderCrashed { number: u64 },
     /// A supervisor or a watch: the cluster came, went or serves something else, or an object was seen or is gone.
-    Cluster {
-        cluster: ClusterName,
-        epoch: u64,
-        news: ClusterNews,
-    },
+    Cluster { cluster: ClusterName, epoch: u64, news: ClusterNews },
     /// What the task of a target found by name, applied, and could not apply.
     Reconciled {
         target: Target,
@@ -61,11 +55,7 @@ pub enum Event {
         outcome: Box<Outcome>,
     },
     /// A reconciliation ended without an outcome: a fault of ours.
-    Crashed {
-        target: Target,
-        number: u64,
-        error: String,
-    },
+    Crashed { target: Target, number: u64, error: String },
     /// What became of one delete: accepted, gone, or the object changed meanwhile.
     Deleted {
         candidate: Box<Candidate>,
@@ -76,29 +66,15 @@ pub enum Event {
     /// Pods of a namespace were listed, or could not be.
     PodsListed(Box<PodsListed>),
     /// The cause of one workload, with what the container that crashed wrote last; `None` when nobody can say.
-    LastLine {
-        told: Box<Explanation>,
-        crash: Crash,
-        line: Option<Arc<str>>,
-    },
+    LastLine { told: Box<Explanation>, crash: Crash, line: Option<Arc<str>> },
     /// The token of the forge, asked for again.
-    Token {
-        reference: SecretRef,
-        token: Result<SecretString, SecretError>,
-    },
+    Token { reference: SecretRef, token: Result<SecretString, SecretError> },
     /// A chart that the head names was fetched, or could not be.
     ChartArrived,
     /// An app in waves was read at an earlier commit, or cannot be.
-    PastApp {
-        app: AppId,
-        revision: Revision,
-        past: Option<Box<PastApp>>,
-    },
+    PastApp { app: AppId, revision: Revision, past: Option<Box<PastApp>> },
     /// Who agreed, or why that is not known for now.
-    Agreed {
-        asked: Question,
-        answer: Answer,
-    },
+    Agreed { asked: Question, answer: Answer },
     /// What an earlier process said of this commit, or did not come to say, is not the end of it.
     UnderWay {
         revision: Revision,
