@@ -1,4 +1,13 @@
 //! Everything that can happen to the controller: one closed list into one queue.
+//!
+//! | sender | events |
+//! |---|---|
+//! | webhooks, polls, the Lease, the registry | `Hint`, `Wake`, `Elected`, `Registered` |
+//! | tasks that read Git, render, or read an earlier commit | `Loaded`, `Rendered`, `RenderCrashed`, `ChartArrived`, `PastApp` |
+//! | supervisors and watches of clusters | `Cluster` |
+//! | the task of one target or one delete | `Reconciled`, `Crashed`, `Deleted` |
+//! | searches for a cause | `PodsListed`, `LastLine` |
+//! | the forge and the home cluster | `Agreed`, `UnderWay`, `Recalled`, `Token` |
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,10 +52,14 @@ pub enum Event {
         admission: Option<Arc<Admission>>,
     },
     /// Nothing comes of a render, by a fault of ours.
-    RenderCrashed { number: u64 },
-    /// A supervisor or a watch: the cluster came, went or serves something else, or an object was seen or is gone.
-    Cluster { cluster: ClusterName, epoch: u64, news: ClusterNews },
-    /// What the task of a target found by name, applied, and could not apply.
+    RenderCrashed {
+        number: u64,
+    },
+    Cluster {
+        cluster: ClusterName,
+        epoch: u64,
+        news: ClusterNews,
+    },
     Reconciled {
         target: Target,
         /// Of the task that it was.
@@ -55,8 +68,11 @@ pub enum Event {
         outcome: Box<Outcome>,
     },
     /// A reconciliation ended without an outcome: a fault of ours.
-    Crashed { target: Target, number: u64, error: String },
-    /// What became of one delete: accepted, gone, or the object changed meanwhile.
+    Crashed {
+        target: Target,
+        number: u64,
+        error: String,
+    },
     Deleted {
         candidate: Box<Candidate>,
         /// Of the connection that it was asked over.
@@ -66,15 +82,29 @@ pub enum Event {
     /// Pods of a namespace were listed, or could not be.
     PodsListed(Box<PodsListed>),
     /// The cause of one workload, with what the container that crashed wrote last; `None` when nobody can say.
-    LastLine { told: Box<Explanation>, crash: Crash, line: Option<Arc<str>> },
+    LastLine {
+        told: Box<Explanation>,
+        crash: Crash,
+        line: Option<Arc<str>>,
+    },
     /// The token of the forge, asked for again.
-    Token { reference: SecretRef, token: Result<SecretString, SecretError> },
+    Token {
+        reference: SecretRef,
+        token: Result<SecretString, SecretError>,
+    },
     /// A chart that the head names was fetched, or could not be.
     ChartArrived,
     /// An app in waves was read at an earlier commit, or cannot be.
-    PastApp { app: AppId, revision: Revision, past: Option<Box<PastApp>> },
+    PastApp {
+        app: AppId,
+        revision: Revision,
+        past: Option<Box<PastApp>>,
+    },
     /// Who agreed, or why that is not known for now.
-    Agreed { asked: Question, answer: Answer },
+    Agreed {
+        asked: Question,
+        answer: Answer,
+    },
     /// What an earlier process said of this commit, or did not come to say, is not the end of it.
     UnderWay {
         revision: Revision,
