@@ -3,6 +3,10 @@
 //! A field that the app leaves to others is left to them. One that was ours is taken back: somebody set it in our place while
 //! nobody put it back. One that was never ours is refused, unless Git says `force`. Whether a field was ours is asked only when
 //! there is a conflict, of what the commit that was applied last rendered: without a conflict an apply is one request.
+//!
+//! An apply to an object that was seen carries its uid, so no other object of that name is changed. Nothing is forced on an object that was
+//! not there. The resourceVersion is a condition only while the object is at rest (`Step::is_at_rest`): controllers write the status of
+//! others all the time.
 
 use futures::future::BoxFuture;
 use serde_json::Value;

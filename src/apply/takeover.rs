@@ -4,6 +4,9 @@
 //! with the apply that follows, and nothing is in conflict. A field that a controller, a subresource or another instance
 //! has and Git wants otherwise is refused. `spec.replicas` that Git does not set is let go without a change: somebody
 //! scales it.
+//!
+//! Two dry runs come first: of the apply, and of the object without what would be dropped. Then the entries change hands in one write, and
+//! the apply that follows is an ordinary one. `tutti import` uses the same question for what it wrote.
 
 use std::collections::BTreeSet;
 

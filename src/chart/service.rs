@@ -1,4 +1,9 @@
 //! Charts for a revision: what was fetched, and what was rendered before.
+//!
+//! It answers for the trait `model::Charts`: the answer to one request (chart by digest, values, release, namespace, capabilities) never
+//! changes. Charts are fetched beside the loop; until then their app is awaited (E3998), and the head is rendered again when one arrives.
+//! Commands that look wait for them. Apps with charts are rendered after all others. A chart that was over a limit twice rests for ten
+//! minutes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

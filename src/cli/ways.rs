@@ -1,5 +1,7 @@
 //! How each cluster is reached. Nothing in a checkout of the repository says which program is run for that: a kubeconfig may name
 //! programs and files, so it is read from the operator's folder alone.
+//!
+//! `--cluster` on the command line wins over the connection in the Cluster file, also for file names.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -4,6 +4,14 @@
 //! runs in, or an in-process service). Everything here is one request or one stream; what to ask for, in which
 //! order, and what to do with the answer is decided elsewhere. It never deletes without the uid and
 //! the resourceVersion of the object that was meant. Only this module names `kube::Client`.
+//!
+//! - `link`, `kubeconfig`, `login`, `credential`, `renewal`, `plug_in`, `proxy`: how a cluster is reached, and as whom;
+//! - `transport`: all requests share connections over HTTP/2, and watches have connections of their own;
+//! - `discover`, `catalog`, `inventory`: what is served, and of which kinds there are objects of ours;
+//! - `watch`, `watching`, `streams`: lists and watches. Only a whole list makes what it did not contain gone (`Change::Listed`);
+//! - `client`, `names`, `object`: one request each; `permit`, `fence`: the right to write, checked when bytes go out;
+//! - `bounds`, `budget`: how much of an answer is read, of one cluster and of all;
+//! - `standing`: `Retry-After`, which holds for the server or for one API group; `home`, `lease`, `stored`: the home cluster.
 
 mod agent;
 mod bounds;

@@ -1,4 +1,7 @@
 //! Watching one kind for this instance's objects.
+//!
+//! A kind is watched in the version that is rendered, because values of two versions cannot be compared. When that version is served no more,
+//! it is watched in another one.
 
 use std::time::Duration;
 

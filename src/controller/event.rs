@@ -1,4 +1,13 @@
 //! Everything that can happen to the controller: one closed list into one queue.
+//!
+//! | sender | events |
+//! |---|---|
+//! | webhooks, polls, the Lease, the registry | `Hint`, `Wake`, `Elected`, `Registered` |
+//! | tasks that read Git, render, or read an earlier commit | `Loaded`, `Rendered`, `RenderCrashed`, `ChartArrived`, `PastApp` |
+//! | supervisors and watches of clusters | `Cluster` |
+//! | the task of one target or one delete | `Reconciled`, `Crashed`, `Deleted` |
+//! | searches for a cause | `PodsListed`, `LastLine` |
+//! | the forge and the home cluster | `Agreed`, `UnderWay`, `Recalled`, `Token` |
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

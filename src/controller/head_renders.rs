@@ -1,4 +1,7 @@
 //! Renders of the head: which is under way, and what the last one came to.
+//!
+//! What is done after 3 s is applied. The rest is awaited (E3998) and follows after 6 s more, then 12 s. An awaited app stays as it is, its
+//! commit is pending, and nothing is deleted. A newer commit stops the render under way: no further app is begun.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

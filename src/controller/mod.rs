@@ -6,6 +6,14 @@
 //! cluster) is only the absence of an event. A newer revision takes over at once.
 //!
 //! What it knows is a cache of Git and of the clusters; kill it and the next one does the same.
+//!
+//! Each turn costs what has happened since the turn before: `targets.rs` is the agenda of targets to look at, `wanted.rs` indexes what is
+//! rendered for a cluster. Retries: after a failed request 1 s, 2 s … 5 min, after a refusal 30 s, 1 min … 5 min, because no watch event
+//! reports that the obstacle is gone. A retry delay ends when the rendered objects, the apply settings or the refused object change, or
+//! when the cluster answers again.
+//!
+//! A process that stands by is one in observe mode that posts nothing. `Event::Elected` has the effect of another `mode` in `tutti.yaml`.
+//! `plan`, `diff`, `get`, `why` and `approve` run the same controller once in observe mode.
 
 mod admission;
 mod advance;

@@ -2,6 +2,9 @@
 //!
 //! A load waits for its first answer, so that a process that starts knows its clusters at once. What was heard once stays while
 //! the home cluster does not answer: a registry that is away is no empty one.
+//!
+//! Registered clusters are an input of the fleet like files (`Snapshot::registered`). A registry that was never read is an error of the
+//! revision, so nothing is deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

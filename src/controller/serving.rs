@@ -1,4 +1,8 @@
 //! When to ask a cluster again what it serves: definitions come and go without any doing of ours.
+//!
+//! One answer that lacks an API removes nothing: the API counts as there, and nothing is deleted on that cluster, until it is still missing
+//! some seconds later. In the same way two probes in a row must report another version. The watches of definitions and of API services
+//! stand alone. One whose list is refused is tried ever more seldom; until then new kinds are found when they are needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,7 @@
 //! What the controller keeps of one app on one cluster.
+//!
+//! What was applied again after somebody changed it, and is changed again, is delayed object by object (`TargetEntry::leaves_until`).
+//! Nothing beside it waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};

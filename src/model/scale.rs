@@ -1,4 +1,6 @@
 //! The numbers of an object that say how many pods run, and no more: they may change without a rollout.
+//!
+//! While a rollout is open, the larger number of the two renders is applied.
 
 use serde_json::Value;
 

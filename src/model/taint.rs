@@ -1,4 +1,7 @@
 //! Taints of clusters, and the apps that tolerate them: as nodes and pods have them.
+//!
+//! `NoExecute` decides placement, from Git alone. `NoSchedule` depends on the cluster: a target is rendered, and its plan skips everything
+//! while no object of the app is there.
 
 use std::fmt;
 

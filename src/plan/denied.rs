@@ -1,4 +1,7 @@
 //! Writes that a policy denies.
+//!
+//! Verdicts are in `Observation::judged`; `reconcile/admission.rs` evaluates them. They are dropped with the head, with the object, and
+//! with what was applied before. A denial is no failure of a rollout.
 
 use super::{Action, Reason};
 use crate::model::{Observation, RenderedObject};

@@ -1,4 +1,7 @@
 //! Objects that the cluster refused to change, because what is to change never does.
+//!
+//! Only the refusal of the cluster says that a field never changes. It is kept with the content and the uid that it was about
+//! (`Observation::immutable`). The next plan deletes; the one after the watch reported the object gone creates it.
 
 use super::{Action, Reason};
 use crate::model::{Live, ObjectId, Observation, RenderedObject};

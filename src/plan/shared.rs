@@ -1,4 +1,7 @@
 //! What apps on one cluster have to do with each other.
+//!
+//! A Namespace that one app renders makes the other apps of that cluster wait for it, and so does a definition. A Namespace that no app
+//! renders and that is missing is an error of the apply, which is retried.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

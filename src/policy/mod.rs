@@ -8,6 +8,10 @@
 //! Each policy has a limit of steps and of memory for an object ([`Meter`]). What cannot be evaluated is denied, with the reason.
 //!
 //! Never renders, never asks a cluster, never panics, whatever policies and objects hold.
+//!
+//! Used in three places: `render::verdicts` for what Git renders (`lint`, `why`), `compare` for both sides of a pull request, and
+//! `reconcile/admission.rs` with `controller/admission.rs` for writes and deletes at deploy time. A policy with a mistake stays among the
+//! others and denies what it selects. The cases of `tests/fixtures/admission` have the verdicts of a real API server.
 
 mod change;
 mod compiled;

@@ -1,4 +1,7 @@
 //! Who set what of a live object, from its `managedFields`.
+//!
+//! Fields that an app leaves to others (`spec.ignore`) are taken out before ours are compared, so they are neither drift nor missing. Which
+//! of them are still ours is kept for such objects alone. When the rules change, their kinds are listed again.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;

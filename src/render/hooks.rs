@@ -1,4 +1,8 @@
 //! Hooks, of charts and by annotation: which of them are taken, when they come, and what those that run are called.
+//!
+//! Three places share the work. Here: the stage of each object (`model::Hook`), and the name of each Job and Pod after its whole release,
+//! so that the name and the hash identify a finished run. `plan::turns`: the order, and writes that come too early become waits.
+//! `plan::occasion`: whether this is the first release. The controller does not know hooks: the end of a run is an event like any other.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,7 @@
 //! Patches: those of a layer's folder, those of the app; and which of them fitted nothing.
+//!
+//! Order: after templates, layer by layer; those of the app after what its manifest lays over the workload. Whether a patch fits nothing
+//! shows over all targets only.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,8 @@
 //! The cluster that is rendered for, and what a render asked of it.
+//!
+//! Templates and our own code ask through this one place, which notes each question with its answer. A render that never asked for the zone
+//! is that of all zones, so all clusters that answer alike share it. A new question about a cluster must go through here, or two clusters
+//! share what differs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

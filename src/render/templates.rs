@@ -1,4 +1,8 @@
 //! Templates that are rendered together: in this process when all of them are shipped, else by workers, which a template may end.
+//!
+//! A worker gets templates that it keeps, and the capabilities of a cluster, once. It answers with the texts and with what was asked about
+//! the cluster, which `render::site` notes. A render that ends its worker is made once more with tags that report their lines
+//! (`trace/lines.rs`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

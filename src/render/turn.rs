@@ -1,4 +1,7 @@
 //! How long a target is rendered before others have their turn.
+//!
+//! A target that is late is cut off and awaited (E3998). Targets that were never tried come before its next turn, which is four times as
+//! long.
 
 use std::cell::Cell;
 use std::time::Duration;

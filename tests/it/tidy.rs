@@ -15,7 +15,8 @@ const MEDIAN_BELOW: usize = 150;
 const FOLDERS: [&str; 9] =
     ["charts", "crates", "deploy", "docs", "examples", "src", "tests", "tools", "xtask"];
 
-const DOCUMENTS: [&str; 5] = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SHORTCOMINGS.md", "LICENSE"];
+const DOCUMENTS: [&str; 6] =
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SHORTCOMINGS.md", "LICENSE"];
 
 struct File {
     /// From the root of the checkout, with `/`.

@@ -3,6 +3,8 @@
 //! [`group`] finds the apps of a namespace, [`clean`] leaves what their authors said, [`write`](mod@write) says it
 //! as a manifest, and [`check`] holds that to what is there, by a render and by dry runs. What cannot be said exactly
 //! is refused, and nothing of it is written. Secrets are named and never read.
+//!
+//! A workload becomes a template word for word: selectors never change, and a derived label would restart its pods.
 
 pub mod check;
 mod clean;

@@ -2,6 +2,11 @@
 //!
 //! An app without waves is not here, and costs nothing. What is kept of the others is a cache: the head and the baselines come from
 //! Git, what a unit runs from its objects and their annotations; only timers and what was decided a moment ago are of this process.
+//!
+//! An event marks a target due and touches its app (`Apps::touch`). `observe.rs` looks at the touched units, `rollouts.rs` decides, and a
+//! target gets another render only when the decision changed. While it is not known what a unit runs, its target is undecided: it is
+//! observed and not written to. Claims, awaited definitions and what must not be deleted go by the head (`TargetEntry::head`); what is
+//! applied goes by the effective render (`TargetEntry::render`).
 
 mod approvals;
 mod baseline;

@@ -1,4 +1,12 @@
 //! How far what is known of a cluster can be relied on.
+//!
+//! | | needs | allows |
+//! |---|---|---|
+//! | `is_ready` | it answers, and its kubeconfig is that of the connection | lookups |
+//! | `has_listed` (in `cluster_entry.rs`) | the lists of some kinds were read | an apply of these kinds |
+//! | `is_complete` | the first list of every kind in use was read whole | |
+//! | `is_whole` | ready, every kind listed, no API in doubt, renders made for what it is now | deletes |
+//! | `is_looked_at` | complete, or offline, or refused for two minutes | deletes on other clusters |
 
 use std::time::Duration;
 
