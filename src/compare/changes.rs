@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::comparison::{ClusterColumn, ClusterState, Comparison, Totals};
 use super::{apps, mistakes, origins, removal};
@@ -58,6 +59,9 @@ pub fn fleet_after(head: &Snapshot, reading: &mut manifest::Memory, base: Option
     assemble_after(manifest::read_again(head, reading), head, &holders)
 }
 
+/// How long policies are evaluated for both sides.
+const LONGEST_JUDGING: Duration = Duration::from_secs(60);
+
 /// Compares two revisions. As long as what differs is large: call it off the async threads. Without `pacing` each render has all the
 /// time that it may take.
 pub fn compare(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option<Pacing<'_>>) -> Comparison {
@@ -68,15 +72,17 @@ pub fn compare(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option
     origins::trace(&mut apps, &head_renderer, base.snapshot, &goes_on);
     removal::over_cap(&mut apps, head.fleet.instance.caps);
     let base_renderer = base.renderer().defining(before.defined().clone());
+    // What the renders took is not the time of the policies.
+    let begun = pacing.map(|pacing| (pacing.clock)());
+    let judges = || {
+        pacing
+            .zip(begun)
+            .is_none_or(|(pacing, begun)| (pacing.clock)().saturating_sub(begun) < LONGEST_JUDGING)
+    };
+    let compared = Before { fleet: base.fleet, renders: &before };
     let of_policies = (
-        verdicts(&base_renderer, &before, None, &goes_on, &|| false),
-        verdicts(
-            &head_renderer,
-            &after,
-            Some(Before { fleet: base.fleet, renders: &before }),
-            &goes_on,
-            &goes_on,
-        ),
+        verdicts(&base_renderer, &before, None, &judges, &|| false),
+        verdicts(&head_renderer, &after, Some(compared), &judges, &goes_on),
     );
     let of_base = mistakes::of_side(base.fleet, &before, &of_policies.0.all);
     let of_head = mistakes::of_side(head.fleet, &after, &of_policies.1.all);

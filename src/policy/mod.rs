@@ -134,10 +134,17 @@ impl Policies {
         self.compiled.iter().any(Compiled::looks_at_objects)
     }
 
-    /// Whether any could deny the delete of an object of this kind.
+    /// Whether any could deny the delete of an object of this kind. Of a custom kind any resource of its group counts: what its
+    /// cluster calls it may not be known yet.
     pub fn look_at_deletes(&self, kind: &Kind, plurals: &[String]) -> bool {
-        let compiled = self.of_resources(&kind.group, plurals).filter_map(|index| self.compiled.get(index));
-        compiled.into_iter().any(|it| matching::looks_at(&it.policy, Operation::Delete))
+        let looks = |index: usize| {
+            let compiled = self.compiled.get(index);
+            compiled.is_some_and(|it| matching::looks_at(&it.policy, Operation::Delete))
+        };
+        let of_group =
+            || self.by_resource.get(&*kind.group).into_iter().flat_map(|all| all.values().flatten());
+        self.of_resources(&kind.group, plurals).any(looks)
+            || !kind.is_built_in() && of_group().copied().any(looks)
     }
 
     fn of_resources(&self, group: &str, resources: &[String]) -> impl Iterator<Item = usize> {

@@ -92,7 +92,8 @@ impl Git {
 
 /// The clusters of which every object is known.
 fn whole(fleet: &Fleet, renders: &Renders) -> BTreeSet<ClusterName> {
-    let is_lost = fleet.broken.values().any(|broken| broken.app.is_none());
+    // A file that cannot be read may be an app that brings namespaces.
+    let is_lost = fleet.broken.values().any(|broken| broken.app.is_none()) || fleet.may_lack_clusters();
     if is_lost || !renders.is_complete() {
         return BTreeSet::new();
     }

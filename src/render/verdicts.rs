@@ -25,7 +25,7 @@ const MOST_TRACED: usize = 12;
 /// objects.
 const MOST_STEPS: u64 = 1_000_000_000;
 
-/// Denials that are told of a revision, and warnings: nobody reads more.
+/// Denials of what a revision changes, and what else is told: nobody reads more.
 const MOST_TOLD: usize = 10_000;
 
 /// What was there before a change.
@@ -178,9 +178,9 @@ struct Judge<'a> {
     compares: bool,
     steps: u64,
     most_steps: u64,
-    /// Denials and warnings, of each cluster.
+    /// Denials of what changes, and what else is told, of each cluster.
     denials: usize,
-    warnings: usize,
+    others: usize,
     most_told: usize,
     stopped: Option<Stop>,
 }
@@ -196,7 +196,7 @@ impl<'a> Judge<'a> {
             steps: 0,
             most_steps: MOST_STEPS,
             denials: 0,
-            warnings: 0,
+            others: 0,
             most_told: MOST_TOLD,
             stopped: None,
         }
@@ -208,21 +208,21 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Counts what is told of a target; what is over the limit is left out.
+    /// Counts what is told of a target. What is over the limit is left out; too many denials of what changes are an error.
     fn count(&mut self, found: Arc<Vec<Found>>) -> Arc<Vec<Found>> {
-        let denials = found.iter().filter(|it| it.verdict.action == PolicyAction::Deny).count();
-        let warnings = found.len() - denials;
+        let is_new = |it: &&Found| it.is_changed && it.verdict.action == PolicyAction::Deny;
+        let denials = found.iter().filter(is_new).count();
+        let others = found.len() - denials;
         self.denials += denials;
-        self.warnings += warnings;
+        self.others += others;
         if self.denials > self.most_told {
             self.stopped.get_or_insert(Stop::Denials);
             return Arc::default();
         }
-        if self.warnings <= self.most_told || warnings == 0 {
+        if self.others <= self.most_told || others == 0 {
             return found;
         }
-        let denied = found.iter().filter(|it| it.verdict.action == PolicyAction::Deny);
-        Arc::new(denied.cloned().collect())
+        Arc::new(found.iter().filter(is_new).cloned().collect())
     }
 
     fn target(

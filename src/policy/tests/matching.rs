@@ -202,3 +202,18 @@ fn kind_is_matched_by_any_of_its_plurals() {
     check(&["x", "deployment", "deployments"], &["deployments"], 1);
     check(&["deployment", "deployments"], &["deployment"], 0);
 }
+
+#[test]
+fn deletes_of_custom_kinds_are_looked_at_by_group() {
+    let looks = |group: &str, resource: &str, kind: &Kind, plural: &str| {
+        let constraints = of_rules(vec![rule(&[group], &[resource], &["DELETE"])]);
+        let policies = compiled(vec![Policy { constraints: vec![constraints], ..policy(&["false"]) }]);
+        policies.look_at_deletes(kind, &[plural.to_owned()])
+    };
+    let mongo = Kind::new("db.example.com", "v1", "MongoDB");
+    assert!(looks("db.example.com", "mongodb", &mongo, "mongodbs"));
+    assert!(!looks("other.example.com", "mongodb", &mongo, "mongodbs"));
+    let deployment = Kind::new("apps", "v1", "Deployment");
+    assert!(looks("apps", "deployments", &deployment, "deployments"));
+    assert!(!looks("apps", "statefulsets", &deployment, "deployments"));
+}

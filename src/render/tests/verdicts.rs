@@ -61,3 +61,26 @@ spec:
     assert_eq!(said(target.denies_delete(&object.id, &object.kind, &old)), "hidden");
     assert_eq!(said(admission.denies_delete(&rendered.app, &rendered.cluster, &old, "configmaps")), "hidden");
 }
+
+#[test]
+fn namespaces_are_unknown_while_a_file_cannot_be_read() {
+    let policy = "apiVersion: tutti.dev/v1alpha1
+kind: Policy
+metadata: {name: prod}
+spec:
+  matchConstraints: {namespaceSelector: {matchLabels: {tier: prod}}}
+  validations: [{expression: 'false', message: hidden}]
+";
+    let denies = |more: &[(&str, &str)]| {
+        let files = [("apps/web/app.yaml", WEB), ("policies/a.yaml", policy)];
+        let snapshot = snapshot(&[&files[..], more].concat());
+        let fleet = Arc::new(assemble(manifest::read(&snapshot), &snapshot));
+        let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
+        let admission = Admission::of(&fleet, &renders).expect("there is a policy");
+        let rendered = renders.results().flatten().next().expect("it is rendered");
+        let around = admission.surroundings(&fleet.apps[&rendered.app], rendered, |_| None);
+        admission.target(rendered, &around).denies(&rendered.objects[0], None).is_some()
+    };
+    assert!(!denies(&[]));
+    assert!(denies(&[("apps/space/app.yaml", "kind: [")]));
+}

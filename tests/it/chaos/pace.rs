@@ -15,7 +15,6 @@ use http::{Method, StatusCode};
 use tokio::time::Instant;
 
 use super::edit::Place;
-use super::object::Name;
 use super::wanted::{App, Wanted};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -325,7 +324,7 @@ fn tries_within(time: Duration, first_pause: Duration) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::object::Kind;
+    use super::super::object::{Kind, Name};
     use super::super::wanted::{Drift, Prune, Sort};
     use super::*;
 
