@@ -11,7 +11,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value as Json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::judge::{self, Answer};
+use super::judge::{self, Answer, Verdict};
 use crate::chart::{PublicNames, is_public};
 use crate::cluster::Home;
 use crate::controller::Grants;
@@ -40,6 +40,15 @@ pub struct Prober {
     hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
+/// A request without its credential.
+struct Bare<'p> {
+    request: RequestBuilder,
+    credential: Option<&'p ProbeCredential>,
+    /// With its port.
+    host: String,
+    is_query: bool,
+}
+
 /// A request that is ready to be sent, and a place at its host.
 #[derive(Debug)]
 pub struct Ready {
@@ -65,8 +74,20 @@ impl Prober {
         Ok(Self { named: client().build().map_err(chain)?, public, grants, home, hosts: Mutex::default() })
     }
 
-    /// The request of a probe, once its host has a place. `None`: nothing is asked.
-    pub async fn prepare(&self, probe: &Probe, values: &Json) -> Result<Option<Ready>, String> {
+    /// The request of a probe, once its host has a place. `None`: nothing is asked. `Err`: why there is none, and whether that stays so.
+    pub async fn prepare(&self, probe: &Probe, values: &Json) -> Result<Option<Ready>, Verdict> {
+        let bare = self.bare(probe, values).map_err(Verdict::NotAsked)?;
+        let Some(Bare { request, credential, host, is_query }) = bare else { return Ok(None) };
+        let request = self.authorized(request, credential).await?;
+        let place =
+            Arc::clone(self.hosts.lock().entry(host).or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))));
+        let ends = |_| Verdict::Unclear("the process ends".to_owned());
+        let place = place.acquire_owned().await.map_err(ends)?;
+        Ok(Some(Ready { request, is_query, _place: place }))
+    }
+
+    /// The request without its credential: by the manifest and the flags alone.
+    fn bare<'p>(&self, probe: &'p Probe, values: &Json) -> Result<Option<Bare<'p>>, String> {
         let (Probe::Prometheus { url, credential, .. } | Probe::Http { url, credential, .. }) = probe else {
             return Ok(None);
         };
@@ -91,28 +112,29 @@ impl Prober {
             }
             Probe::Health => return Ok(None),
         };
-        let request = self.authorized(request, credential.as_ref()).await?;
-        let place =
-            Arc::clone(self.hosts.lock().entry(host).or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))));
-        let place = place.acquire_owned().await.map_err(|_| "the process ends".to_owned())?;
-        Ok(Some(Ready { request, is_query, _place: place }))
+        Ok(Some(Bare { request, credential: credential.as_ref(), host, is_query }))
     }
 
+    /// What cannot be read now may be in a moment; what is not handed out stays so.
     async fn authorized(
         &self,
         request: RequestBuilder,
         credential: Option<&ProbeCredential>,
-    ) -> Result<RequestBuilder, String> {
+    ) -> Result<RequestBuilder, Verdict> {
         let read = async |reference| {
-            self.grants.resolve(reference, &self.home).await.map_err(|error| error.to_string())
+            self.grants.resolve(reference, &self.home).await.map_err(|error| match error.may_come() {
+                true => Verdict::Unclear(error.to_string()),
+                false => Verdict::NotAsked(error.to_string()),
+            })
         };
         match credential {
             None => Ok(request),
             Some(ProbeCredential::Token(token)) => {
                 let token = read(token).await?;
                 let value = HeaderValue::try_from(format!("Bearer {}", token.expose_secret().trim()));
-                let mut value =
-                    value.map_err(|_| "the token has characters that no header may have".to_owned())?;
+                let mut value = value.map_err(|_| {
+                    Verdict::Unclear("the token has characters that no header may have".to_owned())
+                })?;
                 value.set_sensitive(true);
                 Ok(request.header(AUTHORIZATION, value))
             }

@@ -272,7 +272,7 @@ async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verd
             Ok(answer) => answer,
             Err(_) => Err(format!("there is no answer after {} s", spec.timeout.as_secs())),
         },
-        Err(why) => return Verdict::NotAsked(why),
+        Err(verdict) => return verdict,
     };
     let answer = match answer {
         Ok(answer) => answer,

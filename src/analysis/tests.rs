@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sandbox::{Sandbox, SandboxOptions};
 use serde_json::{Value as Json, json};
 
 use super::judge::{Answer, Judge, Tally, Verdict, values};
 use super::probe::{Prober, address};
 use super::run::{Subject, commit_of, safe};
 use super::statuses;
-use crate::cluster::Home;
+use crate::cluster::{Home, Link};
 use crate::controller::Grants;
 use crate::forge::State;
 use crate::manifest;
@@ -269,7 +270,27 @@ async fn long_queries_are_posted() {
     }
     let values = json!({"clusters": "c".repeat(70_000)});
     let refused = prober.prepare(&spec.probe, &values).await.expect_err("it is too long");
-    assert_eq!(refused, "it becomes longer than 65536 bytes");
+    assert_eq!(refused, Verdict::NotAsked("it becomes longer than 65536 bytes".to_owned()));
+}
+
+/// A confirmation in advance opens what is inconclusive: while a credential cannot be read, it is measured again first.
+#[tokio::test(start_paused = true)]
+async fn credential_that_cannot_be_read_now_is_unclear() {
+    let sandbox = Sandbox::new(SandboxOptions::instant("home"));
+    let home = Home::at(Link::in_process(sandbox.service()));
+    let grants = Grants { analysis_hosts: Hosts::new(["example.com"]), ..Grants::default() };
+    let prober = Prober::new(Arc::new(grants), home).expect("a client");
+    let check = async |token: &str, is_unclear: bool| {
+        let spec = spec(&format!("{{http: {{url: 'https://example.com', token: {token}}}}}"));
+        let verdict = prober.prepare(&spec.probe, &json!({})).await.expect_err("no credential");
+        assert_eq!(matches!(verdict, Verdict::Unclear(_)), is_unclear, "{token}: {verdict:?}");
+    };
+    let of = |namespace: &str| format!("{{secret: {{namespace: {namespace}, name: one, key: key}}}}");
+    check("{env: PATH}", false).await;
+    check(&of("default"), true).await;
+    check(&of("other"), false).await;
+    sandbox.set_down(true);
+    check(&of("default"), true).await;
 }
 
 #[test]

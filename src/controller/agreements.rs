@@ -93,11 +93,14 @@ impl Agreements {
         self.known.values().any(|known| known.answer.is_none())
     }
 
-    /// At another head: who approved what is there still is not asked again. All else is, where a decision still depends on it.
+    /// At another head: who approved what is there still is not asked again. All else is, where a decision still depends on it; also what
+    /// nobody approved: the forge may have known the merge too late.
     pub fn keep(&mut self, head: &Revision, files: &FileVersions<'_>) {
         self.known.retain(|asked, known| {
             let is_kept = match asked {
-                Question::Reviews { file } => matches!(known.answer, Some(Ok(_))) && files.has(file),
+                Question::Reviews { file } => {
+                    matches!(&known.answer, Some(Ok(people)) if !people.logins.is_empty()) && files.has(file)
+                }
                 Question::Authors { until, .. } => until == head,
             };
             if !is_kept {
@@ -169,7 +172,7 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Digest, FileVersion};
+    use crate::model::{Digest, FileVersion, People};
 
     fn review(text: &str) -> Question {
         let (commit, path) = (Revision::from("head"), "approvals/a.yaml".to_owned());
@@ -201,7 +204,8 @@ mod tests {
         let mut agreements = Agreements::new();
         for asked in [review("a"), authors("one")] {
             agreements.ask(asked.clone(), (&app, None), &sources, &events);
-            assert_eq!(agreements.answered(&asked, Ok(Arc::default())), std::slice::from_ref(&app));
+            let people = People { logins: BTreeSet::from(["ann".to_owned()]), unknown: None };
+            assert_eq!(agreements.answered(&asked, Ok(Arc::new(people))), std::slice::from_ref(&app));
         }
         let keep = |agreements: &mut Agreements, head: &str, text: &str| {
             let snapshot = snapshot(text);
@@ -211,6 +215,9 @@ mod tests {
         assert_eq!(keep(&mut agreements, "one", "a"), [true, true]);
         assert_eq!(keep(&mut agreements, "two", "a"), [true, false]);
         assert!(!agreements.is_waiting());
+        // That nobody approved it is asked again.
+        agreements.answered(&review("a"), Ok(Arc::default()));
+        assert_eq!(keep(&mut agreements, "three", "a"), [false, false]);
         // What nobody answered goes on only where somebody still depends on it.
         agreements.ask(review("b"), (&app, None), &sources, &events);
         assert!(agreements.is_waiting());

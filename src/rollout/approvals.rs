@@ -35,7 +35,7 @@ impl<'a> Gates<'a> {
         confirms: Option<(&String, Digest)>,
     ) -> Option<Hold> {
         let rules = self.input.rules.on_cluster(&unit.id.cluster);
-        let changes = rules.iter().any(|rule| !rule.kinds.is_empty()).then(|| (self.input.changes)(unit.id));
+        let changes = has_kinds(rules).then(|| (self.input.changes)(unit.id));
         let concerns = |rule: &&Arc<ApprovalRule>| {
             let changes = changes.iter().flatten();
             rule.kinds.is_empty() || { changes }.any(|object| rule.is_for_object(object))
@@ -60,8 +60,7 @@ impl<'a> Gates<'a> {
         may_be_head: bool,
     ) -> Baseline<'a> {
         let rules = self.input.rules.on_cluster(&unit.id.cluster);
-        // What came to units beside it may have changed no object of these kinds there.
-        if rules.iter().any(|rule| !rule.kinds.is_empty()) {
+        if has_kinds(rules) {
             return Baseline::Nothing;
         }
         match self.beside(wave, unit, may_be_head) {
@@ -138,11 +137,13 @@ impl<'a> Gates<'a> {
         roles.is_empty() || is_agreed().is_ok()
     }
 
-    /// Whose authors do not count for a unit. What is empty is compared with what is beside it.
+    /// Whose authors do not count for a unit. What is empty is compared with what is beside it; with nothing where a rule has kinds.
     fn change(&self, wave: usize, unit: &Unit<'_>) -> Question {
         let beside = || match self.beside(wave, unit, false)? {
-            Baseline::At(revision) => Some(revision.clone()),
-            Baseline::Head | Baseline::Nothing => None,
+            Baseline::At(revision) if !has_kinds(self.input.rules.on_cluster(&unit.id.cluster)) => {
+                Some(revision.clone())
+            }
+            Baseline::At(_) | Baseline::Head | Baseline::Nothing => None,
         };
         Question::Authors {
             app: self.input.app.clone(),
@@ -169,4 +170,9 @@ impl<'a> Gates<'a> {
             self.input.digest == approved.digest || self.input.head.waves.get(wave) == Some(&approved.digest);
         is_version && approved.at.is_some_and(|at| runs.is_none_or(|runs| at <= runs))
     }
+}
+
+/// A rule may not have been asked for what came to a unit beside an empty one: it changed no object of these kinds there.
+fn has_kinds(rules: &[Arc<ApprovalRule>]) -> bool {
+    rules.iter().any(|rule| !rule.kinds.is_empty())
 }

@@ -181,7 +181,13 @@ fn kinds_let_nothing_in_beside() {
     fleet.agreements.changes = vec![object("StatefulSet")];
     fleet.back("c3").has("c1=v2 c3=").waits("c3", "rule production asks for 1 approval");
     fleet.push(&[("*", "v3")]).has("c1=v2 c3=").waits("c3", "rule production asks for 1 approval");
-    fleet.approve("all").agreed(&["ann"]).has("c1=v3 c3=v3").rebuild("c3").has("c1=v3 c3=v3");
+    // Nobody was asked for v2: its authors are authors of what comes to the empty one.
+    fleet.agreements.authors = None;
+    fleet.approve("all").agreed(&["ann"]).has("c1=v2 c3=");
+    let is_of_all = |asked: &Question| matches!(asked, Question::Authors { since: None, .. });
+    assert!(fleet.decision().asks.iter().any(is_of_all), "{:?}", fleet.decision().asks);
+    fleet.agreements.authors = Some(people(&["dev"]));
+    fleet.has("c1=v3 c3=v3").rebuild("c3").has("c1=v3 c3=v3");
 }
 
 #[test]
