@@ -39,6 +39,13 @@ impl LabelSelector {
         self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.match_expressions.iter().all(|requirement| requirement.matches(labels))
     }
+
+    /// Whether it may match where there may be more labels than these.
+    pub fn may_match(&self, known: &BTreeMap<String, String>) -> bool {
+        let fits = |(key, value): (&String, &String)| known.get(key).is_none_or(|it| it == value);
+        let mut open = self.match_expressions.iter().filter(|it| known.contains_key(&it.key));
+        self.match_labels.iter().all(fits) && open.all(|requirement| requirement.matches(known))
+    }
 }
 
 /// One line of `matchExpressions`, as Kubernetes has it.

@@ -1,7 +1,7 @@
 //! Which objects a policy looks at.
 
-use super::Change;
 use super::change::labels_of;
+use super::{Change, usual_namespace_labels};
 use crate::model::{LabelSelector, MatchConstraints, Operation, Policy, ResourceRule};
 
 /// One that names more is asked of every object, and then matches by its rules as others do.
@@ -78,7 +78,7 @@ fn namespace_matches(selector: &LabelSelector, change: &Change<'_>) -> bool {
     match (change.namespace(), change.namespace_labels) {
         (None, _) => true,
         (Some(_), Some(labels)) => selector.matches(labels),
-        // They are not known yet, so it may be one that is matched.
-        (Some(_), None) => true,
+        // They are not known yet, so it may be one that is matched. Its name is known.
+        (Some(namespace), None) => selector.may_match(&usual_namespace_labels(namespace)),
     }
 }

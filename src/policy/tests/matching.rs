@@ -217,3 +217,38 @@ fn deletes_of_custom_kinds_are_looked_at_by_group() {
     assert!(looks("apps", "deployments", &deployment, "deployments"));
     assert!(!looks("apps", "statefulsets", &deployment, "deployments"));
 }
+
+#[test]
+fn name_of_a_namespace_is_always_known() {
+    let requirement = |operator: Operator, key: &str, value: &str| Requirement {
+        key: key.to_owned(),
+        operator,
+        values: texts(&[value]),
+    };
+    let (name, object) = ("kubernetes.io/metadata.name", deployment(1));
+    let (app, none) = (AppId::new("shop", "web"), BTreeMap::new());
+    let cluster = ClusterFacts { name: "bj", labels: &none, ring: None };
+    let target = PolicyTarget { app: &app, app_labels: &none, version: None, cluster, objects: &[] };
+    let namespace = object["metadata"]["namespace"].as_str().expect("it has one").to_owned();
+    for (requirement, expected) in [
+        (requirement(Operator::NotIn, name, &namespace), 0),
+        (requirement(Operator::NotIn, name, "kube-system"), 1),
+        (requirement(Operator::In, name, "kube-system"), 0),
+        (requirement(Operator::In, "team", "shop"), 1),
+    ] {
+        let shown = format!("{requirement:?}");
+        let namespaces = Some(LabelSelector { match_expressions: vec![requirement], ..labels(&[]) });
+        let constraints = vec![MatchConstraints { namespaces, ..MatchConstraints::default() }];
+        let policies = compiled(vec![Policy { constraints, ..policy(&["false"]) }]);
+        let kind = Kind::new("apps", "v1", "Deployment");
+        let change = Change {
+            kind: &kind,
+            plurals: &[],
+            object: Some(&object),
+            old_object: None,
+            namespace_labels: None,
+            hides_values: false,
+        };
+        assert_eq!(policies.chosen(&target).judge(&change).evaluated, expected, "{shown}");
+    }
+}
