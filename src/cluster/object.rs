@@ -143,35 +143,3 @@ impl<const METADATA: bool> Resource for Told<METADATA> {
         &mut self.meta
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn the_entry_that_a_server_does_not_keep_is_read_from_the_annotation() {
-        let api = ApiResource {
-            group: "example.com".to_owned(),
-            version: "v1".to_owned(),
-            api_version: "example.com/v1".to_owned(),
-            kind: "Account".to_owned(),
-            plural: "accounts".to_owned(),
-        };
-        let entry = json!({"manager": "tutti-main", "operation": "Apply", "fieldsV1": {"f:spec": {}}});
-        let check = |origin: &str, fields: &str, managed: Value, expected: &Value| {
-            let annotations = json!({"tutti.dev/origin": origin, "tutti.dev/fields": fields});
-            let metadata = json!({"name": "web", "namespace": "shop", "annotations": annotations,
-                "managedFields": managed});
-            let object = Whole::from(json!({"metadata": metadata})).into_value(&api);
-            assert_eq!(object["metadata"]["managedFields"], *expected);
-        };
-        let (origin, text) = ("example.com/Account/shop/web", entry.to_string());
-        check(origin, &text, json!([]), &json!([entry]));
-        check("example.com/Account/shop/other", &text, json!([]), &json!([]));
-        check(origin, "{", json!([]), &json!([]));
-        let kept = json!([{"manager": "tutti-main", "operation": "Apply", "fieldsV1": {}}]);
-        check(origin, &text, kept.clone(), &kept);
-    }
-}

@@ -1,5 +1,6 @@
 //! The rules of the house that a compiler does not know.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -232,4 +233,83 @@ fn unexplained_dependencies_are_found() {
     let manifest = "[package]\nname = \"x\"\n[dependencies]\na = \"1\" # why\nb = \"1\"\n# why\nc = { version = \"1\" }\n\
                     [workspace.dependencies]\nd = \"1\"\n[target.'cfg(unix)'.dev-dependencies]\ne = \"1\"\n";
     assert_eq!(unexplained(manifest), [(5, "b".to_owned()), (11, "e".to_owned())]);
+}
+
+#[test]
+fn links_of_pages_lead_somewhere() {
+    let pages: Vec<File> = files()
+        .into_iter()
+        .filter(|file| {
+            file.path.ends_with(".md") && (file.path.starts_with("docs/") || !file.path.contains('/'))
+        })
+        .collect();
+    let anchors: BTreeMap<&str, BTreeSet<String>> =
+        pages.iter().map(|page| (&*page.path, anchors(&page.text))).collect();
+    let mut found = Vec::new();
+    for page in &pages {
+        for (line, link) in links(&page.text) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { page.path.clone() } else { beside(&page.path, path) };
+            let known = anchors.get(&*target);
+            let is_there = known.is_some() || root().join(&target).exists();
+            let has_anchor = anchor.is_empty() || known.is_none_or(|known| known.contains(anchor));
+            if !(is_there && has_anchor) {
+                found.push(format!("{}:{line}: {link}", page.path));
+            }
+        }
+    }
+    none("links that lead nowhere", &found);
+}
+
+/// Lines outside of fenced blocks, with their numbers.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_code = false;
+    text.lines().enumerate().filter_map(move |(index, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        (!is_code && !is_fence).then_some((index + 1, line))
+    })
+}
+
+/// Links to files of the repository.
+fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    prose(text).flat_map(|(number, line)| {
+        let ends = line.match_indices("](").filter_map(move |(at, _)| line[at + 2..].split(')').next());
+        ends.filter(|link| !link.contains("://") && !link.contains(' ')).map(move |link| (number, link))
+    })
+}
+
+/// Names of headings, as a forge makes them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let lines = prose(text).map(|(_, line)| line).filter(|line| line.starts_with('#'));
+    let headings = lines.map(|line| line.trim_start_matches('#'));
+    let name = |heading: &str| -> String {
+        let words = heading.trim().to_lowercase();
+        let kept = words.chars().filter(|it| it.is_alphanumeric() || matches!(it, '-' | '_' | ' '));
+        kept.map(|it| if it == ' ' { '-' } else { it }).collect()
+    };
+    headings.map(name).collect()
+}
+
+/// A path as it is written in a page, from the root of the checkout.
+fn beside(page: &str, path: &str) -> String {
+    let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            ".." => _ = parts.pop(),
+            "." | "" => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[test]
+fn link_that_leads_nowhere_is_seen() {
+    let text = "# A `b` c\n[x](other.md#a-b-c)\n```\n[no](x)\n```\n[y](https://example.com) [z](#a-b-c)\n";
+    assert_eq!(links(text).collect::<Vec<_>>(), [(2, "other.md#a-b-c"), (6, "#a-b-c")]);
+    assert_eq!(anchors(text), BTreeSet::from(["a-b-c".to_owned()]));
+    assert_eq!(beside("docs/how-to/x.md", "../../README.md"), "README.md");
+    assert_eq!(beside("README.md", "docs/x.md"), "docs/x.md");
 }
