@@ -147,16 +147,6 @@ impl FieldSet {
         }
     }
 
-    /// Has each map in which it has a field, too.
-    pub fn own_maps(&mut self, except: &[&str]) {
-        for (key, child) in &mut self.below {
-            if key.starts_with("f:") && !except.contains(&key.as_str()) {
-                child.owned = true;
-                child.own_maps(&[]);
-            }
-        }
-    }
-
     /// Adds everything that another set has.
     pub fn add(&mut self, other: &Self) {
         self.owned |= other.owned;

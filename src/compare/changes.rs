@@ -73,12 +73,8 @@ pub fn compare(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option
     removal::over_cap(&mut apps, head.fleet.instance.caps);
     let base_renderer = base.renderer().defining(before.defined().clone());
     // What the renders took is not the time of the policies.
-    let begun = pacing.map(|pacing| (pacing.clock)());
-    let judges = || {
-        pacing
-            .zip(begun)
-            .is_none_or(|(pacing, begun)| (pacing.clock)().saturating_sub(begun) < LONGEST_JUDGING)
-    };
+    let begun = pacing.map_or(Duration::ZERO, |pacing| (pacing.clock)());
+    let judges = || pacing.is_none_or(|pacing| (pacing.clock)().saturating_sub(begun) < LONGEST_JUDGING);
     let compared = Before { fleet: base.fleet, renders: &before };
     let of_policies = (
         verdicts(&base_renderer, &before, None, &judges, &|| false),

@@ -79,8 +79,7 @@ pub fn plain(mut object: Value) -> Value {
         ["name", "namespace", "labels", "annotations", "finalizers"].contains(&key.as_str())
     });
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-        let moving =
-            ["tutti.dev/fields", "tutti.dev/hash", "tutti.dev/revision", "deployment.kubernetes.io/revision"];
+        let moving = ["tutti.dev/hash", "tutti.dev/revision", "deployment.kubernetes.io/revision"];
         annotations.retain(|key, _| !moving.contains(&key.as_str()));
     }
     object.as_object_mut().expect("an object").remove("status");

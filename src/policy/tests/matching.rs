@@ -104,20 +104,25 @@ fn namespace_with_unknown_labels_may_be_selected() {
     let namespaces = Some(labels(&[("team", "data")]));
     let constraints = vec![MatchConstraints { namespaces, ..MatchConstraints::default() }];
     let policies = compiled(vec![Policy { constraints, ..policy(&["false"]) }]);
+    for (known, expected) in [(None, 1), (Some(&BTreeMap::new()), 0)] {
+        assert_eq!(evaluated_in(known, &policies), expected, "{known:?}");
+    }
+}
+
+/// How many policies are evaluated for a Deployment that is created in a namespace with these labels.
+fn evaluated_in(namespace_labels: Option<&BTreeMap<String, String>>, policies: &Policies) -> usize {
     let (app, none, object) = (AppId::new("shop", "web"), BTreeMap::new(), deployment(1));
     let cluster = ClusterFacts { name: "bj", labels: &none, ring: None };
     let target = PolicyTarget { app: &app, app_labels: &none, version: None, cluster, objects: &[] };
-    for (known, expected) in [(None, 1), (Some(&none), 0)] {
-        let change = Change {
-            kind: &Kind::new("apps", "v1", "Deployment"),
-            plurals: &[],
-            object: Some(&object),
-            old_object: None,
-            namespace_labels: known,
-            hides_values: false,
-        };
-        assert_eq!(policies.chosen(&target).judge(&change).evaluated, expected, "{known:?}");
-    }
+    let change = Change {
+        kind: &Kind::new("apps", "v1", "Deployment"),
+        plurals: &[],
+        object: Some(&object),
+        old_object: None,
+        namespace_labels,
+        hides_values: false,
+    };
+    policies.chosen(&target).judge(&change).evaluated
 }
 
 #[test]
@@ -225,11 +230,8 @@ fn name_of_a_namespace_is_always_known() {
         operator,
         values: texts(&[value]),
     };
-    let (name, object) = ("kubernetes.io/metadata.name", deployment(1));
-    let (app, none) = (AppId::new("shop", "web"), BTreeMap::new());
-    let cluster = ClusterFacts { name: "bj", labels: &none, ring: None };
-    let target = PolicyTarget { app: &app, app_labels: &none, version: None, cluster, objects: &[] };
-    let namespace = object["metadata"]["namespace"].as_str().expect("it has one").to_owned();
+    let name = "kubernetes.io/metadata.name";
+    let namespace = deployment(1)["metadata"]["namespace"].as_str().expect("it has one").to_owned();
     for (requirement, expected) in [
         (requirement(Operator::NotIn, name, &namespace), 0),
         (requirement(Operator::NotIn, name, "kube-system"), 1),
@@ -240,15 +242,6 @@ fn name_of_a_namespace_is_always_known() {
         let namespaces = Some(LabelSelector { match_expressions: vec![requirement], ..labels(&[]) });
         let constraints = vec![MatchConstraints { namespaces, ..MatchConstraints::default() }];
         let policies = compiled(vec![Policy { constraints, ..policy(&["false"]) }]);
-        let kind = Kind::new("apps", "v1", "Deployment");
-        let change = Change {
-            kind: &kind,
-            plurals: &[],
-            object: Some(&object),
-            old_object: None,
-            namespace_labels: None,
-            hides_values: false,
-        };
-        assert_eq!(policies.chosen(&target).judge(&change).evaluated, expected, "{shown}");
+        assert_eq!(evaluated_in(None, &policies), expected, "{shown}");
     }
 }
