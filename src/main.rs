@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Records that stay lie between trees of JSON that go: the system's allocator keeps twice the memory that is in use.
+/// jemalloc: with the system's allocator, long-lived records between short-lived JSON trees keep twice the memory in
+/// use.
 #[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

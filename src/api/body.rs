@@ -1,4 +1,4 @@
-//! Reads a body up to a cap and for a bounded time.
+//! Reads a request body with limits of size and time.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ pub const LARGEST: usize = 5 * 1024 * 1024;
 /// In bytes. Most deliveries are smaller; larger ones need a slot.
 pub(super) const SMALL: usize = 64 * 1024;
 
-/// Gitea gives up after five seconds itself.
+/// Gitea itself gives up after five seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a sender of too much is listened to.
+/// How long the rest of a body that is too large is read.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// A body that arrives.
+/// A request body while it is read.
 #[derive(Debug)]
 pub(super) struct Reader {
     parts: BodyDataStream,
     count: usize,
-    /// A large one may come.
+    /// Whether bodies above [`SMALL`] are accepted.
     has_room: bool,
 }
 
@@ -36,7 +36,7 @@ impl Reader {
         Self { parts: body.into_data_stream(), count: 0, has_room }
     }
 
-    /// What the sender says about the length is believed only when it is too much.
+    /// The declared length only refuses; it never replaces counting.
     pub(super) fn check_declared(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let declared = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
         self.check(declared.unwrap_or(0))
@@ -52,12 +52,12 @@ impl Reader {
         }
     }
 
-    /// Bytes that arrived.
+    /// Bytes read so far.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// All of it, unless there is too much, it takes too long, or too many large ones arrive.
+    /// The whole body. Fails when it is too large, takes too long, or too many large bodies arrive at once.
     pub(super) async fn read(&mut self, slots: &Semaphore) -> Result<Vec<u8>, Problem> {
         match tokio::time::timeout(PATIENCE, self.collect(slots)).await {
             Ok(bytes) => bytes,
@@ -79,8 +79,8 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Reads on a little and throws it away: a sender whose connection is closed while it still writes
-    /// sees a broken pipe and never the answer.
+    /// Reads some of the rest and drops it. A client whose connection closes while it writes sees a broken pipe
+    /// instead of the response.
     pub(super) async fn discard(&mut self) {
         let reading = async {
             while let Some(Ok(part)) = self.parts.next().await
@@ -89,7 +89,7 @@ impl Reader {
                 self.count += part.len();
             }
         };
-        // Whoever is slower than this does not get to read the answer.
+        // A slower client does not see the response.
         let _ = tokio::time::timeout(LINGER, reading).await;
     }
 }

@@ -1,4 +1,5 @@
-//! Whether the process is ready, and how what it needs stands: a pure function of what is known.
+//! Readiness of the process, and the state of each dependency, for `/ready`. Pure functions of the overview;
+//! [`status`](super::status) calls them.
 
 use std::fmt;
 
@@ -8,10 +9,10 @@ use crate::leader::Role;
 use crate::model::{short_line, without_credentials};
 use crate::report::{ClusterReport, Overview};
 
-/// Of a text in an answer, in characters.
+/// In characters, of one `detail`.
 const LONGEST: usize = 300;
 
-/// Ready is who has read the repository: clusters, forge and webhooks come and go without it.
+/// Only the config repository counts: clusters, forge and webhooks may fail later without ending readiness.
 pub(super) fn ready(overview: &Overview) -> Result<(), &'static str> {
     match overview.revision {
         Some(_) => Ok(()),
@@ -19,7 +20,7 @@ pub(super) fn ready(overview: &Overview) -> Result<(), &'static str> {
     }
 }
 
-/// What `/ready?full` answers.
+/// Body of `/ready?full`.
 #[derive(Debug, Serialize)]
 pub(super) struct Checks {
     ready: bool,
@@ -38,15 +39,15 @@ struct Check {
 enum State {
     Ok,
     Failed,
-    /// Nothing was tried yet.
+    /// Not tried yet.
     Unknown,
-    /// The repository asks for none.
+    /// Not configured.
     Unused,
 }
 
 impl Checks {
-    /// `post`: what became of the newest commit status; `doors`: the receivers, and whether each is open;
-    /// `role`: that of a process that stands for election, and whether it may write.
+    /// `post`: result of the last commit status. `doors`: receivers, and whether each has a secret. `role`: the
+    /// leader role, and whether this process may write; `None` without election.
     pub(super) fn of(
         overview: &Overview,
         post: Option<&Result<(), String>>,
@@ -72,7 +73,7 @@ impl fmt::Display for Checks {
     }
 }
 
-/// Errors quote addresses, and what others answered.
+/// Errors quote URLs and responses of other servers.
 fn shown(detail: &str) -> String {
     short_line(&without_credentials(detail), LONGEST)
 }
@@ -217,9 +218,9 @@ mod tests {
         );
     }
 
-    /// What others answered is cut, and shows no credential and no control character.
+    /// Texts of other servers are cut; credentials and control characters are removed.
     #[test]
-    fn texts_of_others_are_shown_safely() {
+    fn foreign_texts_are_sanitized() {
         let error = format!("https://li:s3cr3t@git.example.com: \u{1b}[31m\u{7}a\nb {}", "x".repeat(10_000));
         let overview = Overview { source_error: Some(error.clone()), ..Overview::default() };
         let text = Checks::of(&overview, Some(&Err(error)), &[], None).to_string();

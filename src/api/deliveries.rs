@@ -1,11 +1,12 @@
-//! The last deliveries, for people who look for one: what came, what was answered and why, and what came of it.
+//! Log of the last webhook deliveries: what arrived, what was answered and why, and the resulting hint. In memory
+//! only.
 //!
-//! What is kept of a delivery: its receiver, id, event and time, the names of its headers and those values that are no
-//! secret, the answer with its reason, and the hint. Of the body nothing but what a hint holds for triggers. What
-//! nobody signed is kept apart, so that strangers push out nothing that was signed. In memory only.
+//! A record holds receiver, id, event, time, header names, the values of headers that are no secret, the answer with
+//! its reason, and the hint. Of the body it holds only the payload that triggers need. Unsigned deliveries have a
+//! buffer of their own, so they never displace signed ones.
 //!
-//! [`deliveries_router`] does not check who calls. Whoever mounts it checks a token before: the list names repositories and
-//! people, and a replay starts a trigger again.
+//! [`deliveries_router`] serves the list and the replay. It does not authenticate: the caller mounts it behind a
+//! token check, because the list names repositories and people, and a replay starts a trigger again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,18 +27,18 @@ use crate::forge::{Hint, receive};
 use crate::metrics::Verdict;
 use crate::model::{ReceiverKind, short_line};
 
-/// Of those that were signed, and of the others.
+/// Records of authenticated deliveries, and of all others.
 const MOST_GENUINE: usize = 1000;
 const MOST_REFUSED: usize = 200;
-/// In bytes, of all records of one sort.
+/// In bytes, of each buffer.
 const LARGEST: usize = 16 * 1024 * 1024;
 /// Of a name, an id or a reason, in characters.
 const LONGEST: usize = 256;
-/// What a record takes beside its texts, in bytes.
+/// Size of a record without its texts, in bytes.
 const OVERHEAD: usize = 512;
 const PAGE: usize = 50;
 
-/// What is known of one delivery.
+/// One delivery.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     number: u64,
@@ -48,14 +49,14 @@ pub(super) struct Record {
     event: Option<String>,
     verdict: Option<Verdict>,
     pub reason: Option<String>,
-    /// The signature fits.
+    /// Whether the signature is valid.
     pub is_genuine: bool,
-    /// Of the body.
+    /// Size of the body.
     pub bytes: usize,
     headers: Vec<(String, Option<String>)>,
     /// Without its payload.
     hint: Option<Hint>,
-    /// The payload of the hint, which takes less as text.
+    /// The payload of the hint, as text: smaller in memory than a JSON tree.
     payload: Option<Box<str>>,
 }
 
@@ -83,7 +84,7 @@ impl Record {
         self.hint = Some(Hint { payload: None, ..hint.clone() });
     }
 
-    /// The hint once more, where there was one that was taken.
+    /// The hint for a replay; only accepted deliveries have one.
     fn hint(&self) -> Option<Hint> {
         if self.verdict != Some(Verdict::Accepted) {
             return None;
@@ -127,7 +128,7 @@ impl Record {
     }
 }
 
-/// The newest, numbered in their order.
+/// The newest records, numbered in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryLog {
     last: u64,
@@ -153,7 +154,7 @@ impl Ring {
 }
 
 impl DeliveryLog {
-    /// Its number.
+    /// Stores a record and returns its number.
     pub(super) fn keep(&mut self, mut record: Record, verdict: Verdict) -> u64 {
         let short = |text: &mut Option<String>| *text = text.take().map(|text| short_line(&text, LONGEST));
         short(&mut record.reason);
@@ -181,7 +182,7 @@ impl DeliveryLog {
     }
 }
 
-/// `/api/v1/deliveries`, to be mounted behind a check of who calls.
+/// `/api/v1/deliveries`; mount it behind authentication.
 pub fn deliveries_router(state: HooksState) -> Router {
     Router::new()
         .route("/api/v1/deliveries", get(list))
@@ -204,7 +205,7 @@ async fn show(State(state): State<HooksState>, number: Number) -> Result<Respons
     Ok(answer(StatusCode::OK, &record.whole()))
 }
 
-/// As if it came again, but that its signature and its time were checked then.
+/// Handles the hint again; signature and timestamp were checked at the first arrival.
 async fn replay(State(state): State<HooksState>, number: Number) -> Result<Response, Problem> {
     let mut record = find(&state, number)?;
     let Some(hint) = record.hint() else {

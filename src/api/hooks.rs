@@ -1,4 +1,5 @@
-//! `POST /hooks/v1/{receiver}`: address, size, signature, rate, memory, hint, answer.
+//! `POST /hooks/v1/{receiver}`: checks size, signature, rate and duplicates of a delivery, then hands its hint on and
+//! answers.
 
 use std::net::Ipv4Addr;
 
@@ -20,7 +21,7 @@ use super::serve::Source;
 use crate::forge::{Received, receive};
 use crate::metrics::Verdict;
 
-/// The doors, to be served on a listener of their own: forges reach it, people do not need to.
+/// Serve it on a listener of its own: the forge needs to reach it, people do not.
 pub fn hooks_router(state: HooksState) -> Router {
     Router::new()
         .route("/hooks/v1/{receiver}", post(deliver).fallback(explain))
@@ -30,7 +31,7 @@ pub fn hooks_router(state: HooksState) -> Router {
         .with_state(state)
 }
 
-/// For people who open the address in a browser.
+/// For a person who opens the URL in a browser.
 async fn explain() -> Problem {
     let detail =
         "this is the address for a webhook: the forge sends POST requests here, signed with the secret";
@@ -42,7 +43,7 @@ async fn deliver(
     receiver: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Problem> {
-    // Nothing that cannot be read is the name of one.
+    // A path that is not UTF-8 names no receiver.
     let receiver = receiver.map(|Path(name)| name).unwrap_or_default();
     let mut record = Record::new(&receiver, request.headers());
     let (verdict, response) = match take(&state, &receiver, request, &mut record).await {
@@ -66,9 +67,9 @@ async fn take(
     let (parts, body) = request.into_parts();
     let door = open_door(state, receiver)?;
     record.kind = Some(door.kind);
-    // What came over no connection comes from nowhere.
+    // Requests of tests have no connection.
     let source = parts.extensions.get().map_or(Ipv4Addr::UNSPECIFIED.into(), |Source(address)| *address);
-    // Behind a proxy all have one address: a delivery of usual size is read for its signature all the same.
+    // Behind a proxy all senders share one address: small deliveries are always read, for their signature.
     let has_room = state.has_room(source);
     let mut body = body::Reader::new(body, has_room);
     let genuine = match authenticate(state, &door, &parts.headers, &mut body).await {
@@ -120,7 +121,7 @@ async fn take(
                 }
                 refused => refused,
             };
-            // Not taken, so a second attempt must not be called a duplicate.
+            // The sender may try again: that must not count as a duplicate.
             if let Some(delivery) = &delivery {
                 state.forget(receiver, delivery);
             }
@@ -129,7 +130,7 @@ async fn take(
     }
 }
 
-/// Of a delivery that was refused.
+/// The verdict of a refused delivery.
 fn verdict_of(status: StatusCode) -> Verdict {
     match status {
         StatusCode::NOT_FOUND => Verdict::UnknownReceiver,
@@ -143,7 +144,7 @@ fn verdict_of(status: StatusCode) -> Verdict {
     }
 }
 
-/// The body, when it is signed. Its head says enough about most that are not.
+/// Reads and authenticates the body. Headers alone refuse most unsigned requests before the body is read.
 async fn authenticate(
     state: &HooksState,
     door: &Door,

@@ -1,14 +1,14 @@
-//! Remembers which deliveries were taken.
+//! Set of delivery ids that were accepted, against duplicates.
 
 use std::collections::{HashSet, VecDeque};
 
 use sha2::{Digest as _, Sha256};
 
-/// More than a few receivers take at their full rate in the ten minutes in which a signed time is good.
+/// More than several receivers accept at full rate during the ten minutes in which a signed timestamp is valid.
 const MOST: usize = 100_000;
 
-/// The newest deliveries; the oldest is forgotten first. Only authentic ones may be put in, or anybody
-/// could make the memory forget.
+/// The newest ids; the oldest drops first. Only authenticated deliveries may be added, or any sender could displace
+/// the others.
 #[derive(Debug, Default)]
 pub(super) struct KnownDeliveries {
     known: HashSet<u128>,
@@ -16,7 +16,7 @@ pub(super) struct KnownDeliveries {
 }
 
 impl KnownDeliveries {
-    /// False when it was there already.
+    /// Returns false for a known id.
     pub(super) fn remember(&mut self, receiver: &str, delivery: &str) -> bool {
         let key = key(receiver, delivery);
         if !self.known.insert(key) {
@@ -31,7 +31,7 @@ impl KnownDeliveries {
         true
     }
 
-    /// As if it never came: what was promised for it could not be kept.
+    /// For a delivery whose hint could not be accepted.
     pub(super) fn forget(&mut self, receiver: &str, delivery: &str) {
         let key = key(receiver, delivery);
         if self.known.remove(&key) {
@@ -40,7 +40,7 @@ impl KnownDeliveries {
     }
 }
 
-/// A name of a receiver holds no such letter between.
+/// Receiver names contain no NUL.
 fn key(receiver: &str, delivery: &str) -> u128 {
     let digest = Sha256::digest(format!("{receiver}\0{delivery}"));
     digest.iter().take(16).fold(0, |key, byte| key << 8 | u128::from(*byte))
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_are_remembered() {
+    fn oldest_delivery_is_dropped_first() {
         let mut deliveries = KnownDeliveries::default();
         assert!(deliveries.remember("gitea", "0"));
         assert!(!deliveries.remember("gitea", "0"));

@@ -1,13 +1,13 @@
-//! HTTP in: the doors for webhooks, whether the process lives and is ready, its metrics, and the API.
+//! HTTP server: webhook receivers, liveness and readiness, metrics, and `/api/v1`.
 //!
-//! What it does: takes a delivery only after its address, its size, its signature and its rate, answers at
-//! once, and hands a [`Hint`](crate::forge::Hint) on. The work happens elsewhere. The last deliveries are kept, without secrets; those
-//! that a trigger wants stand in a [queue](DeliveryQueue) on the disk before they are answered.
+//! A delivery is accepted only after its address, size, signature and rate were checked. The answer is immediate: a
+//! [`Hint`](crate::forge::Hint) goes to a channel, and a delivery for triggers to a [queue](DeliveryQueue) on disk. A
+//! log in memory holds the last deliveries without secrets.
 //!
-//! What it needs: receivers with secrets that were already resolved, a channel for hints, and the queue.
+//! `cli::session` starts it with receivers whose secrets are resolved, a channel for hints, and the queue.
 //!
-//! What it never does: wait for the channel, answer with a server error because of what was sent, or
-//! open a door that has no secret.
+//! Invariants: it never waits for the channel, never answers 5xx because of what a sender sent, and never accepts
+//! deliveries for a receiver without a secret.
 
 mod body;
 mod checks;

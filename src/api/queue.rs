@@ -1,7 +1,8 @@
-//! Deliveries that triggers want, from the answer to the sender until their changes are written.
+//! Queue on disk of accepted deliveries for triggers, until their changes are written to Git.
 //!
-//! Senders of builds and tags send once. So such a delivery is a file, written and synced before it is answered with success, and
-//! removed when all of its changes are written or refused for good. A process that is killed in between finds it at its next start.
+//! Senders of builds and tags send once. Such a delivery is therefore a file, synced before the sender gets a
+//! success. `pulls` removes it when all its changes are written or refused for good. After a crash the next process
+//! finds the file.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -19,16 +20,16 @@ use tokio::sync::Notify;
 
 use crate::forge::receive::LARGEST_PAYLOAD;
 
-/// Deliveries that may wait.
+/// Deliveries in the queue.
 const MOST: usize = 1000;
-/// Of a file, in bytes. Numbers of a payload may be written longer than they were sent.
+/// Of a file, in bytes. Numbers in a payload may be longer when written than when received.
 const LARGEST: usize = 8 * LARGEST_PAYLOAD;
-/// One that is written, one that is not written to its end, and one that cannot be read.
+/// Extensions of a complete file, of a partial one, and of one that cannot be parsed.
 const WRITTEN: &str = "json";
 const BEGUN: &str = "part";
 const UNREADABLE: &str = "unreadable";
 
-/// The deliveries that wait, in a folder; clones are the same.
+/// The queue; clones share it.
 #[derive(Clone, Debug)]
 pub struct DeliveryQueue {
     inner: Arc<Inner>,
@@ -43,15 +44,15 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The highest number that was given.
+    /// The highest number in use.
     last: u64,
-    /// Numbers of files that nobody has taken yet.
+    /// Files that are not popped yet.
     waiting: VecDeque<u64>,
-    /// Files, also of those that were taken and are not done.
+    /// All files, also popped ones that are not finished.
     count: usize,
 }
 
-/// What is kept of a delivery.
+/// Content of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delivery {
     pub receiver: String,
@@ -59,14 +60,14 @@ pub struct Delivery {
     pub payload: Value,
 }
 
-/// The file of a delivery that was taken from the queue. Dropped, it stays for the next process.
+/// A popped delivery's file. Without [`Stored::finish`] it stays for the next process.
 #[derive(Debug)]
 pub struct Stored {
     queue: DeliveryQueue,
     number: u64,
 }
 
-/// Why a delivery is not in the queue.
+/// Why a delivery was not queued.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotQueued {
     #[error("{MOST} deliveries for triggers wait to be written already")]
@@ -78,7 +79,7 @@ pub(super) enum NotQueued {
 }
 
 impl DeliveryQueue {
-    /// With what an earlier process left in the folder. One that is not there is made with the first delivery.
+    /// Opens the folder with what an earlier process left in it. The first delivery creates a missing folder.
     pub fn open(folder: PathBuf) -> Self {
         let mut numbers = match read_folder(&folder) {
             Ok(numbers) => numbers,
@@ -101,7 +102,7 @@ impl DeliveryQueue {
         Self { inner: Arc::new(Inner { folder, state, arrived: Notify::new() }) }
     }
 
-    /// It is on the disk when this returns.
+    /// The file is synced when this returns.
     pub(super) async fn push(&self, delivery: Delivery) -> Result<(), NotQueued> {
         let number = {
             let mut state = self.inner.state.lock();
@@ -111,7 +112,7 @@ impl DeliveryQueue {
             (state.count, state.last) = (state.count + 1, state.last + 1);
             state.last
         };
-        // Also when the sender does not wait for the answer: the count and the file stay together.
+        // A task of its own: when the sender disconnects, count and file still stay consistent.
         let queue = self.clone();
         let written = tokio::task::spawn_blocking(move || queue.write(number, &delivery)).await;
         written.unwrap_or_else(|error| Err(NotQueued::Io(self.inner.folder.clone(), io::Error::other(error))))
@@ -127,7 +128,7 @@ impl DeliveryQueue {
             file.write_all(serde_json::to_string(delivery)?.as_bytes())?;
             file.sync_all()?;
             fs::rename(&begun, self.path(number, WRITTEN))?;
-            // The name is in the folder.
+            // Syncs the directory entry too.
             File::open(folder)?.sync_all()
         };
         let written = write();
@@ -147,7 +148,7 @@ impl DeliveryQueue {
         }
     }
 
-    /// The next one. What cannot be read is set aside.
+    /// The next delivery. Files that cannot be parsed are renamed and skipped.
     pub fn pop(&self) -> Option<(Delivery, Stored)> {
         loop {
             let number = self.inner.state.lock().waiting.pop_front()?;
@@ -171,7 +172,7 @@ impl DeliveryQueue {
         }
     }
 
-    /// Until there is one to take.
+    /// Waits for a delivery.
     pub async fn arrived(&self) {
         while self.inner.state.lock().waiting.is_empty() {
             self.inner.arrived.notified().await;
@@ -184,7 +185,7 @@ impl DeliveryQueue {
 }
 
 impl Stored {
-    /// Nothing is left to do for it.
+    /// Removes the file.
     pub fn finish(self) {
         let path = self.queue.path(self.number, WRITTEN);
         if let Err(error) = fs::remove_file(&path) {
@@ -195,7 +196,7 @@ impl Stored {
     }
 }
 
-/// The numbers of what was written; what was begun was not answered, and goes.
+/// Numbers of complete files. Partial ones were never answered: they are removed.
 fn read_folder(folder: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_finished_is_there_at_the_next_start() {
+    async fn unfinished_deliveries_survive_a_restart() {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().join("deliveries");
         let queue = DeliveryQueue::open(folder.clone());
@@ -249,7 +250,7 @@ mod tests {
         stored.finish();
         let (second, _dropped) = queue.pop().expect("the second");
         assert_eq!(second, delivery(2));
-        // One that was not written to its end was not answered.
+        // A partial file was not answered.
         fs::write(folder.join("13.part"), "{").expect("written");
         let queue = DeliveryQueue::open(folder.clone());
         let left: Vec<Delivery> = std::iter::from_fn(|| {

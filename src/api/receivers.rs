@@ -1,4 +1,5 @@
-//! The doors as they are configured right now.
+//! State shared by the webhook handlers: receivers with secrets and rates, known deliveries, the log, and where hints
+//! go. [`HooksState`] is the axum state of the hooks router.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -28,15 +29,15 @@ use crate::metrics::{Metrics, Verdict};
 use crate::model::ReceiverKind;
 use crate::trigger;
 
-/// Signed deliveries per second and door, and how many may come at once. A forge with hundreds of
-/// repositories behind one hook stays far below; what is refused is found by polling.
+/// Signed deliveries per second and receiver, and the burst. A forge with hundreds of repositories behind one hook
+/// stays far below. Polling finds what a refused delivery announced.
 const RATE: NonZeroU32 = NonZeroU32::new(50).unwrap();
 const BURST: NonZeroU32 = NonZeroU32::new(200).unwrap();
 
-/// Large bodies that may be arriving at once: bounds the memory that strangers can fill, 80 MiB.
+/// Large bodies that may arrive at once: bounds the memory for unauthenticated bodies to 80 MiB.
 const SLOTS: usize = 16;
 
-/// One door, `/hooks/v1/{name}`; with two secrets during rotation, disabled without any.
+/// A receiver, `/hooks/v1/{name}`. Two secrets during rotation; disabled without any.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     pub name: String,
@@ -44,16 +45,16 @@ pub struct Receiver {
     pub secrets: Vec<SecretString>,
 }
 
-/// What the doors share; clones are the same.
+/// State of the hooks router; clones share it.
 #[derive(Clone, Debug)]
 pub struct HooksState {
     inner: Arc<Inner>,
-    /// Of a process that stands for election.
+    /// `None` without leader election.
     standing: Option<Standing>,
     triggers: Option<Triggers>,
 }
 
-/// Where deliveries go that triggers want.
+/// Matches deliveries to triggers, and queues them.
 #[derive(Clone, Debug)]
 struct Triggers {
     heads: watch::Receiver<Option<Arc<ConfigHead>>>,
@@ -61,28 +62,28 @@ struct Triggers {
 }
 
 impl Triggers {
-    /// As long as the repository was not read, or its instance has a mistake, each may be.
+    /// Before the repository is read, or while the instance has a mistake, every delivery may be needed.
     fn is_wanted(&self, receiver: &str, payload: &Value) -> bool {
         let head = self.heads.borrow().clone();
         head.is_none_or(|head| !head.fleet.is_usable() || trigger::is_wanted(receiver, payload, &head.fleet))
     }
 }
 
-/// What became of a hint.
+/// Result of [`HooksState::offer`].
 #[derive(Debug)]
 pub(super) enum Offered {
     Taken,
-    /// So many wait that this one has no room, and it is more than a reason to ask Git.
+    /// The channel is full, and the hint carries more than "read Git again".
     Full,
-    /// This process takes no hint any more.
+    /// The process is shutting down.
     Closed,
-    /// Another process leads, and a payload cannot be passed on to it.
+    /// Another process leads, and payloads are not forwarded to it.
     StandsBy,
     NotQueued(NotQueued),
 }
 
 impl Offered {
-    /// The answer to what was not taken.
+    /// The response to a hint that was not accepted.
     pub(super) fn problem(self) -> Problem {
         match self {
             Self::Taken | Self::Full => body::busy("too many deliveries wait"),
@@ -124,7 +125,7 @@ impl Door {
 }
 
 impl HooksState {
-    /// Without doors; every hint is offered to the channel and never waited for.
+    /// Starts without receivers.
     pub fn new(hints: mpsc::Sender<Hint>, metrics: Metrics) -> Self {
         let slots = Semaphore::new(SLOTS);
         let inner = Inner {
@@ -139,25 +140,25 @@ impl HooksState {
         Self { inner: Arc::new(inner), standing: None, triggers: None }
     }
 
-    /// Deliveries that triggers of the repository want go to the queue, and the others with a payload to nobody.
+    /// Deliveries for triggers go to the queue. Other deliveries with a payload are dropped.
     #[must_use]
     pub fn triggers(self, heads: watch::Receiver<Option<Arc<ConfigHead>>>, queue: DeliveryQueue) -> Self {
         Self { triggers: Some(Triggers { heads, queue }), ..self }
     }
 
-    /// Of a process that stands by, only such deliveries are taken that can be passed on to the leader.
+    /// A standby accepts only deliveries that can be forwarded to the leader.
     #[must_use]
     pub fn standing(self, standing: Option<Standing>) -> Self {
         Self { standing, ..self }
     }
 
-    /// Replaces the doors, from the next delivery on. A door that stays keeps its rate.
+    /// Replaces the receivers. A receiver that stays keeps its rate limiter.
     pub fn set_receivers(&self, receivers: impl IntoIterator<Item = Receiver>) {
         let known = Arc::clone(&self.inner.doors.read());
         let doors = receivers.into_iter().map(|receiver| {
             let rate = known.get(&receiver.name).map_or_else(new_rate, |door| Arc::clone(&door.rate));
             let mut secrets = receiver.secrets;
-            // Everybody can sign with an empty secret.
+            // Anybody can sign with an empty secret.
             secrets.retain(|secret| !secret.expose_secret().is_empty());
             (receiver.name, Arc::new(Door { kind: receiver.kind, secrets, rate }))
         });
@@ -168,13 +169,13 @@ impl HooksState {
         self.inner.doors.read().get(name).cloned()
     }
 
-    /// Their names, and whether each is open: one without a secret is not.
+    /// Names, and whether each has a secret.
     pub(super) fn doors(&self) -> Vec<(String, bool)> {
         let doors = Arc::clone(&self.inner.doors.read());
         doors.iter().map(|(name, door)| (name.clone(), !door.secrets.is_empty())).collect()
     }
 
-    /// Counts a delivery by what became of it.
+    /// Counts a delivery by its verdict.
     pub(super) fn count(&self, receiver: &str, verdict: Verdict) {
         let is_known = self.inner.doors.read().contains_key(receiver);
         self.inner.metrics.delivered(is_known.then_some(receiver), verdict);
@@ -184,12 +185,12 @@ impl HooksState {
         &self.inner.slots
     }
 
-    /// Whether an address may still send large bodies: it did not send too much that nobody signed.
+    /// Whether an address may still send large bodies.
     pub(super) fn has_room(&self, source: IpAddr) -> bool {
         self.inner.sources.lock().has_room(source, Instant::now())
     }
 
-    /// An address sent so many bytes for nothing.
+    /// Counts bytes that were read for an unsigned request.
     pub(super) fn charge(&self, source: IpAddr, bytes: usize) {
         self.inner.sources.lock().charge(source, bytes, Instant::now());
     }
@@ -202,8 +203,8 @@ impl HooksState {
         self.inner.known.lock().forget(receiver, delivery);
     }
 
-    /// Waits for the disk alone, and only with what a trigger wants. A full channel is fine for what is about a branch: whoever empties
-    /// it asks Git for the newest state anyway.
+    /// Waits only for the disk, and only for deliveries of triggers. A full channel loses nothing for a hint about a
+    /// branch: its reader asks Git for the newest state anyway.
     pub(super) async fn offer(&self, hint: Hint) -> Offered {
         let leads = |standing: &Standing| *standing.role.borrow() == Role::Leads;
         if hint.payload.is_some() && !self.standing.as_ref().is_none_or(leads) {
@@ -231,12 +232,12 @@ impl HooksState {
         }
     }
 
-    /// The last deliveries.
+    /// The delivery log.
     pub(super) fn log(&self) -> MutexGuard<'_, DeliveryLog> {
         self.inner.log.lock()
     }
 
-    /// Keeps a delivery among the last; its number there.
+    /// Logs a delivery; returns its number.
     pub(super) fn keep(&self, record: Record, verdict: Verdict) -> u64 {
         self.log().keep(record, verdict)
     }

@@ -1,7 +1,7 @@
-//! Serves a router over HTTP/1 until it is told to stop.
+//! Serves a router over HTTP/1 until shutdown.
 //!
-//! A connection is one request. At the most connections the oldest goes: a genuine request is over within
-//! moments, so the oldest is one that sends nothing, or sends slowly.
+//! One connection carries one request. At the connection limit the oldest connection is closed: a normal request
+//! takes moments, so the oldest one is idle or slow.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -23,23 +23,23 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// How long the head of a request may take, and its size in bytes.
+/// Timeout for the head of a request, and its size in bytes.
 const HEAD: Duration = Duration::from_secs(10);
 const LARGEST_HEAD: usize = 64 * 1024;
-/// How long requests under way may take after the end.
+/// Time for running requests after shutdown.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// After a connection could not be taken, as when no file is left.
+/// Delay after a failed accept, as when file descriptors run out.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Connections of one listener: a share of the files that the process may open, within these.
+/// Connections of one listener: a share of the open files limit, within these bounds.
 const SHARE_OF_FILES: u64 = 8;
 const FEWEST: u64 = 16;
 const MOST: u64 = 1024;
 
-/// Where a request comes from.
+/// Client address of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source(pub IpAddr);
 
-/// Ends after `shutdown`: when what is under way is done, and after five seconds in any case.
+/// After `shutdown` it waits for running requests, at most five seconds.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()> + Send) {
     let (mut connections, stopping) = (Connections::new(most_connections()), CancellationToken::new());
     let mut shutdown = pin!(shutdown);
@@ -63,11 +63,11 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<
     drop(listener);
     stopping.cancel();
     let farewell = async { while connections.tasks.join_next().await.is_some() {} };
-    // What is not done by then is cut off.
+    // The rest is aborted.
     let _ = tokio::time::timeout(FAREWELL, farewell).await;
 }
 
-/// Those that are open, by their number, which only grows: the first is the oldest.
+/// By number; numbers only grow, so the first is the oldest.
 struct Connections {
     open: BTreeMap<u64, AbortHandle>,
     tasks: JoinSet<u64>,
@@ -108,14 +108,14 @@ async fn answer(stream: TcpStream, source: SocketAddr, router: Router, stopping:
     http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD).keep_alive(false);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // A sender that broke off is its own matter.
+        // A client that disconnects is no error of ours.
         _ = connection.as_mut() => return,
         () = stopping.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
 
-/// From the limit of open files: the clusters need most of them.
+/// From the open files limit: clusters need most of it.
 fn most_connections() -> usize {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from((files / SHARE_OF_FILES).clamp(FEWEST, MOST)).unwrap_or(usize::MAX)

@@ -1,4 +1,4 @@
-//! What strangers may make us read, by the address that they come from.
+//! Budget of bytes per client network for requests that fail authentication.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Bytes that may come from one address in bodies that nobody signed: at once, and each second.
+/// Bytes of unsigned bodies that one network may send: at once, and each second.
 const BURST: usize = 32 * 1024 * 1024;
 const RATE: usize = 4 * 1024 * 1024;
-/// What the smallest delivery counts: a head and a connection cost something too.
+/// Lowest charge: a connection and a head cost something too.
 const LEAST: usize = 1024;
-/// Addresses that are remembered, about 64 bytes each. Whoever has more is held by the other limits.
+/// Networks in memory, about 64 bytes each. Connection limits hold senders with more networks.
 const MOST: usize = 4096;
 
-/// Only what is refused counts: a forge behind the same address as others pays nothing for what it signed.
+/// Only refused requests count: a forge behind the same address pays nothing for signed deliveries.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     spent: HashMap<IpAddr, Spent>,
@@ -31,7 +31,7 @@ impl Sources {
         self.spent.get(&network(source)).is_none_or(|spent| spent.left(now) < BURST)
     }
 
-    /// What was refused, in bytes that were read for it.
+    /// Charges the bytes that were read for a refused request.
     pub(super) fn charge(&mut self, source: IpAddr, bytes: usize, now: Instant) {
         let source = network(source);
         if self.spent.len() >= MOST && !self.spent.contains_key(&source) {
@@ -43,7 +43,7 @@ impl Sources {
 }
 
 impl Spent {
-    /// What still counts.
+    /// The part of the budget that is still in use.
     fn left(&self, now: Instant) -> usize {
         let passed: Duration = now.saturating_duration_since(self.at);
         let earned = usize::try_from(passed.as_millis()).unwrap_or(usize::MAX).saturating_mul(RATE / 1000);
@@ -51,7 +51,7 @@ impl Spent {
     }
 }
 
-/// One customer of a provider has a whole /64 of IPv6.
+/// Providers give one customer a whole /64 of IPv6.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << 64)).into()),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn budget_is_spent_by_one_address_and_comes_back() {
+    fn budget_is_per_address_and_recovers() {
         let (mut sources, now) = (Sources::default(), Instant::now());
         sources.charge(address("10.0.0.1"), BURST - 1, now);
         assert!(sources.has_room(address("10.0.0.1"), now));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn one_network_of_ipv6_is_one_source() {
+    fn ipv6_addresses_of_one_network_share_a_budget() {
         let (mut sources, now) = (Sources::default(), Instant::now());
         sources.charge(address("2001:db8::1"), BURST, now);
         assert!(!sources.has_room(address("2001:db8::2"), now));

@@ -1,4 +1,4 @@
-//! `/live`, `/ready` and `/metrics`, for whatever supervises the process; and `/api/v1`.
+//! Router for `/live`, `/ready`, `/metrics` and `/api/v1`.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::leader::Standing;
 use crate::metrics::{self, Metrics};
 use crate::report::Overview;
 
-/// What the answers are made from, at each request and quickly.
+/// State of the router; every answer is quick.
 #[derive(Clone, Debug)]
 pub struct Status {
     pub overview: watch::Receiver<Arc<Overview>>,
     pub hooks: HooksState,
     pub metrics: Metrics,
-    /// Of a process that stands for election.
+    /// `None` without leader election.
     pub standing: Option<Standing>,
     pub api: Api,
 }

@@ -6,7 +6,7 @@ use crate::leader::{Role, Standing};
 
 const BUILD: &str = r#"{"event":"build","repo":{"slug":"shop/pay"},"build":{"status":"success"}}"#;
 
-/// The receivers of [`doors`], and one that takes builds.
+/// The receivers of [`doors`], and one for builds.
 fn with_builds(capacity: usize) -> (HooksState, Router, mpsc::Receiver<Hint>) {
     let (state, router, hints) = doors(capacity);
     let builds = Receiver { kind: ReceiverKind::Generic, ..receiver("builds", &["s3cr3t"]) };
@@ -32,12 +32,12 @@ async fn list(state: &HooksState, query: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn payload_of_a_build_reaches_the_hints() {
+async fn build_payload_reaches_the_hints() {
     let (_, router, mut hints) = with_builds(8);
     assert_eq!(answer(&router, build(BUILD, "s3cr3t")).await.0, StatusCode::ACCEPTED);
     let hint = hints.try_recv().expect("a hint");
     assert_eq!(hint.payload.expect("kept")["build"]["status"], json!("success"));
-    // The same body is the same delivery; a receiver takes nothing that is signed for another.
+    // The same body is the same delivery. A receiver accepts only signatures made for it.
     let duplicate = (StatusCode::OK, json!({"result": "duplicate"}));
     assert_eq!(answer(&router, build(BUILD, "s3cr3t")).await, duplicate);
     assert_eq!(answer(&router, build("{}", "next")).await.0, StatusCode::UNAUTHORIZED);
@@ -47,7 +47,7 @@ async fn payload_of_a_build_reaches_the_hints() {
 }
 
 #[tokio::test]
-async fn deliveries_are_listed_with_what_came_of_them() {
+async fn deliveries_are_listed_with_their_verdicts() {
     let (state, router, _hints) = with_builds(8);
     for request in [
         delivery("gitea", "push", PUSH, "s3cr3t", "d-1"),
@@ -104,7 +104,7 @@ async fn only_an_accepted_delivery_is_replayed() {
     assert_eq!((status, body), (StatusCode::ACCEPTED, json!({"accepted": true, "number": 4})));
     assert_eq!(hints.try_recv().expect("the same"), first);
     assert_eq!(list(&state, "?limit=1").await[0]["reason"], json!("replay of 1"));
-    // One that was replayed can be replayed.
+    // A replay can be replayed.
     assert_eq!(ask(&state, "POST", "/api/v1/deliveries/4/replay").await.0, StatusCode::ACCEPTED);
     assert_eq!(hints.try_recv().expect("the same"), first);
     for (number, expected) in
@@ -120,7 +120,7 @@ async fn only_an_accepted_delivery_is_replayed() {
 }
 
 #[tokio::test]
-async fn strangers_push_out_no_signed_delivery() {
+async fn unsigned_deliveries_displace_no_signed_one() {
     let (state, router, mut hints) = with_builds(8);
     let accepted = delivery("gitea", "push", PUSH, "s3cr3t", "first");
     assert_eq!(answer(&router, accepted).await.0, StatusCode::ACCEPTED);
@@ -131,7 +131,7 @@ async fn strangers_push_out_no_signed_delivery() {
     let all = list(&state, "?limit=100000").await;
     assert_eq!((all.len(), &all[200]["number"]), (201, &json!(1)));
     hints.try_recv().expect("a hint");
-    // 1,000 of those that were signed.
+    // 1,000 signed ones.
     for number in 2..=1200_u64 {
         let (status, body) = ask(&state, "POST", "/api/v1/deliveries/1/replay").await;
         if status == StatusCode::NOT_FOUND {
@@ -161,9 +161,9 @@ async fn memory_of_deliveries_is_bounded_in_bytes() {
     assert!((200..300).contains(&kept), "16 MiB hold {kept} of 60 KiB");
 }
 
-/// What is about a branch is asked of Git whether one hint comes or ten; a build is said once.
+/// A hint about a branch may be lost, as Git is read anyway. A build is sent once.
 #[tokio::test]
-async fn payload_without_room_may_come_again() {
+async fn delivery_refused_for_room_may_be_resent() {
     let (state, router, mut hints) = with_builds(1);
     assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "1")).await.0, StatusCode::ACCEPTED);
     assert_eq!(answer(&router, build(BUILD, "s3cr3t")).await.0, StatusCode::TOO_MANY_REQUESTS);
@@ -173,7 +173,7 @@ async fn payload_without_room_may_come_again() {
 }
 
 #[tokio::test]
-async fn a_process_that_stands_by_takes_no_payload() {
+async fn standby_refuses_payloads() {
     let (role, standing) = watch::channel(Role::StandsBy { leader: Some("other".to_owned()) });
     let (sender, _hints) = mpsc::channel(8);
     let state = HooksState::new(sender, Metrics::default())

@@ -1,4 +1,4 @@
-//! The doors from outside: one request in, status, body and hint out.
+//! Requests through the hooks router: status, body and hint.
 
 mod deliveries;
 
@@ -58,7 +58,7 @@ fn delivery(door: &str, event: &str, body: &str, secret: &str, id: &str) -> Requ
         .expect("request")
 }
 
-/// Nobody knows yet that the signature fits nothing.
+/// Has a signature header, which is wrong.
 fn signed_somehow() -> http::request::Builder {
     Request::post("/hooks/v1/gitea").header("x-gitea-signature", "0")
 }
@@ -87,12 +87,12 @@ async fn a_push_is_accepted_once() {
     let duplicate = (StatusCode::OK, json!({"result": "duplicate"}));
     assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "d-1")).await, duplicate);
     assert!(hints.try_recv().is_err());
-    // The other secret, for rotation.
+    // The second secret, for rotation.
     assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "next", "d-2")).await.0, StatusCode::ACCEPTED);
 }
 
 #[tokio::test]
-async fn refusals() {
+async fn bad_requests_are_refused() {
     let (_, router, mut hints) = doors(8);
     let check = async |request: Request<Body>, status: StatusCode, words: &str| {
         let (found, body) = answer(&router, request).await;
@@ -114,7 +114,7 @@ async fn refusals() {
     check(get, StatusCode::METHOD_NOT_ALLOWED, "POST").await;
     let elsewhere = Request::get("/favicon.ico").body(Body::empty()).expect("request");
     check(elsewhere, StatusCode::NOT_FOUND, "/hooks/v1/").await;
-    // A refused delivery is not remembered.
+    // A refused delivery is no duplicate later.
     assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "d")).await.0, StatusCode::ACCEPTED);
     assert!(hints.try_recv().is_ok() && hints.try_recv().is_err());
 }
@@ -129,9 +129,9 @@ async fn own_statuses_are_ignored_with_success() {
 }
 
 #[tokio::test]
-async fn the_body_is_capped() {
+async fn body_size_is_limited() {
     let (_, router, _hints) = doors(8);
-    // What it says about itself is enough, nothing is read.
+    // The declared length refuses it; nothing is read.
     let unread = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
     let declared = signed_somehow().header("content-length", LARGEST + 1).body(unread).expect("request");
     assert_eq!(answer(&router, declared).await.0, StatusCode::PAYLOAD_TOO_LARGE);
@@ -146,14 +146,14 @@ async fn the_body_is_capped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_body_is_given_up() {
+async fn slow_body_times_out() {
     let (_, router, _hints) = doors(8);
     let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
     let request = signed_somehow().body(never).expect("request");
     assert_eq!(answer(&router, request).await.0, StatusCode::REQUEST_TIMEOUT);
 }
 
-/// Without a signature nobody waits for the body.
+/// Without a signature the body is not awaited.
 #[tokio::test(start_paused = true)]
 async fn unsigned_body_is_not_read() {
     let (_, router, _hints) = doors(8);
@@ -164,9 +164,9 @@ async fn unsigned_body_is_not_read() {
     assert!(begun.elapsed() < std::time::Duration::from_secs(5));
 }
 
-/// What nobody signed takes nothing from the rate of what is signed.
+/// Unsigned requests do not use the rate of signed ones.
 #[tokio::test]
-async fn strangers_do_not_use_up_the_rate() {
+async fn unsigned_requests_do_not_use_the_rate() {
     let (_, router, _hints) = doors(8);
     for number in 0..500 {
         let request = delivery("gitea", "push", PUSH, "wrong", &number.to_string());
@@ -188,13 +188,13 @@ async fn address_that_sent_too_much_may_send_small_signed_bodies() {
     check(1, signed(SMALL, "a"), StatusCode::ACCEPTED).await;
     check(1, signed(SMALL + 1, "b"), StatusCode::TOO_MANY_REQUESTS).await;
     check(2, signed(SMALL + 1, "b"), StatusCode::ACCEPTED).await;
-    // Nothing is read of one that says that it is larger, or that has no signature.
+    // Large declared bodies and unsigned ones are not read.
     let never = || Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
     let declared = signed_somehow().header("content-length", SMALL + 1).body(never()).expect("request");
     check(1, declared, StatusCode::TOO_MANY_REQUESTS).await;
     let unsigned = Request::post("/hooks/v1/gitea").body(never()).expect("request");
     check(1, unsigned, StatusCode::UNAUTHORIZED).await;
-    // A small one that nobody signed is refused, and keeps no signed one away.
+    // Small unsigned requests are refused and block no signed one.
     check(1, delivery("gitea", "push", PUSH, "wrong", "c"), StatusCode::UNAUTHORIZED).await;
     check(1, delivery("gitea", "push", PUSH, "s3cr3t", "c"), StatusCode::ACCEPTED).await;
 }
@@ -217,7 +217,7 @@ async fn too_many_are_refused_until_later() {
 }
 
 #[tokio::test]
-async fn a_full_channel_still_accepts_and_a_closed_one_says_so() {
+async fn full_channel_accepts_and_closed_channel_refuses() {
     let (_, router, hints) = doors(1);
     for id in ["d-1", "d-2", "d-3"] {
         assert_eq!(
@@ -248,7 +248,7 @@ async fn receivers_change_while_serving() {
     assert!(!format!("{state:?}").contains("other"), "secrets do not print");
 }
 
-/// Of a process that has read the repository, or not.
+/// `is_read`: whether the repository was read.
 fn status(is_read: bool) -> Status {
     let revision = is_read.then(|| Revision::from("0123456789"));
     let overview = Overview { revision, ..Overview::default() };
@@ -343,14 +343,14 @@ async fn deliveries_are_counted_by_receiver_and_verdict() {
 }
 
 #[tokio::test]
-async fn serves_until_told_to_stop() {
+async fn server_stops_on_shutdown() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let address = listener.local_addr().expect("address");
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(serve(listener, status_router(status(true)), async move {
         let _ = stopped.await;
     }));
-    // A keep-alive connection must not hold it up.
+    // A keep-alive connection must not delay shutdown.
     let mut connection = tokio::net::TcpStream::connect(address).await.expect("connect");
     tokio::io::AsyncWriteExt::write_all(&mut connection, b"GET /live HTTP/1.1\r\nhost: x\r\n\r\n")
         .await

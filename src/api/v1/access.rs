@@ -1,4 +1,4 @@
-//! Who calls, by the token that is shown.
+//! Authentication of API calls by bearer token.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,12 +15,12 @@ use tokio::time::Instant;
 use crate::api::problem::Problem;
 use crate::api::sources::Sources;
 
-/// In bytes. What is shorter could be guessed.
+/// In bytes. Shorter tokens could be guessed.
 pub const SHORTEST_TOKEN: usize = 16;
-/// What a wrong token counts of what an address may send for nothing: about fifty at once, then six each second.
+/// What a wrong token charges to an address's budget: about fifty at once, then six each second.
 const WRONG: usize = 640 * 1024;
 
-/// A token as it is kept: nobody can take it out of memory again, and all are of one length.
+/// Digest of a token: it cannot be read back from memory, and all have one length.
 type Token = [u8; 32];
 
 #[derive(Debug)]
@@ -30,11 +30,11 @@ pub(super) struct Access {
     failures: Mutex<Sources>,
 }
 
-/// What a token may do.
+/// Rights of a token.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Caller {
     pub is_operator: bool,
-    /// That it may call.
+    /// Triggers that it may call.
     pub triggers: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ impl Access {
         *self.triggers.write() = Arc::new(tokens);
     }
 
-    /// `source`: what came over no connection comes from nowhere.
+    /// `source`: `None` for requests of tests.
     pub(super) fn identify(&self, headers: &HeaderMap, source: Option<IpAddr>) -> Result<Caller, Problem> {
         let Some(operator) = &self.operator else {
             let detail = "the API is closed: `tutti run` was given no token for it (help: --api-token-env NAME, or apiToken in the settings file)";
@@ -67,7 +67,7 @@ impl Access {
         let triggers = Arc::clone(&self.triggers.read());
         let caller = Caller {
             is_operator: is_same(operator),
-            // All are compared, whichever it is.
+            // Compares all, against timing.
             triggers: triggers
                 .iter()
                 .filter(|(_, token)| is_same(token))
@@ -77,8 +77,8 @@ impl Access {
         if caller == Caller::default() {
             let (source, now) = (source.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), Instant::now());
             let mut failures = self.failures.lock();
-            // A token is too long to be guessed: the limit is for the log and for whoever has set a wrong one, not for others behind the
-            // same proxy.
+            // Tokens are too long to guess. The limit protects the log, and must not block others behind the same
+            // proxy.
             if !failures.has_room(source, now) {
                 let detail = "too many wrong tokens came from this address, and this one is wrong too";
                 return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with(RETRY_AFTER, "1"));
@@ -94,7 +94,7 @@ fn digest(token: &str) -> Token {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// The one token of a request.
+/// The bearer token, if there is exactly one.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().filter(|_| values.next().is_none())?.to_str().ok()?;

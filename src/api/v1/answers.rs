@@ -1,4 +1,4 @@
-//! The answers to calls with a key: the same call again gets the same answer, and does nothing.
+//! Idempotency of trigger calls: a repeated call with its key gets the first answer and writes nothing.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 use crate::model::Digest;
 
-/// Answers that are kept, a few hundred bytes each; the oldest is dropped first.
+/// A few hundred bytes each; the oldest drops first.
 pub(super) const MOST: usize = 1000;
 
-/// The trigger and the key of a call.
+/// Trigger and idempotency key.
 type Key = (String, String);
 
 #[derive(Debug, Default)]
@@ -21,23 +21,23 @@ pub(super) struct Answers {
 
 #[derive(Debug)]
 struct Known {
-    /// Of the payload.
+    /// Digest of the payload.
     payload: Digest,
-    /// `None`: it is under way.
+    /// `None` while the call runs.
     answer: Option<String>,
 }
 
-/// What is known of a call before it is made.
+/// State of a key when a call arrives.
 #[derive(Debug)]
 pub(super) enum Begun {
     New(Claim),
     UnderWay,
     Answered(String),
-    /// The key was used for something else.
+    /// The key was used with another payload.
     OtherPayload,
 }
 
-/// A call that is under way. One that ends without an answer may be made again.
+/// A running call. Dropped without an answer, its key is free again.
 #[derive(Debug)]
 pub(super) struct Claim {
     answers: Arc<Mutex<Answers>>,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_bounded_and_what_failed_may_come_again() {
+    fn keys_are_bounded_and_free_after_failure() {
         let (answers, payload) = (Arc::<Mutex<Answers>>::default(), Digest::of(b"a"));
         let begin = |key: &str| Answers::begin(&answers, "release", key, payload);
         drop(begin("0"));

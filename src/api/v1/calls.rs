@@ -1,4 +1,4 @@
-//! `POST /api/v1/triggers/{name}`: what a pipeline says becomes a change of a file of an app.
+//! `POST /api/v1/triggers/{name}`: evaluates a trigger and has its change written by `pulls`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,42 +21,42 @@ use crate::api::status::Status;
 use crate::model::{Digest, TriggerWrite};
 use crate::trigger::{self, Outcome};
 
-/// Of a body, in bytes.
+/// In bytes.
 const LARGEST: usize = 64 * 1024;
-/// Until the body is there.
+/// For reading the body.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Until whoever writes has written: after that the caller asks again.
+/// For the write; after that the caller has to repeat the call.
 const WRITING: Duration = Duration::from_secs(20);
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The answer is that of an earlier call with its key.
+/// Set when the answer repeats that of an earlier call.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const LONGEST_KEY: usize = 255;
 
-/// A change that is to be written.
+/// A change for `pulls` to write.
 #[derive(Debug)]
 pub struct Call {
     pub outcome: Outcome,
-    /// What came of it.
+    /// Receives the result.
     pub reply: oneshot::Sender<Result<Written, NotWritten>>,
 }
 
 /// Why a change was not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotWritten {
-    /// The caller tries again.
+    /// May succeed later.
     #[error("{0}")]
     Later(String),
-    /// The same call fails again.
+    /// Fails again when repeated.
     #[error("{0}")]
     Never(String),
 }
 
-/// Where a change is.
+/// Where a change was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// The pull request, or the commit.
+    /// URL of the pull request or commit.
     pub link: Option<String>,
-    /// On the branch that is deployed.
+    /// Commit on the deployed branch.
     pub commit: Option<String>,
 }
 
@@ -110,7 +110,7 @@ pub(super) async fn call(
     }
 }
 
-/// What is begun comes to its end, and to the answer under its key, also when the caller does not wait for it.
+/// Runs as a task: when the caller disconnects, the write still ends and its answer is stored under the key.
 async fn in_time(
     work: impl Future<Output = Result<Answer, Problem>> + Send + 'static,
 ) -> Result<Response, Problem> {

@@ -1,7 +1,7 @@
-//! `/api/v1`: what pipelines ask and say, for whoever shows a token.
+//! `/api/v1`: reads and trigger calls for pipelines, authenticated by token.
 //!
-//! The operator opens it by giving it a token; without one every answer is 403. That token reads everything. A trigger has a
-//! token of its own, which calls that trigger, and reads what became of commits and apps. No token is kept: only its digest.
+//! The operator enables the API by a token; without one every answer is 403. The operator's token reads everything. A
+//! trigger's token calls that trigger and reads commits and apps. Only digests of tokens are in memory.
 
 mod access;
 mod answers;
@@ -35,10 +35,10 @@ use crate::leader::{Role, Standing};
 use access::{Access, Caller};
 use answers::Answers;
 
-/// Answers that may be held back until something happens, side by side; others are answered at once.
+/// Long polls at once; others are answered immediately.
 const MOST_WAITS: usize = 64;
 
-/// What the API is made of; clones are the same.
+/// State of the API; clones share it.
 #[derive(Clone, Debug)]
 pub struct Api {
     access: Arc<Access>,
@@ -49,8 +49,8 @@ pub struct Api {
 }
 
 impl Api {
-    /// `token`: of the operator; without it the API is closed. `heads`: the repository as it was read last. `calls`: whoever
-    /// writes what triggers change.
+    /// `token`: the operator's; without it the API is closed. `heads`: the config repository as last read. `calls`:
+    /// changes for `pulls` to write.
     pub fn new(
         token: Option<&SecretString>,
         heads: watch::Receiver<Option<Arc<ConfigHead>>>,
@@ -65,7 +65,7 @@ impl Api {
         }
     }
 
-    /// Replaces the tokens of triggers, by the names of the triggers, from the next call on.
+    /// Replaces the tokens, by trigger name.
     pub fn set_trigger_tokens(&self, tokens: impl IntoIterator<Item = (String, SecretString)>) {
         self.access.set_triggers(tokens);
     }
@@ -84,7 +84,7 @@ pub(super) fn router(status: &Status) -> Router {
         .layer(middleware::from_fn_with_state(status.api.clone(), authorized))
 }
 
-/// Who calls is known before anything else is looked at.
+/// Authenticates before anything else.
 async fn authorized(State(api): State<Api>, mut request: Request, next: Next) -> Result<Response, Problem> {
     let source = request.extensions().get().map(|Source(address)| *address);
     let caller = api.access.identify(request.headers(), source)?;
@@ -104,7 +104,7 @@ async fn operator_only(
     Ok(next.run(request).await)
 }
 
-/// One that stands by looks on, and says of nothing that it is done: whoever asks it asks another process next time.
+/// A standby does not know results: the caller's next request may reach the leader.
 fn leading(status: &Status) -> Result<(), Problem> {
     let leads = |standing: &Standing| *standing.role.borrow() == Role::Leads;
     if status.standing.as_ref().is_none_or(leads) {

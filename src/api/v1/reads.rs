@@ -1,7 +1,7 @@
-//! `GET /api/v1/commits/{sha}` and `GET /api/v1/apps/{namespace}/{name}`: what became of a commit, how an app is.
+//! `GET /api/v1/commits/{sha}` and `GET /api/v1/apps/{namespace}/{name}`: state of a commit, and of an app.
 //!
-//! With `?wait=55s` the answer is held back: until it is final, or, with the `ETag` of an earlier answer in `If-None-Match`, until it is
-//! another one. An answer that did not change in that time is 304, what is not known by then 404.
+//! `?wait=55s` is a long poll. It ends when the state is final. With `If-None-Match` it ends when the state changes:
+//! an unchanged one is 304. An unknown commit or app is 404 after the wait.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ use crate::model::{AppId, Digest, short_line, without_credentials};
 use crate::report::Overview;
 use crate::report::became::{self, AppQuestion};
 
-/// The longest that an answer is held back: proxies close what is silent for a minute.
+/// Proxies close connections that are silent for a minute.
 const LONGEST_WAIT: Duration = Duration::from_secs(55);
-/// Between two looks: an overview may be another several times a second.
+/// The overview may change several times a second.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Of an error of the repository, in characters.
+/// In characters, of an error of the repository.
 const LONGEST_ERROR: usize = 200;
 
 pub(super) async fn commit(
@@ -70,7 +70,7 @@ pub(super) async fn app(
     held_back(&status, &query, &headers, &find, &format!("{app} is on no cluster that was asked for")).await
 }
 
-/// What stands behind the `?`.
+/// Query parameters.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Query {
     wait: Duration,
@@ -82,7 +82,7 @@ impl Query {
         let mut query = Self::default();
         for pair in text.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            // Versions, rings and durations have nothing in them that is written otherwise in an address.
+            // Versions, rings and durations need no percent-encoding.
             let wrong = |what: &str| Err(Problem::new(StatusCode::BAD_REQUEST, format!("`{name}` {what}")));
             match name {
                 "wait" => match duration(value) {
@@ -103,7 +103,7 @@ fn text_of(report: &impl Serialize) -> String {
     serde_json::to_string(report).unwrap_or_default()
 }
 
-/// `find`: whether the answer is final, and the answer.
+/// `find` returns whether the state is final, and the body.
 async fn held_back(
     status: &Status,
     query: &Query,
@@ -131,7 +131,7 @@ async fn held_back(
             _ => {}
         }
         tokio::select! {
-            // The last overview was published: there is nothing to wait for.
+            // The sender is gone: no other overview follows.
             changed = overviews.changed() => if changed.is_err() { tokio::time::sleep_until(until).await },
             () = tokio::time::sleep_until(until) => continue,
         }

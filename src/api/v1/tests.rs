@@ -1,4 +1,4 @@
-//! The API from outside: one request in, an answer out.
+//! Requests through the API's router.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,7 +131,7 @@ impl Case {
         self.ask(request.body(Body::from(body.to_string())).expect("a request")).await
     }
 
-    /// Answers so many calls as whoever writes would.
+    /// Answers calls as `pulls` would.
     fn write(
         &mut self,
         times: usize,
@@ -228,7 +228,7 @@ async fn each_token_opens_its_own() {
     call("release", TOKEN, StatusCode::FORBIDDEN, "its own token").await;
     call("nobody", OTHER, StatusCode::FORBIDDEN, "of another trigger").await;
     call("%ff", OTHER, StatusCode::FORBIDDEN, "of another trigger").await;
-    // Of a trigger that is gone the token may stand for a moment.
+    // The token of a removed trigger may still be known for a moment.
     case.api.set_trigger_tokens([("gone".to_owned(), SecretString::from(OTHER))]);
     call("gone", OTHER, StatusCode::NOT_FOUND, "no trigger gone").await;
     call("release", RELEASE, StatusCode::UNAUTHORIZED, "wrong").await;
@@ -236,7 +236,7 @@ async fn each_token_opens_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wrong_tokens_are_held_up_and_right_ones_are_not() {
+async fn only_wrong_tokens_are_throttled() {
     let case = Case::new(Some(TOKEN));
     let ask = async |token: &str, last: u8| {
         let mut request =
@@ -252,7 +252,7 @@ async fn wrong_tokens_are_held_up_and_right_ones_are_not() {
     assert!(wrong >= 20, "{wrong}");
     assert_eq!(ask("wrong", 1).await, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(ask("wrong", 2).await, StatusCode::UNAUTHORIZED, "of another address");
-    // Behind a proxy all have one address.
+    // Behind a proxy all callers share one address.
     assert_eq!(ask(TOKEN, 1).await, StatusCode::OK);
     assert_eq!(ask(RELEASE, 1).await, StatusCode::OK);
     tokio::time::advance(Duration::from_secs(2)).await;
@@ -275,7 +275,7 @@ async fn call_is_written_once_for_its_key() {
     let again = case.call("release", RELEASE, Some("build-7"), &payload("1.8.0")).await;
     assert_eq!((again.0, &again.1), (StatusCode::OK, &expected));
     assert_eq!(again.2.headers()["idempotency-replayed"], "true");
-    // In the body it is the same.
+    // The key may be in the body.
     let mut with_key = payload("1.8.0");
     with_key["idempotencyKey"] = "build-8".into();
     assert_eq!(case.call("release", RELEASE, None, &with_key).await.0, StatusCode::ACCEPTED);
@@ -286,7 +286,7 @@ async fn call_is_written_once_for_its_key() {
 }
 
 #[tokio::test]
-async fn what_was_not_written_may_come_again() {
+async fn failed_write_may_be_repeated() {
     let mut case = Case::new(Some(TOKEN));
     drop(case.write(0, Ok(Written::default())).await);
     let answer = case.call("release", RELEASE, Some("a"), &payload("1.8.0")).await;
@@ -320,13 +320,13 @@ async fn what_was_not_written_may_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_write_is_answered_with_its_outcome_at_last() {
+async fn slow_write_is_answered_on_repetition() {
     for (outcome, expected) in [
         (
             Ok(Written { link: Some("https://git.example.com/pulls/7".to_owned()), commit: None }),
             StatusCode::OK,
         ),
-        // What was not written may be tried again.
+        // A failed write may be tried again.
         (Err(NotWritten::Later("the forge does not answer".to_owned())), StatusCode::SERVICE_UNAVAILABLE),
     ] {
         let mut case = Case::new(Some(TOKEN));
@@ -379,7 +379,7 @@ async fn calls_that_change_nothing_say_so() {
 }
 
 #[tokio::test]
-async fn commits_and_apps_are_told() {
+async fn commits_and_apps_are_answered() {
     let case = Case::new(Some(TOKEN));
     case.overview.send_replace(Arc::new(overview(vec![
         target("bj1", Phase::Running, "1.8.0"),
@@ -413,7 +413,7 @@ async fn commits_and_apps_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answer_is_held_back_until_it_is_another() {
+async fn long_poll_ends_when_the_state_changes() {
     let case = Case::new(Some(TOKEN));
     let with = |version: &str, phase: Phase| Arc::new(overview(vec![target("bj1", phase, version)]));
     let ask = async |query: &str, tag: Option<&str>| {
@@ -425,7 +425,7 @@ async fn answer_is_held_back_until_it_is_another() {
         let tag = response.headers().get("etag").map(|tag| tag.to_str().expect("text").to_owned());
         (status, body, tag)
     };
-    // What is final is answered at once, and what is not when the time is over.
+    // A final state is answered at once, another one after the wait.
     let (status, body, _) = ask("?wait=55s", None).await;
     assert_eq!((status, &body["state"]), (StatusCode::OK, &json!("success")));
     case.overview.send_replace(with("1.8.0", Phase::Progressing));
@@ -433,14 +433,14 @@ async fn answer_is_held_back_until_it_is_another() {
     assert_eq!((status, &body["state"]), (StatusCode::OK, &json!("pending")));
     let (status, body, same) = ask("?wait=2s", tag.as_deref()).await;
     assert_eq!((status, body, &same), (StatusCode::NOT_MODIFIED, Value::Null, &tag));
-    // A change is answered when it comes.
+    // A change ends the wait.
     let change = async {
         tokio::time::sleep(Duration::from_secs(20)).await;
         case.overview.send_replace(with("1.8.0", Phase::Running));
     };
     let (answer, ()) = tokio::join!(ask("?wait=55s", tag.as_deref()), change);
     assert_eq!((answer.0, &answer.1["healthy"]), (StatusCode::OK, &json!(true)));
-    // What is not known may come.
+    // An unknown app may appear during the wait.
     case.overview.send_replace(Arc::new(Overview::default()));
     let (answer, ()) = tokio::join!(ask("?wait=1h", None), async {
         tokio::time::sleep(Duration::from_secs(50)).await;
