@@ -1,11 +1,10 @@
-//! How a child is spoken to: the length of JSON and the length of texts, each in four bytes, most significant first; the JSON;
-//! and the texts, one after the other.
+//! Frames between parent and child: the length of the JSON and of the texts, four bytes each, big-endian; the JSON; the texts,
+//! concatenated.
 
 use std::io::{self, Read};
 
 use serde::Serialize;
 
-/// Two lengths.
 const PREFIX: usize = 8;
 
 #[derive(Debug)]
@@ -20,13 +19,13 @@ impl Frame {
         self.bytes.get(..self.head).unwrap_or_default()
     }
 
-    /// All texts.
+    /// The texts, concatenated.
     pub fn texts(&self) -> &[u8] {
         self.bytes.get(self.head..).unwrap_or_default()
     }
 }
 
-/// The bytes of one frame.
+/// Encodes one frame.
 pub fn whole<'a>(said: &impl Serialize, texts: impl IntoIterator<Item = &'a [u8]>) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; PREFIX];
     serde_json::to_writer(&mut bytes, said)?;

@@ -1,9 +1,8 @@
-//! Child processes that work for this one, under limits.
+//! Child processes with limits of memory, time and output.
 //!
-//! What comes of other people's charts and templates is made in children, so that whatever it takes, only the child ends. Each
-//! [`Child`] answers one request at a time, in [`frames`]; a [`Pool`] has as many of them as may run side by side.
-//!
-//! Knows nothing of what is asked.
+//! Charts and templates of other authors run in children, so that only the child fails. A [`Child`] answers one request at a
+//! time, in [`frames`]; a [`Pool`] limits how many run at once. `chart` and `worker` use it; this module does not know what is
+//! asked.
 
 pub mod frames;
 mod pool;
@@ -26,34 +25,34 @@ use crate::model::Wait;
 pub use frames::Frame;
 pub use pool::{Place, Pool};
 
-/// How much of what a dying child says is kept, in bytes.
+/// In bytes, of a child's standard error.
 const LAST_WORDS: usize = 16 * 1024;
-/// How often it is asked whether anybody still waits.
+/// How often `goes_on` of a wait is called.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Begins a line in which a child says where it is.
+/// First character of a line in which a child reports its position.
 pub const AT: char = '\u{1}';
 
-/// Why there is no answer. The child is gone in every case.
+/// Why there is no answer. The child has ended in every case.
 #[derive(Debug)]
 pub enum Ended {
-    /// It was still at it when its time was over.
+    /// Its time was over.
     Late,
     /// It ended by itself.
     Died,
-    /// It wrote more than is taken.
+    /// Its answer was larger than the limit.
     TooMuch,
     NotStarted(io::Error),
 }
 
-/// What a child wrote to standard error.
+/// Standard error of a child.
 #[derive(Debug, Default)]
 pub struct LastWords {
     pub text: String,
-    /// What it said last of where it is.
+    /// The last reported position.
     pub place: Option<String>,
 }
 
-/// A running child. Dropping it ends it.
+/// A running child; dropping it kills it.
 #[derive(Debug)]
 pub struct Child {
     process: Process,
@@ -63,7 +62,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// `memory` and `answer`: bytes that it may have, and of the longest answer that is taken.
+    /// `memory` and `answer`: bytes of its memory, and of its longest answer.
     pub fn start(mut command: Command, memory: u64, answer: usize) -> Result<Self, Ended> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = spawn(&mut command, memory).map_err(Ended::NotStarted)?;
@@ -81,7 +80,7 @@ impl Child {
         Ok(Self { process, requests, answers, last_words })
     }
 
-    /// Asks once. After an error the child is of no use.
+    /// Sends one request. After an error the child is of no use.
     pub fn exchange(&mut self, request: io::Result<Vec<u8>>, wait: Wait<'_>) -> Result<Frame, Ended> {
         let ended = match request.map(|bytes| self.requests.send(bytes)) {
             Err(error) => Ended::NotStarted(error),
@@ -108,7 +107,7 @@ impl Child {
         }
     }
 
-    /// Ends it, and gives what it wrote to standard error.
+    /// Kills it, and returns its standard error.
     pub fn last_words(&mut self) -> LastWords {
         self.end();
         self.last_words.recv_timeout(Duration::from_secs(1)).unwrap_or_default()
@@ -126,7 +125,7 @@ impl Drop for Child {
     }
 }
 
-/// Writes requests and reads answers until either side is gone. On a thread of its own, because a pipe knows no deadline.
+/// Writes requests and reads answers. A thread of its own, because pipes have no deadline.
 fn converse(
     mut stdin: ChildStdin,
     stdout: ChildStdout,
@@ -145,14 +144,14 @@ fn converse(
     }
 }
 
-/// Reads to the end, and keeps the beginning.
+/// Reads to the end, and keeps the first bytes.
 fn listen(stderr: ChildStderr) -> LastWords {
     let mut stderr = BufReader::new(stderr);
     let mut words = LastWords::default();
     let mut line = Vec::new();
     loop {
         line.clear();
-        // A line that never ends is taken piece by piece.
+        // A line without end is read in parts.
         match stderr.by_ref().take(LAST_WORDS as u64).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return words,
             Ok(_) => {}
@@ -166,16 +165,15 @@ fn listen(stderr: ChildStderr) -> LastWords {
     }
 }
 
-/// A program for [`spawn`]: without environment, and in no folder of ours.
+/// A command without environment, in the root folder.
 pub fn bare(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().current_dir("/");
     command
 }
 
-/// Starts a program that may have so many bytes of memory and leaves no core file. The limits are set from outside, before
-/// the program is given anything to do: an image has no shell to set them by `ulimit`, and what runs between fork and exec
-/// would be unsafe code.
+/// Starts a program with a memory limit and without core files. The limits are set from outside, before it has input: an image
+/// has no shell for `ulimit`, and code between fork and exec would be unsafe.
 pub fn spawn(command: &mut Command, memory: u64) -> io::Result<Process> {
     let mut process = command.spawn()?;
     if let Err(error) = limit(&process, memory) {
@@ -189,11 +187,11 @@ pub fn spawn(command: &mut Command, memory: u64) -> io::Result<Process> {
 #[cfg(target_os = "linux")]
 fn limit(process: &Process, memory: u64) -> io::Result<()> {
     let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
-    // None would be this process.
+    // No pid would mean this process.
     let pid = Some(pid.ok_or_else(|| io::Error::other("its process id is none"))?);
     for (resource, most) in [(Resource::Data, memory), (Resource::Core, 0)] {
         match prlimit(pid, resource, Rlimit { current: Some(most), maximum: Some(most) }) {
-            // It has ended already; whoever asks it hears of that.
+            // It has ended already; the next request reports that.
             Ok(_) | Err(Errno::SRCH) => {}
             Err(error) => return Err(error.into()),
         }
@@ -201,7 +199,7 @@ fn limit(process: &Process, memory: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Other systems have no call for it.
+/// Other systems lack the call.
 #[cfg(not(target_os = "linux"))]
 fn limit(_: &Process, _: u64) -> io::Result<()> {
     Ok(())
@@ -222,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn child_that_nobody_waits_for_is_ended() {
+    fn child_ends_when_the_wait_is_cancelled() {
         let looks = parking_lot::Mutex::new(0);
         let goes_on = || {
             *looks.lock() += 1;
@@ -235,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn child_that_ends_is_told_with_its_place_and_last_words() {
+    fn failure_reports_position_and_standard_error() {
         let request = || frames::whole(&"x", []);
         let late = |child: &mut Child| child.exchange(request(), wait(Duration::from_secs(5)));
         let mut child = shell("printf '\\001a:1\\n\\001a:2\\nout of memory\\n' >&2; exit 3");
@@ -253,9 +251,9 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn child_has_the_limits_that_it_was_started_with() {
+    fn child_runs_under_its_limits() {
         let mut command = bare(Path::new("/bin/sh"));
-        // It waits for its standard input, so until the limits are set.
+        // It waits for input until the limits are set.
         command.args(["-c", "read -r line; ulimit -d; ulimit -c; ulimit -Hd"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = spawn(&mut command, 64 << 20).expect("sh starts");
@@ -265,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn program_that_is_not_there_is_not_started() {
+    fn missing_program_is_not_started() {
         let command = bare(Path::new("/nowhere/program"));
         assert!(matches!(Child::start(command, 1 << 20, 100), Err(Ended::NotStarted(_))));
     }

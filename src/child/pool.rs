@@ -1,8 +1,8 @@
-//! The children that may run side by side, and who gets which.
+//! Limits how many children run at once, and reuses idle ones.
 
 use parking_lot::{Condvar, Mutex};
 
-/// Shared by threads: each takes a child of its own, and waits when all are taken.
+/// Shared by threads: each uses a child of its own, and blocks while all slots are used.
 #[derive(Debug)]
 pub struct Pool<C> {
     most: usize,
@@ -16,7 +16,7 @@ struct Children<C> {
     taken: usize,
 }
 
-/// One of the places for children; given back when dropped, with the child that is in it then.
+/// A slot; dropping it returns the slot and the child in it.
 #[derive(Debug)]
 pub struct Place<'a, C> {
     pool: &'a Pool<C>,
@@ -29,7 +29,7 @@ impl<C> Pool<C> {
         Self { most: most.max(1), children: Mutex::new(children), returned: Condvar::new() }
     }
 
-    /// Blocks until a place is free. There is a child in it if one is idle.
+    /// Blocks until a slot is free. It holds an idle child, if there is one.
     pub fn place(&self) -> Place<'_, C> {
         let mut children = self.children.lock();
         while children.taken >= self.most {

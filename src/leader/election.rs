@@ -1,7 +1,7 @@
-//! Whose turn it is to lead, by what one process has seen of the lease.
+//! Decides when this process may take the lease, from its own observations alone.
 //!
-//! Times that others wrote are not read: clocks differ. A lease is over when it has stood unchanged for as long as it lasts, by the clock
-//! of whoever looks at it.
+//! Timestamps in the lease are not used, as clocks differ. A lease is expired when it stayed unchanged for its duration, by the
+//! observer's monotonic clock.
 
 use std::time::Duration;
 
@@ -9,38 +9,37 @@ use tokio::time::Instant;
 
 use crate::cluster::Lease;
 
-/// What somebody wrote as the duration of a lease is believed within these.
+/// Bounds of a lease's duration, whatever it says.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Looks that are further apart than this tell nothing of what happened between them: the home cluster did not answer.
+/// After a longer gap between observations the time between them is unknown: the home cluster did not answer.
 const GAP: Duration = Duration::from_secs(6);
-/// After a gap the leader gets this long to renew its lease, before another process may take it: it waited for the same cluster.
+/// After a gap the leader gets so long to renew: it waited for the same cluster.
 const SETTLES: Duration = Duration::from_secs(5);
 
-/// What a process does next about the lease.
+/// The next action on the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nobody leads: it is written with our name.
+    /// Take the free lease.
     Acquire,
-    /// It is ours.
     Renew,
-    /// Another one leads.
+    /// Another process leads.
     Wait,
-    /// It was ours, and is not any more.
+    /// Another process, or nobody, holds what was ours.
     Lost,
 }
 
-/// Of one process.
+/// The election as one process sees it.
 #[derive(Debug)]
 pub struct Election {
     holder: String,
     lease: Option<Lease>,
-    /// When the lease was seen to have changed last.
+    /// When the last change was observed.
     changed: Option<Instant>,
-    /// How long it is somebody's, who did not give it back: also one that is gone, or was emptied by hand.
+    /// Duration during which it counts as held unless it is given back: also after it was deleted or emptied by hand.
     held: Option<Duration>,
-    /// The last look, and the first one after which no gap was.
+    /// The last observation, and the first one since the last gap.
     looks: Option<(Instant, Instant)>,
     leads: bool,
 }
@@ -62,7 +61,7 @@ impl Election {
         self.lease.as_ref()
     }
 
-    /// The lease as it was read just now.
+    /// The lease as just read.
     pub fn observe(&mut self, lease: Option<Lease>, now: Instant) {
         let is_same = match (&self.lease, &lease) {
             (Some(before), Some(now)) => before.is_as_held_as(now),
@@ -81,7 +80,7 @@ impl Election {
         self.lease = lease;
     }
 
-    /// Our write went through.
+    /// Our write succeeded.
     pub fn record_write(&mut self, lease: Lease, now: Instant) {
         self.leads = lease.holder() == self.holder;
         self.observe(Some(lease), now);
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn lease_is_taken_when_it_stood_unchanged_for_as_long_as_it_lasts() {
+    async fn lease_expires_when_unchanged_for_its_duration() {
         let start = Instant::now();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         let check = |seen: &[(u64, Option<Lease>)], now: u64, expected: Step| {
@@ -137,28 +136,27 @@ mod tests {
         check(&[(0, other(1))], 9, Step::Wait);
         check(&[(0, other(1))], 10, Step::Acquire);
         check(&[(0, other(1)), (5, other(1))], 10, Step::Acquire);
-        // Nothing was seen of it meanwhile: the leader waited for the same cluster, and gets its turn.
+        // A gap: the leader waited for the same cluster and gets time to renew.
         check(&[(0, other(1)), (30, other(1))], 34, Step::Wait);
         check(&[(0, other(1)), (30, other(1)), (32, other(1)), (35, other(1))], 35, Step::Acquire);
         check(&[(0, other(1)), (30, other(1)), (32, other(2))], 41, Step::Wait);
         check(&[(0, other(1)), (8, other(2))], 17, Step::Wait);
         check(&[(0, other(1)), (8, other(2))], 18, Step::Acquire);
-        // A hint is no renewal.
         check(&[(0, other(1)), (5, other(1).map(|lease| lease.with_hint("look")))], 10, Step::Acquire);
         check(
             &[(0, other(1)), (2, Some(lease("other", 1).released(Timestamp::UNIX_EPOCH)))],
             2,
             Step::Acquire,
         );
-        // One that somebody deleted or emptied may still be renewed by whoever held it.
+        // A deleted or emptied lease may still be renewed by its holder.
         check(&[(0, other(1)), (2, None)], 11, Step::Wait);
         check(&[(0, other(1)), (2, None)], 12, Step::Acquire);
         let emptied = Lease::default().held("", LEASE_DURATION, "config.git", Timestamp::UNIX_EPOCH);
         check(&[(0, other(1)), (2, Some(emptied.clone()))], 11, Step::Wait);
         check(&[(0, other(1)), (2, Some(emptied))], 12, Step::Acquire);
-        // Our write went through, and its answer was lost.
+        // The answer to our write was lost.
         check(&[(0, Some(lease("me", 1)))], 0, Step::Renew);
-        // Nonsense lasts neither for ever nor for no time.
+        // Absurd durations are limited.
         let lasting =
             |lasts| Some(Lease::default().held("other", lasts, "config.git", Timestamp::UNIX_EPOCH));
         check(&[(0, lasting(Duration::ZERO))], 0, Step::Wait);
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn leader_loses_whatever_is_not_its_own() {
+    async fn leader_without_its_lease_is_lost() {
         let now = Instant::now();
         let check = |lease: Option<Lease>, expected: Step| {
             let mut election = Election::new("me".to_owned());

@@ -1,12 +1,12 @@
-//! Which of several processes writes: the one that holds the lease in the home cluster.
+//! Leader election: of several processes only the holder of the Lease in the home cluster writes.
 //!
-//! The others stand by: they read, render and watch, and write nothing. A leader renews its lease every two seconds; each renewal gives its
-//! write permit a term that ends three seconds before another process may take the lease. So there is no moment in which two may
-//! write, whatever their clocks say, and whether or not a process was stopped in between (but for a machine whose monotonic clock
-//! stands still while it is suspended).
+//! Standbys read, render and watch. The leader renews every two seconds; each renewal extends its write permit to a time three
+//! seconds before another process may take the lease. So two processes never may write at once, whatever their clocks say and
+//! even when one was stopped in between. The exception is a machine whose monotonic clock stands still during suspend.
 //!
-//! A leader that finds the lease in other hands does not lead again: what it knows is old. It ends, and whoever supervises it starts
-//! another one, which stands by. One whose home cluster is away writes nothing meanwhile, and goes on when it is the first to renew.
+//! A leader that sees another holder never leads again, because its state may be outdated: it exits, and its supervisor starts a
+//! new process as a standby. While the home cluster is unreachable the leader writes nothing; it continues if it renews first.
+//! `cli::leading` starts it.
 
 mod election;
 #[cfg(test)]
@@ -24,52 +24,52 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::{Home, HomeError, Lease, Term, WritePermit};
 use election::{Election, Step};
 
-/// How long a lease is its holder's without a renewal.
+/// How long a lease is held without renewal.
 const LEASE_DURATION: Duration = Duration::from_secs(10);
 /// How long a leader may write after it began to renew.
 const WRITE_TERM: Duration = Duration::from_secs(7);
-/// Between two looks at the lease, and two renewals.
+/// Interval of reads and renewals.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// At least between two looks, for whatever reason.
+/// Shortest interval, for any reason.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How often a lease is looked at again that others write meanwhile.
+/// Attempts when other processes write the lease meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// What this process is.
+/// Role of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Who leads, where that is known.
+    /// The leader, if known.
     StandsBy {
         leader: Option<String>,
     },
     Leads,
-    /// It led, and the lease is another's by now, or nobody's.
+    /// It led, and lost the lease.
     Lost {
         leader: Option<String>,
     },
 }
 
-/// A process that would lead.
+/// Settings of the election.
 #[derive(Debug)]
 pub struct Candidate {
     pub home: Home,
     /// The name of the lease, or `namespace/name`.
     pub lease: String,
-    /// Of this process: no other has it, nor had.
+    /// Unique for each process.
     pub holder: String,
-    /// For people who look at the lease.
+    /// Shown to people in the lease.
     pub repository: String,
 }
 
-/// What this process is at any moment.
+/// Current role and write permit.
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub role: watch::Receiver<Role>,
     pub permit: WritePermit,
 }
 
-/// A candidacy that goes on until it is withdrawn, or dropped.
+/// A running election.
 #[derive(Debug)]
 pub struct Leadership {
     pub role: watch::Receiver<Role>,
@@ -80,8 +80,8 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// Looks at the lease once, and goes on doing so. What the leader is told by others goes to `hints`. An error that stays, as of a
-    /// missing right, is one of the start.
+    /// Reads the lease once, then starts the election. Hints from standbys go to `hints`. A permanent error, as of a missing
+    /// right, fails the start.
     pub async fn start(candidate: Candidate, hints: mpsc::Sender<String>) -> Result<Self, HomeError> {
         let term = Arc::new(Term::default());
         let permit = WritePermit::of(Arc::clone(&term));
@@ -109,12 +109,12 @@ impl Leadership {
         Ok(Self { role, permit, hints: own_hints, withdrawn, task })
     }
 
-    /// What the leader is to be told, where this process is not the one; a newer one may replace it on the way.
+    /// Hints for the leader while this process is a standby; a newer one replaces one that waits.
     pub fn hints(&self) -> mpsc::Sender<String> {
         self.hints.clone()
     }
 
-    /// Gives the lease back, if it is ours: whoever stands by leads at once.
+    /// Gives the lease back, if it is ours: a standby then leads at once.
     pub async fn withdraw(mut self) {
         self.withdrawn.cancel();
         if let Err(error) = (&mut self.task).await {
@@ -123,7 +123,7 @@ impl Leadership {
     }
 }
 
-/// As if the process ended: the lease stays its holder's until it is over.
+/// As after a crash: the lease stays held until it expires.
 impl Drop for Leadership {
     fn drop(&mut self) {
         self.task.abort();
@@ -134,11 +134,11 @@ struct Process {
     candidate: Candidate,
     election: Election,
     term: Arc<Term>,
-    /// To this process, while it leads.
+    /// Hints that standbys sent, while this process leads.
     hints: mpsc::Sender<String>,
-    /// For the leader, while this process stands by.
+    /// The hint to forward while this process is a standby.
     pending_hint: Option<String>,
-    /// Logged once.
+    /// The last logged error.
     last_error: Option<String>,
     warned_of_repository: bool,
 }
@@ -185,9 +185,9 @@ impl Process {
         }
     }
 
-    /// Looks at the lease, and writes it where that is its turn.
+    /// Reads the lease, and writes it when due.
     async fn turn(&mut self) -> Result<Role, HomeError> {
-        // A leader knows what it wrote: it looks again where that is not there any more.
+        // A leader knows its last write; it reads again after a conflict.
         let mut is_lease_known = self.election.leads();
         for _ in 0..ATTEMPTS {
             if !is_lease_known {
@@ -233,14 +233,14 @@ impl Process {
             && now != before
             && let Some(hint) = now
         {
-            // As many as there is room for: each says that there is something to look at.
+            // A full channel loses nothing: every hint says the same.
             let _ = self.hints.try_send(hint);
         }
         self.election.observe(lease, Instant::now());
         Ok(())
     }
 
-    /// A hint that is not written now is written after the next look.
+    /// A failed hint is written after the next read.
     async fn forward_hint(&mut self) -> Result<(), HomeError> {
         let (Some(hint), Some(lease)) = (&self.pending_hint, self.election.lease()) else { return Ok(()) };
         let lease = lease.with_hint(hint);
@@ -251,11 +251,11 @@ impl Process {
     }
 
     async fn release(mut self) {
-        // A write that nobody answered may still be on its way: then the lease ends by itself.
+        // An unanswered write may still be running: then the lease must expire by itself.
         if !self.election.leads() || !self.term.is_quiet(LEASE_DURATION) {
             return;
         }
-        // Somebody who stands by may have written a hint since.
+        // A standby may have written a hint since.
         for _ in 0..ATTEMPTS {
             let Some(lease) = self.election.lease().filter(|lease| lease.holder() == self.election.holder())
             else {
@@ -274,7 +274,7 @@ impl Process {
         }
     }
 
-    /// Two instances would stand for one lease: the second never leads.
+    /// With two instances on one lease the second never leads.
     fn warn_of_another_repository(&mut self) {
         let theirs = self.election.lease().and_then(Lease::repository);
         let Some(theirs) = theirs.filter(|theirs| **theirs != self.candidate.repository) else { return };

@@ -43,7 +43,7 @@ fn home() -> Sandbox {
     Sandbox::new(SandboxOptions::instant("home"))
 }
 
-/// Advances in steps of 100 ms and never sees two that may write.
+/// Advances in steps of 100 ms; never do two processes have a permit.
 async fn watch(processes: &[&Process], time: Duration) {
     let end = Instant::now() + time;
     while Instant::now() < end {
@@ -64,7 +64,7 @@ async fn first_one_leads_and_goes_on_leading() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_stands_by_leads_fifteen_seconds_after_the_leader_died() {
+async fn standby_leads_within_fifteen_seconds_of_a_crash() {
     let home = home();
     let (one, two) = (process(&home, "one").await, process(&home, "two").await);
     watch(&[&one, &two], Duration::from_millis(3900)).await;
@@ -73,7 +73,7 @@ async fn whoever_stands_by_leads_fifteen_seconds_after_the_leader_died() {
     drop(one);
     while two.role() != Role::Leads {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        // Of the one that died: had it only been stopped, it would find that its term is over.
+        // The permit of the dead process: had it only been stopped, its term would be over.
         assert!(!(permit.holds() && two.may_write()));
     }
     assert!(died.elapsed() < Duration::from_secs(15), "{:?}", died.elapsed());
@@ -81,7 +81,7 @@ async fn whoever_stands_by_leads_fifteen_seconds_after_the_leader_died() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lease_that_is_given_back_is_taken_at_the_next_look() {
+async fn released_lease_is_taken_at_once() {
     let home = home();
     let (one, two) = (process(&home, "one").await, process(&home, "two").await);
     let (given, permit) = (Instant::now(), one.leadership.permit.clone());
@@ -89,12 +89,12 @@ async fn lease_that_is_given_back_is_taken_at_the_next_look() {
     assert!(!permit.holds());
     two.until(Role::Leads).await;
     assert!(given.elapsed() <= INTERVAL, "{:?}", given.elapsed());
-    // One that comes later stands by.
+    // A later process is a standby.
     assert_eq!(process(&home, "three").await.role(), stands_by("two"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_its_home_cluster_a_leader_writes_nothing_and_then_goes_on() {
+async fn leader_pauses_while_the_home_cluster_is_away() {
     let home = home();
     let one = process(&home, "one").await;
     watch(&[&one], Duration::from_secs(5)).await;
@@ -107,12 +107,12 @@ async fn without_its_home_cluster_a_leader_writes_nothing_and_then_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leader_that_finds_another_one_never_writes_again() {
+async fn replaced_leader_never_writes_again() {
     let home = home();
     let one = process(&home, "one").await;
     let writes =
         |fault: &Sandbox, times| fault.fail_next(RequestMatch::writes(), times, Fault::unavailable());
-    // For longer than the lease lasts nobody can renew it; then the other one is the first.
+    // Writes fail for longer than the lease lasts.
     let two = process(&home, "two").await;
     writes(&home, 12);
     let mut led = BTreeSet::new();
@@ -133,21 +133,21 @@ async fn leader_that_finds_another_one_never_writes_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hint_of_one_that_stands_by_reaches_the_leader() {
+async fn hint_of_a_standby_reaches_the_leader() {
     let home = home();
     let (mut one, two) = (process(&home, "one").await, process(&home, "two").await);
     let told = Instant::now();
     two.leadership.hints().send("now 1d50357".to_owned()).await.expect("it runs");
     assert_eq!(one.hints.recv().await.as_deref(), Some("now 1d50357"));
     assert!(told.elapsed() <= INTERVAL + MIN_INTERVAL, "{:?}", told.elapsed());
-    // It is told once.
+    // The hint arrives once.
     tokio::time::sleep(10 * INTERVAL).await;
     assert!(one.hints.try_recv().is_err());
     assert_eq!((one.role(), two.role()), (Role::Leads, stands_by("one")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_may_not_read_leases_does_not_start() {
+async fn missing_right_fails_the_start() {
     let home = home();
     home.fail_next(RequestMatch::any(), 1, Fault::forbidden());
     let (told, _hints) = mpsc::channel(4);
@@ -162,10 +162,10 @@ async fn one_that_may_not_read_leases_does_not_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leader_goes_on_leading_after_an_outage_of_the_home_cluster() {
+async fn leader_continues_after_an_outage() {
     let home = home();
     let (one, two) = (process(&home, "one").await, process(&home, "two").await);
-    // Of both, for about 40 s.
+    // For both, about 40 s.
     home.fail_next(RequestMatch::any(), 40, Fault::unavailable());
     watch(&[&one, &two], Duration::from_secs(20)).await;
     assert!(!one.may_write());
@@ -174,7 +174,7 @@ async fn leader_goes_on_leading_after_an_outage_of_the_home_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_that_nobody_answers_does_not_end_the_term() {
+async fn unanswered_request_does_not_end_the_term() {
     let home = home();
     let one = process(&home, "one").await;
     home.fail_next(RequestMatch::any(), 1, Fault::Delay(Duration::from_secs(600)));

@@ -1,4 +1,4 @@
-//! What one pull request would do.
+//! Compares one pull request, merged into its base, with the base: [`compare`] on both renders. `service` calls it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use crate::render::{Discovered, Pacing};
 use crate::source::{self, ErrorKind, Repository};
 use crate::{chart, fleet, manifest};
 
-/// Of all that one pull request has rendered: a template without end is cut off by its own bound long before.
+/// Rendering time of one pull request. A single template without end hits its own limit much earlier.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What a check came to.
+/// Result of a check.
 #[derive(Debug)]
 pub enum Verdict {
     Compared(Box<Comparison>),
-    /// The paths that both sides changed, the first of them, and how many more there are.
+    /// Paths that both sides changed, the first of them, and the number of others.
     Conflicts(Vec<String>, usize),
-    /// Whoever wrote it has to change it.
+    /// The author must change it.
     Unreadable(String),
 }
 
-/// Compares pull requests with their base, and keeps what makes the next one cheap.
+/// Compares pull requests with their base. Caches renders between checks.
 #[derive(Debug)]
 pub struct Checker {
     pub repository: Repository,
@@ -39,7 +39,7 @@ impl Checker {
         Self { repository, charts, kept: Arc::default() }
     }
 
-    /// An error is one of the way to Git: the same may succeed later.
+    /// An error concerns access to Git; the same check may succeed later.
     pub async fn check(
         &self,
         base: &Arc<ConfigHead>,
@@ -68,7 +68,7 @@ impl Checker {
         Ok(Snapshot { registered, keys: Keys::default(), ..merged.snapshot })
     }
 
-    /// Nothing that is encrypted is opened, on either side: who proposes a change need not be somebody who may read it.
+    /// Encrypted files stay closed on both sides: the author of a pull request may not be allowed to read them.
     async fn compared(&self, base: &Arc<ConfigHead>, head: Snapshot) -> Result<Comparison, source::Error> {
         let before = Snapshot { keys: Keys::default(), ..Snapshot::clone(&base.snapshot) };
         let (base, charts, kept) = (Arc::clone(base), Arc::clone(&self.charts), Arc::clone(&self.kept));
@@ -77,12 +77,12 @@ impl Checker {
             (after, head, base, kept)
         });
         let (after, head, base, kept) = read.await.map_err(|_| self.stopped())?;
-        // Of both: the base has its own already.
+        // The base has its own charts already.
         let found = self.charts.prefetch(&fleet::charts::remote_sources(&after)).await;
         let work = tokio::task::spawn_blocking(move || {
             let side =
                 |fleet, snapshot| Side { fleet, snapshot, charts: &*charts, discovered: Discovered::new() };
-            // As long as they are held, they are found.
+            // Keeps the fetched charts in the cache.
             let _found = found;
             let begun = Instant::now();
             let clock = || begun.elapsed();
@@ -90,7 +90,7 @@ impl Checker {
             let pacing = Pacing { goes_on: &goes_on, clock: &clock };
             let (before, after) = (side(&base.fleet, &before), side(&after, &head));
             let kept = &mut kept.lock().0;
-            // Else an app that uses a kind of another one costs a render of all.
+            // Otherwise an app that uses a kind of another app needs a render of all apps.
             if let Some(defined) = &base.defined {
                 kept.know(&base.snapshot.revision, defined.clone());
             }

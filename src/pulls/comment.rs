@@ -1,18 +1,18 @@
-//! The one comment of a pull request: found again by its marker and its author, and edited in place.
+//! The plan comment of a pull request: found by its marker and author, and edited in place.
 
 use crate::cluster::WritePermit;
 use crate::forge::{Client, Comment, Error};
 
-/// What is known of the comment of a pull request.
+/// State of the comment of one pull request.
 #[derive(Clone, Debug, Default)]
 pub struct Sticky {
-    /// Where it is, and what it says.
+    /// Id and body.
     known: Option<(i64, String)>,
-    /// It was looked for.
+    /// Whether the comments were listed.
     is_searched: bool,
 }
 
-/// Whose comment, and how it is told from others of the same author.
+/// Identifies the comment among others of the same author.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     pub pull: u64,
@@ -25,7 +25,7 @@ impl Sticky {
         self.known.as_ref().is_some_and(|(_, known)| known == body)
     }
 
-    /// Brings the comment to this body. One that somebody deleted is written anew. `None`: this process may not write.
+    /// Sets the body. A comment that a person deleted is created again. `None`: no write permit.
     pub async fn write(
         &mut self,
         forge: &Client,
@@ -48,7 +48,7 @@ impl Sticky {
                     self.known = Some((id, body.to_owned()));
                     return Ok(Some(()));
                 }
-                // It was deleted.
+                // Deleted at the forge.
                 Some(Err(Error::Refused { status: 404, .. } | Error::RepositoryNotFound { .. })) => {
                     self.known = None;
                 }
@@ -57,7 +57,7 @@ impl Sticky {
         }
         match permit.write(Box::pin(forge.create_comment(place.pull, body))).await {
             None => Ok(None),
-            // It may have been written all the same.
+            // The request may have succeeded nevertheless.
             Some(Err(error)) => {
                 self.is_searched = false;
                 Err(error)
@@ -70,7 +70,7 @@ impl Sticky {
     }
 }
 
-/// The oldest of ours: two processes may have written one each.
+/// The oldest one: two processes may have created one each.
 fn ours<'a>(comments: &'a [Comment], place: Place<'_>) -> Option<&'a Comment> {
     let is_ours = |comment: &&Comment| {
         comment.author.eq_ignore_ascii_case(place.me) && comment.body.trim_start().starts_with(place.marker)

@@ -1,4 +1,4 @@
-//! The forge that pull requests are on, as long as the instance names it and its token is taken.
+//! Connection to the forge, for as long as `tutti.yaml` names it and its token is valid.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::report::outbox::{Order, Outbox, Rule};
 
 use super::Settings;
 
-/// The repository at the forge, and who we are there.
+/// The repository at the forge, and our user there.
 #[derive(Clone, Debug)]
 pub struct Access {
     pub client: Client,
@@ -22,7 +22,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// `branch`: `None` stands for the default one of the forge.
+    /// `branch`: `None` is the forge's default branch.
     pub async fn of(client: Client, branch: Option<&str>) -> Result<Self, Error> {
         let me = client.who_am_i().await?.login;
         let branch = match branch {
@@ -33,16 +33,16 @@ impl Access {
     }
 }
 
-/// An open connection, and what posts statuses by it.
+/// An open connection with its outbox for statuses.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// What it was made from.
+    /// The settings that it was opened with.
     pub forge: Forge,
     pub access: Access,
     pub outbox: Outbox,
 }
 
-/// Why there is none.
+/// Why the connection was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Unopened {
     #[error(transparent)]

@@ -1,21 +1,19 @@
 //! Pull requests of the config repository.
 //!
-//! What it does: compares every open pull request into the deployed branch, merged into it, with what the branch is now, and says the
-//! result as commit statuses and one comment. Opens, updates, closes and merges those that tutti wants itself: promotions,
-//! confirmations, reverts, and what triggers change.
+//! It compares every open pull request with the deployed branch, merged into it, and reports the result as commit statuses and
+//! one comment. It opens, updates, closes and merges tutti's own pull requests: promotions, confirmations, reverts, and changes
+//! of triggers.
 //!
-//! What it needs: the right to write (a leader's permit), a token of the forge, and the config repository as the controller read it.
+//! It runs beside the controller with a write permit and the forge's token. Inputs: the config repository as the controller last
+//! read it (`controller::ConfigHead`), the overview, and hints. It does one thing at a time: a trigger's change, a hinted pull
+//! request, the list, a comparison, or one step of an own pull request. After the base moved it waits 10 s: the rollout goes
+//! first.
 //!
-//! What it never does: ask a cluster; open an encrypted file; render a fork before somebody who may write has labelled it; believe
-//! what a webhook says; hold up a rollout. One pull request is looked at at a time, and the work is done off the async threads.
+//! A comparison merges the head in memory (`source/merged.rs`) and renders only apps that can differ. No state of own pull
+//! requests is stored: `promotion::decide` computes the desired ones, and `ours.rs` does one step and decides again.
 //!
-//! Runs beside the controller. It gets the repository as the controller read it last (`controller::ConfigHead`), the overview, and hints of
-//! pull requests. One thing is done at a time: a change of a trigger, a pull request that a webhook named, the list, a comparison, one step
-//! of our own pull requests. A base that moved is answered after 10 s, behind the rollout.
-//!
-//! A comparison merges the head into the base in memory (`source/merged.rs`) and renders on both sides only the apps that can differ.
-//! Nothing about our own pull requests is stored: `promotion::decide` computes which there should be, `ours.rs` does one step and decides
-//! again.
+//! Invariants: no request to a cluster, no encrypted file opened, no fork rendered before somebody with write access labelled it,
+//! and no fact taken from a webhook.
 
 mod check;
 mod comment;

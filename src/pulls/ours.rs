@@ -1,7 +1,7 @@
-//! The pull requests that tutti wants itself: promotions, confirmations, reverts.
+//! tutti's own pull requests: promotions, confirmations, reverts.
 //!
-//! Which there should be is decided by [`promotion::decide`] from Git, the clusters and the forge, so that a process that lost its
-//! disk decides the same. Here the inputs are read, and one thing is done about it at a time.
+//! [`promotion::decide`] computes the desired ones from Git, the clusters and the forge, so a process with a wiped disk decides
+//! the same. This module reads the inputs and does one action at a time; `service` calls [`Ours::step`].
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,42 +25,42 @@ use super::service::is_for_later;
 use super::undo::{Undone, undo};
 use crate::source;
 
-/// Of ours, the newest of which are read: closed ones say what is held.
+/// The newest own pull requests are listed. Closed ones show what a person holds.
 const MOST_READ: usize = 200;
-/// So long what the forge says of the head of a promotion is believed: no webhook tells of a status.
+/// Facts about a promotion's head are read again after this: no webhook reports a status.
 const FACTS_LAST: Duration = Duration::from_secs(15);
-/// So long the list of ours is believed, when no webhook tells of one.
+/// The list is read again after this, without a webhook.
 const LIST_LASTS: Duration = Duration::from_secs(60);
-/// A merge that is refused once may be early: forges work out whether it is possible. After so many the pull request says why.
+/// The forge may refuse a merge while it computes mergeability. After this many refusals the pull request shows the reason.
 const REFUSED: u32 = 3;
-/// A change of what runs is answered no sooner than this after the last one.
+/// Least time between two steps after a change of the overview.
 const APART: Duration = Duration::from_secs(3);
 
-/// What is known of ours.
+/// State of own pull requests.
 #[derive(Debug, Default)]
 pub struct Ours {
     pulls: Vec<Pull>,
     listed_at: Option<Instant>,
-    /// There may be some.
+    /// Whether own pull requests are possible.
     is_needed: bool,
-    /// Whether the branch of each holds a commit of somebody else, by its head.
+    /// Whether each branch holds a commit of another author, by head.
     foreign: BTreeMap<u64, (Revision, bool)>,
     undo: BTreeMap<(Revision, Revision), Undone>,
     facts: BTreeMap<u64, Facts>,
-    /// The gates of each open promotion.
+    /// Gates of each open promotion.
     pub gates: BTreeMap<u64, (Revision, Vec<Gate>)>,
-    /// What was refused for now: not again before.
+    /// Actions that were refused, by branch, and when they may be tried again.
     not_before: BTreeMap<String, Instant>,
     looked_at: Option<Instant>,
     refused: BTreeMap<u64, RefusedMerge>,
-    /// Something happened since.
+    /// An input changed since the last step.
     is_due: bool,
     until: Option<Timestamp>,
-    /// Since when a cluster is not read whole, and what was logged of that last.
+    /// Since when a cluster was not read completely, and the reason that was logged.
     unread: Option<(Instant, String)>,
     told: BTreeMap<String, String>,
     clock: Clock,
-    /// Every gate that has passed stands at the forge.
+    /// Every passed gate stands as a status at the forge.
     is_told: bool,
 }
 
@@ -72,7 +72,7 @@ struct Facts {
     read_at: Instant,
 }
 
-/// A merge that the forge refused: of which head, how often in a row, and why.
+/// A merge that the forge refused, for this head.
 #[derive(Debug)]
 struct RefusedMerge {
     head: Revision,
@@ -80,14 +80,14 @@ struct RefusedMerge {
     why: String,
 }
 
-/// What runs, as far as pull requests depend on it.
+/// State of the clusters, as far as pull requests depend on it.
 struct Running {
     rings: BTreeMap<(AppId, String), RingState>,
     rollouts: Vec<RolloutState>,
 }
 
 impl Ours {
-    /// Something of ours may be otherwise than it was.
+    /// An own pull request may have changed at the forge.
     pub fn touch(&mut self, number: Option<u64>) {
         self.is_due = true;
         if let Some(number) = number {
@@ -96,12 +96,12 @@ impl Ours {
         self.listed_at = None;
     }
 
-    /// What runs may be otherwise.
+    /// The clusters may have changed.
     pub fn look(&mut self) {
         self.is_due = true;
     }
 
-    /// When to look again.
+    /// When the next step is due.
     pub fn next(&self, now: Instant) -> Instant {
         let Some(looked_at) = self.looked_at else { return now };
         if self.is_due || !self.is_told {
@@ -112,7 +112,7 @@ impl Ours {
         [soak, open, Some(looked_at + LIST_LASTS)].into_iter().flatten().min().unwrap_or(now).max(now)
     }
 
-    /// Does the next thing that is wanted; whether there may be more. `has_open`: one of ours is open. `conflicts`: the pull requests
+    /// Does the next action; returns whether more may follow. `has_open`: an own pull request is open. `conflicts`: pull requests
     /// that cannot be merged.
     pub async fn step(
         &mut self,
@@ -160,8 +160,8 @@ impl Ours {
         self.look_at_gates(publisher, &input, &wanted, now).await
     }
 
-    /// The cluster that is not read whole, and whether there was time to read all. While a process starts, that a cluster is not read
-    /// says nothing; later what is on it waits, and nothing else.
+    /// The cluster that is not read completely, and whether the start phase is over. During the start an unread cluster means
+    /// nothing; later only promotions of its apps wait.
     fn unread(&mut self, overview: &Overview, now: Instant) -> (Option<String>, bool) {
         let Some(why) = report::unread(overview) else {
             self.unread = None;
@@ -208,7 +208,7 @@ impl Ours {
         self.pulls.iter().filter(|pull| pull.state == PullState::Open)
     }
 
-    /// The promotions among them, for people who are told. `None`: not listed, or one of them has changed since.
+    /// The promotions, for notifications. `None`: not listed, or one changed since.
     pub fn promotions(&self) -> Option<Vec<Promotion>> {
         if !self.is_needed {
             return Some(Vec::new());
@@ -250,7 +250,7 @@ impl Ours {
         self.pulls.iter().map(one).collect()
     }
 
-    /// Commits that failed and were taken back in the clusters.
+    /// How to revert commits whose rollout failed.
     async fn read_undo(&mut self, publisher: &Publisher<'_>, running: &Running) -> Result<(), Unpublished> {
         let head = publisher.head.snapshot.revision.clone();
         self.undo.retain(|(of, _), _| *of == head);
@@ -258,7 +258,7 @@ impl Ours {
         for commit in refused.filter_map(|rollout| rollout.commit.as_ref()) {
             if let Entry::Vacant(unread) = self.undo.entry((head.clone(), commit.clone())) {
                 let undone = match undo(publisher.repository, publisher.head, commit).await {
-                    // As of a history that was rewritten: the others are not held up.
+                    // For example after a rewritten history. Others must not wait.
                     Err(error) if error.kind() == source::ErrorKind::Configuration => {
                         Undone { how: promotion::Undo::Conflicts(error.to_string()), files: Vec::new() }
                     }
@@ -275,7 +275,7 @@ impl Ours {
         of_head.map(|((_, commit), undone)| (commit.clone(), undone.how.clone())).collect()
     }
 
-    /// Whether anything was done.
+    /// Returns whether an action was done.
     async fn act(
         &mut self,
         publisher: &Publisher<'_>,
@@ -297,19 +297,19 @@ impl Ours {
         let pull = number.and_then(|number| self.pulls.iter().find(|pull| pull.number == number));
         let in_conflict = input.requests.iter().any(|it| Some(it.number) == *number && it.has_conflicts);
         let done = match (action, change, pull) {
-            // Its branch begins at a commit that went another way: another one takes its place.
+            // The branch starts at an outdated commit: a new pull request replaces it.
             (Action::Update, Some(_), Some(pull)) if in_conflict => {
                 let why = format!("it is in conflict with {}", publisher.access.branch);
                 publisher.close(pull, &withdrawn_body(&pull.body, &why)).await
             }
-            // Its branch holds files that are not wanted any more.
+            // The branch holds files that are not desired any more.
             (Action::Update, Some(change), Some(pull)) if loses_any(pull, change) => {
                 publisher.close(pull, &withdrawn_body(&pull.body, "its apps are others by now")).await
             }
             (Action::Open | Action::Update, Some(change), _) => {
                 let gates = gates(input, change, &HeadFacts::default());
                 match self.files(publisher.head, change) {
-                    // What changes again at once is looked at again a little later.
+                    // A change that follows at once waits a little.
                     Ok(files) => {
                         self.not_before.insert(branch.clone(), now + FACTS_LAST);
                         publisher
@@ -331,7 +331,7 @@ impl Ours {
         };
         match done {
             Ok(()) => Ok(true),
-            // Somebody was quicker, or the base is another one by now: it is read again.
+            // The branch or the base changed meanwhile: it is read again.
             Err(error @ (Unpublished::Foreign(_) | Unpublished::Unchanged(_))) => {
                 tracing::info!(branch, %error, "no pull request");
                 self.not_before.insert(branch.clone(), now + LIST_LASTS);
@@ -363,7 +363,7 @@ impl Ours {
         })
     }
 
-    /// Whether a pull request, merged, changes the files of a change and nothing else.
+    /// Whether the merge would change exactly the files of a change.
     async fn is_exactly(
         &self,
         publisher: &Publisher<'_>,
@@ -374,7 +374,7 @@ impl Ours {
         publisher.changes_just(&pull.head_reference(), Some(&pull.head.revision), &files).await
     }
 
-    /// The gates of every open promotion, and the merge of one whose gates have all passed.
+    /// Updates the gates of open promotions, and merges one whose gates have all passed.
     async fn look_at_gates(
         &mut self,
         publisher: &Publisher<'_>,
@@ -397,7 +397,7 @@ impl Ours {
                 let read = async { Ok((client.statuses(&head).await?, client.reviews(pull.number).await?)) };
                 let (statuses, reviews) = match read.await {
                     Ok(read) => read,
-                    // More than anybody reads, for example: the others are not held up.
+                    // For example too large a list. Others must not wait.
                     Err::<_, forge::Error>(error) if !is_for_later(&error) => {
                         tracing::warn!(pull = pull.number, %error, "its gates are not known");
                         continue;
@@ -444,7 +444,7 @@ impl Ours {
             }
             self.gates.insert(pull.number, (head.clone(), gates));
             let branch = &pull.head.reference;
-            // What branch protection asks for has to be there before; and what does not render is not merged.
+            // Branch protection needs these statuses first, and an invalid head is never merged.
             let stands = |name: &str| {
                 let context = format!("{}/{name}", publisher.prefix);
                 self.facts.get(&pull.number).and_then(|facts| facts.said.statuses.get(&context)).copied()
@@ -460,7 +460,7 @@ impl Ours {
             if may.is_err() || self.not_before.get(branch).is_some_and(|at| *at > now) {
                 continue;
             }
-            // Anybody who may push could have written to the branch in our name.
+            // Anybody with push access could have written to the branch.
             if !self.is_exactly(publisher, &pull, &change).await? {
                 tracing::warn!(pull = pull.number, "not merged: it changes other files than it says");
                 self.not_before.insert(branch.clone(), now + LIST_LASTS);
@@ -472,7 +472,7 @@ impl Ours {
                     self.touch(Some(pull.number));
                     return Ok(true);
                 }
-                // What is missing is the forge's to say: it is tried again.
+                // The forge says what is missing; the merge is tried again.
                 Err(Unpublished::Forge(error)) => {
                     tracing::info!(pull = pull.number, %error, "not merged yet");
                     if !matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::RateLimited) {
@@ -490,21 +490,21 @@ impl Ours {
     }
 }
 
-/// It proposes an app that is not part of a change any more.
+/// It proposes an app that the change no longer has.
 fn loses_any(pull: &Pull, change: &Change) -> bool {
     let wanted = change.block();
     let has = |app: &AppId| wanted.items.iter().any(|item| item.app == *app);
     parse_body(&pull.body).is_some_and(|block| !block.items.iter().all(|item| has(&item.app)))
 }
 
-/// Of one of our branches, opened by us. Another instance has another prefix, whoever opens its pull requests.
+/// Opened by our user from one of this instance's branches. Other instances have other prefixes.
 pub fn is_ours(pull: &Pull, me: &str, prefix: &str) -> bool {
     !pull.head.is_fork
         && pull.author.eq_ignore_ascii_case(me)
         && promotion::is_own_branch(prefix, &pull.head.reference)
 }
 
-/// What an open pull request of ours proposes: what is wanted of it, or what its description says.
+/// The change that an open pull request proposes: as computed, or from its description.
 fn proposed(input: &Input<'_>, pull: &Pull, wanted: &[Wanted]) -> Option<Change> {
     let of_it = wanted.iter().find(|it| it.number == Some(pull.number));
     if let Some(change) = of_it.and_then(|it| it.change.clone()) {

@@ -1,4 +1,4 @@
-//! Whether what a delivery says was overtaken between its acceptance and the time when it is written.
+//! Decides whether the value that a delivery sets was replaced between its acceptance and its write.
 
 use jiff::Timestamp;
 
@@ -6,7 +6,7 @@ use crate::source::Change;
 
 const ACCEPTED: &str = "Accepted: ";
 
-/// Of the message of each commit for a trigger: by it the next reader knows which of two deliveries was accepted first.
+/// Line in the message of each trigger commit. It tells later readers which of two deliveries was accepted first.
 pub fn line(accepted: Timestamp) -> String {
     format!("{ACCEPTED}{accepted}\n")
 }
@@ -15,8 +15,8 @@ fn time_in(message: &str) -> Option<Timestamp> {
     message.lines().rev().find_map(|line| line.strip_prefix(ACCEPTED)?.trim().parse().ok())
 }
 
-/// Why a delivery is not written any more. `from`: the value when its change was computed; `now`: the one at the head, and `last` the
-/// commit that set it, where it is not much older than the delivery.
+/// Why a delivery is not written any more. `from`: the value when its change was computed. `now`: the value at the head. `last`:
+/// the commit that set it, if that is not much older than the delivery.
 pub fn why(
     accepted: Timestamp,
     from: Option<&str>,
@@ -28,7 +28,7 @@ pub fn why(
         Some((_, Some(time))) if time > accepted => {
             Some(format!("a delivery or call that was accepted later, at {time}, has set {name}"))
         }
-        // What was accepted before this one was only written first.
+        // The earlier delivery was only written first.
         Some((_, Some(_))) => None,
         Some((time, None)) if time > accepted.as_second() => {
             Some(format!("a commit that is newer than the delivery of {accepted} has set {name}"))
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_newest_wish_for_a_value_is_written() {
+    fn only_the_newest_delivery_is_written() {
         let at = |second| Timestamp::from_second(second).expect("a time");
         let commit = |time, message: &str| Change { time, messages: vec![message.to_owned()] };
         let check = |from: &str, now: &str, last: Option<Change>, expected: Option<&str>| {
@@ -56,10 +56,10 @@ mod tests {
         check("v1", "v1", None, None);
         check("v1", "v1", Some(commit(99, "by li")), None);
         check("v1", "v1", Some(commit(101, "by li")), Some("newer than the delivery"));
-        // Made before, and pushed after.
+        // Committed before, pushed after.
         check("v1", "v2", Some(commit(99, "by li")), Some("the value is v2 by now, and was v1 before"));
         check("v1", "v2", None, Some("the value is v2 by now"));
-        // Of an earlier delivery that was written later, and the other way round.
+        // An earlier delivery written later, and the reverse.
         let of = |second| format!("pay: v1 → v2\n\n{}", line(at(second)));
         check("v1", "v2", Some(commit(120, &of(90))), None);
         check("v2", "v2", Some(commit(99, &of(110))), Some("accepted later, at 1970-01-01T00:01:50Z"));

@@ -1,4 +1,4 @@
-//! Changes of files, as pull requests or commits of ours.
+//! Writes file changes to the forge, as pull requests or commits. `ours`, `triggers` and `tutti promote --open` call it.
 
 use crate::cluster::WritePermit;
 use crate::controller::ConfigHead;
@@ -9,30 +9,30 @@ use crate::source::{self, Repository};
 
 use super::connection::Access;
 
-/// A file from the folder of the manifests, with its new text; `None`: it goes.
+/// Path below the manifest folder, and its new text; `None` deletes it.
 pub type NewFile = (String, Option<String>);
 
-/// A change that somebody looks at before it is merged.
+/// A pull request to open or update.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub branch: String,
     pub title: String,
     pub body: String,
-    /// Of the commit.
+    /// Message of the commit.
     pub message: String,
-    /// Without the prefix of ours.
+    /// Without the status prefix.
     pub label: &'static str,
     pub files: Vec<NewFile>,
 }
 
 impl Proposal {
-    /// Of a change of ours, with the files that it consists of.
+    /// From a change of `promotion` and its files.
     pub fn of(change: &Change, gates: &[Gate], files: Vec<NewFile>, prefix: &str) -> Self {
         let title = change.title();
         Self {
             branch: change.branch(prefix),
             message: match change {
-                // As `git revert` says it.
+                // The wording of `git revert`.
                 Change::Revert { commit, .. } => format!("{title}\n\nThis reverts commit {commit}.\n"),
                 Change::Promote { .. } | Change::Approve { .. } => format!("{title}\n"),
             },
@@ -48,7 +48,7 @@ impl Proposal {
     }
 }
 
-/// Why nothing was published, or not all of it.
+/// Why a change was not published, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum Unpublished {
     #[error(transparent)]
@@ -64,10 +64,10 @@ pub enum Unpublished {
 }
 
 impl Unpublished {
-    /// The same may succeed later.
+    /// May succeed later.
     pub fn may_pass(&self) -> bool {
         match self {
-            // A file is another one by now: the head that is read next has it.
+            // The file changed at the forge: the next head has it.
             Self::Forge(error) => error.is_transient() || error.kind() == ErrorKind::Conflict,
             Self::Git(error) => error.kind() != source::ErrorKind::Configuration,
             Self::NoPermit => true,
@@ -75,7 +75,7 @@ impl Unpublished {
         }
     }
 
-    /// It may succeed with another token, or when the repository or the branch is there again.
+    /// May succeed with another token, or when the repository or branch is back.
     pub fn is_of_access(&self) -> bool {
         match self {
             Self::Forge(Error::Refused { status, .. }) => *status == 404,
@@ -88,19 +88,19 @@ impl Unpublished {
     }
 }
 
-/// Who publishes, where, and what is there.
+/// Everything that publishing needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Publisher<'a> {
     pub access: &'a Access,
     pub permit: &'a WritePermit,
     pub repository: &'a Repository,
     pub head: &'a ConfigHead,
-    /// Of labels and branches.
+    /// Prefix of labels and branches.
     pub prefix: &'a str,
 }
 
 impl Publisher<'_> {
-    /// Opens the pull request of a branch, or brings the one that is open to this. A crash in between is mended by the next attempt.
+    /// Opens the branch's pull request, or updates the open one. The next attempt completes one that a crash interrupted.
     pub async fn propose(&self, proposal: &Proposal) -> Result<Pull, Unpublished> {
         let client = &self.access.client;
         let is_open = |pull: &Pull| {
@@ -109,7 +109,7 @@ impl Publisher<'_> {
                 && pull.base.reference == self.access.branch
         };
         let open = client.pulls_open().await?.into_iter().find(is_open);
-        // A person may open one from a branch of ours: it is theirs.
+        // A person's pull request from our branch is not ours.
         if open.as_ref().is_some_and(|pull| !pull.author.eq_ignore_ascii_case(&self.access.me)) {
             return Err(Unpublished::Foreign(proposal.branch.clone()));
         }
@@ -119,9 +119,9 @@ impl Publisher<'_> {
             (Some(_), _) if self.is_foreign(&proposal.branch).await? => {
                 return Err(Unpublished::Foreign(proposal.branch.clone()));
             }
-            // The request to open it was lost, or may still be on its way.
+            // The request that opens it was lost, or is still running.
             (Some(_), None) if self.changes_just(&reference, None, &proposal.files).await? => {}
-            // Left over from a pull request that was closed.
+            // Left over from a closed pull request.
             (Some(_), None) => {
                 self.write(client.delete_branch(&proposal.branch)).await?;
                 self.begin(proposal).await?;
@@ -140,7 +140,7 @@ impl Publisher<'_> {
                 labels: labels.into_iter().map(|it| it.name).filter(|name| *name == label).collect(),
             };
             match self.write(client.create_pull(&new)).await {
-                // The one before was carried out, although nobody heard of it.
+                // The request before succeeded, but its answer was lost.
                 Err(Unpublished::Forge(error)) if error.kind() == ErrorKind::Conflict => {
                     let open = client.pulls_open().await?.into_iter().find(is_open);
                     return open.ok_or(Unpublished::Forge(error));
@@ -152,7 +152,7 @@ impl Publisher<'_> {
         Ok(open)
     }
 
-    /// Writes to the deployed branch at once.
+    /// Commits to the deployed branch.
     pub async fn commit(&self, files: &[NewFile], message: &str) -> Result<Revision, Unpublished> {
         let branch = &self.access.branch;
         self.commit_files(branch, None, message, changes(files, &self.head.snapshot)).await
@@ -173,7 +173,7 @@ impl Publisher<'_> {
         self.write(self.access.client.commit_files(&commit)).await
     }
 
-    /// Closes it, and takes the branch away: nobody else wrote to it.
+    /// Closes it, and deletes the branch unless another author committed to it.
     pub async fn close(&self, pull: &Pull, body: &str) -> Result<(), Unpublished> {
         let client = &self.access.client;
         self.describe(pull, &pull.title, body).await?;
@@ -192,7 +192,7 @@ impl Publisher<'_> {
         self.write(self.access.client.edit_pull(pull.number, &edit)).await
     }
 
-    /// Whether a branch of ours holds a commit that is not ours.
+    /// Whether our branch holds a commit of another author.
     pub async fn is_foreign(&self, branch: &str) -> Result<bool, Unpublished> {
         let commits = self.access.client.branch_commits(&self.access.branch, branch).await?;
         Ok(!commits.iter().all(|commit| commit.is_by(&self.access.me)))
@@ -205,14 +205,14 @@ impl Publisher<'_> {
         }
     }
 
-    /// The branch is made, from the tip of the deployed one.
+    /// Creates the branch from the deployed branch's tip.
     async fn begin(&self, proposal: &Proposal) -> Result<(), Unpublished> {
         let files = changes(&proposal.files, &self.head.snapshot);
         let base = Some(self.access.branch.clone());
         self.commit_files(&proposal.branch, base, &proposal.message, files).await.map(drop)
     }
 
-    /// Whether a reference, merged, changes these files to this, and nothing else. `revision`: the commit that it is known to be at.
+    /// Whether the merge of a reference would change exactly these files. `revision`: its known commit.
     pub async fn changes_just(
         &self,
         reference: &str,
@@ -238,7 +238,7 @@ impl Publisher<'_> {
         Ok(!merged.changed.is_empty() && merged.changed.iter().all(is_meant) && changes.is_empty())
     }
 
-    /// Another commit on the branch, where its files are others.
+    /// Adds a commit to the branch if its files differ.
     async fn go_on(&self, reference: &str, proposal: &Proposal) -> Result<(), Unpublished> {
         let tip = self.repository.fetch_reference(reference).await?;
         let files = changes(&proposal.files, &self.repository.files(&tip).await?);
@@ -249,12 +249,12 @@ impl Publisher<'_> {
     }
 }
 
-/// Forges change the ends of lines.
+/// Forges change line ends.
 pub fn is_same_text(one: &str, other: &str) -> bool {
     one.lines().map(str::trim_end).eq(other.lines().map(str::trim_end))
 }
 
-/// What differs from what is there; the forge refuses it where that is another content by now.
+/// Files that differ. The forge refuses a change whose old content is outdated.
 fn changes(files: &[NewFile], there: &Snapshot) -> Vec<FileChange> {
     let one = |(path, content): &NewFile| {
         let known = there.files.get(path);
@@ -273,7 +273,7 @@ fn changes(files: &[NewFile], there: &Snapshot) -> Vec<FileChange> {
     files.iter().filter_map(one).collect()
 }
 
-/// A path of a snapshot, as the forge knows it.
+/// The path from the repository's root, as the forge needs it.
 fn from_root(folder: &str, path: &str) -> String {
     match folder.trim_matches('/') {
         "" => path.to_owned(),
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_written() {
+    fn unchanged_files_are_not_written() {
         let there = Snapshot {
             folder: "fleet".into(),
             ..Snapshot::of_texts([("apps/a/pins/prod.yaml", "version: v1\n"), ("approvals/b.yaml", "b\n")])

@@ -1,4 +1,4 @@
-//! Which pull request is looked at next.
+//! Decides which pull request is checked next.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use tokio::time::Instant;
 use crate::forge::Pull;
 use crate::model::Revision;
 
-/// After the base moved, its own rollout goes first, and several pushes in a row are answered once.
+/// After the base moved, its rollout goes first; several pushes cause one check.
 const SETTLES: Duration = Duration::from_secs(10);
 
 /// An open pull request into the deployed branch.
 #[derive(Clone, Debug)]
 pub struct Open {
     pub pull: Pull,
-    /// What was said of it last was about this.
+    /// Input of the last check.
     pub checked: Option<Checked>,
-    /// It could not be read: not again before, and how often that was.
+    /// Earliest retry after a failed read, and the number of failures.
     pub not_before: Option<Instant>,
     pub tries: u32,
-    /// It cannot be merged into the base that it was compared with last.
+    /// It had conflicts with the last compared base.
     pub conflicts: bool,
 }
 
@@ -29,7 +29,7 @@ impl Open {
         Self { pull, checked: None, not_before: None, tries: 0, conflicts: false }
     }
 
-    /// As it is now.
+    /// Updates it from the forge.
     pub fn take(&mut self, pull: Pull) {
         if pull.head.revision != self.pull.head.revision {
             (self.not_before, self.tries) = (None, 0);
@@ -38,7 +38,7 @@ impl Open {
     }
 }
 
-/// What a check was made from.
+/// Input of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     pub head: Revision,
@@ -50,21 +50,20 @@ pub struct Checked {
 #[derive(Clone, Debug)]
 pub struct Base {
     pub revision: Revision,
-    /// Or since a webhook told last that it moved.
+    /// Since when, or the time of the last webhook about it.
     pub since: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Check(u64),
-    /// Of one that was checked, with another base.
+    /// Checked before, with another base.
     Recheck(u64),
     At(Instant),
     Nothing,
 }
 
-/// A new head comes before a base that moved; of equals the lowest number. Bounded by the open pull requests, which a forge lists
-/// page by page.
+/// New heads before a moved base, then the lowest number. Bounded by the open pull requests.
 pub fn next(open: &BTreeMap<u64, Open>, base: &Base, prefix: &str, now: Instant) -> Next {
     let due = |number: &u64, it: &Open| {
         let Checked { head, base: compared, may_render } = match &it.checked {
@@ -87,12 +86,12 @@ pub fn next(open: &BTreeMap<u64, Open>, base: &Base, prefix: &str, now: Instant)
     }
 }
 
-/// The label by which somebody who may write has a fork rendered.
+/// The label that lets a fork be rendered.
 pub fn render_label(prefix: &str) -> String {
     format!("{prefix}/ok-to-plan")
 }
 
-/// What anybody may send is rendered only when somebody who may write wants it. (Labels take the right to write.)
+/// Forks are rendered only with the label. Only users with write access can set labels.
 pub fn may_render_of(pull: &Pull, prefix: &str) -> bool {
     !pull.head.is_fork || pull.labels.contains(&render_label(prefix))
 }
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn new_heads_come_first_and_a_base_that_moved_settles() {
+    async fn new_heads_come_before_a_moved_base() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let base = Base { revision: Revision::from("b2"), since: at(100) };
@@ -151,7 +150,6 @@ mod tests {
         check(std::slice::from_ref(&moved), 110, Next::Recheck(1));
         check(&[moved.clone(), (pull(2, "h2", false, &[]), None, None)], 110, Next::Check(2));
         check(&[moved, (pull(2, "h2", false, &[]), known("h1", "b2", true), None)], 101, Next::Check(2));
-        // A fork waits for its label.
         check(&[(pull(3, "h1", true, &[]), known("h1", "b2", false), None)], 101, Next::Nothing);
         let labelled = pull(3, "h1", true, &["bug", "tutti/ok-to-plan"]);
         assert!(!may_render_of(&labelled, "staging"));

@@ -1,4 +1,5 @@
-//! The loop: what is open, what is looked at next, and what is said of it ([`said`]).
+//! The loop of [`pulls`](super): lists open pull requests, checks the next one, runs trigger tasks and steps of own pull
+//! requests. [`said`] computes the statuses.
 
 mod said;
 
@@ -29,63 +30,63 @@ use crate::notification::Promotion;
 use crate::report::{Names, Overview, plan_comment, plan_failure, plan_statuses};
 use crate::source::{self, Repository};
 
-/// Between two lists of what is open, while no webhook tells; and while they do.
+/// Interval of listing, without webhooks and with them.
 const POLL: Duration = Duration::from_secs(60);
 const POLL_WITH_HOOKS: Duration = Duration::from_secs(300);
-/// So long the default branch of the forge is taken for the same.
+/// The forge's default branch is read again after this.
 const BRANCH_LASTS: Duration = Duration::from_secs(300);
-/// So long after a webhook they count as arriving.
+/// Webhooks count as working for so long after the last one.
 const HOOKS_ARRIVE: Duration = Duration::from_secs(600);
-/// After the forge or Git did not answer, at first and at most.
+/// Backoff after an error of the forge or Git.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// While this process may not write.
+/// While there is no write permit.
 const PERMIT_PAUSE: Duration = Duration::from_secs(1);
-/// Statuses that ended without a result: so many are kept until they are posted.
+/// Ended statuses that are kept until they are posted.
 const MOST_ENDED: usize = 600;
-/// A pull request that could not be read, or not be rendered whole, is looked at again after this; as often as this it is awaited.
+/// Interval and number of fast retries of a pull request that cannot be read or rendered completely.
 const AGAIN: Duration = Duration::from_secs(10);
 const MOST_TRIES: u32 = 6;
-/// Then its statuses say so, and it is looked at less often.
+/// Interval of retries after that; the statuses then show the error.
 const SELDOM: Duration = Duration::from_secs(300);
 
 const VALIDATE: &str = "validate";
-/// Of the head of each pull request.
+/// Statuses of each head.
 const CONTEXTS: [&str; 3] = [VALIDATE, "plan", GATE];
 const GATE: &str = "gate";
 
-/// What the process was told.
+/// Settings of the service.
 #[derive(Debug)]
 pub struct Settings {
     pub repository: Repository,
-    /// The deployed branch; `None`: the default one of the forge.
+    /// `None`: the forge's default branch.
     pub branch: Option<String>,
     pub charts: Arc<chart::Service>,
     pub home: Home,
     pub grants: Arc<Grants>,
     pub permit: WritePermit,
     pub metrics: Metrics,
-    /// Who tells people of promotions.
+    /// Receives the promotions, for notifications.
     pub promotions: watch::Sender<Option<Arc<Vec<Promotion>>>>,
 }
 
-/// Who tells it what.
+/// Inputs of the service.
 #[derive(Debug)]
 pub struct Inputs {
     pub instance: watch::Receiver<Option<Arc<Instance>>>,
     pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub overview: watch::Receiver<Arc<Overview>>,
     pub hints: broadcast::Receiver<Hint>,
-    /// Changes of triggers that somebody waits for.
+    /// Trigger calls whose callers wait.
     pub calls: mpsc::Receiver<Call>,
-    /// What was sent for triggers.
+    /// Deliveries for triggers.
     pub deliveries: DeliveryQueue,
-    /// Until then another process leads.
+    /// Cancelled when this process leads.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
 }
 
-/// Goes on until it is stopped.
+/// Runs until it is stopped.
 pub async fn run(settings: Settings, mut inputs: Inputs) {
     let stop = inputs.stop.clone();
     let work = async {
@@ -111,32 +112,32 @@ struct Service {
     base: Option<Base>,
     open: BTreeMap<u64, Open>,
     comments: BTreeMap<u64, Sticky>,
-    /// What is said of the head of each, by the name after the prefix.
+    /// Statuses of each head, by name without prefix.
     said: BTreeMap<u64, (Revision, BTreeMap<String, Said>)>,
-    /// What is said of the tip of the deployed branch.
+    /// Status of the deployed branch's tip.
     of_base: Option<(Revision, Said)>,
-    /// What was under way and comes to no result: the commit, the context, and why.
+    /// Statuses that end without a result: commit, name, and why.
     ended: VecDeque<(Revision, String, Said)>,
-    /// What the forge says of it already is read before anything is said. With a word, nothing else is said any more: what is pending
-    /// ends so.
+    /// Commits whose statuses must be read from the forge before any are set. `Some`: only pending ones are ended, with this
+    /// text.
     to_recall: BTreeMap<Revision, Option<Said>>,
-    /// What an earlier process may have left pending was looked for.
+    /// Whether pending statuses of an earlier process were searched.
     has_looked_back: bool,
     ours: Ours,
     tasks: Tasks,
-    /// Numbers that a webhook told of.
+    /// Pull requests that webhooks named.
     hinted: BTreeSet<u64>,
     list_at: Instant,
-    /// When to ask for the default branch again.
+    /// When the default branch is read next.
     branch_at: Instant,
     hooked_at: Option<Instant>,
-    /// After a failure: nothing is asked before, and the pause that led to it.
+    /// After an error: no request before this time, and the backoff that led to it.
     pause: Option<(Instant, Duration)>,
-    /// Logged once.
+    /// The last logged error.
     trouble: Option<String>,
 }
 
-/// Why a turn came to nothing.
+/// Why a turn failed.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error(transparent)]
@@ -150,7 +151,7 @@ enum Trouble {
 }
 
 impl Trouble {
-    /// What the forge answered, whatever was asked.
+    /// The forge's error, of whichever request.
     fn of_forge(&self) -> Option<&Error> {
         match self {
             Self::Forge(error)
@@ -189,7 +190,7 @@ impl Service {
         }
     }
 
-    /// Does what is due, one thing after another; says when to go on.
+    /// Does everything that is due; returns when to continue.
     async fn turn(&mut self, inputs: &mut Inputs) -> Instant {
         loop {
             self.take_in(inputs);
@@ -218,7 +219,7 @@ impl Service {
         }
     }
 
-    /// Until something happens, or the time has come.
+    /// Waits for an input or the time.
     async fn wait(&mut self, inputs: &mut Inputs, wake: Instant) {
         tokio::select! {
             () = tokio::time::sleep_until(wake) => {}
@@ -234,7 +235,7 @@ impl Service {
         }
     }
 
-    /// As long as the instance has a mistake nobody knows what its triggers make of one: it stays on the disk.
+    /// While the instance has a mistake its triggers are unknown: deliveries stay on disk.
     fn may_take_deliveries(&self) -> bool {
         self.tasks.has_room() && self.head.as_ref().is_some_and(|head| head.fleet.is_usable())
     }
@@ -257,7 +258,7 @@ impl Service {
         loop {
             match inputs.hints.try_recv() {
                 Ok(hint) => self.hint(&hint),
-                // More came than there is room for: all are listed.
+                // Hints were lost: list all.
                 Err(broadcast::error::TryRecvError::Lagged(_)) => self.list_at = Instant::now(),
                 Err(_) => break,
             }
@@ -279,7 +280,7 @@ impl Service {
             self.ours.look();
             self.overview = Arc::clone(&overview);
         }
-        // Of a large fleet the words take their time: they are of this overview and this base until there is another.
+        // Computed only for a new overview or base: it takes time for a large fleet.
         let is_other = |base: &Base| before.as_ref().is_none_or(|before| before.revision != base.revision);
         if let Some(base) = &self.base
             && (is_new || is_other(base))
@@ -287,7 +288,7 @@ impl Service {
         {
             let now = (base.revision.clone(), words::of_branch(&overview));
             let is_known = |(of, (state, _)): &(Revision, Said)| *of == now.0 && *state != State::Pending;
-            // What has a result is not begun anew in the eyes of those who look.
+            // A result is never replaced by pending.
             let stays = now.1.0 == State::Pending && self.of_base.as_ref().is_some_and(is_known);
             if !stays && self.of_base.as_ref() != Some(&now) {
                 self.of_base = Some(now);
@@ -297,7 +298,7 @@ impl Service {
     }
 
     fn hint(&mut self, hint: &Hint) {
-        // Its rollout goes first, from the moment in which it is told of.
+        // The rollout of a push goes first, from the webhook on.
         if hint.kind.is_of_branch()
             && let (Some(base), Some(connection)) = (&mut self.base, &self.connection)
             && hint.branch() == Some(&*connection.access.branch)
@@ -308,7 +309,7 @@ impl Service {
             return;
         }
         self.hooked_at = Some(Instant::now());
-        // Nothing is read from comments.
+        // Comments carry no input.
         if hint.kind == HintKind::Comment {
             return;
         }
@@ -322,7 +323,7 @@ impl Service {
     fn failed(&mut self, trouble: &Trouble) {
         let asked = match trouble.of_forge() {
             Some(Error::RateLimited { retry_after, .. }) => *retry_after,
-            // Another token may have been put in its place.
+            // The token may have been replaced.
             Some(Error::Authentication { .. }) => {
                 self.connection = None;
                 Some(LONGEST_PAUSE)
@@ -338,14 +339,14 @@ impl Service {
         }
     }
 
-    /// The next thing that is due: `None` when it was done, else when to look again.
+    /// Does the next thing that is due: `None` when it was done, else when to continue.
     async fn step(&mut self, instance: &Instance, forge: &Forge) -> Result<Option<Instant>, Trouble> {
         if self.connection.as_ref().is_none_or(|connection| connection.forge != *forge) {
             let is_same = |known: &Connection| {
                 (&known.forge.url, &known.forge.repository) == (&forge.url, &forge.repository)
             };
             if !self.connection.as_ref().is_none_or(is_same) {
-                // Numbers and comments there are others.
+                // Another repository: nothing known applies.
                 self.open.clear();
                 self.comments.clear();
                 self.said.clear();
@@ -355,7 +356,7 @@ impl Service {
             self.connection = Some(Connection::open(&self.settings, forge).await?);
             self.list_at = Instant::now();
             self.branch_at = self.list_at + BRANCH_LASTS;
-            // Of another outbox, which does not know what was posted.
+            // The new outbox does not know what was posted.
             let heads = self.said.values().map(|(head, _)| head);
             let known: Vec<Revision> =
                 heads.chain(self.base.iter().map(|base| &base.revision)).cloned().collect();
@@ -420,7 +421,7 @@ impl Service {
                 self.check(number, instance, &connection).await?;
                 return Ok(None);
             }
-            // What is merged or opened does not wait for fifty comparisons with a base that moved.
+            // Merges and new pull requests do not wait for comparisons with a moved base.
             Next::Recheck(number) if ours_at > now || !self.has_looked_back => {
                 self.check(number, instance, &connection).await?;
                 return Ok(None);
@@ -450,7 +451,7 @@ impl Service {
             .open
             .values()
             .any(|open| is_ours(&open.pull, &connection.access.me, &instance.status_prefix));
-        // It is lent out as long as it is looked at.
+        // Taken out, because `step` borrows the service.
         let mut ours = std::mem::take(&mut self.ours);
         let publisher = self.publisher(instance, &connection, &head);
         let did = ours.step(&publisher, &self.overview, has_open, &conflicts).await;
@@ -484,7 +485,7 @@ impl Service {
         }
     }
 
-    /// One change of a trigger. What may succeed later is tried again, before anything else.
+    /// Runs one trigger task. Transient failures are retried before anything else.
     async fn carry_out(
         &mut self,
         mut task: Task,
@@ -499,7 +500,7 @@ impl Service {
         let is_of_access = |error: &Unwritten| matches!(error, Unwritten::Publish(it) if it.is_of_access());
         let needs_access = written.as_ref().is_err_and(is_of_access);
         if needs_access {
-            // By now the token may be another one, or the default branch.
+            // The token or the default branch may have changed.
             self.connection = None;
         }
         match written {
@@ -524,7 +525,7 @@ impl Service {
         Ok(())
     }
 
-    /// One pull request as the forge has it now. `None`: it is not open any more.
+    /// Updates one pull request from the forge. `None`: not open any more.
     fn take_pull(&mut self, number: u64, pull: Option<Pull>, connection: &Connection) {
         let is_ours =
             |pull: &Pull| pull.state == PullState::Open && pull.base.reference == connection.access.branch;
@@ -540,7 +541,7 @@ impl Service {
         match self.open.get_mut(&number) {
             Some(open) => open.take(pull),
             None => {
-                // Another one may have the same head.
+                // Two pull requests may have the same head.
                 if !self.said.values().any(|(head, _)| *head == pull.head.revision) {
                     self.to_recall.insert(pull.head.revision.clone(), None);
                 }
@@ -618,7 +619,7 @@ impl Service {
         say(self, said);
         let is_written = match self.comment(number, connection, &names, &comment).await {
             Ok(written) => written.is_some(),
-            // Of one that is locked, for example: the others are not held up.
+            // For example a locked one. Others must not wait.
             Err(error) => {
                 self.later(number);
                 if error.is_transient() {
@@ -641,7 +642,7 @@ impl Service {
         }
     }
 
-    /// It is tried again; how often it was by now.
+    /// Schedules a retry; returns the number of attempts.
     fn later(&mut self, number: u64) -> u32 {
         let Some(open) = self.open.get_mut(&number) else { return MOST_TRIES };
         open.tries += 1;
@@ -662,7 +663,7 @@ impl Service {
     }
 }
 
-/// The next hint; within it `None` where more came than there is room for. `None`: nobody sends any more.
+/// The next hint; the inner `None` means that hints were lost. `None`: the sender is gone.
 async fn heard(hints: &mut broadcast::Receiver<Hint>) -> Option<Option<Hint>> {
     match hints.recv().await {
         Ok(hint) => Some(Some(hint)),
@@ -671,9 +672,9 @@ async fn heard(hints: &mut broadcast::Receiver<Hint>) -> Option<Option<Hint>> {
     }
 }
 
-/// The same request may succeed later, or with another token.
+/// Whether the request may succeed later, or with another token.
 pub(super) fn is_for_later(error: &Error) -> bool {
-    // An answer that is too large is that of one pull request.
+    // Too large an answer concerns one pull request only.
     let is_of_one = matches!(error, Error::Answer { .. });
     !is_of_one && (error.is_transient() || error.kind() == ErrorKind::Authentication)
 }

@@ -1,4 +1,5 @@
-//! What triggers change: the pull request or the commit.
+//! Queue of trigger changes: from calls of the API and from deliveries, to a pull request or commit. A newer change of the same
+//! field supersedes older deliveries.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,31 +17,30 @@ use crate::trigger::{self, Outcome};
 use super::overtaken;
 use super::publish::{Proposal, Publisher, Unpublished};
 
-/// Changes that wait here.
+/// Tasks in memory.
 const MOST: usize = 1_000;
-/// A delivery of longer ago is not carried out any more: what it says may have been overtaken.
+/// Older deliveries are dropped: their content is most likely outdated.
 const TOO_OLD: SignedDuration = SignedDuration::from_hours(24);
 
-/// A change that is to be written.
+/// One change to write.
 #[derive(Debug)]
 pub struct Task {
     outcome: Outcome,
     of: Of,
     accepted: Timestamp,
-    /// Deliveries that it takes the place of once it is written, the oldest first.
+    /// Deliveries that it supersedes once written, oldest first.
     before: Vec<Task>,
-    /// How often it was tried.
     pub tries: u32,
-    /// It failed: not again before.
+    /// Earliest retry after a failure.
     pub not_before: Option<Instant>,
 }
 
-/// Who wants the change.
+/// Origin of a change.
 #[derive(Debug)]
 enum Of {
-    /// A caller, who waits.
+    /// An API call whose caller waits.
     Call(oneshot::Sender<Result<Written, NotWritten>>),
-    /// A delivery. Its file goes with the last of its changes.
+    /// A delivery; its last task removes the file.
     Delivery(Arc<Stored>),
 }
 
@@ -53,7 +53,7 @@ impl Task {
         Self { outcome, of, accepted, before: Vec::new(), tries: 0, not_before: None }
     }
 
-    /// What the triggers of a receiver make of what it was sent.
+    /// The tasks that a receiver's triggers make of a delivery.
     pub fn of_delivery(delivery: &Delivery, stored: Stored, head: &ConfigHead) -> Vec<Self> {
         let Delivery { receiver, time, payload } = delivery;
         if is_too_old(*time) {
@@ -75,7 +75,7 @@ impl Task {
         tasks
     }
 
-    /// Nobody sends it again, and it may still be carried out.
+    /// Deliveries are not sent again, so they wait until they are too old.
     pub fn may_wait(&self) -> bool {
         self.is_of_delivery() && !is_too_old(self.accepted)
     }
@@ -84,7 +84,7 @@ impl Task {
         matches!(self.of, Of::Delivery(_))
     }
 
-    /// A delivery that changes what a later task changes again, whichever trigger it is of.
+    /// Whether this is a delivery, and `later` sets the same field of the same file, by whichever trigger.
     fn is_superseded_by(&self, later: &Self) -> bool {
         let (one, other) = (&self.outcome, &later.outcome);
         let is_same = (&one.file, &one.field) == (&other.file, &other.field);
@@ -98,7 +98,7 @@ impl Task {
         self.before.sort_by_key(|before| before.accepted);
     }
 
-    /// Why it is not to be written any more: nobody looks at what a delivery of earlier overwrites.
+    /// Fails when a newer value is in the file. Calls are not checked: their caller waits.
     async fn overtaken(&self, publisher: &Publisher<'_>, now: Option<&str>) -> Result<(), Unwritten> {
         if !self.is_of_delivery() {
             return Ok(());
@@ -121,13 +121,13 @@ impl Task {
         }
     }
 
-    /// Writes it, by the file as it is at the head.
+    /// Writes the change into the file as it is at the head.
     pub async fn write(&self, publisher: &Publisher<'_>) -> Result<Written, Unwritten> {
         let Outcome { file, field, write, .. } = &self.outcome;
         let text = publisher.head.snapshot.text(file);
         let edited = self.outcome.edited(text).map_err(|error| Unwritten::Edit(error.to_string()))?;
         let now = text.and_then(|text| edit::scalar(text, field).ok());
-        // As the words say it.
+        // The title shows the current value.
         let outcome = Outcome { from: now.clone(), ..self.outcome.clone() };
         if *write == TriggerWrite::None || !outcome.is_change() || text == Some(edited.as_str()) {
             return Ok(Written::default());
@@ -156,7 +156,8 @@ impl Task {
         }
     }
 
-    /// Tells whoever waits. What it took the place of is done with it; or else is the next one again.
+    /// Answers the caller. Once the change is written, superseded tasks are finished too; after a failure the newest of them is
+    /// returned.
     pub fn answer(self, result: Result<Written, NotWritten>) -> Option<Self> {
         let trigger = &self.outcome.trigger;
         match &result {
@@ -167,7 +168,7 @@ impl Task {
         }
         let (is_written, mut before) = (result.is_ok(), self.before);
         match self.of {
-            // Nobody may wait any more.
+            // The caller may be gone.
             Of::Call(reply) => drop(reply.send(result)),
             Of::Delivery(stored) => finish(stored),
         }
@@ -187,26 +188,26 @@ fn is_too_old(time: Timestamp) -> bool {
     Timestamp::now().duration_since(time) > TOO_OLD
 }
 
-/// The last one to do something for a delivery removes its file.
+/// The last task of a delivery removes its file.
 fn finish(stored: Arc<Stored>) {
     if let Some(stored) = Arc::into_inner(stored) {
         stored.finish();
     }
 }
 
-/// What triggers change, in its order.
+/// The tasks, in order.
 #[derive(Debug, Default)]
 pub struct Tasks {
     all: VecDeque<Task>,
 }
 
 impl Tasks {
-    /// What is more waits where it comes from.
+    /// More stays with its source.
     pub fn has_room(&self) -> bool {
         self.all.len() < MOST
     }
 
-    /// Also one that was tried: a later one may have come meanwhile.
+    /// Also a task that is retried: a newer one may be in the queue.
     pub fn add(&mut self, mut task: Task) {
         let is_later = |later: &&mut Task| task.is_superseded_by(later) && task.accepted < later.accepted;
         if let Some(later) = self.all.iter_mut().find(is_later) {
@@ -220,7 +221,7 @@ impl Tasks {
         self.all.push_back(task);
     }
 
-    /// It is the next one again.
+    /// Adds a task at the front.
     pub fn add_first(&mut self, task: Task) {
         self.all.push_front(task);
     }
@@ -230,12 +231,12 @@ impl Tasks {
         self.all.remove(due)
     }
 
-    /// When one that failed is due again.
+    /// When the next failed task is due.
     pub fn next_at(&self) -> Option<Instant> {
         self.all.iter().filter_map(|task| task.not_before).min()
     }
 
-    /// Deliveries go on waiting: they are not sent again.
+    /// Fails calls; deliveries stay.
     pub fn refuse_calls(&mut self, why: &str) {
         for task in std::mem::take(&mut self.all) {
             let left = match task.is_of_delivery() {
@@ -247,12 +248,12 @@ impl Tasks {
     }
 }
 
-/// Why a change of a trigger was not written.
+/// Why a task failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unwritten {
     #[error("{0}")]
     Edit(String),
-    /// Something newer is there.
+    /// A newer value is in the file.
     #[error("{0}")]
     Overtaken(String),
     #[error(transparent)]
@@ -314,7 +315,7 @@ mod tests {
         let told = next("a", TriggerWrite::None);
         let left = || std::fs::read_dir(folder.path()).expect("a folder").count();
         let mut tasks = Tasks::default();
-        // The second was tried meanwhile.
+        // The second was added again after a failure.
         for task in [first, third, second, told] {
             tasks.add(task);
         }

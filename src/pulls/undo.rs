@@ -1,4 +1,4 @@
-//! What takes a commit back.
+//! Computes the revert of a commit from the head.
 
 use crate::controller::ConfigHead;
 use crate::model::{Changed, File, Revision};
@@ -7,14 +7,14 @@ use crate::source::{self, Repository};
 
 use super::publish::NewFile;
 
-/// How to take a commit back from the head, and the files that do it.
+/// A revert: whether it is possible, and its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undone {
     pub how: Undo,
     pub files: Vec<NewFile>,
 }
 
-/// Reads the commit and the one before it, file by file: what a later commit changed in the same file is for a person.
+/// Compares the commit with its parent, file by file. A file that a later commit changed too is left to a person.
 pub async fn undo(
     repository: &Repository,
     head: &ConfigHead,
@@ -31,7 +31,7 @@ pub async fn undo(
         let [Some(before), Some(after), Some(now)] = sides else {
             return by_hand(format!("{path} is no text"));
         };
-        // Taken back already, as far as this file goes.
+        // This file is reverted already.
         if now != before {
             changed.push(ChangedFile { path, before, after, now });
         }
@@ -44,7 +44,7 @@ pub async fn undo(
     Ok(Undone { how, files })
 }
 
-/// `None`: it is no text. `Some(None)`: it is not there.
+/// `None`: not UTF-8. `Some(None)`: the file does not exist.
 fn text(file: Option<&File>) -> Option<Option<String>> {
     file.map(|file| std::str::from_utf8(&file.content).map(ToOwned::to_owned)).transpose().ok()
 }

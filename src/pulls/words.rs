@@ -1,4 +1,4 @@
-//! What statuses of pull requests say, where it is no result of a comparison.
+//! Texts of statuses of pull requests that are no comparison result.
 
 use std::collections::BTreeSet;
 
@@ -45,12 +45,12 @@ pub fn closed() -> Said {
     (State::Skipped, "closed before there was a result".to_owned())
 }
 
-/// What did not come in time is no longer waited for.
+/// A result without its missing parts is an error.
 pub fn ended((state, text): Said) -> Said {
     (if state == State::Pending { State::Error } else { state }, text)
 }
 
-/// Of the tip of the deployed branch: what its files and renders are worth.
+/// Status of the deployed branch's tip.
 pub fn of_branch(overview: &Overview) -> Said {
     let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
         overview.diagnostics.iter().partition(|diagnostic| diagnostic.is_error());
@@ -74,7 +74,7 @@ pub fn gate(gate: &Gate) -> Said {
     (state, gate.text.clone())
 }
 
-/// Of a pull request of ours, before anybody has looked.
+/// Gate of an own pull request before the gates were read.
 pub fn gates_unknown() -> Said {
     (State::Pending, "its gates are not known yet".to_owned())
 }

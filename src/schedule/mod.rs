@@ -1,8 +1,7 @@
-//! How many pods of which version run where.
+//! Computes replicas, version, image and group of each podSet on each cluster, from the manifests alone.
 //!
-//! Needs a fleet; gives each podSet of each (app, cluster) its replicas, version, image and group. Pure
-//! arithmetic over what the manifests say: capacity is not looked at yet. Never renders, never reads the
-//! layers: where neither a podSet nor its app gives replicas, `None` leaves them to the layers' values.
+//! Pure arithmetic; it ignores capacity, and neither renders nor reads layers. If neither a podSet nor its app gives replicas,
+//! `None` leaves them to the values of the layers. `render` uses the result.
 
 #[cfg(test)]
 mod tests;
@@ -15,20 +14,20 @@ use serde_json::{Map, Value};
 use crate::fleet::{Division, Fleet, Target, divide};
 use crate::model::{App, AppSet, AppSpec, ChartRef, ClusterName, Component, Location, image_tag, retag};
 
-/// One podSet with its numbers.
+/// A podSet on one cluster.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AssignedPodSet {
     pub name: String,
-    /// `None`: what the layers say (`values.replicas`).
+    /// `None`: from the layers (`values.replicas`).
     pub replicas: Option<u32>,
-    /// `None`: the tag of the image, once the layers have said which.
+    /// `None`: the tag of the image that the layers give.
     pub version: Option<String>,
     /// `None`: the app's.
     pub image: Option<String>,
     /// `canary`, `blue`, `green`, `default`, or what `sym-group` says.
     pub group: String,
-    /// Of the podSet over its cluster's entry over the app's.
+    /// Of the podSet, over its cluster's entry, over the app's.
     pub meta: BTreeMap<String, String>,
     /// Of the podSet, else the app's.
     #[serde(skip)]
@@ -41,13 +40,13 @@ pub struct AssignedPodSet {
     pub location: Location,
 }
 
-/// Every target with its podSets, in file order. An Objects app has none.
+/// The podSets of every target, in file order. An Objects app has none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assignment {
     pub targets: BTreeMap<Target, Vec<AssignedPodSet>>,
 }
 
-/// Divides every app of the fleet.
+/// Assigns the podSets of every app.
 pub fn schedule(fleet: &Fleet) -> Assignment {
     let pod_sets = |target: &Target| fleet.apps.get(&target.app).map(|app| assign(app, &target.cluster));
     let targets = fleet.targets().into_iter();
@@ -76,7 +75,7 @@ pub fn assign(app: &App, cluster: &ClusterName) -> Vec<AssignedPodSet> {
 fn of_app_set(app_set: &AppSet, cluster: &ClusterName) -> Vec<AssignedPodSet> {
     let shares = match divide(app_set) {
         Division::Divided(shares) => shares,
-        // The fleet has taken such an app out.
+        // `fleet` has removed such an app.
         Division::Mismatch { .. } | Division::PercentOfNothing(_) => return Vec::new(),
     };
     let pod_sets =
@@ -104,7 +103,7 @@ fn of_app_set(app_set: &AppSet, cluster: &ClusterName) -> Vec<AssignedPodSet> {
         .collect()
 }
 
-/// The one release of a chart that is placed by a selector.
+/// A chart that is placed by a selector is one podSet.
 fn of_placed_chart(app: &App, app_set: &AppSet) -> AssignedPodSet {
     AssignedPodSet {
         name: app.id.name.to_string(),

@@ -69,19 +69,19 @@ fn check(total: Option<u32>, pod_sets: &[Option<Replicas>], expected: &[Option<u
 fn counts_percents_and_shares() {
     check(Some(10), &[count(1), count(2), count(7)], &[Some(1), Some(2), Some(7)]);
     check(Some(10), &[percent(50), percent(50)], &[Some(5), Some(5)]);
-    // 3.3, 3.3, 3.4: one is left, and goes to the first.
+    // 3.3, 3.3, 3.4: the remaining one goes to the first.
     check(Some(10), &[percent(33), percent(33), percent(34)], &[Some(4), Some(3), Some(3)]);
     check(Some(10), &[count(5), percent(25), percent(25)], &[Some(5), Some(3), Some(2)]);
-    // What is left is shared by those that say nothing, the first taking more.
+    // The rest is shared by those without a number; the first gets more.
     check(Some(10), &[percent(25), None, None, None], &[Some(2), Some(3), Some(3), Some(2)]);
     check(Some(3), &[count(3), None], &[Some(3), Some(0)]);
     check(Some(0), &[percent(50), percent(50)], &[Some(0), Some(0)]);
-    // Without a total, who says nothing leaves it to the layers.
+    // Without a total, the layers give the missing numbers.
     check(None, &[count(2), None], &[Some(2), None]);
 }
 
 #[test]
-fn sums_that_do_not_fit() {
+fn wrong_sums_are_reported() {
     let mismatch = |pod_sets: &[Option<Replicas>], sum| {
         assert_eq!(
             divide(&app_set(Some(10), &[pod_sets])),
@@ -91,7 +91,7 @@ fn sums_that_do_not_fit() {
     };
     mismatch(&[count(4)], 4);
     mismatch(&[count(11), None], 11);
-    // Exact shares take nothing of what is left.
+    // Exact percentages take nothing of the rest.
     mismatch(&[percent(10), percent(10)], 2);
     assert_eq!(divide(&app_set(None, &[&[count(1), percent(10)]])), Division::PercentOfNothing(1));
 }
@@ -121,7 +121,7 @@ fn app(app_set: AppSet) -> App {
 }
 
 #[test]
-fn a_share_is_of_the_whole_app_and_meta_comes_from_near_to_far() {
+fn shares_span_clusters_and_near_meta_wins() {
     let app_set = app_set(Some(10), &[&[percent(20), None], &[None, count(1)]]);
     let app = app(app_set);
     let replicas = |cluster: &str| {
@@ -137,7 +137,7 @@ fn a_share_is_of_the_whole_app_and_meta_comes_from_near_to_far() {
 }
 
 #[test]
-fn a_pin_is_the_version_and_the_tag() {
+fn pin_sets_version_and_image_tag() {
     let mut app = app(app_set(Some(2), &[&[None, None]]));
     if let AppSpec::AppSet(app_set) = &mut app.spec {
         app_set.clusters[0].pod_sets[0].image = Some("registry.example.com:5000/web:v1".to_owned());

@@ -1,9 +1,7 @@
-//! Traces by OTLP, where the standard variables of OpenTelemetry ask for them, and only there.
+//! Sends traces by OTLP, if the standard variables of OpenTelemetry ask for them.
 //!
-//! What it does: sends the spans of this program (a load, a render, a reconciliation, a commit status) to a collector, from a thread
-//! of its own that nobody waits for until the end.
-//!
-//! What it needs: the feature `otlp`.
+//! Spans of this program (a load, a render, a reconciliation, a commit status) go to a collector from a thread of their own. Only
+//! the end of the process waits for it. Needs the feature `otlp`; `cli::logging` starts it.
 
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -14,7 +12,7 @@ pub use otlp::{Exporter, ExporterError};
 /// The variables that name a collector.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// The variable that asks for traces, as far as no other one turns them off.
+/// The variable that enables traces, unless another one disables them.
 pub fn asked_by(variable: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
     let is =
         |name: &str, value: &str| variable(name).is_some_and(|set| set.trim().eq_ignore_ascii_case(value));

@@ -14,7 +14,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
-/// How long the end waits for a collector.
+/// Timeout of the last batch.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Error)]
@@ -26,13 +26,13 @@ pub struct Exporter(SdkTracerProvider);
 
 impl fmt::Debug for Exporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Headers of the exporter may hold a token.
+        // Headers may hold a token.
         f.write_str("Exporter")
     }
 }
 
 impl Exporter {
-    /// Everything is as the variables say; `endpoint` is for a collector that they do not name.
+    /// Configured by the variables; `endpoint` is for tests.
     pub fn new(endpoint: Option<&str>) -> Result<Self, ExporterError> {
         let exporter = SpanExporter::builder().with_http();
         let exporter = match endpoint {
@@ -44,13 +44,13 @@ impl Exporter {
         Ok(Self(provider))
     }
 
-    /// Takes the spans of this program, and no others: those of libraries may quote what they carry.
+    /// Exports spans of this program only: those of libraries may quote content.
     pub fn layer<S: Subscriber + for<'s> LookupSpan<'s>>(&self) -> impl Layer<S> + use<S> {
         let tracer = self.0.tracer("tutti");
         tracing_opentelemetry::layer().with_tracer(tracer).with_filter(filter_fn(is_ours))
     }
 
-    /// Sends what is left.
+    /// Sends the remaining spans.
     pub fn end(self) {
         if let Err(error) = self.0.shutdown_with_timeout(PATIENCE) {
             tracing::warn!(%error, "the last traces were not sent");
@@ -62,7 +62,7 @@ fn is_ours(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && metadata.target().split("::").next() == Some(env!("CARGO_CRATE_NAME"))
 }
 
-/// As the variables say; without a name of the service it is ours.
+/// From the variables; the default service name is `tutti`.
 fn resource() -> Resource {
     let builder = || {
         let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn spans_of_this_program_reach_a_collector() {
-        // One TLS provider for every client, as in the program.
+        // One TLS provider, as in the program.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (endpoint, received) = collector();
         let exporter = Exporter::new(Some(&endpoint)).expect("an exporter");
@@ -126,7 +126,7 @@ mod tests {
         let (head, body) = received.join().expect("a request");
         assert!(head.starts_with("post /v1/traces http/1.1"), "{head}");
         assert!(head.contains("content-type: application/x-protobuf"), "{head}");
-        // A text of protobuf is its length and its bytes.
+        // Protobuf text: length, then bytes.
         let has = |text: &str| {
             let field = [&[text.len() as u8][..], text.as_bytes()].concat();
             body.windows(field.len()).any(|window| window == field)

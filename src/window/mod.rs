@@ -1,7 +1,7 @@
-//! Whether something new may begin now, by the Windows that select it.
+//! Says whether a new version may begin now, by the Windows that select its target.
 //!
-//! The answer depends on the windows and the time alone: a process that was down, or a clock that jumps, changes nothing. It is found
-//! by days, never minute by minute, and the work has a bound for every schedule.
+//! Depends on the windows and the time alone, so downtime or a jumping clock changes nothing. Computed by days, in bounded work
+//! for every schedule. `rollout`, `promotion`, `report` and `tutti get` use it.
 
 #[cfg(test)]
 mod tests;
@@ -14,18 +14,17 @@ use jiff::{SignedDuration, Timestamp, ToSpan};
 
 use crate::model::{Cron, MOST_DAYS, Window, WindowAction, WindowTimes};
 
-/// Whether a window lasts.
+/// Whether a window is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lasting {
     pub lasts: bool,
-    /// It is so until then at least. `None`: for ever.
+    /// Until when this is so at least. `None`: for ever.
     pub until: Option<Timestamp>,
 }
 
-/// What the windows say that select one thing.
+/// Combined state of the windows that select one target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// Something new may begin.
     Open,
     Shut(Shut),
 }
@@ -33,16 +32,15 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shut {
     pub by: Arc<Window>,
-    /// When to look again. `None`: it does not end by itself.
+    /// When it may end. `None`: not by itself.
     pub until: Option<Timestamp>,
 }
 
-/// What people read of a window that is shut, the same wherever something waits for it.
+/// Text about a shut window, for all reports.
 pub fn words(name: &str, until: Option<Timestamp>, reason: Option<&str>, may_override: &[String]) -> String {
     format!("window {name} is {}", state_words(until, reason, may_override))
 }
 
-/// The same without the name.
 pub fn state_words(until: Option<Timestamp>, reason: Option<&str>, may_override: &[String]) -> String {
     let until = until.map(|until| format!(" until {}", until.strftime("%F %H:%M UTC"))).unwrap_or_default();
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
@@ -53,10 +51,10 @@ pub fn state_words(until: Option<Timestamp>, reason: Option<&str>, may_override:
     format!("shut{until}{who}{reason}")
 }
 
-/// So many beginnings are looked at that follow each other without a break.
+/// Limit of beginnings that follow each other without a break.
 const MOST_BEGINNINGS: usize = 4096;
 
-/// A window of `deny` shuts while it lasts. Windows of `allow` shut while none of them lasts.
+/// A `deny` window shuts while it is active. `allow` windows shut while none of them is active.
 pub fn state<'w>(windows: impl IntoIterator<Item = &'w Arc<Window>>, now: Timestamp) -> State {
     let (mut denied, mut allowed, mut is_allowed) = (Vec::new(), Vec::new(), false);
     for window in windows {
@@ -69,7 +67,7 @@ pub fn state<'w>(windows: impl IntoIterator<Item = &'w Arc<Window>>, now: Timest
             WindowAction::Allow => allowed.push(shut()),
         }
     }
-    // No end is the last end.
+    // No end counts as the latest.
     let end = |shut: &Shut| (shut.until.is_none(), shut.until);
     let last = denied.into_iter().max_by_key(|shut| (end(shut), Reverse(shut.by.name.clone())));
     let next = allowed.into_iter().min_by_key(|shut| (end(shut), shut.by.name.clone()));
@@ -79,7 +77,6 @@ pub fn state<'w>(windows: impl IntoIterator<Item = &'w Arc<Window>>, now: Timest
     }
 }
 
-/// Whether a window lasts now.
 pub fn lasting(times: &WindowTimes, now: Timestamp) -> Lasting {
     match times {
         WindowTimes::Unknown => Lasting { lasts: true, until: None },
@@ -94,7 +91,7 @@ pub fn lasting(times: &WindowTimes, now: Timestamp) -> Lasting {
     }
 }
 
-/// The end of what lasts now, with what begins before that end.
+/// The end of the active period, including periods that begin before it ends.
 fn end_of_now(
     schedule: &Cron,
     duration: SignedDuration,

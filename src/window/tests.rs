@@ -30,7 +30,7 @@ fn window(name: &str, action: WindowAction, times: &WindowTimes) -> Arc<Window> 
     })
 }
 
-/// When, whether it lasts, and until when that stays so.
+/// Each case: the time, whether the window is active, and until when.
 fn check(times: &WindowTimes, cases: &[(&str, bool, &str)]) {
     for (now, lasts, until) in cases {
         let expected = Lasting { lasts: *lasts, until: Some(at(until)) };
@@ -54,7 +54,7 @@ fn window_lasts_from_each_beginning() {
 }
 
 #[test]
-fn longer_than_interval_is_one_stretch() {
+fn overlapping_periods_are_one() {
     // Friday and Saturday evening, each for 26 hours.
     check(
         &repeated("0 18 * * Fri,Sat", 26, "UTC"),
@@ -65,22 +65,22 @@ fn longer_than_interval_is_one_stretch() {
             ("2026-11-29T20:00Z", false, "2026-12-04T18:00Z"),
         ],
     );
-    // One ends when the next begins.
+    // Back to back.
     check(&repeated("0 */6 27 11 *", 6, "UTC"), &[("2026-11-27T01:00Z", true, "2026-11-28T00:00Z")]);
-    // A year long, and the next one after it.
+    // One year, followed by the next.
     check(
         &repeated("0 0 1 1 *", 8760, "UTC"),
         &[
             ("2026-06-01T00:00Z", true, "2028-12-31T00:00Z"),
-            // 2028 has a day more.
+            // 2028 is a leap year.
             ("2028-12-31T12:00Z", false, "2029-01-01T00:00Z"),
         ],
     );
 }
 
-/// Work and answer have a bound: what never ends is looked at again.
+/// Work is bounded: for a window without end the answer is a time to check again.
 #[test]
-fn window_without_end_is_looked_at_again() {
+fn endless_window_is_checked_again() {
     let minutes = WindowTimes::Repeated {
         schedule: Cron::parse("* * * * *").expect("a schedule"),
         duration: SignedDuration::from_mins(1),
@@ -126,7 +126,7 @@ fn clocks_of_berlin_change() {
             ("2026-10-25T02:30+01:00", false, "2026-10-26T02:30+01:00"),
         ],
     );
-    // A night has an hour less, and an hour more: a duration is that of a stop watch.
+    // Durations are elapsed time, whatever the clock shows.
     check(
         &repeated("0 22 * * *", 10, zone),
         &[
@@ -134,7 +134,7 @@ fn clocks_of_berlin_change() {
             ("2026-10-24T23:00+02:00", true, "2026-10-25T07:00+01:00"),
         ],
     );
-    // With every hour, the hour that comes twice counts twice.
+    // The hour that comes twice counts twice.
     let quarters = WindowTimes::Repeated {
         schedule: Cron::parse("0 * * * *").expect("a schedule"),
         duration: SignedDuration::from_mins(15),
@@ -205,7 +205,7 @@ fn freeze_is_one_stretch() {
     assert_eq!(lasting(&freeze, at("2027-01-01T16:00Z")), Lasting { lasts: false, until: None });
 }
 
-/// The answer is of one moment alone: whatever was asked before, the same time has the same answer.
+/// The result depends on the given time only.
 #[test]
 fn clock_that_jumps_changes_nothing() {
     let evening = window("evening", WindowAction::Deny, &repeated("0 18 * * *", 2, "UTC"));
@@ -221,11 +221,11 @@ fn clock_that_jumps_changes_nothing() {
 }
 
 #[test]
-fn ends_of_time_are_no_panic() {
+fn extreme_times_do_not_panic() {
     let zones = ["UTC", "Pacific/Apia", "America/New_York"];
     for times in zones.map(|zone| repeated("* * * * *", 8784, zone)) {
         assert!(lasting(&times, Timestamp::UNIX_EPOCH).lasts, "{times:?}");
-        // What the answer is there is nobody's question.
+        // Must not panic; the result does not matter.
         for now in [Timestamp::MIN, Timestamp::MAX] {
             let _ = lasting(&times, now);
         }
@@ -237,7 +237,7 @@ fn ends_of_time_are_no_panic() {
 }
 
 #[test]
-fn windows_together_shut() {
+fn windows_combine() {
     let (deny, allow) = (WindowAction::Deny, WindowAction::Allow);
     let noon = repeated("0 12 * * *", 1, "UTC");
     let day = repeated("0 8 * * *", 8, "UTC");
@@ -265,7 +265,7 @@ fn windows_together_shut() {
     check(&allowed, "11:00", Some(("noon", "27T12:00")));
     check(&allowed, "13:00", Some(("evening", "27T18:00")));
     check(&allowed, "21:00", Some(("noon", "28T12:00")));
-    // What is allowed is denied all the same.
+    // `deny` wins.
     let both = [window("noon", deny, &noon), window("day", allow, &day)];
     check(&both, "09:00", None);
     check(&both, "12:30", Some(("noon", "27T13:00")));
@@ -281,7 +281,7 @@ fn window_with_mistake_does_not_end() {
 }
 
 #[test]
-fn words_name_end_reason_and_people() {
+fn text_names_end_reason_and_people() {
     let until = Some(at("2027-01-01T16:00Z"));
     let names = ["release-managers".to_owned(), "ops".to_owned()];
     assert_eq!(

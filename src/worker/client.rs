@@ -1,4 +1,4 @@
-//! The workers that there are, and who gets which.
+//! The main process's side: starts workers, sends requests, and repeats a failed render to find its line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,23 +13,23 @@ use crate::model::{
     Digest, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers, Wait,
 };
 
-/// Shared by threads: each render takes a worker of its own, and waits when all are taken.
+/// Shared by threads: each render uses a worker of its own, and blocks while all are busy.
 #[derive(Debug)]
 pub struct Workers {
     pool: Pool<Worker>,
-    /// How renders ended that took a worker with them, and when.
+    /// Renders that ended their worker, and when.
     ended: Mutex<BTreeMap<Digest, (Instant, RenderEnd)>>,
 }
 
 #[derive(Debug)]
 struct Worker {
     process: Child,
-    /// Texts that it was given.
+    /// Texts that it has.
     known: BTreeSet<Digest>,
 }
 
 impl Default for Workers {
-    /// As many as there are cores.
+    /// As many as cores.
     fn default() -> Self {
         let most = thread::available_parallelism().map_or(2, usize::from);
         Self { pool: Pool::new(most), ended: Mutex::default() }
@@ -49,7 +49,7 @@ impl TemplateWorkers for Workers {
         let fresh = place.child.is_none();
         let first_wait = Wait { time: wait.time.min(request.time), ..wait };
         let mut first = attempt(&mut place.child, request, false, first_wait);
-        // One that had been idle may have ended for reasons that are not ours.
+        // An idle worker may have ended for other reasons.
         if !fresh && matches!(&first, Err((RenderEndCause::Crash(_), words)) if words.text.trim().is_empty())
         {
             first = attempt(&mut place.child, request, false, first_wait);
@@ -63,7 +63,7 @@ impl TemplateWorkers for Workers {
         if wait.time < request.time || !(wait.goes_on)() {
             return Err(not_yet());
         }
-        // Once more, with lines. On a machine that was busy it may come to its end now.
+        // Repeated with line reports. It may succeed on a machine that was busy before.
         match attempt(&mut place.child, request, true, Wait { time: SECOND, ..wait }) {
             Ok(body) => Ok(answered(body)),
             Err(_) if !(wait.goes_on)() => Err(not_yet()),
@@ -96,7 +96,7 @@ impl Workers {
     }
 }
 
-/// One try. The worker stays in its place only if it answers.
+/// One attempt. The worker stays in its slot only if it answers.
 fn attempt(
     place: &mut Option<Worker>,
     request: &TemplateRequest<'_>,
@@ -132,7 +132,7 @@ impl Worker {
     }
 }
 
-/// With the texts that the worker does not have. Where it let go of some that are known, of all: so nothing is known any more.
+/// Sends the texts that the worker lacks. If it dropped some, all are sent again.
 fn ask(
     request: &TemplateRequest<'_>,
     lines: bool,
@@ -152,13 +152,13 @@ fn ask(
     answer.ok_or(Ended::Died)
 }
 
-/// This program. Where another version was put in its place meanwhile, the kernel still knows the one that runs.
+/// The path of this program. After an upgrade in place `/proc` still has the running one.
 fn program() -> io::Result<PathBuf> {
     let program = env::current_exe()?;
     if program.exists() { Ok(program) } else { Ok(format!("/proc/{}/exe", process::id()).into()) }
 }
 
-/// What ended a worker, by what it wrote.
+/// Why a worker ended, from its standard error.
 fn cause(ended: Ended, words: &str) -> RenderEndCause {
     match ended {
         Ended::Late => RenderEndCause::Time,
@@ -167,7 +167,7 @@ fn cause(ended: Ended, words: &str) -> RenderEndCause {
         Ended::Died if words.contains("memory allocation of") => RenderEndCause::Memory(MEMORY),
         Ended::Died if words.contains("overflowed its stack") => RenderEndCause::Stack,
         Ended::Died => {
-            // A panic says first where it was.
+            // The first line of a panic is its position.
             let mut lines = words.lines().filter(|line| !line.trim().is_empty());
             let said = lines.find(|line| !line.starts_with("thread '"));
             RenderEndCause::Crash(said.unwrap_or("it was killed").to_owned())
@@ -183,7 +183,7 @@ mod tests {
     use crate::model::{Capabilities, KeptText, WorkerTask};
 
     #[test]
-    fn cause_is_read_from_last_words() {
+    fn cause_is_read_from_standard_error() {
         fn check(words: &str, expected: &RenderEndCause) {
             assert_eq!(&cause(Ended::Died, words), expected, "{words}");
         }
@@ -197,7 +197,7 @@ mod tests {
         check("", &RenderEndCause::Crash("it was killed".to_owned()));
     }
 
-    /// How many requests a worker gets for renders with these texts, and how many texts it is taken to have in the end.
+    /// Requests for renders with these texts, and the number of texts the worker is known to have.
     fn requests(renders: &[[&KeptText; 2]]) -> (usize, usize) {
         let (mut requests, mut known, mut shelf) = (0, BTreeSet::new(), Shelf::default());
         let read = |bytes: Vec<u8>| frames::read(&mut bytes.as_slice(), usize::MAX).unwrap();
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn render_is_one_request_however_large_its_texts_are() {
-        // No templates, in so many bytes.
+    fn large_texts_need_one_request() {
+        // An empty list, padded.
         let large = |more: usize| KeptText::new(format!("[]{}", " ".repeat(5 * 1024 * 1024 + more)));
         let capabilities =
             KeptText::new(serde_json::json!([Capabilities::declared(None, &[]), false]).to_string());
         let (one, other) = (large(0), large(1));
         assert_eq!(requests(&[[&one, &capabilities]; 5]), (5, 2));
-        // For the second the worker lets go of everything, so of the capabilities too.
+        // For the second the worker drops all its texts.
         let renders = [&one, &other, &other, &other].map(|templates| [templates, &capabilities]);
         assert_eq!(requests(&renders), (5, 2));
     }

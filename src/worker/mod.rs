@@ -1,12 +1,11 @@
-//! Templates of a repository are rendered, and values of charts checked against their schemas, in processes of their own: whatever
-//! one does, only its own render ends.
+//! Renders templates of the repository, and checks chart values against schemas, in worker processes: a failure ends only its own
+//! render.
 //!
-//! A worker is this same program (`tutti template-worker`, [`serve()`]), without environment or files, with limits of memory, stack
-//! and time. [`Workers`] starts as many as there are cores when there is something to render, and keeps them. One that ends, or
-//! is late, is replaced; what it was at is rendered once more with templates that report their lines, so that
-//! the mistake names one.
+//! A worker is this program (`tutti template-worker`, [`serve()`]) without environment or files, with limits of memory, stack and
+//! time. [`Workers`] starts at most one per core, on demand, and keeps them. A worker that ends or is late is replaced. Its
+//! render is repeated with templates that report their lines, so that the mistake names one.
 //!
-//! Templates that the program ships are rendered where they are needed.
+//! Shipped templates are rendered in the main process.
 
 mod client;
 mod serve;
@@ -17,21 +16,19 @@ use std::time::Duration;
 pub use client::Workers;
 pub use serve::serve;
 
-/// What a worker is started as.
+/// The hidden subcommand of a worker.
 pub const COMMAND: &str = "template-worker";
-/// What a render has that is made once more, to find the line at which it ended. On a machine that was busy it may come to its
-/// end now.
+/// Time of the repeated render that finds the line. On a machine that was busy it may succeed.
 pub const SECOND: Duration = Duration::from_secs(2);
-/// A worker that was at one request for so long ends by itself: nobody waits for it any more.
+/// A worker exits by itself after so long on one request: the main process is gone.
 pub const LONGEST: Duration = Duration::from_secs(120);
-/// Bytes of memory of one worker. It needs about 20 MiB for itself.
+/// Memory of one worker, in bytes. It needs about 20 MiB for itself.
 pub const MEMORY: u64 = 256 * 1024 * 1024;
-/// Bytes of the stack that templates are rendered on.
+/// Stack for rendering, in bytes.
 pub const STACK: usize = 4 * 1024 * 1024;
-/// Bytes of one answer: the texts of one render, with what is escaped in them. They are read as YAML in the main process, where
-/// nothing ends that.
+/// Largest answer, in bytes: the escaped texts of one render. The main process parses them as YAML without a time limit.
 pub const ANSWER: usize = 8 * 1024 * 1024;
-/// How long the same render is not tried again after it ended a worker.
+/// How long a render that ended a worker is not tried again.
 pub const REST: Duration = Duration::from_secs(600);
-/// Renders that rest; beyond that, all are forgotten.
+/// Remembered failed renders; beyond that all are dropped.
 const MOST_AT_REST: usize = 10_000;

@@ -1,4 +1,4 @@
-//! The worker's side: it answers until nobody asks any more.
+//! The worker's side: answers requests until standard input ends.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read, Write};
@@ -12,11 +12,11 @@ use crate::child::{AT, Frame, frames};
 use crate::model::WorkerTask;
 use crate::render::{TemplateDesk, Told};
 
-/// Texts that are kept, in number and in bytes; beyond that, all are forgotten.
+/// Cached texts, in number and bytes; beyond that all are dropped.
 const MOST_KEPT: usize = 64;
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// Answers requests from standard input, on a stack of its own.
+/// Answers requests from standard input, on a stack of known size.
 pub fn serve() -> io::Result<()> {
     let (busy, watched) = mpsc::sync_channel(1);
     thread::spawn(move || end_when_late(&watched));
@@ -28,7 +28,7 @@ pub fn serve() -> io::Result<()> {
     worker.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")))
 }
 
-/// Who asked ends a late worker. Where that process is gone, nobody would.
+/// The main process kills a late worker. If that process is gone, the worker must exit by itself.
 fn end_when_late(watched: &Receiver<bool>) {
     while let Ok(busy) = watched.recv() {
         if busy && matches!(watched.recv_timeout(LONGEST), Err(RecvTimeoutError::Timeout)) {
@@ -53,7 +53,7 @@ fn answer_all(mut input: impl Read, mut output: impl Write, busy: &SyncSender<bo
     }
 }
 
-/// What is kept from one request to the next.
+/// State between requests.
 #[derive(Debug, Default)]
 pub struct Shelf {
     texts: BTreeMap<String, String>,
@@ -61,14 +61,14 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// The frame that answers one.
+    /// Answers one frame.
     pub fn reply(&mut self, frame: &Frame) -> io::Result<Vec<u8>> {
         let answer = self.answer(frame)?;
         let unknown = answer.is_none();
         frames::whole(&Answer { unknown }, [answer.unwrap_or_default().as_bytes()])
     }
 
-    /// `None` where a text is not there.
+    /// `None`: a text is missing.
     fn answer(&mut self, frame: &Frame) -> io::Result<Option<String>> {
         let Request { task, kept, lines } = serde_json::from_slice(frame.head())?;
         let mut texts = frame.texts();
@@ -114,7 +114,7 @@ fn text_of(bytes: &[u8]) -> io::Result<String> {
     String::from_utf8(bytes.to_vec()).map_err(io::Error::other)
 }
 
-/// Written at once: it may be the last thing that this process does.
+/// Not buffered: the process may end right after.
 fn report(template: usize, line: usize) {
     let _ = io::stderr().write_all(format!("{AT}{template}:{line}\n").as_bytes());
 }

@@ -1,4 +1,4 @@
-//! What is said to a worker, and what it answers; in frames.
+//! Requests to a worker and its answers, as frames.
 
 use std::io;
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 use crate::child::{Frame, frames};
 use crate::model::{Digest, KeptText, TemplateRequest, WorkerTask};
 
-/// Before the texts that are sent, and the body.
+/// The JSON of a request. The sent texts and the body follow.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Request {
     pub task: WorkerTask,
     pub kept: Vec<Kept>,
-    /// Lines are reported.
+    /// Whether templates report their lines.
     pub lines: bool,
 }
 
-/// A text that the worker has; with its size when it is sent.
+/// A text of the request; `size` is set when it is sent along.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Kept {
     pub digest: String,
     pub size: Option<usize>,
 }
 
-/// Before the text of the answer.
+/// The JSON of an answer. The text follows.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Answer {
-    /// It does not have a text that it was to have: it keeps only so many.
+    /// A text is missing: the worker caches a limited number.
     pub unknown: bool,
 }
 
-/// A request with the texts that the worker does not have.
+/// Encodes a request with the texts that the worker lacks.
 pub fn request(
     request: &TemplateRequest<'_>,
     has: impl Fn(&Digest) -> bool,
@@ -46,7 +46,7 @@ pub fn request(
     frames::whole(&head, texts.chain([request.body.as_bytes()]))
 }
 
-/// The text of an answer; `None` where the worker needs more texts.
+/// `None`: the worker needs more texts.
 pub fn read_answer(frame: &Frame) -> io::Result<Option<Vec<u8>>> {
     let Answer { unknown } = serde_json::from_slice(frame.head())?;
     Ok((!unknown).then(|| frame.texts().to_vec()))

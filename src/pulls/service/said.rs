@@ -1,4 +1,5 @@
-//! What is said of each commit: all of it at once, to the outbox; and what was said before this process began.
+//! Commit statuses of pull requests and of the deployed branch: the complete set goes to the outbox. Also restores statuses that
+//! an earlier process posted.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,12 @@ use crate::pulls::ours::is_ours;
 use crate::pulls::words::{self, Said};
 use crate::report::outbox::Order;
 
-/// Commits of a branch, and closed pull requests, that an earlier process may have left without a result.
+/// Commits of a branch, and closed pull requests, that are searched for pending statuses of an earlier process.
 const MOST_COMMITS: usize = 5;
 const MOST_CLOSED: usize = 20;
 
 impl Service {
-    /// Everything that is said now, to the outbox.
+    /// Sends all current statuses to the outbox.
     pub(super) fn tell(&mut self, prefix: &str, page: Option<&str>) {
         let (Some(connection), Some(base)) = (&self.connection, &self.base) else { return };
         let mut statuses = BTreeMap::new();
@@ -42,7 +43,7 @@ impl Service {
                 say(head, &name, &said, url);
             }
         }
-        // What is not read back yet is told of too: nobody else answers for it.
+        // Commits that are not read back yet count as ours too.
         let told = statuses.keys().map(|(revision, _)| revision.clone());
         let mut told: Vec<Revision> = told.chain(self.to_recall.keys().cloned()).collect();
         told.sort();
@@ -50,7 +51,7 @@ impl Service {
         connection.outbox.send(Order::Desired { head: base.revision.clone(), told, statuses });
     }
 
-    /// All that is said of the head of a pull request.
+    /// All statuses of a pull request's head.
     fn all_said(&self, number: u64) -> BTreeMap<String, Said> {
         let Some((head, said)) = self.said.get(&number) else { return BTreeMap::new() };
         let mut all = said.clone();
@@ -62,10 +63,10 @@ impl Service {
         all
     }
 
-    /// Of its head, with the gate that it has as long as nobody knows more of it.
+    /// Sets the results of a head; its gate stays, or starts as unknown.
     pub(super) fn say(&mut self, pull: &Pull, [validate, plan]: [Said; 2], is_ours: bool) {
         let head = &pull.head.revision;
-        // It may have been the head before.
+        // The commit may have been a head before.
         self.ended.retain(|(of, ..)| of != head);
         let (_, said) = self.said.entry(pull.number).or_insert_with(|| (head.clone(), BTreeMap::new()));
         said.entry(GATE.to_owned()).or_insert_with(|| gate_of(is_ours));
@@ -73,7 +74,7 @@ impl Service {
         said.extend([(of_validate.to_owned(), validate), (of_plan.to_owned(), plan)]);
     }
 
-    /// A head that is none any more.
+    /// Drops a head that is not one any more.
     pub(super) fn forget(&mut self, number: u64, why: &Said) {
         let all = self.all_said(number);
         if let Some((head, _)) = self.said.remove(&number) {
@@ -84,7 +85,7 @@ impl Service {
         }
     }
 
-    /// Nothing more is said of a commit: what is pending ends so.
+    /// Ends pending statuses of a commit that gets no result.
     pub(super) fn end(
         &mut self,
         revision: &Revision,
@@ -98,7 +99,7 @@ impl Service {
         }
     }
 
-    /// What the forge says of a commit already. With a word, what is pending ends so.
+    /// Reads a commit's statuses from the forge. With `why`, pending ones are ended.
     pub(super) async fn recall(
         &mut self,
         revision: &Revision,
@@ -132,7 +133,7 @@ impl Service {
         Ok(())
     }
 
-    /// What has a result is not begun anew in the eyes of those who look.
+    /// Restores results, so that they are not replaced by pending.
     fn take_up(
         &mut self,
         revision: &Revision,
@@ -166,7 +167,7 @@ impl Service {
         }
     }
 
-    /// Commits that an earlier process may have begun and not ended.
+    /// Finds commits that an earlier process may have left pending.
     pub(super) async fn look_back(&mut self, connection: &Connection) -> Result<(), Trouble> {
         let Some(base) = self.base.as_ref().map(|base| base.revision.clone()) else { return Ok(()) };
         let repository = self.settings.repository.clone();
@@ -185,7 +186,7 @@ impl Service {
         left.extend(closed.iter().map(|pull| (pull.head.revision.clone(), words::closed())));
         for pull in self.open.values().map(|open| &open.pull).chain(&closed) {
             let head = &pull.head.revision;
-            // What is not here was never compared, as far as this disk knows.
+            // A commit that is not in the clone was never compared by this disk.
             if !repository.contains(head).await? {
                 continue;
             }
@@ -210,7 +211,7 @@ impl Service {
     }
 }
 
-/// `gate`, or one of those that it sums up.
+/// `gate`, or one of its parts.
 fn is_gate(name: &str) -> bool {
     name.strip_prefix(GATE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
