@@ -1,4 +1,4 @@
-//! Requests to the API of a running tutti.
+//! HTTP client for `/api/v1` of a running tutti. `tutti wait`, `ci` and `hook` use it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use serde_json::Value;
 
 use crate::model::{Hosts, is_loopback, short_line};
 
-/// Of one request, to the last byte of its answer: longer than the server holds one back.
+/// Timeout of one request: longer than the server's long poll.
 const PATIENCE: Duration = Duration::from_secs(75);
 const CONNECT: Duration = Duration::from_secs(10);
-/// Of an answer, in bytes.
+/// In bytes.
 const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
-/// Of a reason, in characters.
+/// In characters.
 const LONGEST: usize = 400;
-/// The variable of the token.
+/// The variable that holds the token.
 pub const TOKEN: &str = "TUTTI_API_TOKEN";
 
 #[derive(Args, Clone, Debug)]
@@ -36,14 +36,14 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// With the token of the environment.
+    /// A client with the token from the environment.
     pub fn client(&self) -> anyhow::Result<ApiClient> {
         let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty()).map(SecretString::from);
         ApiClient::new(&self.server, &self.allow_http, self.ca_file.as_deref(), token)
     }
 }
 
-/// One server, and the token for it.
+/// One server with its token.
 #[derive(Clone, Debug)]
 pub struct ApiClient {
     http: reqwest::Client,
@@ -51,7 +51,7 @@ pub struct ApiClient {
     token: Option<SecretString>,
 }
 
-/// What a server answers.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: StatusCode,
@@ -67,16 +67,16 @@ impl ApiClient {
         token: Option<SecretString>,
     ) -> anyhow::Result<Self> {
         let base = checked(server, allow_http)?;
-        // The process chooses the provider; without a choice (a test) it is ring.
+        // `main` installs the provider; tests have none.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Another thread may have been faster, with the same result.
+            // Another thread may have done it already.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let mut client = reqwest::Client::builder()
             .user_agent(concat!("tutti/", env!("CARGO_PKG_VERSION")))
             .timeout(PATIENCE)
             .connect_timeout(CONNECT)
-            // The token is for this server alone.
+            // Redirects could send the token elsewhere.
             .redirect(reqwest::redirect::Policy::none());
         if let Some(path) = ca_file {
             let pem = std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
@@ -87,12 +87,12 @@ impl ApiClient {
         Ok(Self { http: client.build().context("failed to prepare the client")?, base, token })
     }
 
-    /// Where the server is, for messages.
+    /// The server's URL, for messages.
     pub fn server(&self) -> &Url {
         &self.base
     }
 
-    /// `path`: below `/api/v1/`, each part as it is. `tag`: of an answer that is known.
+    /// `path`: segments below `/api/v1/`. `tag`: the `ETag` of a known response.
     pub async fn get(
         &self,
         path: &[&str],
@@ -106,7 +106,7 @@ impl ApiClient {
         read(request).await
     }
 
-    /// `key`: the same call again does nothing.
+    /// `key`: idempotency key.
     pub async fn post(
         &self,
         path: &[&str],
@@ -144,7 +144,7 @@ impl Reply {
         serde_json::from_slice(&self.body).ok()
     }
 
-    /// Why it was refused, as an `application/problem+json` says it.
+    /// The `detail` of an `application/problem+json`.
     pub fn reason(&self) -> String {
         let value = self.json();
         let detail = value.as_ref().and_then(|value| value["detail"].as_str());
@@ -155,7 +155,7 @@ impl Reply {
         matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
     }
 
-    /// The same request may be answered otherwise in a moment.
+    /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         self.status.is_server_error()
             || matches!(
@@ -165,7 +165,7 @@ impl Reply {
     }
 }
 
-/// Where a token may go.
+/// Refuses servers that the token must not be sent to.
 fn checked(server: &Url, allow_http: &[String]) -> anyhow::Result<Url> {
     let host = server.host_str().unwrap_or_default();
     if !server.username().is_empty() || server.password().is_some() {
@@ -185,7 +185,7 @@ fn checked(server: &Url, allow_http: &[String]) -> anyhow::Result<Url> {
     }
 }
 
-/// The answer up to its bound.
+/// Reads the response up to its limit.
 async fn read(request: reqwest::RequestBuilder) -> Result<Reply, String> {
     let words = |error: reqwest::Error| {
         let error = error.without_url();
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn token_goes_nowhere_without_tls() {
+    fn token_needs_tls() {
         let check = |server: &str, allowed: &[&str], expected: Result<(), &str>| {
             let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
             match (checked(&server.parse().expect("an address"), &allowed), expected) {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn reason_of_a_refusal() {
+    fn reason_is_read_from_a_problem() {
         let reason = |body: &[u8]| Reply { status: StatusCode::OK, tag: None, body: body.to_vec() }.reason();
         assert_eq!(reason(br#"{"detail":"there is no such delivery"}"#), "there is no such delivery");
         assert_eq!(reason(b"<html>"), "without a reason");

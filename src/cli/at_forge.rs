@@ -1,4 +1,4 @@
-//! The config repository at its forge, for commands that read or write pull requests.
+//! The config repository at its forge, for commands that read or write pull requests: `plan --pr` and `promote --open`.
 
 use anyhow::{Context as _, bail};
 
@@ -8,18 +8,18 @@ use crate::forge::{Client, Pull};
 use crate::model::Instance;
 use crate::source::{Credentials, Options, is_local};
 
-/// What `tutti.yaml` names, and who speaks with it.
+/// The forge that `tutti.yaml` names, and its client.
 pub struct AtForge {
     pub instance: Instance,
     pub client: Client,
     /// `owner/name`.
     pub name: String,
-    /// With the repository that the forge serves: of a checkout, its pull requests are only there.
+    /// Its source is the forge's repository: a checkout lacks the references of pull requests.
     pub process: Process,
 }
 
 impl AtForge {
-    /// With the token that tutti itself has, where `tutti.yaml` names one.
+    /// Uses tutti's own token, if `tutti.yaml` names one.
     pub async fn open(process: &Process) -> anyhow::Result<Self> {
         let instance = instance(process, false).await?;
         let forge = instance.forge.clone().context("tutti.yaml names no forge: add spec.forge")?;
@@ -27,7 +27,7 @@ impl AtForge {
             Some(reference) => Some(process.grants.resolve(reference, &process.ways.home).await?),
             None => None,
         };
-        // It also says whether the token may go to this host.
+        // This also checks whether the token may be sent to this host.
         let client = Client::gitea(&forge.url, &forge.repository, token.clone(), &process.grants.forge)?;
         let mut process = process.clone();
         if is_local(&process.source.url) {
@@ -46,7 +46,7 @@ impl AtForge {
     }
 }
 
-/// What `tutti.yaml` says, of the last commit or of the folder as it stands on disk.
+/// Reads `tutti.yaml` from the last commit, or from the folder on disk.
 pub async fn instance(process: &Process, worktree: bool) -> anyhow::Result<Instance> {
     let mut snapshot = doctor::load(process, worktree).await?;
     snapshot.keys = process.keys.clone();

@@ -1,4 +1,4 @@
-//! `tutti plan --explain`: what is new in the objects that a plan writes, field by field, and where it is written.
+//! `tutti plan --explain`: the fields that change in the objects of a plan, and the files that set them.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -18,15 +18,15 @@ use crate::render::trace::reach;
 use crate::render::{Defined, Renderer};
 use crate::source::{self, Repository};
 
-/// More fields of one object than this are counted, not listed.
+/// More changed fields of an object are counted.
 const MOST: usize = 20;
 
-/// The config repository as it is planned.
+/// The planned revision, and the revisions that live objects were applied from.
 #[derive(Debug)]
 pub struct Changes {
     repository: Option<Repository>,
     now: State,
-    /// Of the commits that the live objects were applied from; `None` where one cannot be read any more.
+    /// By applied commit; `None`: the commit cannot be read.
     earlier: BTreeMap<Revision, Option<State>>,
 }
 
@@ -35,7 +35,7 @@ struct State {
     snapshot: Snapshot,
     fleet: Fleet,
     charts: chart::Service,
-    /// What apps define, once it was asked for.
+    /// Kinds that apps define, computed on demand.
     defined: OnceLock<Defined>,
 }
 
@@ -47,7 +47,7 @@ impl State {
         Self { snapshot, fleet, charts, defined: OnceLock::new() }
     }
 
-    /// For one target.
+    /// A renderer for one target.
     fn renderer(&self, target: &Target) -> Renderer<'_> {
         let mut renderer = Renderer::new(&self.fleet, &self.snapshot, &self.charts);
         if let Some(defined) = self.defined.get() {
@@ -65,7 +65,7 @@ impl State {
 }
 
 impl Changes {
-    /// Of the folder as it stands on disk, or of a commit.
+    /// Opens the folder on disk, or a commit.
     pub async fn open(process: &Process, worktree: bool, revision: &Revision) -> anyhow::Result<Self> {
         let repository = Repository::open(process.source.clone()).await.map_err(Source);
         let (repository, snapshot) = match (repository, worktree) {
@@ -85,7 +85,7 @@ impl Changes {
         Ok(Self { repository, now: State::of(snapshot, process).await, earlier: BTreeMap::new() })
     }
 
-    /// The fields of the objects of some steps that are others than in the commits that were applied, one on a line.
+    /// Changed fields of some steps' objects, one line each, compared with the applied commits.
     pub async fn of(
         &mut self,
         process: &Process,
@@ -146,7 +146,7 @@ fn lines(
     after: &RenderedObject,
     explained: Option<&ExplainedObject>,
 ) -> Vec<String> {
-    // What Git encrypts no longer is in what it was; what it encrypts only now was the same in the open.
+    // A value that is encrypted in either revision is hidden in both.
     let is_hidden = after.holds_secrets() || before.is_some_and(RenderedObject::holds_secrets);
     let shown = |value: &Value| if is_hidden { "***".to_owned() } else { value.to_string() };
     let place = |path: &str| {
@@ -161,7 +161,7 @@ fn lines(
         match old.get(path) {
             Some(known) if known == value => {}
             Some(known) => lines.push(format!("{path}: {} → {}{}", shown(known), shown(value), place(path))),
-            // Everything of a new object is new.
+            // A new object is listed without fields.
             None if before.is_none() => {}
             None => lines.push(format!("{path}: {} is new{}", shown(value), place(path))),
         }
@@ -175,7 +175,7 @@ fn lines(
     lines
 }
 
-/// The value that the field is, else what wrote it.
+/// The file that gives the value, else the template or patch that writes the field.
 fn written(field: &Field) -> String {
     let place = field.from.first().map(|origin| &origin.place).or(field.written.place());
     place.map_or_else(|| "(tutti itself)".to_owned(), ToString::to_string)
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_encrypted_before_or_is_now_is_not_told() {
+    fn values_encrypted_in_either_revision_are_hidden() {
         let check = |was_sealed: bool, is_sealed: bool, expected: &str| {
             let (before, after) = (config_map("db://hunter22", was_sealed), config_map("db://db", is_sealed));
             assert_eq!(lines(Some(&before), &after, None), [expected], "{was_sealed} {is_sealed}");

@@ -1,4 +1,4 @@
-//! The apps that a command is about.
+//! Selects the app that a command names, and its part of the overview.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::manifest::read::nearest;
 use crate::model::{AppId, Diagnostic, Scope};
 use crate::report::{DeletionReport, Overview, Phase, RolloutReport, TargetReport};
 
-/// What concerns one app, or everything.
+/// The part of an overview that concerns one app, or all of it.
 #[derive(Default)]
 pub struct Chosen<'o> {
     pub app: Option<AppId>,
@@ -20,7 +20,6 @@ pub struct Chosen<'o> {
 }
 
 impl<'o> Chosen<'o> {
-    /// Of one app, or of all.
     pub fn of(overview: &'o Overview, app: Option<AppId>) -> Self {
         let is_of_it = |it: &AppId| app.as_ref().is_none_or(|app| app == it);
         let of = |all: &'o [DeletionReport]| -> Vec<&'o DeletionReport> {
@@ -42,7 +41,7 @@ impl<'o> Chosen<'o> {
     }
 }
 
-/// What a plan is about. Of an app that may be in a file with a mistake there is nothing to show.
+/// The selection for a plan. It is empty when the app may be in a file with a mistake.
 pub fn chosen<'o>(overview: &'o Overview, name: Option<&str>) -> anyhow::Result<Chosen<'o>> {
     let Some(name) = name else { return Ok(Chosen::of(overview, None)) };
     let is_unknown = !known(overview).into_iter().any(|app| is_name_of(name, app));
@@ -52,7 +51,7 @@ pub fn chosen<'o>(overview: &'o Overview, name: Option<&str>) -> anyhow::Result<
     Ok(Chosen::of(overview, Some(app_named(overview, name)?)))
 }
 
-/// Those that are rendered, and those that have left something.
+/// Apps that are rendered, and apps with remaining objects.
 fn known(overview: &Overview) -> BTreeSet<&AppId> {
     let gone = overview.deletions.iter().chain(&overview.held).chain(&overview.orphans);
     overview.targets.iter().map(|target| &target.app).chain(gone.map(|it| &it.app)).collect()
@@ -62,7 +61,7 @@ fn is_name_of(name: &str, app: &AppId) -> bool {
     *app.name == *name || app.to_string() == name
 }
 
-/// The app of a name: `NAMESPACE/NAME`, or the name alone where one namespace has it.
+/// Finds an app by `NAMESPACE/NAME`, or by its name if that is unique.
 pub fn app_named(overview: &Overview, name: &str) -> anyhow::Result<AppId> {
     let known = known(overview);
     let fitting: Vec<&AppId> = known.iter().copied().filter(|app| is_name_of(name, app)).collect();
@@ -88,7 +87,6 @@ pub fn app_named(overview: &Overview, name: &str) -> anyhow::Result<AppId> {
     }
 }
 
-/// The rollout of an app that is named.
 pub fn rollout_named<'o>(overview: &'o Overview, name: &str) -> anyhow::Result<&'o RolloutReport> {
     let app = app_named(overview, name)?;
     if let Some(rollout) = overview.rollouts.iter().find(|rollout| rollout.app == app) {
@@ -102,7 +100,7 @@ pub fn rollout_named<'o>(overview: &'o Overview, name: &str) -> anyhow::Result<&
     )
 }
 
-/// Why an app is not known as it is at the head.
+/// The mistake because of which an app is not known at the head.
 pub fn mistake<'o>(overview: &'o Overview, app: &AppId) -> Option<&'o Diagnostic> {
     let errors = || overview.diagnostics.iter().filter(|it| it.is_error());
     let is_of_it = |it: &&Diagnostic| match &it.scope {

@@ -1,4 +1,4 @@
-//! `tutti cluster rbac`: the rights that the repository needs on a cluster, as roles to apply there.
+//! `tutti cluster rbac`: prints the roles that tutti needs on a cluster.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -159,12 +159,12 @@ pub fn chosen(fleet: &Fleet, name: &str) -> anyhow::Result<ClusterName> {
     }
 }
 
-/// It is being emptied: nothing is rendered for it any more.
+/// Whether the cluster has `state: Removed`: nothing is rendered for it.
 pub fn is_leaving(fleet: &Fleet, cluster: &ClusterName) -> bool {
     fleet.clusters.get(cluster).is_some_and(|it| it.state == ClusterState::Removed)
 }
 
-/// What is rendered for one cluster, and the mistakes of what cannot be.
+/// Renders of one cluster, and the mistakes of those that fail.
 pub fn renders_of<'f>(
     fleet: &'f Fleet,
     renderer: &Renderer<'_>,

@@ -21,7 +21,7 @@ use crate::source;
 
 static EXAMPLE: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/examples/repo");
 
-/// What to type in the repository, and what comes of it.
+/// Suggested commands, with their effect.
 const STEPS: &[(&str, &[&str])] = &[
     (
         "a release: the ring test takes it, 15 s later prod",
@@ -61,7 +61,7 @@ pub struct DemoArgs {
     folder: Option<PathBuf>,
 }
 
-/// What embedded clusters are like in a demo: pods take a few seconds, as real ones do.
+/// Embedded clusters of the demo: pods take a few seconds to start.
 pub fn options(name: &str) -> SandboxOptions {
     SandboxOptions { name: name.to_owned(), ..SandboxOptions::default() }
 }
@@ -103,7 +103,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
     Ok(if !args.once && matches!(ending, Ending::Stopped) { Exit::Ok } else { exit })
 }
 
-/// Copies the example into a repository of its own with one commit.
+/// Copies the example into a new repository with one commit.
 fn lay_out(folder: &Path) -> anyhow::Result<PathBuf> {
     let repository = folder.join("repo");
     if folder.is_dir() && std::fs::read_dir(folder)?.next().is_some() {
@@ -116,7 +116,7 @@ fn lay_out(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(repository)
 }
 
-/// When everything is healthy for the first time: how to look, and what to try.
+/// After the first healthy state: prints how to look at the clusters, and what to try.
 async fn invite(
     mut overview: tokio::sync::watch::Receiver<std::sync::Arc<crate::report::Overview>>,
     ways: Ways,
@@ -139,7 +139,7 @@ async fn invite(
         listeners.push(listener);
     }
     get::write_matrix(&healthy, false);
-    // The commands below are typed in another folder.
+    // The commands run in another folder.
     let own = std::env::current_exe().map_or_else(|_| "tutti".to_owned(), |path| path.display().to_string());
     let (at, repo) = (folder.display(), repository.display());
     lines.push(format!("  {own} get targets --repo {repo} --kubeconfigs {at}"));
@@ -154,7 +154,7 @@ async fn invite(
         }
     }
     say!("\nCtrl-C ends it{}.", if kept { "; the folder stays" } else { " and removes everything" });
-    // The clusters answer kubectl as long as the demo lasts.
+    // The listeners serve kubectl until the demo ends.
     std::future::pending::<()>().await;
     drop(listeners);
     Ok(())

@@ -1,4 +1,4 @@
-//! Mistakes as people read them: the source with the place marked, related places, help, and a count.
+//! Prints diagnostics for people: the source with the place marked, related places, help, and a count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,12 +11,12 @@ use super::output::tell;
 use crate::manifest::codes;
 use crate::model::{Diagnostic, Location, Position, Severity, secret_text};
 
-/// Writes mistakes to standard error, without the lines that they are in.
+/// Prints without source lines.
 pub fn print(diagnostics: &[Diagnostic]) {
     print_from(diagnostics, &|_| None);
 }
 
-/// Writes mistakes to standard error, each with its line marked.
+/// Prints each with its source line.
 pub fn print_from(diagnostics: &[Diagnostic], source: &dyn Fn(&str) -> Option<String>) {
     if !diagnostics.is_empty() {
         let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -24,9 +24,8 @@ pub fn print_from(diagnostics: &[Diagnostic], source: &dyn Fn(&str) -> Option<St
     }
 }
 
-/// All of them, sorted by file and place, and a last line that counts them; empty when there are none.
-/// `source` gives the text of a file of the config repository, if it can be shown. Places of secrets
-/// that are written out are shown as asterisks.
+/// All diagnostics by file and place, then a line that counts them; empty without any. `source` returns the text of a repository
+/// file, if it may be shown. Literal secrets are masked.
 pub fn render(diagnostics: &[Diagnostic], source: impl Fn(&str) -> Option<String>, colour: bool) -> String {
     if diagnostics.is_empty() {
         return String::new();
@@ -34,7 +33,7 @@ pub fn render(diagnostics: &[Diagnostic], source: impl Fn(&str) -> Option<String
     let sources = Sources::read(diagnostics, source);
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
-    // Those without a place come last.
+    // Those without a place are last.
     sorted.sort_by_key(|diagnostic| (diagnostic.location.is_none(), &diagnostic.location, diagnostic.code));
     let mut text = String::new();
     let mut told: BTreeMap<&str, usize> = BTreeMap::new();
@@ -65,7 +64,7 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     let places = diagnostic.location.iter().map(|location| (location, label, true));
     let related =
         diagnostic.related.iter().take(RELATED).map(|(location, label)| (location, label.as_str(), false));
-    // One block of source per file, the file of the mistake first; places far apart have their own.
+    // One block per file, the mistake's file first. Distant places get their own blocks.
     let mut files: Vec<(&str, Vec<Mark<'_>>)> = Vec::new();
     for (location, label, primary) in places.chain(related) {
         let mark = Mark { location, label, primary };
@@ -93,17 +92,17 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     group
 }
 
-/// So many mistakes of one file are shown.
+/// Mistakes shown per file.
 const TOLD_OF_A_FILE: usize = 100;
-/// So many related places of one mistake are shown.
+/// Related places shown per mistake.
 const RELATED: usize = 10;
-/// Bytes of a line; a longer one is named and not shown.
+/// In bytes; longer lines are not shown.
 const LONGEST_LINE: usize = 1000;
 
-/// Lines between two places that are shown in one block.
+/// Largest distance, in lines, of two places in one block.
 const FAR: u32 = 50;
 
-/// A place to mark.
+/// A marked place.
 struct Mark<'a> {
     location: &'a Location,
     label: &'a str,
@@ -117,19 +116,19 @@ impl<'a> Mark<'a> {
         if self.label.is_empty() { annotation } else { annotation.label(self.label) }
     }
 
-    /// For a file that cannot be shown.
+    /// For a file without its text.
     fn origin(&self) -> Origin<'a> {
         let Position { line, column } = self.location.start;
         Origin::path(self.location.file.as_str()).line(line as usize).char_column(column as usize)
     }
 }
 
-/// The lines of the files that have a mistake, secrets masked.
+/// Lines of the files with mistakes, secrets masked.
 struct Sources(BTreeMap<String, Vec<String>>);
 
 struct Excerpt {
     text: String,
-    /// Of its first line, from 1.
+    /// Number of the first line.
     line: usize,
     /// In bytes of `text`, one per mark.
     spans: Vec<Range<usize>>,
@@ -160,7 +159,7 @@ impl Sources {
         Self(sources)
     }
 
-    /// The lines from the first mark to the last; `None` when a mark is not in the file.
+    /// The lines from the first to the last mark; `None`: a mark is outside the file.
     fn excerpt(&self, file: &str, marks: &[Mark<'_>]) -> Option<Excerpt> {
         let lines = self.0.get(file)?;
         let first = marks.iter().map(|mark| mark.location.start.line).min()? as usize;
@@ -189,7 +188,7 @@ fn offset(by: usize, span: Range<usize>) -> Range<usize> {
     span.start + by..span.end + by
 }
 
-/// The bytes of a line that a location covers: to the end of the line when it goes on after it.
+/// The bytes of a line that a location covers; to its end when the location continues.
 fn span_in(line: &str, location: &Location) -> Range<usize> {
     let byte = |column: u32| {
         let column = (column as usize).saturating_sub(1);
@@ -324,7 +323,7 @@ warning[E2001]: odd
     }
 
     #[test]
-    fn places_outside_of_the_file_do_no_harm() {
+    fn places_outside_the_file_do_not_panic() {
         for (from, to) in
             [((0, 0), (0, 0)), ((99, 1), (99, 2)), ((1, 99), (1, 100)), ((4, 4), (1, 1)), ((5, 1), (5, 1))]
         {

@@ -1,4 +1,4 @@
-//! Exit codes: one table for all commands.
+//! Exit codes of all commands, and the text that explains them.
 
 use std::process::ExitCode;
 
@@ -10,18 +10,18 @@ use crate::model::{Diagnostic, Scope};
 use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
 use crate::source::ErrorKind;
 
-/// So many clusters are named.
+/// Clusters that are named.
 const MOST_CLUSTERS: usize = 8;
 
-/// How a command ended; the numbers are part of the interface.
+/// The exit code; its numbers are part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Ok = 0,
-    /// There are differences, or something is not healthy yet.
+    /// Differences, or something is not healthy yet.
     Differences = 1,
-    /// Usage or configuration: nothing could be read.
+    /// Usage or configuration; nothing was read.
     Configuration = 2,
-    /// A target failed, or an app could not be rendered.
+    /// A target failed, or an app was not rendered.
     Failed = 3,
     TimedOut = 4,
     Denied = 5,
@@ -35,7 +35,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Of a command that the forge refused, or did not answer.
+/// After an error of the forge.
 pub fn of_forge(error: &forge::Error) -> Exit {
     match error.kind() {
         forge::ErrorKind::Authentication => Exit::Denied,
@@ -44,7 +44,7 @@ pub fn of_forge(error: &forge::Error) -> Exit {
     }
 }
 
-/// Of `run --once`: the worst, in the order 2, 6, 3, 4.
+/// For `run --once`: the worst, in the order 2, 6, 3, 4.
 pub fn of_run(ending: &Ending, overview: &Overview) -> Exit {
     let any = |wanted: fn(Phase) -> bool| overview.targets.iter().any(|target| wanted(target.phase));
     let is_offline = overview.clusters.iter().any(is_offline) || any(|phase| phase == Phase::Unreachable);
@@ -59,10 +59,10 @@ pub fn of_run(ending: &Ending, overview: &Overview) -> Exit {
     }
 }
 
-/// Of a look at what a commit would change, of all or of one app: how apps fare does not matter, nor do clusters where the app is not.
+/// For commands that only read, about all apps or one: the health of apps does not count, nor do clusters without the app.
 pub fn of_look(ending: &Ending, overview: &Overview, chosen: &Chosen<'_>) -> Exit {
     let Chosen { app, targets, deletions, .. } = chosen;
-    // Of an app that is gone, any cluster may still have something.
+    // Any cluster may have objects of an app that is gone.
     let is_of_all = app.is_none() || targets.is_empty();
     let is_asked = |cluster: &ClusterReport| {
         let mut clusters = targets.iter().map(|it| &it.cluster).chain(deletions.iter().map(|it| &it.cluster));
@@ -73,13 +73,13 @@ pub fn of_look(ending: &Ending, overview: &Overview, chosen: &Chosen<'_>) -> Exi
     let has_failed = any(Phase::Refused) || any(Phase::Invalid);
     let is_known = !is_of_all && targets.iter().all(|target| target.plan.is_some());
     match of_all(ending, overview, is_offline || any(Phase::Unreachable), has_failed) {
-        // Others were waited for.
+        // Only other clusters are missing.
         Some(Exit::TimedOut) if is_known => Exit::Ok,
         exit => exit.unwrap_or(Exit::Ok),
     }
 }
 
-/// Why a run ends with a code other than 0, in one line.
+/// One line about a code other than 0.
 pub fn reason(exit: Exit, overview: &Overview) -> Option<String> {
     let waits = || pending(overview);
     Some(match exit {
@@ -99,7 +99,7 @@ pub fn reason(exit: Exit, overview: &Overview) -> Option<String> {
     })
 }
 
-/// The first of several, and how many there are beside it.
+/// The first line, and the number of others.
 fn first_of(mut lines: impl Iterator<Item = String>) -> Option<String> {
     let first = lines.next()?;
     match lines.count() {
@@ -117,7 +117,7 @@ fn failures(overview: &Overview) -> Option<String> {
     first_of(overview.targets.iter().filter(|target| target.phase.is_failure()).map(line))
 }
 
-/// The clusters that do not answer, with the reason of the first.
+/// Clusters that do not answer, with the first one's reason.
 pub fn offline(overview: &Overview, is_asked: impl Fn(&ClusterReport) -> bool) -> Option<String> {
     let clusters: Vec<&ClusterReport> =
         overview.clusters.iter().filter(|cluster| is_offline(cluster) && is_asked(cluster)).collect();
@@ -134,13 +134,12 @@ fn unreachable(overview: &Overview) -> String {
     found.unwrap_or_else(|| "a cluster does not answer".to_owned())
 }
 
-/// What a person is asked for, and what to type.
+/// The next step of a person, and its command.
 fn asked(overview: &Overview) -> Option<String> {
     let steps = overview.rollouts.iter().filter_map(RolloutReport::next_step);
     first_of(steps.map(|step| step.to_string()))
 }
 
-/// What is not done yet.
 fn pending(overview: &Overview) -> String {
     if overview.revision.is_none() {
         return "the config repository was not read".to_owned();
@@ -177,7 +176,7 @@ fn of_all(ending: &Ending, overview: &Overview, is_offline: bool, has_failed: bo
             ErrorKind::Configuration => Exit::Configuration,
         });
     }
-    // Without an instance (or its rings) nothing could be said of any app.
+    // Without an instance (or its rings) no app is known.
     if overview.diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance) {
         return Some(Exit::Configuration);
     }

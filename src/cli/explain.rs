@@ -1,4 +1,4 @@
-//! `tutti explain`: what an error code means, and what to do about it.
+//! `tutti explain`: the meaning of an error code, and what to do.
 
 use anyhow::bail;
 use clap::Args;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::exit::Exit;
 use super::output::{self, Format, say};
 
-/// The page for people is also the command's data, so that the two cannot differ.
+/// The documentation page is the data, so both are equal.
 const PAGE: &str = include_str!("../../docs/errors.md");
 
 #[derive(Args, Debug)]
@@ -28,7 +28,6 @@ struct Explanation {
 
 fn explanations() -> impl Iterator<Item = Explanation> {
     let mut sections = PAGE.split("\n## ");
-    // what stands before the first heading
     sections.next();
     sections.filter_map(|section| {
         let (heading, text) = section.split_once('\n')?;
@@ -70,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// Every code that the sources hold, and no other, is explained once, in order.
+    /// Every code of the sources is explained once, in order, and no other.
     #[test]
     fn every_code_is_explained() {
         let sources = [

@@ -1,4 +1,4 @@
-//! `tutti render --explain`: where fields come from.
+//! `tutti render --explain`: the origin of each field.
 
 use anyhow::bail;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::render::Renderer;
 use crate::render::trace::explain::{ExplainedObject, Field, Origin, Written, explain};
 use crate::render::trace::reach;
 
-/// Which objects: a kind, or a kind and a name.
+/// Selects objects by kind, or by kind and name.
 #[derive(Clone, Debug)]
 pub struct ObjectSelector {
     kind: String,
@@ -33,7 +33,7 @@ impl ObjectSelector {
     }
 }
 
-/// Prints the fields at and below a path of the objects of some targets.
+/// Prints a path's field and those below it, for some targets.
 pub fn print(
     renderer: &Renderer<'_>,
     targets: &[&Target],
@@ -73,7 +73,7 @@ pub fn print(
     Ok(())
 }
 
-/// Items of lists are found by number, and by name.
+/// List items match by index and by name.
 fn below<'o>(object: &'o ExplainedObject, path: &str) -> Vec<&'o Field> {
     let holds = |field: &str| path.is_empty() || reach::holds(path, field);
     object.fields.iter().filter(|field| holds(&field.path) || holds(&named(object, &field.path))).collect()

@@ -1,4 +1,4 @@
-//! Files that commands write: each whole or not at all, its folders made on the way.
+//! Writes files of a repository: each completely or not at all, with missing folders.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -7,14 +7,14 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-/// A file by its path below a folder; it takes the place of one that is there, with its permissions.
+/// Writes a file below a folder; an existing file is replaced and keeps its permissions.
 pub fn write(root: &Path, path: &str, text: &str) -> anyhow::Result<()> {
     no_link(root, Path::new(path))?;
     let path = root.join(path);
     write_whole(&path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// Refuses a path with a symbolic link below a folder: one of a checkout may lead out of it.
+/// Refuses a path with a symbolic link below `root`: a checkout's link may lead out of it.
 pub fn no_link(root: &Path, path: &Path) -> anyhow::Result<()> {
     let mut place = root.to_owned();
     for name in path {
@@ -34,7 +34,7 @@ pub fn no_link(root: &Path, path: &Path) -> anyhow::Result<()> {
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    // The mask of the process takes from this what it takes from every new file.
+    // The umask applies as for any new file.
     let fresh = std::fs::Permissions::from_mode(0o666);
     let mut file = tempfile::Builder::new().permissions(fresh).tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
@@ -45,20 +45,20 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     file.persist(path).map(|_| ()).map_err(|error| error.error)
 }
 
-/// Files by their paths below a folder; none is written when one is there.
+/// Writes new files; none if one exists.
 pub fn write_new(root: &Path, files: &BTreeMap<String, String>) -> anyhow::Result<()> {
     none_is_there(root, files)?;
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     write_all(root, &files)
 }
 
-/// Files by their paths below a folder, each with its text; none is written when one would go through a link.
+/// Writes files; none if a path has a symbolic link.
 pub fn write_all(root: &Path, files: &[(&str, &str)]) -> anyhow::Result<()> {
     files.iter().try_for_each(|(path, _)| no_link(root, Path::new(path)))?;
     files.iter().try_for_each(|(path, text)| write(root, path, text))
 }
 
-/// Names those that are there already.
+/// Fails with the names of existing files.
 pub fn none_is_there(root: &Path, files: &BTreeMap<String, String>) -> anyhow::Result<()> {
     let there: Vec<&str> =
         files.keys().map(String::as_str).filter(|path| root.join(path).symlink_metadata().is_ok()).collect();
@@ -104,7 +104,7 @@ mod tests {
         assert!(!root.join("a").exists(), "all are written or none");
         assert_eq!(std::fs::read_dir(&out).unwrap().count(), 1);
         assert_eq!(std::fs::read_to_string(out.join("there")).unwrap(), "before");
-        // The root is what the person named.
+        // The user named the root.
         write(&root.join("linked"), "b", "text").unwrap();
         assert_eq!(std::fs::read_to_string(out.join("b")).unwrap(), "text");
     }

@@ -100,7 +100,7 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
 }
 
 impl FileArgs {
-    /// The folder of the manifests, and what is there now: an approval for something else is void. `None`: a signal ended it.
+    /// The manifest folder and the current overview: an approval for another state is void. `None`: a signal ended it.
     async fn look(&self, until: fn(Duration) -> Until) -> anyhow::Result<Option<(PathBuf, Arc<Overview>)>> {
         let process = self.process.resolve(Some(".")).await?;
         let root = checkout(&process)?;
@@ -110,7 +110,7 @@ impl FileArgs {
     }
 }
 
-/// The folder of the manifests, where files can be written.
+/// The manifest folder, which must be a local checkout.
 pub fn checkout(process: &Process) -> anyhow::Result<PathBuf> {
     let root = session::folder(&process.source);
     if !root.is_dir() {
@@ -121,7 +121,7 @@ pub fn checkout(process: &Process) -> anyhow::Result<PathBuf> {
     Ok(root)
 }
 
-/// Four digits at least: nothing at all is the beginning of each.
+/// At least four digits: the empty text would match all digests.
 fn beginning(text: &str) -> Result<String, String> {
     let is_hexadecimal = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match is_hexadecimal && text.len() >= 4 {
@@ -130,7 +130,7 @@ fn beginning(text: &str) -> Result<String, String> {
     }
 }
 
-/// `approvals/<name>.yaml` and its text. The name carries the digest, so that an older approval of the same app is not overwritten.
+/// `approvals/<name>.yaml` and its text. The name carries the digest, so that an older approval of the app is not overwritten.
 fn file_of(approval: &Approval, head: Option<&Revision>) -> (String, String) {
     let name = format!("{}-{}", approval.name, approval.digest().short());
     let path = format!("approvals/{name}.yaml");
@@ -138,7 +138,7 @@ fn file_of(approval: &Approval, head: Option<&Revision>) -> (String, String) {
     (path, head.map_or_else(|| text.clone(), |head| promotion::asked_for_at(head, &text)))
 }
 
-/// With the user's own Git: their name, their hooks, their signature.
+/// Runs the user's Git, with their name, hooks and signature.
 pub fn commit(root: &Path, path: &Path, message: &str) -> anyhow::Result<()> {
     let path = path.canonicalize()?;
     for arguments in [&["add", "--"][..], &["commit", "--quiet", "-m", message, "--"][..]] {
@@ -155,9 +155,9 @@ mod tests {
     use super::*;
     use crate::model::{AppId, ApprovedAction, ApprovedObject, Digest, ObjectId};
 
-    /// One that was merged with too few approvals is asked for again: the file has to be another one.
+    /// An approval merged with too few reviews is asked for again: its file must differ.
     #[test]
-    fn approval_asked_for_later_is_another_text() {
+    fn approval_at_another_head_differs() {
         let object = |uid: &str| ApprovedObject {
             cluster: "c1".into(),
             id: ObjectId::new("", "ConfigMap", Some("default"), "two"),
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(first.0, again.0);
         assert!(first.1.starts_with("# Asked for at commit 0123456.\n"), "{}", first.1);
         assert_ne!(first.1, again.1);
-        // A later object of the same name has a file of its own.
+        // Another object of the same name gets another file.
         assert_ne!(first.0, at("2", "0123456789").0);
     }
 }

@@ -1,4 +1,4 @@
-//! `tutti approve rollout APP`: a person lets the next waves open.
+//! `tutti approve rollout APP`: writes the approval that opens waves, retries a version, or overrides a window.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
     let left_out = shown::left_out(rollout);
     let away = exit::offline(&overview, |cluster| left_out.contains(&cluster.name));
     if let Some(away) = away {
-        // What runs there decides whether anything waits.
+        // The state of that cluster decides whether anything waits.
         if !rollout.is_open {
             tell!("error: cannot say what {} waits for: {away}", rollout.app);
             return Ok(Exit::Unreachable);
@@ -73,7 +73,7 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The rules that ask for what an Approval gives.
+/// The approval rules that this approval serves.
 fn rules_of(rollout: &RolloutReport, approval: &RolloutApproval) -> Vec<RuleAsks> {
     match &approval.action {
         RolloutAction::Open { through } => rollout.rules_asking(through),
@@ -81,7 +81,7 @@ fn rules_of(rollout: &RolloutReport, approval: &RolloutApproval) -> Vec<RuleAsks
     }
 }
 
-/// What comes after the file is written. Where a rule asks for it, the reviews of its pull request count.
+/// The next step after the file is written. Approval rules count reviews of its pull request.
 fn next(is_committed: bool, rules: &[RuleAsks]) -> String {
     let (begin, push) = match is_committed {
         true => ("committed; ", "push it"),
@@ -97,14 +97,14 @@ fn next(is_committed: bool, rules: &[RuleAsks]) -> String {
     }
 }
 
-/// Whether this is the beginning of a digest that its Approvals name.
+/// Whether this is a prefix of a digest that the rollout's approvals name.
 pub fn has_digest(rollout: &RolloutReport, beginning: &str) -> bool {
     let asked = rollout.confirmation.as_ref().map(|asked| asked.digest);
     let mut known = asked.into_iter().chain(rollout.all_refused()).chain([rollout.digest]);
     known.any(|digest| digest.to_string().starts_with(beginning))
 }
 
-/// What to type for a rollout.
+/// The command that the rollout waits for.
 pub fn instead(rollout: &RolloutReport) -> String {
     match rollout.next_step() {
         Some(step) => step.to_string(),
@@ -114,7 +114,7 @@ pub fn instead(rollout: &RolloutReport) -> String {
 }
 
 fn retry(rollout: &RolloutReport) -> anyhow::Result<RolloutApproval> {
-    // What an analysis has found is measured again.
+    // A retry measures a failed analysis again.
     let Some(digest) = rollout.refused().or_else(|| rollout.measured().map(|(_, digest)| digest)) else {
         bail!("no version of {} was reverted: there is nothing to try again", rollout.app);
     };
@@ -137,7 +137,7 @@ fn overriding(rollout: &RolloutReport, window: &str) -> anyhow::Result<RolloutAp
 fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<RolloutApproval> {
     let app = &rollout.app;
     let asked = rollout.confirmation.as_ref();
-    // Who agreed to it is not known.
+    // Its approvals are not read yet.
     let reading =
         rollout.holds().find(|hold| matches!(hold.gate(), Hold::Approval { .. }) && hold.is_reading());
     let position = |name: &str| rollout.waves.iter().position(|wave| wave.name == name);
@@ -167,7 +167,7 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
         }
         (Some(through), _) => through,
         (None, Some(asked)) => asked.through.as_str(),
-        // Only the process that runs knows what it measured.
+        // Only the running process knows its measurements.
         (None, None) if rollout.measured().is_some() => rollout.measured().map_or("", |(through, _)| through),
         (None, None) if reading.is_some() => bail!(
             "an Approval of {app} is there: {}; --through WAVE writes another one",
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_is_named_where_it_holds() {
+    fn approval_rule_is_named() {
         let check = |lack: Lack, through: Option<&str>, expected: &str| {
             let said = match opening(&ruled(lack.clone()), through) {
                 Ok(approval) => next(false, &rules_of(&ruled(lack), &approval)),

@@ -1,6 +1,6 @@
-//! `tutti ci`: a step of a pipeline that calls a trigger, and waits for what comes of it.
+//! `tutti ci`: a pipeline step that calls a trigger and waits for its result.
 //!
-//! All of it is told by variables, as Drone, Woodpecker and Gitea Actions hand them to a step.
+//! Variables configure it, as Drone, Woodpecker and Gitea Actions pass them to a step.
 
 mod settings;
 #[cfg(test)]
@@ -21,10 +21,10 @@ use super::wait::{self, Subject};
 use crate::model::{AppId, short_line};
 use crate::report::became::AppQuestion;
 
-/// Between two attempts to call.
+/// Backoff between two calls.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// Of a text of the server, in characters.
+/// In characters, of a server's text.
 const LONGEST: usize = 400;
 
 /// Everything comes from the environment: PLUGIN_SERVER, PLUGIN_TOKEN, PLUGIN_TRIGGER and so on; docs/ci.md lists them
@@ -48,7 +48,7 @@ pub async fn run(_: CiArgs) -> anyhow::Result<Exit> {
     step(&client, &settings, &mut |line| tell!("{line}")).await
 }
 
-/// `told` hears what is tried again, and each change of what is waited for.
+/// `told` receives each retry and each new state.
 async fn step(
     client: &ApiClient,
     settings: &Settings,
@@ -86,7 +86,7 @@ async fn step(
     Ok(ended.exit)
 }
 
-/// The answer of the server; or how the step ends, and why.
+/// The server's answer; or the exit code and its reason.
 async fn call(
     client: &ApiClient,
     (name, payload, key): (&str, &Value, &str),
@@ -127,12 +127,12 @@ async fn call(
     }
 }
 
-/// Something is another value by now, or will be.
+/// Whether a value was changed or will be.
 fn is_written(answer: &Value) -> bool {
     matches!(answer["result"].as_str(), Some("accepted" | "unchanged"))
 }
 
-/// What comes of a call: the app at the version, in its ring.
+/// The app, version and ring to wait for.
 fn subject(answer: &Value) -> Option<Subject> {
     let text = |name: &str| answer[name].as_str().map(ToOwned::to_owned);
     let app = AppId::parse(answer["app"].as_str()?)?;

@@ -1,4 +1,4 @@
-//! What a step is told by its variables: its own settings, and what the pipeline is about.
+//! Settings of a step from its variables: its own ones, and facts about the pipeline.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::model::AppId;
 use crate::report::became::AppQuestion;
 
 const TIMEOUT: Duration = Duration::from_secs(600);
-/// Of a variable that goes into the payload, in characters: messages of commits have no bound of their own.
+/// In characters, of one payload value: commit messages are unbounded.
 const LONGEST: usize = 1000;
 
 #[derive(Debug)]
@@ -33,13 +33,13 @@ pub enum Action {
     Trigger {
         name: String,
         payload: Value,
-        /// Of this step of this pipeline: run again, it changes nothing.
+        /// Idempotency key: the same for a repeated step.
         key: String,
     },
     Wait(Subject),
 }
 
-/// Where a variable of a pipeline has which name: Drone, Woodpecker, Gitea Actions (as GitHub's).
+/// Names of each variable in Drone, Woodpecker and Gitea Actions (as in GitHub's).
 const REPOSITORY: &[&str] = &["DRONE_REPO", "CI_REPO", "GITHUB_REPOSITORY"];
 const SHA: &[&str] = &["DRONE_COMMIT_SHA", "CI_COMMIT_SHA", "GITHUB_SHA"];
 const BRANCH: &[&str] = &["DRONE_BRANCH", "CI_COMMIT_BRANCH"];
@@ -50,10 +50,10 @@ const AUTHOR: &[&str] = &["DRONE_COMMIT_AUTHOR", "CI_COMMIT_AUTHOR", "GITHUB_ACT
 const MESSAGE: &[&str] = &["DRONE_COMMIT_MESSAGE", "CI_COMMIT_MESSAGE"];
 const COMMIT_LINK: &[&str] = &["DRONE_COMMIT_LINK", "CI_PIPELINE_FORGE_URL"];
 const TAG: &[&str] = &["DRONE_TAG", "CI_COMMIT_TAG"];
-/// Of a promotion.
+/// Set for a promotion.
 const RING: &[&str] = &["DRONE_DEPLOY_TO", "CI_PIPELINE_DEPLOY_TARGET"];
 
-/// The variables of a step.
+/// Lookup of variables.
 struct Variables<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl Variables<'_> {
@@ -85,7 +85,7 @@ impl Variables<'_> {
         self.first(BRANCH).or_else(|| self.first(&["GITHUB_REF_NAME"]).filter(|_| is_branch()))
     }
 
-    /// Gitea Actions has no variable for these; its addresses are made as its own pages are.
+    /// Gitea Actions lacks these variables: builds the URL of its page.
     fn page(&self, rest: &[&str]) -> Option<String> {
         let parts = [self.first(&["GITHUB_SERVER_URL"])?, self.first(&["GITHUB_REPOSITORY"])?];
         let parts = parts.iter().map(|part| part.trim_end_matches('/')).chain(rest.iter().copied());
@@ -106,7 +106,7 @@ impl Variables<'_> {
     }
 }
 
-/// Without what is not there.
+/// Leaves out missing values.
 fn map<const N: usize>(parts: [(&str, Option<String>); N]) -> Map<String, Value> {
     let given = parts.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let short = |value: String| value.chars().take(LONGEST).collect::<String>();
@@ -149,7 +149,7 @@ fn trigger(variables: &Variables<'_>) -> Result<Action, String> {
         .ok_or("the setting trigger is missing (help: PLUGIN_TRIGGER, the name of a Trigger in triggers/)")?;
     let tag = variables.tag();
     let image = variables.setting("image");
-    // The tag of an image says the version, where it has one.
+    // An image's tag is the version, if it has one.
     let has_tag = image.as_deref().is_some_and(|image| crate::model::image_tag(image).is_some());
     let version = variables.setting("version").or_else(|| tag.clone().filter(|_| !has_tag));
     let image = match (image, &version) {
@@ -173,7 +173,7 @@ fn trigger(variables: &Variables<'_>) -> Result<Action, String> {
     payload.insert("build".to_owned(), map([("number", number.clone()), ("link", link)]).into());
     payload.insert("commit".to_owned(), variables.commit().into());
     let payload = Value::Object(payload);
-    // What is sent twice by one pipeline is one call; another pipeline has another number.
+    // A pipeline has one number, so a repeated step has the same key.
     let of_call = json!([name, payload, number]).to_string();
     Ok(Action::Trigger { name, payload, key: hex::encode(Sha256::digest(of_call.as_bytes())) })
 }

@@ -1,4 +1,3 @@
-//! Steps as Drone, Woodpecker and Gitea Actions run them.
 
 use std::sync::Arc;
 
@@ -63,7 +62,7 @@ const GITEA: [(&str, &str); 9] = [
 ];
 
 fn settings(parts: &[&[(&str, &str)]]) -> Result<Settings, String> {
-    // Of two of one name the later counts.
+    // The later variable wins.
     let variable = |name: &str| {
         let mut all = parts.iter().flat_map(|part| part.iter()).rev();
         all.find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
@@ -79,7 +78,7 @@ fn payload(parts: &[&[(&str, &str)]]) -> Value {
 }
 
 #[test]
-fn each_ci_says_what_its_pipeline_is_about() {
+fn payload_is_read_from_each_ci() {
     let more = [
         ("PLUGIN_APP", "shop/pay"),
         ("PLUGIN_IMAGE", "registry.example.com/shop/pay"),
@@ -119,7 +118,7 @@ fn each_ci_says_what_its_pipeline_is_about() {
 }
 
 #[test]
-fn version_is_that_of_the_setting_the_image_or_the_tag() {
+fn version_comes_from_setting_image_or_tag() {
     let check = |more: &[(&str, &str)], version: Value, image: Value| {
         let found = payload(&[&SERVER, &DRONE, more]);
         assert_eq!((&found["version"], &found["image"]), (&version, &image), "{more:?}");
@@ -182,7 +181,7 @@ fn step_that_only_waits_needs_no_trigger() {
 }
 
 #[test]
-fn key_is_that_of_the_step() {
+fn key_is_stable_for_a_step() {
     let key = |parts: &[&[(&str, &str)]]| match settings(parts).expect("settings").action {
         Action::Trigger { key, .. } => key,
         Action::Wait(subject) => panic!("{subject}"),
@@ -194,7 +193,7 @@ fn key_is_that_of_the_step() {
 }
 
 #[test]
-fn answers_are_told_in_a_line() {
+fn answer_is_one_line() {
     let answer = json!({"result": "accepted", "app": "shop/pay", "ring": "test", "from": "1.7", "to": "1.8\u{1b}[2J", "file": "apps/pay/pins/test.yaml", "link": "https://a/7"});
     assert_eq!(line(&answer), "accepted: shop/pay in test 1.7 → 1.8 (apps/pay/pins/test.yaml), https://a/7");
     assert_eq!(line(&json!({"result": "ignored", "reason": "why"})), "ignored: why");
@@ -226,7 +225,7 @@ async fn answer(
     (StatusCode::from_u16(status).expect("a status"), value.to_string()).into_response()
 }
 
-/// How a step ends, and what was asked of the server.
+/// Runs a step; returns its exit code and the requests.
 async fn run(
     calls: &[(u16, Value)],
     state: &'static str,
@@ -271,7 +270,7 @@ async fn step_calls_and_waits() {
 }
 
 #[tokio::test]
-async fn call_is_made_again_with_its_key_until_it_is_taken() {
+async fn call_is_retried_with_its_key() {
     let no = |detail: &str| json!({"detail": detail});
     let (exit, asked) =
         run(&[(502, no("")), (503, no("stands by")), (202, accepted())], "success", &[]).await;

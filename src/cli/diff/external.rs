@@ -1,4 +1,4 @@
-//! Shows differences by a program of the user's, as `kubectl diff` does.
+//! Shows differences with the user's program, as `kubectl diff` does.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,8 +11,8 @@ use super::fold::{Folded, yaml};
 use crate::cli::output::tell;
 use crate::cli::session;
 
-/// Calls the program with two folders: the objects as they are, and as they would be. What they are is said on standard error, and
-/// there alone what the cluster refuses: it stays as it is.
+/// Calls the program with two folders: the live objects and the merged ones. Titles go to standard error, and so do refused
+/// objects: they have no merged form.
 pub fn run(command: &str, folded: &[Folded<'_>]) -> anyhow::Result<()> {
     for one in folded {
         tell!("{}", one.title());
@@ -24,7 +24,7 @@ pub fn run(command: &str, folded: &[Folded<'_>]) -> anyhow::Result<()> {
     if shown.is_empty() {
         return Ok(());
     }
-    // Nobody else may read what is in it.
+    // Only the user may read the objects.
     let private = fs::Permissions::from_mode(0o700);
     let folder = tempfile::Builder::new().permissions(private).tempdir();
     let folder = folder.context("failed to make a folder for the differences")?;
@@ -38,7 +38,7 @@ pub fn run(command: &str, folded: &[Folded<'_>]) -> anyhow::Result<()> {
     let status = session::wait_for(Command::new(program).args(words).arg(&live).arg(&applied));
     let status =
         status.with_context(|| format!("failed to start {program:?}, which {} names", super::EXTERNAL))?;
-    // 1 says that there are differences.
+    // 1 means differences.
     match status.code() {
         Some(0 | 1) => Ok(()),
         _ => bail!("{command:?}, which {} names, ended with {status}", super::EXTERNAL),

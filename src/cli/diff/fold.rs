@@ -1,4 +1,4 @@
-//! What is the same on several clusters is shown once.
+//! Groups equal differences on several clusters.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use crate::model::{AppId, ClusterName, Kind, ObjectId};
 use crate::plan::{Action, Difference};
 use crate::report::TargetReport;
 
-/// So many clusters are named; the others are counted.
+/// Clusters that are named; others are counted.
 const NAMED: usize = 4;
 
-/// One difference, and where it is. Of clusters that differ elsewhere in the object, the first is shown.
+/// One difference and its clusters. If the objects differ elsewhere, the first one is shown.
 #[derive(Debug)]
 pub struct Folded<'o> {
     pub app: &'o AppId,
     pub difference: &'o Difference,
     pub on: Vec<&'o ClusterName>,
-    /// The lines that change, with some around them.
+    /// The changed lines with context.
     pub text: String,
 }
 
-/// What must be equal on clusters that are shown as one.
+/// Everything that must be equal for one group.
 type Key<'o> = (&'o AppId, &'o ObjectId, &'o Kind, Action, Option<&'o str>, String);
 
 impl Folded<'_> {
@@ -45,7 +45,7 @@ impl Folded<'_> {
         }
     }
 
-    /// As kubectl names the files that it compares, and for which clusters.
+    /// The file name, as in `kubectl diff`, with the clusters.
     pub fn file(&self) -> String {
         let more = self.on.len().saturating_sub(1);
         let first = self.on.first().map_or("", |name| name.as_str());
@@ -57,7 +57,7 @@ impl Folded<'_> {
     }
 }
 
-/// As YAML; nothing where there is nothing.
+/// YAML; empty for null.
 pub fn yaml(object: &Value) -> String {
     if object.is_null() { String::new() } else { serde_yaml::to_string(object).unwrap_or_default() }
 }
@@ -68,7 +68,7 @@ fn unified(difference: &Difference, context: usize) -> String {
     diff.unified_diff().context_radius(context).header("live", "applied").to_string()
 }
 
-/// By app and object. What is around a change counts as far as it is shown.
+/// Groups by app and object. Context lines count too.
 pub fn fold<'o>(targets: &[&'o TargetReport], context: usize) -> Vec<Folded<'o>> {
     let mut folded: BTreeMap<Key<'o>, Folded<'o>> = BTreeMap::new();
     for target in targets {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_changes_are_one_wherever_the_rest_differs() {
+    fn equal_changes_on_clusters_are_grouped() {
         let map = |own: &str, value: &str| json!({"a-cluster": own, "b": 1, "c": 1, "d": 1, "e": 1, "level": value});
         let same = |cluster: &str| target(cluster, map(cluster, "info"), map(cluster, "debug"));
         let other = target("gz1", map("gz1", "warn"), map("gz1", "debug"));

@@ -1,4 +1,4 @@
-//! `tutti diff`: what an apply would change in the objects of the clusters, as the clusters themselves say.
+//! `tutti diff`: what an apply would change in live objects, by server-side dry runs.
 
 mod external;
 mod fold;
@@ -24,7 +24,7 @@ use crate::report::words::count;
 use crate::report::{DeletionReport, TargetReport};
 use fold::{Folded, fold};
 
-/// Takes the place of the shown text, as for `kubectl diff`: it is called with two folders.
+/// The user's diff program, as for `kubectl diff`.
 const EXTERNAL: &str = "KUBECTL_EXTERNAL_DIFF";
 
 #[derive(Args, Debug)]
@@ -58,7 +58,7 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     let Chosen { targets, deletions, held, .. } = &chosen;
     let folded = fold(targets, args.context);
     let refusals = told(targets, |step| step.intent() == Action::Refuse);
-    // What is there and waits is not compared with what it will be: it says itself why it cannot be that yet.
+    // Waiting objects are not compared: the reason of the wait is shown.
     let waiting = told(targets, |step| step.intent() == Action::Wait && !is_foreseen(step));
     let unknown: Vec<&TargetReport> = targets.iter().copied().filter(|target| !is_compared(target)).collect();
     let external = std::env::var(EXTERNAL).ok().filter(|command| !command.trim().is_empty());
@@ -66,7 +66,7 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
         (Format::Table, external) => {
             let failures = failures(&refusals, &unknown);
             let said = match external {
-                // What it shows has its own form, and may never come to an end.
+                // Its output has its own format, and may not end.
                 Some(command) => {
                     failures.iter().for_each(|line| tell!("{line}"));
                     external::run(&command, &folded)?;
@@ -100,18 +100,17 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// Its cluster was asked what its plan would do, or need not be.
+/// Whether the cluster's dry runs are done, or none are needed.
 fn is_compared(target: &TargetReport) -> bool {
     let asks = |plan: &Plan| plan.steps.iter().any(is_foreseen);
     target.plan.as_deref().is_some_and(|plan| target.differences.is_some() || !asks(plan))
 }
 
-/// Why it was not compared.
 fn why(target: &TargetReport) -> &str {
     if target.detail.is_empty() { "its cluster has not answered" } else { &target.detail }
 }
 
-/// What nobody asks a cluster about, as it is refused before, or waits: app and object, why, and where.
+/// Steps without a dry run, refused or waiting, grouped by reason.
 #[derive(Debug, Serialize)]
 struct Told<'o> {
     app: &'o AppId,
@@ -138,7 +137,7 @@ fn told<'o>(targets: &[&'o TargetReport], is_one: impl Fn(&Step) -> bool) -> Vec
     all.into_iter().map(|((app, object, reason), on)| Told { app, object, reason, on }).collect()
 }
 
-/// For programs: each difference of each cluster.
+/// Machine-readable: each difference of each cluster.
 fn unfolded(targets: &[&TargetReport]) -> Vec<Value> {
     let mut all = Vec::new();
     for target in targets {
@@ -160,7 +159,7 @@ fn write(one: &Folded<'_>) {
     }
 }
 
-/// What stays as it is, and what nobody knows.
+/// Refused objects, and targets that were not compared.
 fn failures(refusals: &[Told<'_>], unknown: &[&TargetReport]) -> Vec<String> {
     let refused = refusals.iter().map(|it| {
         let Told { app, object, reason, .. } = it;
@@ -197,7 +196,7 @@ fn write_rest(
     failures.iter().for_each(|line| say!("{line}"));
 }
 
-/// How much there is of each.
+/// Prints the totals.
 fn conclude(
     folded: &[Folded<'_>],
     deletions: &[&DeletionReport],
@@ -206,7 +205,7 @@ fn conclude(
     units: usize,
 ) {
     let objects: usize = folded.iter().map(|one| one.on.len()).sum();
-    // What is let go loses our labels: that is a write, too.
+    // Releasing an object removes our labels: that is a write too.
     let released = deletions.iter().filter(|deletion| deletion.action == Action::Orphan).count();
     let deletes = deletions.len() - released;
     let parts: Vec<String> = [

@@ -1,4 +1,4 @@
-//! Everything that is asked of one cluster.
+//! The checks of one cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::model::{App, Cluster, Kind, ObjectId, Rendered, RenderedObject, Snaps
 use crate::render::{Discovered, Renderer};
 use crate::report::words::count;
 
-/// Further apart than this, tokens are refused too early or too late.
+/// With a larger skew tokens are refused too early or too late.
 const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(30);
-/// Questions about rights that are under way at once.
+/// Parallel requests about rights.
 const SIDE_BY_SIDE: usize = 8;
 
 pub struct Examination<'a> {
@@ -41,7 +41,7 @@ impl Examination<'_> {
         let (client, catalog) = match connected {
             Ok(connected) => connected,
             Err(error) => {
-                // What was said of the credential is not said again.
+                // The credential's error is not repeated.
                 if findings.iter().all(|finding| finding.message != error.to_string()) {
                     findings.push(unreachable(&error));
                 }
@@ -81,7 +81,7 @@ impl Examination<'_> {
         let credential = match opened {
             Ok(client) => Ok(client.credential()),
             Err(error) => match self.link.credential(&self.cluster.name).await {
-                // What its plug-in brings is known to a connection alone.
+                // Only a connection runs the plug-in.
                 Ok(credential) if credential.of_plug_in => Err(error.to_string()),
                 found => found.map_err(|error| error.to_string()),
             },
@@ -107,7 +107,7 @@ impl Examination<'_> {
             instance: &self.fleet.instance,
             renders,
             known: &|kind| catalog.get(kind).map(|resource| resource.plural().to_owned()),
-            // What is needed in a namespace is asked there: whoever has it everywhere has it there too.
+            // Rights are checked in each namespace: a cluster-wide grant includes it.
             namespaces_exist: true,
             leaving: self.is_leaving().then_some(&self.fleet.approvals),
         });
@@ -142,7 +142,7 @@ async fn clock(client: &Client) -> Option<Finding> {
     })
 }
 
-/// APIs whose own server does not answer.
+/// Aggregated APIs whose server does not answer.
 fn apis(catalog: &Catalog) -> Option<Finding> {
     let down: Vec<&str> = catalog.stale().collect();
     (!down.is_empty()).then(|| {
@@ -151,7 +151,7 @@ fn apis(catalog: &Catalog) -> Option<Finding> {
     })
 }
 
-/// Kinds that are rendered and that the cluster does not serve, nor will when what is rendered is there.
+/// Rendered kinds that the cluster does not serve, and that no rendered object defines.
 fn kinds(catalog: &Catalog, renders: &[(&App, Rendered)]) -> Finding {
     let objects = || renders.iter().flat_map(|(_, rendered)| rendered.objects.iter());
     let defined: BTreeSet<(&str, &str)> = objects().filter_map(RenderedObject::defines).collect();
@@ -176,10 +176,10 @@ fn kinds(catalog: &Catalog, renders: &[(&App, Rendered)]) -> Finding {
         .help("install the definitions, or choose other clusters for these apps")
 }
 
-/// The rights that the cluster says we do not have.
+/// Rights that the cluster denies.
 async fn missing<'n>(client: &Client, needs: &'n Needs) -> Result<Vec<&'n Right>, Error> {
     let all: Vec<&Right> = needs.rights.keys().collect();
-    // What is needed in several namespaces may be granted in all at once: one question instead of many.
+    // A right in several namespaces may be granted everywhere: one request instead of many.
     let mut spread: BTreeMap<Right, usize> = BTreeMap::new();
     for right in all.iter().filter(|right| right.name.is_none() && right.namespace.is_some()) {
         *spread.entry(everywhere(right)).or_default() += 1;
@@ -197,7 +197,7 @@ fn everywhere(right: &Right) -> Right {
     Right { namespace: None, ..right.clone() }
 }
 
-/// Those of some rights that are refused, in their order.
+/// The denied ones of some rights, in order.
 async fn refused<'n>(client: &Client, rights: Vec<&'n Right>) -> Result<Vec<&'n Right>, Error> {
     let asked = rights.into_iter().map(|right| async move {
         let question = Question {
@@ -220,7 +220,7 @@ fn told(missing: &[&Right], needs: &Needs, instance: &str, cluster: &crate::mode
         return Finding::good(Check::Rights, format!("all {all} that the repository needs are there"));
     }
     let message = format!("{} of {all} missing", missing.len());
-    // Without these tutti works, and tells less or learns it later.
+    // Without these tutti works with less detail, or with delay.
     let is_vital = |right: &&Right| {
         !matches!(
             needs.rights.get(*right),

@@ -1,4 +1,4 @@
-//! What was found, in words and for programs.
+//! Results of checks, for people and for programs.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::cli::exit::Exit;
 use crate::cli::output::say;
 use crate::model::short_line;
 
-/// Characters of a message.
+/// In characters.
 const LONGEST: usize = 2000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -49,7 +49,7 @@ impl Check {
     }
 }
 
-/// Rights of one role that are missing, and the rules that would grant them.
+/// Missing rights of one role, and the rules that grant them.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Missing {
@@ -68,13 +68,13 @@ pub struct Finding {
     pub missing: Vec<Missing>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// What the command ends with because of it.
+    /// Exit code for this finding.
     #[serde(skip)]
     pub exit: Option<Exit>,
 }
 
 impl Finding {
-    /// Much of a message is what forges and clusters say.
+    /// Messages quote forges and clusters.
     fn new(check: Check, level: Level, message: impl Into<String>) -> Self {
         let message = short_line(&message.into(), LONGEST);
         Self { check, level, message, missing: Vec::new(), help: None, exit: None }

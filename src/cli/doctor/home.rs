@@ -1,4 +1,4 @@
-//! What the repository refers to in the home cluster, and whether we may read it there.
+//! Checks access to what the repository refers to in the home cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::cluster::{Home, HomeError, Question};
 use crate::fleet::Fleet;
 use crate::report::words::count;
 
-/// `None` where the repository refers to nothing there.
+/// `None`: it refers to nothing there.
 pub async fn examine(fleet: &Fleet, home: &Home) -> Option<Finding> {
     let needs = access::home_needs(&fleet.instance, fleet.clusters.values(), None);
     let rights: Vec<&Right> = needs.rights.keys().collect();

@@ -1,8 +1,7 @@
-//! `tutti doctor`: what stands between the repository and its clusters.
+//! `tutti doctor`: checks access between the repository, the forge and the clusters.
 //!
-//! Reads the repository as `plan` does, asks the forge, and asks every cluster: does it answer, as whom do we log in and
-//! for how long, does its clock go right, may we do there all that the renders need ([`crate::access`]), does it serve
-//! their kinds. It writes nothing: rights are asked for, not tried.
+//! Reads the repository as `plan` does, asks the forge, and checks every cluster: connection, credential and its expiry, clock,
+//! rights for all renders ([`crate::access`]), served kinds. It writes nothing: rights are reviewed, not tried.
 
 mod examine;
 mod finding;
@@ -28,7 +27,7 @@ use crate::source::{self, Repository};
 use examine::Examination;
 use finding::{Check, Finding};
 
-/// Clusters that are examined side by side.
+/// Clusters that are checked at once.
 const SIDE_BY_SIDE: usize = 8;
 
 #[derive(Args, Debug)]
@@ -109,7 +108,7 @@ pub(super) async fn load(process: &Process, worktree: bool) -> anyhow::Result<Sn
     Ok(repository.snapshot(&revision).await.map_err(Source)?)
 }
 
-/// What holds for all clusters: the manifests, and the forge that is told.
+/// Checks that concern all clusters: manifests, home cluster, forge.
 async fn of_repository(fleet: &Fleet, snapshot: &Snapshot, process: &Process) -> Vec<Finding> {
     let mut findings = Vec::new();
     let errors = fleet.diagnostics.iter().filter(|it| it.is_error()).count();
@@ -146,10 +145,9 @@ async fn of_forge(
     let asked = async {
         let client = forge::Client::gitea(&wanted.url, &wanted.repository, token, &grants.forge)?;
         let version = client.version().await?;
-        // The folder on disk is no commit.
+        // A folder has no commit.
         if revision.as_str() != Revision::WORKTREE {
             match client.statuses(revision).await {
-                // Not pushed yet.
                 Ok(_) | Err(forge::Error::UnknownCommit { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -171,7 +169,7 @@ fn write(report: &Report) {
     }
 }
 
-/// The worst finding, as the codes of `run` are ordered.
+/// The worst finding's exit code, in the order of `run`.
 fn exit(report: &Report) -> Exit {
     let all = report.clusters.iter().flat_map(|cluster| &cluster.findings).chain(&report.repository);
     let found: Vec<Exit> = all.filter_map(|finding| finding.exit).collect();

@@ -1,14 +1,14 @@
-//! What is at the forge against what should be: a pure comparison.
+//! Compares the forge's settings with the desired ones. Pure.
 
 use crate::forge::{Hook, Label, Protection};
 
-/// Gitea means all events about pull requests by the last one, their comments and reviews too.
+/// In Gitea the last one includes comments and reviews.
 const EVENTS: [&str; 4] = ["push", "create", "delete", "pull_request"];
 
 #[derive(Debug)]
 pub struct Found {
     pub hooks: Vec<Hook>,
-    /// Of the branch that is deployed.
+    /// Protection of the deployed branch.
     pub protection: Option<Protection>,
     pub labels: Vec<Label>,
 }
@@ -18,10 +18,10 @@ pub struct Wanted {
     pub branch: String,
     /// `/hooks/v1/{receiver}`
     pub hook_path: String,
-    /// Where tutti listens; any host when it is not known.
+    /// Base URL of the listener; `None`: any host.
     pub hooks_url: Option<String>,
     pub new_secret: bool,
-    /// Status contexts.
+    /// Required status contexts.
     pub required: Vec<String>,
     pub labels: Vec<Label>,
 }
@@ -31,7 +31,7 @@ pub struct Item {
     pub name: &'static str,
     pub text: String,
     pub change: Option<Change>,
-    /// It is as wanted, or `change` makes it so.
+    /// A person must change it; `change` cannot.
     is_bad: bool,
 }
 
@@ -58,7 +58,7 @@ impl Item {
         self.is_bad
     }
 
-    /// A webhook that stays, with a secret that nobody can compare.
+    /// An existing webhook: its secret cannot be read.
     pub fn is_known_webhook(&self) -> bool {
         self.name == "webhook" && matches!(self.change, None | Some(Change::EditHook { .. }))
     }
@@ -124,14 +124,14 @@ fn protection(found: Option<Protection>, wanted: &Wanted) -> Item {
         let required = wanted.required.clone();
         return item(requires(&required), Some(Change::CreateProtection { branch, required }), false);
     };
-    // Contexts that nobody checks are none.
+    // Without status checks the contexts do not count.
     let before = if found.has_status_check { found.required } else { Vec::new() };
     let required = with(&before, &wanted.required);
     if required == before {
         return item(requires(&required), None, false);
     }
     if found.rule != branch {
-        // A change would reach other branches, where tutti reports nothing.
+        // A pattern also protects other branches, where tutti sets no status.
         let text = format!(
             "{branch} is protected by the pattern `{}`: add {} to it, or a rule for {branch} alone",
             found.rule,
@@ -152,7 +152,7 @@ fn labels(found: &[Label], wanted: &Wanted) -> Item {
     Item { name: "labels", text, change, is_bad: false }
 }
 
-/// The first list, with what it lacks of the second.
+/// The first list, plus the second's missing items.
 fn with(before: &[String], more: &[String]) -> Vec<String> {
     let lacks = |item: &&String| !before.contains(item);
     before.iter().chain(more.iter().filter(lacks)).cloned().collect()
@@ -242,7 +242,7 @@ mod tests {
         check(Some(("main", &both, true)), "no change", &[]);
         check(Some(("main", &["tutti/gate", "ci", "tutti/validate"], true)), "no change", &[]);
         check(Some(("main", &["ci"], true)), "changed", &["ci", "tutti/validate", "tutti/gate"]);
-        // A list that is switched off would come to life.
+        // The disabled list must not become active.
         check(Some(("main", &["old"], false)), "changed", &both);
         check(Some(("ma*", &both, true)), "no change", &[]);
         check(Some(("ma*", &["ci"], true)), "needs a person", &[]);

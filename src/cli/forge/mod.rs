@@ -1,4 +1,4 @@
-//! `tutti forge`: what the repository needs at its forge. `setup` makes it so, `check` only looks.
+//! `tutti forge`: settings of the repository at its forge. `setup` applies them, `check` compares.
 
 mod items;
 mod owners;
@@ -20,7 +20,7 @@ use crate::forge::{Client, NewHook, Permission, own_labels};
 use crate::model::{Forge, Instance, Receiver, ReceiverKind, SecretRef};
 use items::{Change, Found, Item, Wanted};
 
-/// What tutti's own token needs; that of `setup` has them too, and its user is an administrator of the repository.
+/// Scopes of tutti's token. The token of `setup` needs them too, from an administrator of the repository.
 const SCOPES: &str = "write:repository, write:issue, read:user";
 
 #[derive(Args, Debug)]
@@ -164,16 +164,16 @@ fn write(report: &Report, format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The repository, and the two users that speak with its forge.
+/// The repository at its forge, with the clients of both users.
 struct Site {
     process: Process,
     instance: Instance,
     forge: Forge,
     receiver: Receiver,
-    /// Without a final `/`.
+    /// Without a trailing `/`.
     hooks_url: Option<String>,
     admin: Client,
-    /// With the token that tutti runs with, if there is one.
+    /// With tutti's own token, if there is one.
     bot: Option<Client>,
 }
 
@@ -230,7 +230,6 @@ impl Site {
         Ok(items)
     }
 
-    /// The token that tutti runs with.
     async fn token(&self) -> anyhow::Result<Item> {
         let repository = &self.forge.repository;
         let Some(bot) = &self.bot else {
@@ -242,7 +241,7 @@ impl Site {
         Ok(Item::of_token(permission >= Permission::Write, text))
     }
 
-    /// The newest of the receiver's secrets, which is named first.
+    /// The receiver's newest secret, which is listed first.
     async fn secret(&self) -> anyhow::Result<SecretString> {
         let name = &self.receiver.name;
         let first = self.receiver.secrets.first();
@@ -258,7 +257,7 @@ impl Site {
         match change {
             Change::CreateHook { url, events } => create(url, events).await?,
             Change::ReplaceHook { id, url, events } => {
-                // In this order, no event is lost.
+                // This order loses no event.
                 create(url, events).await?;
                 self.admin.delete_hook(*id).await?;
             }
@@ -273,7 +272,7 @@ impl Site {
     }
 }
 
-/// The receiver that the forge sends to; those of other programs are set up there.
+/// The forge's receiver; other programs configure theirs.
 fn receiver<'r>(receivers: &'r [Receiver], name: Option<&str>) -> anyhow::Result<&'r Receiver> {
     let is_of_forge =
         |receiver: &&Receiver| matches!(receiver.kind, ReceiverKind::Gitea | ReceiverKind::Forgejo);

@@ -1,10 +1,10 @@
-//! CODEOWNERS for the files that only the platform may change.
+//! Proposes CODEOWNERS for files that only the platform team may change.
 
 use std::fmt::Write as _;
 
-/// Where Gitea and Forgejo look for it.
+/// The path that Gitea and Forgejo read.
 pub const PATH: &str = ".gitea/CODEOWNERS";
-/// Kinds that give power have these places; apps have theirs below `apps/`.
+/// Places of kinds that grant power. Apps are below `apps/`.
 const FILES: [&str; 2] = ["tutti.yaml", "rings.yaml"];
 const FOLDERS: [&str; 11] = [
     "clusters",
@@ -20,14 +20,14 @@ const FOLDERS: [&str; 11] = [
     "plugins",
 ];
 
-/// `folder` is that of the manifests in the repository. Gitea takes each pattern as a regular expression for a whole path.
+/// `folder`: the manifest folder. Gitea matches each pattern as a regular expression for the whole path.
 pub fn code_owners(folder: &str, owners: &[String]) -> String {
     let parts = folder.split('/').filter(|part| !part.is_empty() && *part != ".");
     let prefix: String = parts.map(|part| format!("{}/", escaped(part))).collect();
     let owners = owners.join(" ");
     let mut text = String::new();
     for file in FILES {
-        // Writing to a text does not fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "{prefix}{} {owners}", escaped(file));
     }
     for folder in FOLDERS {
@@ -37,7 +37,7 @@ pub fn code_owners(folder: &str, owners: &[String]) -> String {
     text
 }
 
-/// As it stands in the file, where one `\` is for the reader of lines, and the next for the expression.
+/// One `\` is for the file format, one for the regular expression.
 fn escaped(name: &str) -> String {
     let mut text = String::new();
     for character in name.chars() {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_place_of_power_has_a_line() {
+    fn each_privileged_place_has_a_line() {
         let owners = ["@platform/writers".to_owned(), "@li".to_owned()];
         let text = code_owners(".", &owners);
         assert_eq!(text.lines().count(), FILES.len() + FOLDERS.len() + 1);
