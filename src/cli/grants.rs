@@ -1,4 +1,4 @@
-//! What the operator hands out to the config repository, by flags and in the file with settings.
+//! Grants of the operator to the config repository: secrets, hosts, namespaces. From flags and the settings file.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub struct GrantArgs {
 }
 
 impl GrantArgs {
-    /// With what the file adds; a list of flags wins over that of the file.
+    /// Merged with the settings file; a list of flags wins.
     pub fn with(&self, file: Self) -> Self {
         let list = |flags: &[String], file: Vec<String>| if flags.is_empty() { file } else { flags.to_vec() };
         Self {
@@ -55,7 +55,7 @@ impl GrantArgs {
         Sites::new(hosts(&self.chart_host), hosts(&self.allow_http))
     }
 
-    /// `token`: the variable of the repository's own token, which its forge may have too.
+    /// `token`: the variable of the repository's token, which its forge may have too.
     pub fn grants(self, repository: &str, token: Option<&str>) -> Grants {
         let forge = HostRules::new(repository, hosts(&self.forge_host), hosts(&self.allow_http));
         let (allow_http, analysis_hosts) = (hosts(&self.allow_http), hosts(&self.analysis_host));
@@ -63,7 +63,7 @@ impl GrantArgs {
         Grants { variables, folder: self.secrets, forge, allow_http, analysis_hosts }
     }
 
-    /// The token of the repository is sent to its host alone, and not without TLS.
+    /// Refuses to send the repository's token without TLS.
     pub fn check_repository(&self, url: &str, credentials: &Credentials) -> anyhow::Result<()> {
         let Some(parsed) = reqwest::Url::parse(url).ok().filter(|url| url.scheme() == "http") else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! `tutti health -f FILE|-`: status and reason of each object in a dump, by the shipped rules or those of a repository.
+//! `tutti health -f FILE|-`: health of each object in a dump, by shipped rules or a repository's.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::manifest::health_rule::FOLDER as HEALTH_RULES;
 use crate::manifest::yaml;
 use crate::model::{Diagnostic, Health, ObjectId, Status, short_line};
 
-/// Letters of a name or reason in a table.
+/// In characters, of a cell.
 const LONGEST: usize = 2048;
 
 #[derive(Args, Debug)]
@@ -75,7 +75,7 @@ pub async fn run(args: HealthArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// Names in a dump are whatever its author wrote: each stays on its line, and colours nothing.
+/// Names in a dump are untrusted: no line breaks, no control characters.
 fn lines(healths: &[(String, Health)]) -> Table {
     let shown = |text: &str| short_line(text, LONGEST);
     let mut lines = table(&["OBJECT", "STATUS", "REASON"]);
@@ -85,7 +85,7 @@ fn lines(healths: &[(String, Health)]) -> Table {
     lines
 }
 
-/// A rule with a mistake is told: it makes its objects Unknown.
+/// The health rules of a repository. Objects of a rule with a mistake are Unknown.
 async fn rules(path: &Path) -> anyhow::Result<Arc<Rules>> {
     let snapshot = repository::snapshot(path, None).await?;
     let fleet = repository::fleet(&snapshot);
@@ -97,7 +97,7 @@ async fn rules(path: &Path) -> anyhow::Result<Arc<Rules>> {
     Ok(fleet.health)
 }
 
-/// JSON first: dumps are large, and JSON is read many times faster than YAML.
+/// JSON first: it parses many times faster than YAML.
 fn read(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
     let mut objects = Vec::new();
     if let Ok(value) = serde_json::from_str::<Value>(text) {

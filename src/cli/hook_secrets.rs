@@ -1,4 +1,4 @@
-//! The secrets of the doors for webhooks.
+//! Secrets of webhook receivers.
 
 use secrecy::SecretString;
 
@@ -12,14 +12,15 @@ use crate::model::{self, Instance, SecretRef};
 pub struct HookSecrets(KeptSecrets);
 
 impl HookSecrets {
-    /// The doors with their secrets, and whether none of them is to be asked for again. A door without any is shut, and that is said.
+    /// The receivers with their secrets, and whether no secret needs another read. A receiver without secrets is disabled, and
+    /// the log says so.
     pub async fn receivers(
         &mut self,
         instance: &Instance,
         home: &Home,
         grants: &Grants,
     ) -> (Vec<Receiver>, bool) {
-        // Once for all doors, which then open to the same.
+        // One read for all receivers, so that they agree.
         let wanted = instance.receivers.iter().flat_map(|it| &it.secrets);
         let (found, are_settled) = self.0.read(wanted, home, grants).await;
         let secrets_of = |receiver: &model::Receiver| {
@@ -83,7 +84,7 @@ mod tests {
             self.kept().patch(name, &parameters, &Patch::Apply(secret)).await.expect("applied");
         }
 
-        /// What the door `gitea` opens to when these Secrets are named for it.
+        /// Checks the secrets of receiver `gitea` when it names these Secrets.
         async fn check(&mut self, names: &[&str], expected: &[&str], are_settled: bool) {
             self.check_in("default", names, expected, are_settled).await;
         }
@@ -104,16 +105,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_home_cluster_that_is_away_shuts_no_door_that_was_open() {
+    async fn outage_keeps_known_secrets() {
         let mut case = Case::new();
         case.keep("one", "first").await;
         case.keep("two", "second").await;
         case.check(&["one"], &["first"], true).await;
         case.sandbox.set_down(true);
-        // What is new stays shut, and is given nothing that is another's.
+        // New references have no secret, and never get another's.
         case.check(&["one", "two"], &["first"], false).await;
         case.check(&["two"], &[], false).await;
-        // What is named no longer is forgotten.
+        // A secret that is not named any more is dropped.
         case.check(&["one"], &[], false).await;
         case.sandbox.set_down(false);
         case.check(&["one", "two"], &["first", "second"], true).await;
@@ -122,14 +123,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn secret_that_is_not_handed_out_is_not_asked_for_again() {
+    async fn denied_secret_is_not_read_again() {
         let mut case = Case::new();
         case.check_in("other", &["one"], &[], true).await;
         case.check(&["one"], &[], false).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_secret_of_two_doors_is_read_once_and_both_open_to_the_same() {
+    async fn shared_secret_is_read_once() {
         let mut case = Case::new();
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("secret");
@@ -155,20 +156,20 @@ mod tests {
         case.keep("one", "first").await;
         check(&mut case, &["first", "of a file"]).await;
         case.keep("one", "second").await;
-        // The first read is answered, and a second one would not be.
+        // The first read succeeds, a second one would fail.
         case.sandbox.reset_requests();
         let reads = RequestMatch::any().verb("get").resource("secrets");
         case.sandbox.fail_nth(reads.clone(), 1, Fault::unavailable());
         check(&mut case, &["second", "of a file"]).await;
         assert_eq!(case.sandbox.count_requests(&reads), 1);
-        // That of the file is gone with it: nobody was silent.
+        // A file that is gone is no outage.
         std::fs::remove_file(&path).expect("removed");
         case.sandbox.set_down(true);
         check(&mut case, &["second"]).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_login_that_is_refused_says_nothing_of_a_secret_and_a_right_that_is_missing_does() {
+    async fn only_a_missing_right_drops_a_secret() {
         let mut case = Case::new();
         case.keep("one", "first").await;
         case.check(&["one"], &["first"], true).await;
@@ -177,7 +178,7 @@ mod tests {
         case.check(&["one"], &["first"], false).await;
         case.sandbox.fail_next(reads, 1, Fault::forbidden());
         case.check(&["one"], &[], false).await;
-        // It is forgotten.
+        // It was dropped.
         case.sandbox.set_down(true);
         case.check(&["one"], &[], false).await;
         case.sandbox.set_down(false);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_secret_that_is_gone_opens_no_door() {
+    async fn deleted_secret_disables_the_receiver() {
         let mut case = Case::new();
         case.keep("one", "first").await;
         case.check(&["one"], &["first"], true).await;

@@ -1,8 +1,7 @@
-//! Secrets that the repository refers to, as long as it names them.
+//! Cache of secrets that the repository names, for as long as it names them.
 //!
-//! A home cluster that does not answer, or does not take our login, takes nothing away: what was read under a reference is good for as
-//! long as the reference is named. A secret that is not there any more, or that we may not read any more, is no secret, and no
-//! reference is given what another one brought.
+//! While the home cluster does not answer, or refuses the login, the last value of a reference stays valid. A secret that is gone
+//! or forbidden is dropped. No reference ever gets another one's value. `hook_secrets` and `trigger_tokens` use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +11,15 @@ use crate::cluster::Home;
 use crate::controller::{Grants, SecretError};
 use crate::model::SecretRef;
 
-/// Those that the home cluster keeps, as they were read last: nobody else is silent.
+/// Last values from the home cluster; other sources have no outages.
 #[derive(Debug, Default)]
 pub struct KeptSecrets(BTreeMap<SecretRef, SecretString>);
 
-/// What came of one reference. Beside an error: what was read under it before, where that is still good.
+/// Result of one reference. With an error: its last value, if still valid.
 pub type Found = Result<SecretString, (SecretError, Option<SecretString>)>;
 
 impl KeptSecrets {
-    /// Each reference once, and whether none of them is to be asked for again.
+    /// Reads each reference once; also returns whether none needs another read.
     pub async fn read<'r>(
         &mut self,
         wanted: impl IntoIterator<Item = &'r SecretRef>,

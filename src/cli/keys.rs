@@ -1,4 +1,4 @@
-//! What opens files that are encrypted with SOPS: age identities, from where users of `sops` have them.
+//! Age identities for SOPS, from flags, settings, or the variables of `sops`.
 
 use std::path::PathBuf;
 
@@ -20,12 +20,12 @@ pub struct KeyArgs {
 }
 
 impl KeyArgs {
-    /// Of a command that has no file with settings.
+    /// For commands without a settings file.
     pub async fn alone(&self) -> anyhow::Result<Keys> {
         self.resolve(Vec::new(), &Home::default()).await
     }
 
-    /// Flags win over the file with settings, that over the variables of `sops`.
+    /// Flags win over the settings file, which wins over the variables of `sops`.
     pub async fn resolve(&self, configured: Vec<SecretRef>, home: &Home) -> anyhow::Result<Keys> {
         let flags = self.age_identity_file.iter().map(|path| SecretRef::File(path.display().to_string()));
         let mut references: Vec<SecretRef> = flags.collect();
@@ -54,7 +54,7 @@ async fn read(reference: &SecretRef, home: &Home) -> anyhow::Result<Vec<SecretSt
         .with_context(|| format!("failed to read the age identities in {place}"))
 }
 
-/// They may be set for other repositories than this one: what cannot be read is no identity.
+/// They may be for other repositories: unreadable ones are skipped.
 async fn of_sops(home: &Home) -> Vec<SecretString> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let file = set("SOPS_AGE_KEY_FILE").map(SecretRef::File);

@@ -1,4 +1,4 @@
-//! `tutti run` beside others of its kind: one of them writes, the others stand by.
+//! Leader election of `tutti run`: starts it, reports role changes, and forwards hints of standbys to the leader.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use crate::cluster::{Home, WritePermit, host_name};
 use crate::forge::{Hint, HintKind, is_commit};
 use crate::leader::{Candidate, Leadership, Role, Standing};
 
-/// Of hints of others that were not looked at yet: each says the same, that there is something to look at.
+/// Hints from standbys that wait; all say the same.
 const HINTS: usize = 4;
-/// A run that ends by itself does not stand by: a lease that nobody renews is over by then.
+/// Timeout of `run --once`: an unrenewed lease expires earlier.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// This process, as one of those that may lead.
+/// This process in the election.
 #[derive(Debug)]
 pub struct Leading {
     lease: String,
     leadership: Leadership,
-    /// Done when it is elected.
+    /// Cancelled at the election.
     pub elected: CancellationToken,
 }
 
 impl Leading {
-    /// Looks at the lease; whoever writes hints into it wakes a leader. Stops the run when it is another's.
+    /// Joins the election; hints in the lease wake the controller. Cancels `stop` when the lease is lost.
     pub async fn start(
         home: &Home,
         lease: &str,
@@ -71,18 +71,18 @@ impl Leading {
         Standing { role: self.role(), permit: self.permit() }
     }
 
-    /// Tells the leader that a webhook came to one that stands by.
+    /// Forwards hints to the leader while this process is a standby.
     pub fn passes_on(&self) -> impl Fn(&Hint) + Send + use<> {
         let (role, hints) = (self.role(), self.leadership.hints());
         move |hint| {
             if matches!(*role.borrow(), Role::StandsBy { .. }) {
-                // One that waits says the same.
+                // A waiting hint says the same.
                 let _ = hints.try_send(text_of(hint, Timestamp::now()));
             }
         }
     }
 
-    /// Until this process leads; an error where another one goes on leading.
+    /// Waits for the leadership; fails when another process keeps it.
     pub async fn leads(&self) -> anyhow::Result<()> {
         let lease = &self.lease;
         let mut role = self.role();
@@ -102,7 +102,7 @@ impl Leading {
         }
     }
 
-    /// After the last write: whoever stands by leads at once. An error where the lease was lost.
+    /// Releases the lease after the last write, so that a standby leads at once. Fails if it was lost.
     pub async fn end(self) -> anyhow::Result<()> {
         let role = self.role().borrow().clone();
         self.leadership.withdraw().await;
@@ -113,7 +113,6 @@ impl Leading {
     }
 }
 
-/// Another process leads by now.
 #[derive(Debug, thiserror::Error)]
 #[error("the lease of the leader was lost{}: another process may have written since, so this one ends; a new process starts from what is there", by(.leader))]
 pub struct Lost {
@@ -149,8 +148,7 @@ async fn follow(
     }
 }
 
-/// A hint as it stands in the lease: when, the commit of a branch, the number of a pull request. What it says is believed in
-/// nothing, as that of a webhook.
+/// A hint in the lease: time, commit of a branch, number of a pull request. Its reader trusts it no more than a webhook.
 fn text_of(hint: &Hint, now: Timestamp) -> String {
     let commit = hint.after.as_deref().filter(|_| hint.kind.is_of_branch()).unwrap_or_default();
     match hint.pull {
@@ -159,7 +157,7 @@ fn text_of(hint: &Hint, now: Timestamp) -> String {
     }
 }
 
-/// One that came before may have had no time to be written, so each says that a branch may have moved.
+/// An earlier hint may be overwritten, so each also means that a branch may have moved.
 fn hints_of(text: &str) -> impl Iterator<Item = Hint> + use<> {
     let mut words = text.split(' ').skip(1);
     let commit = words.next().filter(|commit| is_commit(commit));
@@ -193,7 +191,7 @@ mod tests {
         check(&push(Some(&commit)), Some(&commit), None);
         check(&push(None), None, None);
         check(&push(Some("HEAD; rm -rf /")), None, None);
-        // The head of a pull request is no commit of the branch.
+        // A pull request's head is no commit of the branch.
         let review = Hint { kind: HintKind::Review, pull: Some(7), ..push(Some(&commit)) };
         check(&review, None, Some(7));
     }

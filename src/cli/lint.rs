@@ -50,7 +50,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
         let of_policies = verdicts(&renderer, &renders, None, &|| true, &|| true).all;
         (renders, of_policies, recorder.remarks())
     };
-    // What cannot be read cannot be rendered: it is said once.
+    // A file that cannot be read is reported once.
     let hidden = |mistake: &Diagnostic| fleet.diagnostics.iter().any(|known| hides(known, mistake));
     let of_renders = renders.results().filter_map(|render| render.as_ref().err()).flatten();
     let warnings = renders.results().flatten().flat_map(|rendered| rendered.warnings.iter());
@@ -96,7 +96,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     Ok(if failed { Exit::Configuration } else { Exit::Ok })
 }
 
-/// Of one document, that it cannot be read goes before what comes of that.
+/// A document that cannot be read hides the mistakes that follow from it.
 fn hides(known: &Diagnostic, mistake: &Diagnostic) -> bool {
     let start = |of: &Diagnostic| of.location.as_ref().map(|at| (at.file.clone(), at.start));
     known.is_error() && known.code == NOT_A_MANIFEST && start(known) == start(mistake)

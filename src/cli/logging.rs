@@ -1,4 +1,4 @@
-//! Log lines on standard error, and traces to a collector.
+//! Sets up log lines on standard error, and traces.
 
 use std::io::IsTerminal as _;
 
@@ -9,7 +9,7 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 use super::output::write_errors_as_json;
 use crate::telemetry;
 
-/// What is sent when the program ends.
+/// The exporter, to be flushed at the end.
 #[derive(Debug, Default)]
 pub struct Traces {
     #[cfg(feature = "otlp")]
@@ -17,18 +17,17 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Sends what is left.
+    /// Sends the remaining spans.
     pub fn end(self) {
         #[cfg(feature = "otlp")]
         self.exporter.into_iter().for_each(telemetry::Exporter::end);
     }
 }
 
-/// `RUST_LOG` wins; without it warnings, and with `-v` and `-vv` more of our own. `traces`: the command makes some, where the
-/// environment asks for them.
+/// `RUST_LOG` wins; else warnings, and more of tutti with `-v` and `-vv`. `traces`: whether the command exports traces.
 pub fn start(verbose: u8, json: bool, traces: bool) -> Traces {
     let level = match verbose {
-        // The client would quote answers that it cannot read, Secrets too.
+        // The client quotes unreadable responses, Secrets too.
         0 => "warn,kube_client=error",
         1 => "warn,tutti=info,kube_client=error",
         _ => "info,tutti=debug,kube_client=error",
@@ -37,7 +36,7 @@ pub fn start(verbose: u8, json: bool, traces: bool) -> Traces {
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_target(false)
-        // A line that cannot be written is lost; to say so would go the same way, and panic.
+        // A report of a failed write would fail too, and panic.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
     let lines = if json {

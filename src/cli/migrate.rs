@@ -1,4 +1,4 @@
-//! `tutti migrate`: manifests brought to another version in place.
+//! `tutti migrate`: rewrites manifests to another version.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub struct MigrateArgs {
     output: Format,
 }
 
-/// One file that changes, as it is told.
+/// One changed file.
 #[derive(Serialize)]
 struct Change {
     file: String,
@@ -77,7 +77,7 @@ fn change(
     file: &str,
     version: Option<&str>,
 ) -> Result<Option<Change>, Vec<Diagnostic>> {
-    // Not UTF-8: `lint` says so.
+    // Not UTF-8: `lint` reports it.
     let Some(before) = snapshot.text(file) else { return Ok(None) };
     let migration = edit::migrate(hub, file, before, version)?;
     if migration.documents.is_empty() {
@@ -113,7 +113,7 @@ fn tell(args: &MigrateArgs, changes: &[Change]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The config repository that a path is, or is in; and the file, if it is one.
+/// The root of the repository that contains the path; and the file, if it is one.
 fn place(path: &Path, writes: bool) -> anyhow::Result<(PathBuf, Option<String>)> {
     let is_root = |folder: &&Path| ["tutti.yaml", ".git"].iter().any(|name| folder.join(name).exists());
     let failed = || format!("failed to read {}", path.display());
@@ -163,7 +163,7 @@ mod tests {
         }
         let (found, file) = place(&root.join("apps/a.yaml"), true).unwrap();
         assert_eq!((found, file.as_deref()), (root.canonicalize().unwrap(), Some("apps/a.yaml")));
-        // A checkout may be reached by a link.
+        // The checkout's own path may have a link.
         std::os::unix::fs::symlink("repo", outer.path().join("mine")).unwrap();
         assert!(place(&outer.path().join("mine"), true).is_ok());
         assert!(place(&outer.path().join("mine/apps/a.yaml"), true).is_ok());

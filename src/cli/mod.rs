@@ -1,7 +1,6 @@
-//! The commands; wires everything.
+//! The commands: parses flags, wires all modules, prints results, and maps errors to exit codes.
 //!
-//! Data goes to standard output, progress and errors to standard error. This is the only module
-//! that prints, reads flags, and turns errors into exit codes.
+//! Data goes to standard output; progress and errors go to standard error. No other module prints or reads flags.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "commands print")]
 
 mod api_client;
@@ -156,16 +155,16 @@ struct VersionArgs {
     output: output::Format,
 }
 
-/// What there is to type, for completions, manual pages and [`mod@reference`].
+/// The command line, for completions, manual pages and [`mod@reference`].
 pub fn command() -> clap::Command {
     Arguments::command()
 }
 
-/// Runs the command that the process was started with.
+/// Runs the command of this process.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     output::tell_of_panics_as_usual();
-    // One TLS provider for every client; a second call in one process changes nothing.
+    // One TLS provider for all clients; a second installation changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runs = matches!(arguments.command, Command::Run(_));
     let traces = logging::start(arguments.verbose, arguments.log_json, runs);
@@ -206,7 +205,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(error) => {
-            // An address may stand where a path was meant.
+            // A URL with credentials may be among the arguments.
             output::tell!("error: {}", without_credentials(&format!("{error:#}")));
             if let Some(help) = session::help_of(&error) {
                 output::tell!("  help: {help}");
@@ -219,7 +218,7 @@ pub fn main() -> ExitCode {
 fn on_runtime(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(command);
-    // Watches and servers end with the process: nothing here has state to save.
+    // Watches and servers have no state to save.
     runtime.shutdown_background();
     result
 }

@@ -1,4 +1,4 @@
-//! Data on standard output: tables for people, JSON and YAML for programs.
+//! Writes standard output and standard error: tables for people, JSON and YAML for programs.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,20 +23,20 @@ pub enum Format {
     Yaml,
 }
 
-/// Writes one line to standard output; as `println!`, which panics when nobody reads on.
+/// Writes one line to standard output. `println!` would panic on a closed pipe.
 macro_rules! say {
     ($($text:tt)*) => { $crate::cli::output::write_text(format_args!("{}\n", format_args!($($text)*))) };
 }
 pub(super) use say;
 
-/// Writes one line to standard error; as `eprintln!`, which panics when nobody reads on.
+/// Writes one line to standard error. `eprintln!` would panic on a closed pipe.
 macro_rules! tell {
     ($($text:tt)*) => { $crate::cli::output::write_error(format_args!("{}\n", format_args!($($text)*))) };
 }
 pub(super) use tell;
 
-/// Writes text to standard output. When whoever read it has gone (`tutti plan | head`), what is under way still comes to its end,
-/// and the exit code says what it would have said.
+/// Writes text to standard output. After a closed pipe (`tutti plan | head`) the command still finishes, with its normal exit
+/// code.
 pub fn write_text(text: fmt::Arguments<'_>) {
     match std::io::stdout().lock().write_all(shown(&text.to_string()).as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -47,22 +47,22 @@ pub fn write_text(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Everything on standard error is a line of JSON.
+/// Standard error is JSON lines.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// As the process would without us, but for what is told as a mistake.
+/// Keeps the usual panic output, except for panics that are reported as mistakes.
 pub fn tell_of_panics_as_usual() {
     let usual = std::panic::take_hook();
     tell_of_panics(usual);
 }
 
-/// From now on, also where the process panics.
+/// Switches standard error to JSON lines, for panics too.
 pub fn write_errors_as_json() {
     IS_JSON.store(true, Ordering::Relaxed);
     tell_of_panics(|panic| tell!("error: {panic}"));
 }
 
-/// Writes text to standard error. Where that cannot be, there is nobody left to say so to.
+/// Writes text to standard error; errors are ignored.
 pub fn write_error(text: fmt::Arguments<'_>) {
     let mut errors = std::io::stderr().lock();
     let _ = match IS_JSON.load(Ordering::Relaxed) {
@@ -71,8 +71,7 @@ pub fn write_error(text: fmt::Arguments<'_>) {
     };
 }
 
-/// What a terminal would obey is told and not obeyed, wherever it comes from: a name, a file, a cluster. Colours stay, as they
-/// are ours; a colour that hides is not.
+/// Replaces control characters, whatever their source. Colours stay; a colour that hides text does not.
 fn shown(text: &str) -> Cow<'_, str> {
     let is_obeyed = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
     if !text.contains(is_obeyed) {
@@ -97,7 +96,7 @@ fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// How long the colour is that a text begins with.
+/// Length of a colour sequence at the start.
 fn colour(text: &str) -> Option<usize> {
     const HIDDEN: &str = "8";
     let numbers = text.strip_prefix("\u{1b}[")?;
@@ -106,7 +105,7 @@ fn colour(text: &str) -> Option<usize> {
     is_colour.then_some("\u{1b}[".len() + end + 1)
 }
 
-/// In the form of the other log lines.
+/// In the format of other log lines.
 fn as_log_line(text: &str) -> Value {
     let text = console::strip_ansi_codes(text.trim_end());
     let level = match text.split([':', '[']).next() {
@@ -117,7 +116,7 @@ fn as_log_line(text: &str) -> Value {
     json!({"timestamp": Timestamp::now().to_string(), "level": level, "fields": {"message": text}})
 }
 
-/// Writes a value as JSON or YAML; tables are made by whoever knows the columns.
+/// Writes a value as JSON or YAML. Callers write tables.
 pub fn write_value(format: Format, value: &impl Serialize) -> anyhow::Result<()> {
     match format {
         Format::Yaml => write_text(format_args!("{}", serde_yaml::to_string(value)?)),
@@ -126,7 +125,7 @@ pub fn write_value(format: Format, value: &impl Serialize) -> anyhow::Result<()>
     Ok(())
 }
 
-/// A table as kubectl draws them: no lines, upper-case headings.
+/// A table like kubectl's.
 pub fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
     table
@@ -139,34 +138,34 @@ pub fn table(headings: &[&str]) -> Table {
     table
 }
 
-/// A table that fits the terminal: its widest columns go on in the next line. To a file or a program each row is one line.
+/// Wraps the widest columns to the terminal's width. In files and pipes each row is one line.
 pub fn fitted(table: Table) -> Table {
     let Some(width) = width::terminal().and_then(|width| u16::try_from(width).ok()) else { return table };
     fitted_to(table, width)
 }
 
-/// A blank in a cell where its line is not broken, and that stays at its beginning.
+/// A space that is not wrapped or trimmed.
 pub const FIXED: &str = "\u{a0}";
 
-/// The blanks behind a column.
+/// Spaces after a column.
 const GAP: u16 = 2;
 
 fn fitted_to(mut table: Table, width: u16) -> Table {
-    // Too narrow a column is harder to read than a line that the terminal breaks.
+    // Narrower columns are harder to read than lines that the terminal wraps.
     const NARROWEST: u16 = 12;
     let widths = table.column_max_content_widths();
-    // The blanks behind the last one are not written.
+    // Those after the last column are not written.
     let of_all = |most: u16| widths.iter().fold(0_u16, |sum, one| sum.saturating_add(GAP + (*one).min(most)));
     let gaps = u16::try_from(widths.len().saturating_sub(1)).unwrap_or(u16::MAX);
     let excess = of_all(u16::MAX).saturating_sub(width.saturating_add(GAP));
     if (1..=gaps).contains(&excess) {
-        // One blank between columns is enough for that.
+        // One space between columns suffices.
         table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 1)));
         return table;
     }
     let fits = |most: &u16| of_all(*most) <= width.saturating_add(GAP);
     let Some(most) = (NARROWEST..=width).rev().find(fits) else { return table };
-    // What the widest leave over is the last one's.
+    // The rest goes to the last column.
     let rest = width.saturating_add(GAP).saturating_sub(of_all(most));
     let last = widths.len().saturating_sub(1);
     for (number, column) in table.column_iter_mut().enumerate() {
@@ -178,14 +177,14 @@ fn fitted_to(mut table: Table, width: u16) -> Table {
     table
 }
 
-/// Writes a table without the blanks at line ends.
+/// Writes a table without trailing spaces.
 pub fn write_table(table: &Table) {
     for line in table.to_string().lines() {
         say!("{}", line.replace(FIXED, " ").trim_end());
     }
 }
 
-/// The time since a creationTimestamp, as kubectl writes ages: `3h37m`, `47h`, `12d`.
+/// Age in kubectl's format: `3h37m`, `47h`, `12d`.
 pub fn age(created: Option<&str>, now: Timestamp) -> String {
     let Some(created) = created.and_then(|text| text.parse::<Timestamp>().ok()) else {
         return "-".to_owned();
@@ -240,7 +239,7 @@ mod tests {
             ]
         );
         assert_eq!(of(&[long], 55)[1], "pay a a a a a a a a a a a a bb bb bb bb bb bb bb bb bb");
-        // One that is long takes what the others leave.
+        // One long column uses the free width.
         assert_eq!(
             of(&[["pay", "a", "bb bb bb bb bb bb bb bb bb"]], 34)[1],
             "pay  a      bb bb bb bb bb bb bb"

@@ -1,4 +1,4 @@
-//! `tutti plan`: what would be written, without writing. Two revisions are compared by [`super::revisions`].
+//! `tutti plan`: shows planned writes without writing. [`super::revisions`] compares two revisions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -93,7 +93,7 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// The units of a target that do not have the head's render, and why.
+/// Held units of a target, and why.
 fn held_on<'o>(
     overview: &'o Overview,
     target: &'o TargetReport,
@@ -103,14 +103,14 @@ fn held_on<'o>(
     units.filter_map(|unit| Some((unit, unit.hold.as_ref()?)))
 }
 
-/// What of a plan is shown.
+/// Options of the view.
 struct Shown<'a> {
-    /// Also what stays as it is.
+    /// Show unchanged objects too.
     all: bool,
     explained: &'a Explained,
 }
 
-/// What changes in an object, by its target and itself.
+/// Changed fields by target and object.
 type Explained = BTreeMap<(Target, ObjectId), Vec<String>>;
 
 async fn explain(
@@ -135,12 +135,12 @@ fn explained_json(explained: &Explained) -> Vec<serde_json::Value> {
     explained.iter().map(one).collect()
 }
 
-/// What would be written if nothing held it.
+/// Steps that write, also held ones.
 fn intended(plan: &crate::plan::Plan) -> usize {
     plan.steps.iter().filter(|step| step.intent().is_write()).count()
 }
 
-/// What waits for something else is a difference as well.
+/// Waiting steps are differences too.
 fn waits(plan: &crate::plan::Plan) -> bool {
     plan.steps.iter().any(|step| step.intent() == Action::Wait)
 }
@@ -216,7 +216,7 @@ fn write(
     get::write_approvals_of(overview, chosen);
 }
 
-/// That a plan writes nothing needs no saying; any other hold does.
+/// In a plan, observe mode is not worth a hold.
 fn why(step: &Step) -> String {
     match &step.reason {
         Reason::Held { by: crate::plan::Hold::ObserveMode, because, .. } => because.to_string(),

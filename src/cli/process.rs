@@ -1,5 +1,4 @@
-//! What the process is told: flags, `TUTTI_*` variables, and `--config FILE` with the same names.
-//! Flags win over variables, variables over the file.
+//! Settings of the process: flags win over `TUTTI_*` variables, which win over `--config FILE` with the same names.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -144,27 +143,27 @@ impl ReferenceConfig {
     }
 }
 
-/// The settings, put together.
+/// The merged settings.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub source: source::Options,
     pub listen: Option<String>,
     pub hooks_listen: Option<String>,
-    /// What opens the API.
+    /// Token of the API.
     pub api_token: Option<SecretRef>,
-    /// The lease of the leader: as the file names it, and of `run` the one that it stands for.
+    /// The leader's Lease: of the file, and for `run` the one in use.
     pub lease: Option<String>,
     pub ways: Ways,
-    /// What opens encrypted files.
+    /// Keys of encrypted files.
     pub keys: Keys,
-    /// What the repository may refer to.
+    /// Grants to the repository.
     pub grants: Arc<Grants>,
-    /// Whom charts are fetched from.
+    /// Hosts of charts.
     pub sites: Sites,
 }
 
 impl ProcessArgs {
-    /// Puts flags and file together. `default_repo` is used when nothing names a repository.
+    /// Merges flags and file. `default_repo`: used when no repository is named.
     pub async fn resolve(&self, default_repo: Option<&str>) -> anyhow::Result<Process> {
         let file: ConfigFile = match &self.config {
             Some(path) => {
@@ -258,7 +257,7 @@ impl ProcessArgs {
     }
 }
 
-/// `FILE` or `FILE#CONTEXT`; the file is taken as the shell gives it.
+/// `FILE` or `FILE#CONTEXT`; relative to the working directory.
 fn home_link(text: &str) -> anyhow::Result<Link> {
     let (path, context) = match text.split_once('#') {
         Some((path, context)) => (path, Some(context.to_owned())),

@@ -1,6 +1,6 @@
-//! What happens, as it happens, on standard error: one line for each target that moves.
+//! Prints progress on standard error: one line for each changed target.
 //!
-//! On a terminal and in a file alike: lines that stay can be read later, and copied.
+//! Lines stay, on terminals too, so that they can be read later and copied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::report::words::count;
 use crate::report::{DROPPED, Overview, Phase, RolloutReport, TargetReport};
 use crate::rollout::Hold;
 
-/// Shows changes until the run ends.
+/// Prints changes until the run ends.
 pub async fn show(mut overview: watch::Receiver<Arc<Overview>>) {
     let mut shown = Shown::default();
     while overview.changed().await.is_ok() {
@@ -27,7 +27,7 @@ pub async fn show(mut overview: watch::Receiver<Arc<Overview>>) {
 #[derive(Default)]
 struct Shown {
     revision: Option<String>,
-    /// When the revision was seen first; nothing once it was told that it is done.
+    /// When the revision appeared; `None` after "done" was printed.
     since: Option<Instant>,
     targets: BTreeMap<(AppId, ClusterName), (Phase, String)>,
     clusters: BTreeMap<ClusterName, (&'static str, String)>,
@@ -62,7 +62,7 @@ impl Shown {
                 _ => continue,
             };
             let is_same = known.is_some_and(|(word, detail)| {
-                // Of an outage each attempt may say something else.
+                // Each attempt of an outage may have another error.
                 word == state.0 && (word == "Offline" || detail == state.1)
             });
             if !is_same {
@@ -70,10 +70,10 @@ impl Shown {
                 tell!("{sign} {name} {word}: {}", cluster.detail);
             }
         }
-        // That a cluster is away is one line, not one for each of its apps.
+        // An offline cluster is one line, not one per app.
         for target in now.targets.iter().filter(|target| target.phase != Phase::Unreachable) {
             let detail = match target.phase {
-                // How far it is says enough; every event of every object would be too much.
+                // Pod counts suffice; events of objects would be too much.
                 Phase::Progressing | Phase::Running if target.pods.desired > 0 => {
                     let pods = format!("{}/{} available", target.pods.available, target.pods.desired);
                     match target.phase {
@@ -113,7 +113,7 @@ impl Shown {
         }
         self.approvals = approvals;
         let is_done = now.is_rendered
-            // What has a mistake is not applied.
+            // Manifests with mistakes are not applied.
             && !now.diagnostics.iter().any(Diagnostic::is_error)
             && now.targets.iter().all(|it| it.phase.is_done() || it.phase == Phase::OutOfSync);
         if let Some(since) = self.since.take_if(|_| is_done && now.deletions.is_empty()) {
@@ -128,8 +128,8 @@ impl Shown {
     }
 }
 
-/// What the line of a target that waits is compared by: not what other units do meanwhile, which is told for them. Else a hundred
-/// clusters that wait make a hundred lines for each pod of one.
+/// The key of a waiting target's line. It ignores the progress of other units: otherwise each pod would print a line for each of
+/// a hundred waiting clusters.
 fn outline(now: &Overview, target: &TargetReport) -> Option<String> {
     if target.phase != Phase::Waiting {
         return None;
@@ -145,7 +145,7 @@ fn outline(now: &Overview, target: &TargetReport) -> Option<String> {
     })
 }
 
-/// A sign and a colour: never the colour alone.
+/// A sign and a colour; the colour alone carries no information.
 pub fn mark(phase: Phase) -> (&'static str, Style) {
     let look = Style::new().for_stderr();
     match phase {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_another_unit_make_no_lines() {
+    fn progress_of_another_unit_prints_nothing() {
         let waits = |done: usize, because: &str| {
             let unit = UnitId::new("bj4", "");
             waiting(Hold::Wave { wave: "test".to_owned(), done, of: 2, unit, because: Arc::from(because) })

@@ -1,4 +1,4 @@
-//! `tutti promote`: brings a version to a ring, by one scalar in one file.
+//! `tutti promote`: sets the version of a ring, by one scalar in one file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct PromoteArgs {
     file: FileArgs,
 }
 
-/// Where the change is written.
+/// Where the change goes.
 enum Place {
     Folder(PathBuf),
     Forge(Box<AtForge>),
@@ -98,7 +98,7 @@ pub async fn run(args: PromoteArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// Opens the pull request of a promotion, or brings the one that is open to it. It is tutti's own: a running tutti goes on with it.
+/// Opens or updates the promotion's pull request. A running tutti continues it as its own.
 async fn open(site: &AtForge, change: &Change, fleet: Fleet) -> anyhow::Result<Exit> {
     let Change::Promote { ring, pins, .. } = change else { bail!("this is no promotion") };
     let AtForge { client, process, instance, .. } = site;
@@ -139,7 +139,7 @@ async fn open(site: &AtForge, change: &Change, fleet: Fleet) -> anyhow::Result<E
     Ok(Exit::Ok)
 }
 
-/// Writes the files of a promotion, where one of them is another then.
+/// Writes the changed files of a promotion.
 fn write(root: &Path, change: &Change, head: Option<&Revision>, commits: bool) -> anyhow::Result<Exit> {
     let head = head.cloned().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
@@ -164,7 +164,7 @@ fn write(root: &Path, change: &Change, head: Option<&Revision>, commits: bool) -
     Ok(Exit::Ok)
 }
 
-/// The repository at the commit that an overview is of.
+/// The fleet at an overview's commit.
 pub async fn fleet_of(process: &Process, overview: &Overview) -> anyhow::Result<Fleet> {
     let revision = overview.revision.as_ref().context("the config repository was not read")?;
     let repository = Repository::open(process.source.clone()).await.map_err(session::Source)?;
@@ -172,7 +172,7 @@ pub async fn fleet_of(process: &Process, overview: &Overview) -> anyhow::Result<
     Ok(repository::fleet(&snapshot))
 }
 
-/// What is known without the forge: pull requests are not.
+/// Builds the input of `promotion` without pull requests.
 pub fn with_input<T>(overview: &Overview, fleet: &Fleet, then: impl FnOnce(&Input<'_>) -> T) -> T {
     let rings = ring_states(overview, fleet);
     let rollouts = rollout_states(overview);
@@ -190,7 +190,7 @@ pub fn with_input<T>(overview: &Overview, fleet: &Fleet, then: impl FnOnce(&Inpu
     })
 }
 
-/// The app of a name in the repository.
+/// Finds an app in the repository.
 fn app_named(fleet: &Fleet, name: &str) -> anyhow::Result<AppId> {
     let is_it = |app: &&AppId| *app.name == *name || app.to_string() == name;
     let known: Vec<&AppId> = fleet.apps.keys().chain(fleet.broken.keys()).collect();

@@ -1,4 +1,4 @@
-//! `tutti read`: a file as it was read.
+//! `tutti read`: prints a YAML file as tutti parses it.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub struct ReadArgs {
     output: Format,
 }
 
-/// Prints every document as its values were understood. One with a mistake is left out and named.
+/// Prints every document. One with a mistake is skipped and reported.
 pub fn run(args: &ReadArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
     let text = text_of(&args.file).with_context(|| format!("failed to read {name}"))?;

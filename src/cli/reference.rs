@@ -1,4 +1,4 @@
-//! The commands as text: `docs/cli.md`, which `cargo xtask docs` writes.
+//! Generates `docs/cli.md` from the command definitions, for `cargo xtask docs`.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,9 @@ use clap::{Arg, ArgAction, Command};
 
 const BEGIN: &str = "# Commands\n\nWritten by `cargo xtask docs` from the definitions in `src/cli`; a test holds it equal to them.\n";
 
-/// Every command that is not hidden, with its arguments.
+/// All visible commands with their arguments.
 pub fn markdown(mut command: Command) -> String {
-    // Names of subcommands as they are typed, and what every command has.
+    // Completes names of subcommands and global arguments.
     command.build();
     let mut text = BEGIN.to_owned();
     write_command(&mut text, &command);
@@ -18,7 +18,7 @@ pub fn markdown(mut command: Command) -> String {
 fn write_command(text: &mut String, command: &Command) {
     let root = command.get_bin_name().is_none_or(|name| !name.contains(' '));
     let name = command.get_bin_name().unwrap_or(command.get_name());
-    // Writing to a text does not fail.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "\n## {name}");
     if let Some(about) = command.get_long_about().or(command.get_about()) {
         let _ = writeln!(text, "{}", ended(&about.to_string()));
@@ -72,7 +72,6 @@ fn how_typed(arg: &Arg) -> String {
     }
 }
 
-/// Help in one line, as a sentence.
 fn ended(help: &str) -> String {
     let line = help.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.ends_with(['.', ':', '!', '?']) { line } else { line + "." }
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cli_md_is_what_the_commands_are() {
+    fn cli_md_matches_the_commands() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/cli.md");
         let kept = std::fs::read_to_string(path).unwrap_or_default();
         let now = markdown(super::super::command());
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn command_is_written_with_what_it_takes() {
+    fn command_is_written_with_its_arguments() {
         let run = Command::new("run")
             .about("Reconcile")
             .arg(Arg::new("repo").long("repo").env("REPO").value_name("URL").help("The repository"))

@@ -1,4 +1,4 @@
-//! `tutti render`: what apps are rendered to.
+//! `tutti render`: prints the rendered objects of apps.
 
 use std::path::PathBuf;
 

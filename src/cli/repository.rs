@@ -1,4 +1,4 @@
-//! Reading a config repository for commands that ask no cluster.
+//! Reads and renders a config repository without any cluster; shared by commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::model::{ClusterName, KubeVersion, Rendered, Snapshot};
 use crate::source::{self, Credentials, Options, Repository};
 use crate::worker::Workers;
 
-/// The folder as it stands on disk, or a commit of the repository that it is in.
+/// The folder on disk, or a commit of its repository.
 pub async fn snapshot(path: &Path, revision: Option<&str>) -> anyhow::Result<Snapshot> {
     let Some(revision) = revision else {
         return Ok(source::read_folder(path, manifest::listed_beside).map_err(Source)?);
@@ -35,7 +35,7 @@ pub fn fleet(snapshot: &Snapshot) -> Fleet {
     fleet::assemble(manifest::read(snapshot), snapshot)
 }
 
-/// What nobody said and something asks: said on the terminal, as commands without clusters guess it.
+/// Notes clusters whose Kubernetes version was assumed although a render depends on it.
 pub fn note_guesses<'a>(fleet: &Fleet, rendered: impl Iterator<Item = &'a Rendered>) {
     let asked: BTreeSet<&ClusterName> =
         rendered.filter(|it| it.questions.are_about_versions()).map(|it| &it.cluster).collect();
@@ -57,19 +57,19 @@ pub fn note_guesses<'a>(fleet: &Fleet, rendered: impl Iterator<Item = &'a Render
     }
 }
 
-/// What renders charts, and the templates of the repository.
+/// The service that renders charts and templates.
 pub fn renderers(sites: Sites) -> chart::Service {
     chart::Service::found(sites).with_template_workers(Arc::new(Workers::default()))
 }
 
-/// The same, with all charts of a fleet fetched that are elsewhere.
+/// The same, with the fleet's remote charts fetched.
 pub async fn charts(fleet: &Fleet, sites: Sites) -> chart::Service {
     let charts = renderers(sites);
     charts.fetch_all(&fleet::charts::remote_sources(fleet)).await;
     charts
 }
 
-/// The config repository as it will be with these files.
+/// The snapshot with these files added.
 pub fn with_files(base: &Snapshot, files: &BTreeMap<String, String>) -> Snapshot {
     let mut snapshot = base.clone();
     for (path, text) in files {

@@ -1,5 +1,5 @@
-//! `tutti plan --base A --head B`: what a commit would change in another one, Git against Git. No cluster is asked, and the forge only
-//! with `--pr N`: which two commits these are.
+//! `tutti plan --base A --head B`: compares renders of two commits. No cluster is asked; `--pr N` asks the forge for the two
+//! commits.
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -23,9 +23,9 @@ use crate::report::words::count;
 use crate::report::{Names, merged, plan_comment};
 use crate::source::{Merged, Repository, is_local};
 
-/// Of statuses and comments, where nothing says another one.
+/// Default prefix of statuses and comments.
 const PREFIX: &str = "tutti";
-/// Clusters that are named on a line.
+/// Named clusters per line.
 const NAMED: usize = 6;
 
 /// The commits that are compared, instead of a commit and the clusters.
@@ -42,7 +42,7 @@ pub struct Revisions {
     pr: Option<u64>,
 }
 
-/// What is compared, as it was asked for.
+/// The requested comparison.
 #[derive(Clone, Copy, Debug)]
 pub enum Asked<'a> {
     Commits { base: Option<&'a str>, head: &'a str },
@@ -59,13 +59,13 @@ impl Revisions {
     }
 }
 
-/// Two commits that are here, and what people call them.
+/// Two fetched commits, and their names.
 struct Sides {
     repository: Repository,
     base: Revision,
     head: Revision,
     names: Names,
-    /// What opens encrypted files.
+    /// Keys of encrypted files.
     keys: Keys,
 }
 
@@ -80,7 +80,6 @@ pub enum PlanFormat {
 }
 
 impl PlanFormat {
-    /// `None`: Markdown.
     pub fn plain(self) -> Option<Format> {
         match self {
             Self::Table => Some(Format::Table),
@@ -115,16 +114,16 @@ pub async fn run(
     })
 }
 
-/// A head against its base.
+/// Result of a comparison.
 pub struct Compared {
     pub plan: Comparison,
-    /// As the head is.
+    /// The fleet of the head.
     pub fleet: Fleet,
     texts: Merged,
 }
 
 impl Compared {
-    /// Tells the mistakes that the head brings; says how the command ends for them.
+    /// Prints the head's new mistakes; returns the exit code.
     pub fn mistakes(&self) -> Exit {
         let Self { plan, texts, .. } = self;
         let mistakes: Vec<_> = plan.errors.iter().chain(&plan.warnings).cloned().collect();
@@ -158,7 +157,7 @@ async fn of_commits(process: &Process, base: Option<&str>, head: &str) -> anyhow
     Ok(Sides { repository, base: base_revision, head: head_revision, names, keys: process.keys.clone() })
 }
 
-/// Whoever asks for it wants to see it, so that one of a fork is compared too; but what is encrypted stays shut to it.
+/// The user asked, so forks are rendered too; encrypted files of a fork stay closed.
 async fn of_pull(process: &Process, number: u64) -> anyhow::Result<Sides> {
     let site = AtForge::open(process).await?;
     let pull = site.pull(number).await?;
@@ -185,12 +184,12 @@ async fn of_pull(process: &Process, number: u64) -> anyhow::Result<Sides> {
     Ok(Sides { repository, base, head, names, keys })
 }
 
-/// A commit, a branch or a tag. Of a remote, what is not here is fetched.
+/// Resolves a commit, branch or tag. From a remote, missing ones are fetched.
 pub async fn named(repository: &Repository, process: &Process, name: &str) -> anyhow::Result<Revision> {
     if is_local(&process.source.url) {
         return Ok(repository.resolve(name).await.map_err(Source)?);
     }
-    // What was fetched earlier may be behind by now.
+    // An earlier fetch may be outdated.
     let candidates = [name.to_owned(), format!("refs/heads/{name}"), format!("refs/tags/{name}")];
     for reference in candidates.iter().filter(|reference| reference.starts_with("refs/")) {
         match repository.fetch_reference(reference).await {

@@ -1,4 +1,4 @@
-//! `tutti run`: reconcile, for ever or once.
+//! `tutti run`: reconciles continuously, or once.
 
 use std::time::Duration;
 
@@ -50,10 +50,10 @@ pub struct RunArgs {
     wide: bool,
 }
 
-/// What a process that runs on and has a home cluster holds unless it is told otherwise.
+/// The default Lease of a continuous run with a home cluster.
 pub const LEASE: &str = "tutti";
 
-/// The lease that it stands for.
+/// The Lease to use; `None`: no election.
 fn lease(args: &RunArgs, process: &Process) -> anyhow::Result<Option<String>> {
     let named = args.lease.clone().or_else(|| process.lease.clone());
     let has_home = !process.ways.home.is_none();
@@ -82,11 +82,11 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     process.lease = lease(&args, &process)?;
     let api_token = api_token(&args, &process).await?;
     let (url, folder) = (&process.source.url, &process.source.state);
-    // A local repository is read where it is: nothing is kept then.
+    // A local repository is read in place, without state.
     let _state =
         (!source::is_local(url)).then(|| StateFolder::take(folder, &shown_address(url))).transpose()?;
     let until = if args.once { Until::Settled { timeout: args.timeout } } else { Until::Stopped };
-    // Once, several must be able to run side by side, each with a state folder where it keeps a clone: any free port will do.
+    // Several `run --once` may run in parallel: any free port.
     let (listen, hooks) =
         if args.once { ("127.0.0.1:0", "127.0.0.1:0") } else { ("127.0.0.1:8480", "127.0.0.1:8481") };
     let pick = |flag: Option<String>, file: &Option<String>, default: &str| {
@@ -104,13 +104,13 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     .await?;
     let (leads, overview) = (session.leads(), session.overview.clone());
     let shown = tokio::spawn(async move {
-        // What is done about it is told by whoever does it.
+        // Only the leader prints progress.
         leads.await;
         progress::show(overview).await;
     });
     let (ending, overview) = session.finish().await?;
     shown.abort();
-    // What it is about to print comes before the reason of the end.
+    // Its output comes before the reason.
     let _ = shown.await;
     if let Ending::Unreadable(error) = ending {
         return Err(Unreadable(error).into());

@@ -80,7 +80,7 @@ fn of(kind: Native, hub: &Hub) -> anyhow::Result<Value> {
     match schema::of(kind, hub) {
         Ok(Some(schema)) => Ok(schema),
         Ok(None) => bail!("there is no schema of {}", kind.name()),
-        // Only a program that was built wrongly gets here.
+        // Unreachable in a correct build.
         Err(mistakes) => Err(anyhow!("the schema of {} is broken: {mistakes:?}", kind.name())),
     }
 }

@@ -1,5 +1,5 @@
-//! One run of the controller with everything around it: the repository, who wakes it, the webhook
-//! door, the signals.
+//! Starts the controller with everything around it: repository, poll and webhook wakeups, leader election, HTTP servers, pull
+//! requests, notifications, analyses, signals. All commands that need clusters run a [`Session`].
 
 use std::fmt;
 use std::path::PathBuf;
@@ -40,17 +40,17 @@ use crate::pulls;
 use crate::report::Overview;
 use crate::source::{self, ErrorKind, Repository, Waker};
 
-/// Hints that may wait; when more come at once they say the same.
+/// Hints that may wait; further ones say the same.
 const HINTS: usize = 1024;
-/// Changes by calls of triggers that may wait to be written.
+/// Trigger calls that may wait.
 const CALLS: usize = 64;
-/// When a webhook secret that could not be read is asked for again.
+/// Interval of reading a missing secret again.
 const MISSING_AGAIN: Duration = Duration::from_secs(60);
 
-/// A program that we wait for has the terminal: a signal is its business, and its end is ours.
+/// Set while a foreground program has the terminal: signals are for it.
 static IS_ANOTHERS: AtomicBool = AtomicBool::new(false);
 
-/// Waits for a program that people use, which may have an end of its own for each signal.
+/// Runs an interactive program, which handles signals itself.
 pub fn wait_for(command: &mut Command) -> std::io::Result<ExitStatus> {
     IS_ANOTHERS.store(true, Ordering::Relaxed);
     let status = command.status();
@@ -58,40 +58,40 @@ pub fn wait_for(command: &mut Command) -> std::io::Result<ExitStatus> {
     status
 }
 
-/// What a command wants of a run.
+/// Options of a run.
 #[derive(Debug)]
 pub struct Wish {
     pub until: Until,
     pub mode: Option<Mode>,
-    /// Clusters are asked what the plans would make of their objects.
+    /// Whether clusters are asked for dry runs of the plans.
     pub foresee: bool,
-    /// Commit statuses, hooks and probes: a command that only looks has none of them.
+    /// Servers, statuses and hooks; `None` for commands that only read.
     pub serve: Option<Doors>,
-    /// Read the folder as it stands on disk instead of the last commit.
+    /// Read the folder on disk instead of the last commit.
     pub worktree: bool,
 }
 
 impl Wish {
-    /// Looks on, and writes nothing.
+    /// Observe mode: writes nothing.
     pub const fn look(until: Until) -> Self {
         Self { until, mode: Some(Mode::Observe), foresee: false, serve: None, worktree: false }
     }
 }
 
-/// Where to listen.
+/// Addresses to listen on.
 #[derive(Clone, Debug)]
 pub struct Doors {
     pub listen: String,
     pub hooks_listen: String,
-    /// What opens the API.
+    /// Token of the API.
     pub api_token: Option<SecretString>,
 }
 
-/// A run that is under way.
+/// A running controller.
 #[derive(Debug)]
 pub struct Session {
     pub overview: watch::Receiver<Arc<Overview>>,
-    /// The config repository as it was read last.
+    /// The config repository as last read.
     head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub stop: CancellationToken,
     leading: Option<Leading>,
@@ -112,7 +112,7 @@ impl Session {
         let (overview, seen) = watch::channel(Arc::new(Overview::default()));
         let (instance, instances) = watch::channel(None::<Arc<Instance>>);
         let (head, heads) = watch::channel(None);
-        // Where nobody writes what triggers change, their calls are answered 503.
+        // Without a receiver, calls are answered 503.
         let (call, calls) = mpsc::channel(CALLS);
         let mut leading = match &process.lease {
             Some(lease) if wish.serve.is_some() => {
@@ -151,7 +151,7 @@ impl Session {
                     pass_on(&hint);
                 }
                 if route.is_for_others {
-                    // Nobody may listen.
+                    // There may be no subscriber.
                     let _ = shared.send(hint.clone());
                 }
                 if !route.is_for_controller {
@@ -165,18 +165,18 @@ impl Session {
                     );
                     continue;
                 }
-                // While hooks arrive, polling is only the safety net.
+                // Polling is slower while hooks arrive.
                 if let Some(waker) = &hooked {
                     waker.hook_seen();
                 }
-                // Where many wait, one more says the same; and what is behind it must not wait.
+                // A full channel loses nothing, and must not block the next hint.
                 if let Err(TrySendError::Closed(_)) = forward.try_send(hint) {
                     return;
                 }
             }
         });
         let metrics = Metrics::default();
-        // A success on embedded clusters says nothing of the commit.
+        // Embedded clusters say nothing about the commit: no statuses.
         let report = wish.serve.is_some() && !process.ways.all_are_sandbox();
         let of_people = of_pulls.clone();
         let of_pulls = of_pulls.filter(|_| report).map(|repository| (repository, accepted(process)));
@@ -196,7 +196,7 @@ impl Session {
             if served.is_err()
                 && let Some(leading) = leading.take()
             {
-                // The error of the start says more than one of the lease.
+                // The error of the start says more than the lease's.
                 let _ = leading.end().await;
             }
             served?;
@@ -290,7 +290,7 @@ impl Session {
             let (ways, mut read) = (process.ways.clone(), seen.clone());
             tokio::spawn(async move {
                 let read = read.wait_for(|now| now.revision.is_some()).await;
-                // A controller must not end because a cluster left the repository.
+                // Only a warning: a cluster may have left the repository.
                 if let Some(slip) = read.ok().and_then(|overview| unmatched(&ways, &overview)) {
                     tell!("warning: {slip}");
                 }
@@ -299,7 +299,7 @@ impl Session {
         Ok(Self { overview: seen, head: head_seen, stop, leading, task })
     }
 
-    /// Until this process may write.
+    /// Waits until this process may write.
     pub fn leads(&self) -> impl Future<Output = ()> + Send + use<> {
         let elected = self.leading.as_ref().map(|leading| leading.elected.clone());
         async move {
@@ -309,7 +309,7 @@ impl Session {
         }
     }
 
-    /// Waits for its end; the first signal stops it in order, the second at once.
+    /// Waits for the end. The first signal stops in order, the second at once.
     pub async fn finish(self) -> anyhow::Result<(Ending, Arc<Overview>)> {
         let (stop, over) = (self.stop.clone(), CancellationToken::new());
         let ended = over.clone();
@@ -321,7 +321,7 @@ impl Session {
                     tell!("stopping: what is under way comes to its end; once more to stop at once");
                 }
             }
-            // Also of what is done after the run: once signals were waited for, they end nothing by themselves.
+            // Also after the run: with handlers installed signals do not end the process.
             while signal().await.is_ok() {
                 if !IS_ANOTHERS.load(Ordering::Relaxed) {
                     tell!("stopped at once: requests that were sent may still take effect");
@@ -338,9 +338,9 @@ impl Session {
     }
 }
 
-/// A way to a cluster that does not exist is most likely a slip of the finger.
+/// A `--cluster` override for an unknown cluster is probably a typo.
 fn unmatched(ways: &Ways, overview: &Overview) -> Option<String> {
-    // One that is no longer in Git is reached by nobody.
+    // Dropped clusters are not connected.
     let known = overview.clusters.iter().filter(|cluster| !cluster.is_dropped());
     let known: Vec<&str> = known.map(|cluster| cluster.name.as_str()).collect();
     let names = ways.unmatched(&known);
@@ -348,7 +348,7 @@ fn unmatched(ways: &Ways, overview: &Overview) -> Option<String> {
     Some(format!("--cluster {name}=…: no cluster {name}; there are {}", known.join(", ")))
 }
 
-/// Runs to the end without anybody watching, for commands that look once.
+/// Runs once in observe mode.
 pub async fn look(
     process: &Process,
     until: Until,
@@ -357,7 +357,7 @@ pub async fn look(
     look_for(process, until, worktree, false).await
 }
 
-/// As [`look`]; `foresee`: clusters are also asked what the plans would make of their objects.
+/// As [`look`]; `foresee`: also with dry runs of the plans.
 pub async fn look_for(
     process: &Process,
     until: Until,
@@ -368,7 +368,7 @@ pub async fn look_for(
     Ok((ending, overview))
 }
 
-/// What a look found.
+/// Result of a run in observe mode.
 #[derive(Debug)]
 pub struct Looked {
     pub ending: Ending,
@@ -376,7 +376,7 @@ pub struct Looked {
     pub head: Option<Arc<ConfigHead>>,
 }
 
-/// As [`look_for`], with what was read of the config repository.
+/// As [`look_for`], with the config repository that was read.
 pub async fn look_with_head(
     process: &Process,
     until: Until,
@@ -388,9 +388,9 @@ pub async fn look_with_head(
     let heads = session.head.clone();
     let (ways, stop, mut read) = (process.ways.clone(), session.stop.clone(), session.overview.clone());
     let slip = tokio::spawn(async move {
-        // An error means that it ended before anything could be read; its ending says why.
+        // An error means an early end, which `ending` explains.
         let read = read.wait_for(|now| now.revision.is_some()).await.ok()?;
-        // A cluster whose manifest has errors is not there either: the errors come first.
+        // A cluster with an invalid manifest is unknown too: errors come first.
         let slip = unmatched(&ways, &read).filter(|_| !read.has_errors())?;
         stop.cancel();
         Some(slip)
@@ -414,7 +414,7 @@ pub async fn look_with_head(
 
 async fn open(process: &Process, worktree: bool) -> anyhow::Result<(Origin, Option<Repository>)> {
     if worktree {
-        // A folder need not be a repository.
+        // The folder may be no repository.
         let history = repository_of_folder(process).await.ok();
         return Ok((Origin::Folder { path: folder(&process.source), history }, None));
     }
@@ -422,38 +422,38 @@ async fn open(process: &Process, worktree: bool) -> anyhow::Result<(Origin, Opti
     Ok((Origin::Repository(repository.clone()), Some(repository)))
 }
 
-/// What was sent for triggers of the repository, and is not written yet.
+/// Accepted deliveries for triggers that are not written yet.
 fn accepted(process: &Process) -> DeliveryQueue {
     DeliveryQueue::open(state_of(process, "deliveries"))
 }
 
-/// Where something of this repository is kept.
+/// A subfolder of the state folder for this repository.
 fn state_of(process: &Process, what: &str) -> PathBuf {
     let source::Options { url, state, .. } = &process.source;
     state.join(what).join(Digest::of(shown_address(url).as_bytes()).short())
 }
 
-/// The repository of the folder on disk, at the branch that it has there, whichever one is deployed.
+/// The folder's repository, at its checked out branch.
 pub async fn repository_of_folder(process: &Process) -> Result<Repository, source::Error> {
     Repository::open(source::Options { branch: None, ..process.source.clone() }).await
 }
 
-/// The folder of the manifests on disk.
+/// The manifest folder on disk.
 pub fn folder(source: &source::Options) -> PathBuf {
     let names = source.path.split('/').filter(|name| !name.is_empty() && *name != ".");
     names.fold(PathBuf::from(&source.url), |folder, name| folder.join(name))
 }
 
-/// Who gets a hint.
+/// Receivers of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Routed {
-    /// The branch that is read may have moved.
+    /// The deployed branch may have moved.
     is_for_controller: bool,
-    /// Of our repository.
+    /// Of our repository: for pull requests and triggers.
     is_for_others: bool,
 }
 
-/// As far as is known what is read. One door may be told of every repository of an owner, and of every branch.
+/// Unknown values match. One receiver may get events of all repositories of an owner, and of all branches.
 fn routed(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> Routed {
     let repository = instance.and_then(|instance| instance.forge.as_ref()).map(|forge| &forge.repository);
     let same_repository = match (&hint.repository, repository) {
@@ -470,7 +470,7 @@ fn routed(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> Rou
     }
 }
 
-/// Takes each overview into the metrics, beside the controller: of a large fleet that takes its time.
+/// Updates metrics from overviews, beside the controller: it takes time for a large fleet.
 async fn measure(metrics: Metrics, mut overviews: watch::Receiver<Arc<Overview>>) {
     while overviews.changed().await.is_ok() {
         let (metrics, overview) = (metrics.clone(), Arc::clone(&overviews.borrow_and_update()));
@@ -519,7 +519,7 @@ async fn serve(
     Ok(())
 }
 
-/// Gives the API the tokens of the triggers that are there.
+/// Updates the trigger tokens of the API.
 async fn keep_tokens(
     api: Api,
     mut heads: watch::Receiver<Option<Arc<ConfigHead>>>,
@@ -535,7 +535,7 @@ async fn keep_tokens(
         }
         let head = heads.borrow_and_update().clone();
         let Some(head) = head else { continue };
-        // A head comes again with what its apps define, and names the same tokens.
+        // A head with the same fleet names the same tokens.
         if are_settled && read_for.as_ref().is_some_and(|known| Arc::ptr_eq(known, &head.fleet)) {
             continue;
         }
@@ -563,7 +563,7 @@ pub struct Source(pub source::Error);
 #[derive(Debug)]
 pub struct Unreadable(pub LoadError);
 
-/// The time was over, or somebody stopped it, before the repository was read.
+/// The run ended before the repository was read.
 #[derive(Debug)]
 pub struct NotRead {
     interrupted: bool,
@@ -624,7 +624,7 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     }
 }
 
-/// The process of a command that is given a path or address, and nothing else.
+/// Settings for commands that get only a path or URL.
 pub fn process_of(url: String, ways: Ways) -> Process {
     Process {
         source: source::Options {
@@ -653,7 +653,7 @@ mod tests {
     use crate::model::{Forge, Written};
 
     #[test]
-    fn hints_go_to_whom_they_concern() {
+    fn hints_are_routed_by_repository_and_branch() {
         let forge = Forge {
             url: "https://gitea.example.com".to_owned(),
             repository: "team/config".to_owned(),
@@ -685,7 +685,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_on_disk_is_below_its_repository() {
+    fn manifest_folder_is_below_the_repository() {
         let check = |path: &str, expected: &str| {
             let mut process = process_of("/a/b".to_owned(), Ways::all_sandbox());
             process.source.path = path.to_owned();

@@ -1,4 +1,4 @@
-//! The folder of caches: one process runs on it at a time, and nobody else reads it.
+//! The state folder: locked by one process at a time, private to its user.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -11,19 +11,19 @@ use jiff::Timestamp;
 
 use crate::cluster::host_name;
 
-/// For its owner alone: clones of private repositories are in it.
+/// Private: it holds clones of private repositories.
 const MODE: u32 = 0o700;
-/// Of the words about who holds it, in bytes.
+/// In bytes, of the note about its holder.
 const LONGEST_NOTE: u64 = 4096;
 
-/// Held for as long as it lives; the kernel lets go of it with the process.
+/// Holds the lock; the kernel releases it with the process.
 #[derive(Debug)]
 pub struct StateFolder {
     _lock: File,
 }
 
 impl StateFolder {
-    /// Takes it for a process that runs on a repository, unless another one has it.
+    /// Locks the folder, unless another process holds it.
     pub fn take(folder: &Path, repository: &str) -> anyhow::Result<Self> {
         let failed = || format!("failed to use the state folder {}", folder.display());
         DirBuilder::new().recursive(true).mode(MODE).create(folder).with_context(failed)?;
@@ -72,8 +72,8 @@ impl StateFolder {
     }
 }
 
-/// Whether it is its owner's alone: by itself, or because it was `set` to be. It may be from an earlier version. A volume of a pod
-/// belongs to root, and its mode is not ours to set.
+/// Whether it is private, or `set` made it so: an earlier version may have created it. A pod's volume belongs to root, so its
+/// mode cannot be set.
 fn is_shut(mode: u32, set: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
     if mode & !MODE & 0o777 == 0 {
         return Ok(true);
@@ -98,14 +98,13 @@ mod tests {
         assert_eq!(check(0o40755, Ok(())), Ok(true));
         // EROFS.
         assert_eq!(check(0o40755, error(30)), Err(io::ErrorKind::ReadOnlyFilesystem));
-        // Nothing is set.
         for mode in [0o40700, 0o42700, 0o40500] {
             assert_eq!(check(mode, error(1)), Ok(true), "{mode:o}");
         }
     }
 
     #[test]
-    fn second_process_is_told_who_holds_it() {
+    fn error_names_the_holder() {
         let folder = tempfile::tempdir().expect("a folder");
         let state = folder.path().join("a/state");
         let held = StateFolder::take(&state, "config.git").expect("nobody has it");

@@ -1,5 +1,5 @@
-//! Clusters whose file the folder on disk has no more, while the commit that it stands on has it. They would be told as dropped by
-//! whoever looks after the next commit; here they are told before it.
+//! Adds clusters to an overview whose file is deleted in the working tree but present in the last commit. After the next commit
+//! they would be reported as dropped.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,8 @@ use crate::model::{ClusterName, ClusterState, Diagnostic, Revision, Scope};
 use crate::report::{ClusterReport, DROPPED, Overview};
 use crate::source::Error;
 
-/// Adds them to what was seen of the folder.
 pub async fn tell(overview: &mut Overview, process: &Process) {
-    // A file with a mistake is not one that is gone. What cannot be rendered is no such file.
+    // An invalid file is not a deleted one; failed renders do not matter here.
     let is_of_file = |it: &&Diagnostic| it.is_error() && !matches!(it.scope, Scope::Target(..));
     if overview.revision.is_none() || overview.diagnostics.iter().any(|it| is_of_file(&it)) {
         return;
@@ -25,12 +24,12 @@ pub async fn tell(overview: &mut Overview, process: &Process) {
             overview.clusters.extend(gone.into_iter().map(|name| report(name, &head)));
             overview.clusters.sort_by(|a, b| a.name.cmp(&b.name));
         }
-        // A folder need not be a repository, nor have a commit.
+        // The folder may be no repository, or without a commit.
         Err(error) => tracing::debug!(%error, "which clusters the last commit had is not known"),
     }
 }
 
-/// The last commit, and the clusters that its files name; not those that are to be emptied before they go.
+/// The last commit and its clusters, without those with `state: Removed`.
 async fn committed(process: &Process) -> Result<(Revision, BTreeSet<ClusterName>), Error> {
     let repository = session::repository_of_folder(process).await?;
     let head = repository.fetch().await?;

@@ -60,7 +60,7 @@ fn eject(args: &EjectArgs) -> anyhow::Result<Exit> {
     if chosen.is_empty() {
         bail!("nothing of the name {what} is shipped; `tutti templates list` shows what is");
     }
-    // Either all of them are written, or none.
+    // All are written, or none.
     let there: Vec<&str> =
         chosen.iter().map(|(path, _)| *path).filter(|path| args.repo.join(path).exists()).collect();
     if !args.force && !there.is_empty() {

@@ -1,4 +1,4 @@
-//! How long a command waits.
+//! Parses timeouts of flags.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `tutti trace`: which objects of which targets a file or a line reaches.
+//! `tutti trace`: the objects that a file or a line contributes to.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ pub async fn run(args: TraceArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// A change does not reach all of them at once.
+/// Names the waves, as a change does not reach all objects at once.
 fn write_waves(fleet: &Fleet, app: &AppId) {
     let Some(app) = fleet.apps.get(app) else { return };
     let waves = Waves::of(fleet, app);
@@ -102,7 +102,7 @@ fn write_waves(fleet: &Fleet, app: &AppId) {
     }
 }
 
-/// A name may hold a colon; a line is a number behind the last one.
+/// File names may contain colons; a line is a number after the last one.
 fn parse(place: &str) -> Touch {
     match place.rsplit_once(':').map(|(file, line)| (file, line.parse())) {
         Some((file, Ok(line))) => Touch { file: file.to_owned(), line: Some(line) },

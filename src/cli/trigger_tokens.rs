@@ -1,4 +1,4 @@
-//! The tokens of triggers, which the API takes calls by.
+//! Tokens of triggers, for calls of the API.
 
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -12,7 +12,7 @@ use crate::fleet::Fleet;
 pub struct TriggerTokens(KeptSecrets);
 
 impl TriggerTokens {
-    /// By trigger, and whether none of them is to be asked for again.
+    /// The tokens by trigger, and whether none needs another read.
     pub async fn read(
         &mut self,
         fleet: &Fleet,
@@ -56,7 +56,7 @@ mod tests {
     use crate::model::Snapshot;
 
     #[tokio::test]
-    async fn tokens_are_handed_out_and_long() {
+    async fn tokens_must_be_granted_and_long() {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("a file");
         write("long", "0123456789abcdef\n");

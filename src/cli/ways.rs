@@ -1,7 +1,7 @@
-//! How each cluster is reached. Nothing in a checkout of the repository says which program is run for that: a kubeconfig may name
-//! programs and files, so it is read from the operator's folder alone.
+//! Resolves how each cluster is connected.
 //!
-//! `--cluster` on the command line wins over the connection in the Cluster file, also for file names.
+//! A kubeconfig may name programs and files. It is therefore read only from the operator's folder, never from a checkout of the
+//! repository. `--cluster` on the command line wins over the connection in a Cluster file, also for file names.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -17,14 +17,14 @@ use crate::controller::Links;
 use crate::model::{Cluster, ClusterName, Connection, StoredKey};
 use crate::source;
 
-/// `tutti/clusters` in the user's configuration folder; without a home, in that of the machine.
+/// `tutti/clusters` in the user's configuration folder, or in `/etc` without a home.
 pub fn default_kubeconfigs() -> PathBuf {
     let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = named("XDG_CONFIG_HOME").or_else(|| named("HOME").map(|home| home.join(".config")));
     base.unwrap_or_else(|| PathBuf::from("/etc")).join("tutti/clusters")
 }
 
-/// The checkout of a config repository on disk, if it is one.
+/// The checkout of the config repository, if it is local.
 #[derive(Clone, Debug, Default)]
 pub struct WorkTree(Option<PathBuf>);
 
@@ -33,16 +33,16 @@ impl WorkTree {
         Self(source::work_tree(url))
     }
 
-    /// Whether a path leads into it, also over links. Of a path that is not there, as far as it goes.
+    /// Whether a path is inside, links resolved. For a missing path its existing part counts.
     fn holds(&self, path: &Path) -> bool {
         let Some(root) = &self.0 else { return false };
-        // The last ancestor of a relative path is empty, which is where the process is.
+        // The last ancestor of a relative path is empty: the working directory.
         let place =
             |it: &Path| if it.as_os_str().is_empty() { Path::new(".") } else { it }.canonicalize().ok();
         path.ancestors().find_map(place).is_some_and(|it| it.starts_with(root))
     }
 
-    /// The link, unless it leads into the checkout.
+    /// Refuses a link into the checkout.
     pub fn checked(&self, link: Link) -> Link {
         match &link {
             Link::Kubeconfig { path, .. } if self.holds(path) => {
@@ -65,14 +65,14 @@ enum Way {
     Kubeconfig { path: PathBuf, context: Option<String> },
 }
 
-/// How each cluster is reached, and the embedded clusters that were made on the way.
+/// Connections of clusters, and the embedded clusters in use.
 #[derive(Clone, Debug)]
 pub struct Ways {
     pub home: Home,
     kubeconfigs: PathBuf,
     replaced: BTreeMap<String, Way>,
     work_tree: WorkTree,
-    /// A Cluster file alone starts no embedded cluster.
+    /// Embedded clusters start only by `--cluster`, never by a Cluster file.
     pub embeds_only_by_flag: bool,
     sandboxes: Arc<Mutex<BTreeMap<String, Sandbox>>>,
 }
@@ -110,7 +110,7 @@ impl Ways {
         })
     }
 
-    /// Every cluster is an embedded one.
+    /// Every cluster is embedded.
     pub fn all_sandbox() -> Self {
         Self {
             home: Home::default(),
@@ -131,7 +131,7 @@ impl Ways {
         Arc::new(move |cluster| ways.link(cluster))
     }
 
-    /// The clusters that were given a way by name.
+    /// Clusters with an override by name.
     pub fn named(&self) -> BTreeMap<ClusterName, Link> {
         let named = self.replaced.iter().filter(|(name, _)| *name != "*");
         named.map(|(name, way)| (ClusterName::from(name.as_str()), self.replacement(name, way))).collect()
@@ -170,7 +170,7 @@ impl Ways {
         Link::Stored(Stored { home: self.home.clone(), keeper, at: at.clone(), context })
     }
 
-    /// Names that were given a way and that no cluster has.
+    /// Overrides whose cluster does not exist.
     pub fn unmatched(&self, clusters: &[&str]) -> Vec<&str> {
         self.replaced
             .keys()
@@ -179,7 +179,7 @@ impl Ways {
             .collect()
     }
 
-    /// The embedded cluster of this name; made when it is first asked for.
+    /// The embedded cluster of this name, created on demand.
     pub fn sandbox(&self, name: &str) -> Sandbox {
         self.sandboxes
             .lock()
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relative_path_that_is_not_there_is_where_the_process_is() {
+    fn missing_relative_path_is_in_the_working_directory() {
         let here = WorkTree(Path::new(".").canonicalize().ok());
         let elsewhere = WorkTree(Path::new("src").canonicalize().ok());
         for path in ["not", "not/there", "./not/there"] {

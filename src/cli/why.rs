@@ -1,4 +1,5 @@
-//! `tutti why`: the first link between Git and the pods of an app that is not well, and what holds the app.
+//! `tutti why`: the first broken link between Git and the pods of an app, and what holds the app. `report::why` computes it; this
+//! module finds names and prints.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,13 +23,13 @@ use crate::render::{Memory, Renderer, TargetVerdict, verdicts_of};
 use crate::report::Overview;
 use crate::report::why::{Chain, Finding, Look, Rule, Standing, State, Why, why};
 
-/// Codes of files that cannot be read as manifests.
+/// Prefix of the codes of unreadable manifests.
 const OF_READING: &str = "E1";
-/// Clusters that are named, of those with one answer.
+/// Named clusters per answer.
 const MOST_CLUSTERS: usize = 5;
-/// Answers that are shown.
+/// Printed answers.
 const MOST_CHAINS: usize = 10;
-/// Rules that are shown of one standing.
+/// Printed rules per standing.
 const MOST_RULES: usize = 8;
 
 #[derive(Args, Debug)]
@@ -45,7 +46,7 @@ pub struct WhyArgs {
 }
 
 pub async fn run(mut args: WhyArgs) -> anyhow::Result<Exit> {
-    // A name alone is no way to a cluster: only that one is shown.
+    // Without `=` it selects the cluster to show.
     let (ways, on): (Vec<String>, Vec<String>) =
         std::mem::take(&mut args.process.cluster).into_iter().partition(|cluster| cluster.contains('='));
     ensure!(on.len() < 2, "--cluster {}: name one cluster, or none for all", on.join(" --cluster "));
@@ -80,7 +81,7 @@ pub async fn run(mut args: WhyArgs) -> anyhow::Result<Exit> {
 #[derive(Debug)]
 enum Named<'f> {
     App(AppId),
-    /// It may be in a file that nobody can read.
+    /// The app may be in an unreadable file.
     Unread(AppId, &'f Diagnostic),
 }
 
@@ -100,7 +101,7 @@ fn app_named<'f>(fleet: &'f Fleet, overview: &Overview, name: &str) -> anyhow::R
         }
     }
     let (namespace, bare) = name.split_once('/').unwrap_or(("?", name));
-    // Other files are read, and hide no app.
+    // Other files were read: they hide no app.
     let unread = |it: &&Diagnostic| {
         it.is_error() && it.code.starts_with(OF_READING) && matches!(&it.scope, Scope::File(_))
     };
@@ -128,7 +129,7 @@ fn app_named<'f>(fleet: &'f Fleet, overview: &Overview, name: &str) -> anyhow::R
 
 fn cluster_named(fleet: &Fleet, overview: &Overview, name: &str) -> anyhow::Result<ClusterName> {
     let of_files = fleet.clusters.keys().map(ClusterName::as_str);
-    // One whose file has a mistake is known by what it runs, and by its mistake.
+    // A cluster with an invalid file is known by its mistake and by its objects.
     let of_mistakes = fleet.diagnostics.iter().filter_map(|it| match &it.scope {
         Scope::Cluster(name) => Some(name.as_str()),
         _ => None,
@@ -149,7 +150,7 @@ fn cluster_named(fleet: &Fleet, overview: &Overview, name: &str) -> anyhow::Resu
     }
 }
 
-/// What policies say of an app, rendered as `tutti lint` does. Other apps are rendered only where a policy looks at what they bring.
+/// Policy verdicts of an app, as in `tutti lint`. Other apps are rendered only if a policy needs them.
 async fn verdicts(head: &ConfigHead, process: &Process, app: &AppId) -> Vec<TargetVerdict> {
     let fleet = &head.fleet;
     let Some(manifest) = fleet.apps.get(app) else { return Vec::new() };
@@ -194,7 +195,7 @@ fn heading(app: &AppId, chain: &Chain) -> String {
     let names: Vec<String> = chain.clusters.iter().map(name).collect();
     let on =
         if names.is_empty() { String::new() } else { format!(" on {}", first_names(&names, MOST_CLUSTERS)) };
-    // Of a file that cannot be read nobody knows the namespace.
+    // The namespace of an unreadable file is unknown.
     let app = app.to_string();
     let app = app.strip_prefix("?/").unwrap_or(&app);
     let phase = chain.phase.map(|phase| format!(": {phase}")).unwrap_or_default();
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn links_have_a_line_each_and_say_what_to_do() {
+    fn links_and_help_have_one_line_each() {
         let found =
             Why { app: AppId::new("shop", "web"), chains: vec![chain("p1", "no image")], rules: Vec::new() };
         let expected = "\
@@ -328,7 +329,7 @@ shop/web on p1 (prod): Degraded
     }
 
     #[test]
-    fn what_is_shown_has_a_bound() {
+    fn output_is_bounded() {
         let chains = (0..2000).map(|number| chain(&format!("c{number}"), &format!("pod {number}"))).collect();
         let rules = (0..100).map(|number| rule(number, Standing::Passes));
         let rules = std::iter::once(rule(100, Standing::Holds)).chain(rules).collect();
@@ -340,7 +341,7 @@ shop/web on p1 (prod): Degraded
     }
 
     #[test]
-    fn programs_get_what_people_see() {
+    fn json_matches_the_text() {
         let mut shown = chain("p1", "waits");
         shown.findings[1].hold =
             Some(Hold::Confirmation { after: "a".into(), through: "b".into(), digest: Digest::of(b"v2") });

@@ -1,18 +1,18 @@
-//! How wide the terminal is, and lines that fit it.
+//! Width of the terminal, and lines wrapped to it.
 
 use console::Term;
 
 use super::output::say;
 
-/// Where nobody says how wide it is.
+/// Width when it is unknown.
 const DEFAULT: usize = 120;
 
-/// So many characters fit a line: as `COLUMNS` says, as the terminal is, else 120.
+/// Columns from `COLUMNS`, else the terminal, else 120.
 pub fn columns() -> usize {
     terminal().unwrap_or(DEFAULT)
 }
 
-/// The same where somebody looks at it; `None` where the output goes to a file or another program.
+/// The same without the default; `None` for files and pipes.
 pub fn terminal() -> Option<usize> {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
     let of_terminal = || {
@@ -23,7 +23,7 @@ pub fn terminal() -> Option<usize> {
     said.filter(|columns| *columns > 0).or_else(of_terminal)
 }
 
-/// Writes a line; on a terminal what does not fit goes on in the next one, further in.
+/// Writes a line; on a terminal it is wrapped with an indent.
 pub fn say_wrapped(text: &str) {
     match terminal() {
         Some(width) => wrap(text, width).iter().for_each(|line| say!("{line}")),
@@ -31,10 +31,10 @@ pub fn say_wrapped(text: &str) {
     }
 }
 
-/// Breaks between words. A word that is longer than a line is broken too.
+/// Wraps between words; longer words are split.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let indent = text.chars().take_while(|it| *it == ' ').count() + 4;
-    // A narrow terminal breaks lines itself.
+    // On a narrow terminal the terminal wraps.
     if width < indent + 20 {
         return vec![text.to_owned()];
     }
@@ -55,7 +55,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 /// The first names of many, and how many more there are.
 pub fn first_names(names: &[String], most: usize) -> String {
     match names.len().saturating_sub(most) {
-        // One more is no longer than its number.
+        // A single name is as short as its count.
         0 | 1 => names.join(", "),
         more => format!("{} and {more} more", names[..most].join(", ")),
     }

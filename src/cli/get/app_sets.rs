@@ -1,4 +1,5 @@
-//! `tutti get as` and `tutti get ad`: AppSets over all clusters, or on each, with the columns of the system that the kind comes from.
+//! `tutti get as` and `tutti get ad`: AppSets over all clusters, or on each, with the columns of the system that the kind comes
+//! from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub enum Scope {
     Clusters,
 }
 
-/// What of AppSets is shown, and how.
+/// Options of the view.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
     pub scope: Scope,
@@ -35,20 +36,20 @@ pub struct Shown {
     pub format: Format,
 }
 
-/// The STATUS of an AppSet. Ordered for the worst-of.
+/// STATUS of an AppSet; the order gives the worst one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 enum Status {
     Running,
-    /// It has its version, and not all its pods.
+    /// It has its version, but not all pods.
     Scaling,
-    /// It takes another version.
+    /// A version change is running.
     Updating,
-    /// Its first version comes up.
+    /// Its first version starts.
     Installing,
     WaitingConfirm,
     Paused,
     Deleting,
-    /// Its cluster does not answer, or tutti leaves it alone.
+    /// Its cluster does not answer, or tutti does not manage it.
     Unknown,
     Degraded,
 }
@@ -84,7 +85,7 @@ struct Line {
     pod_sets: Vec<Line>,
 }
 
-/// Shows them as they are now.
+/// Prints the current state.
 pub async fn once(process: &Process, shown: Shown, timeout: Duration) -> anyhow::Result<Exit> {
     let (ending, overview) = session::look(process, Until::Explained { timeout }, false).await?;
     diagnostics::print(&overview.diagnostics);
@@ -98,7 +99,7 @@ pub async fn once(process: &Process, shown: Shown, timeout: Duration) -> anyhow:
     Ok(exit::of_run(&ending, &overview))
 }
 
-/// Shows them again on every change, until a signal.
+/// Prints the state at each change, until a signal.
 pub async fn watch(process: &Process, shown: Shown) -> anyhow::Result<Exit> {
     let session = Session::start(process, Wish::look(Until::Stopped)).await?;
     let mut seen = session.overview.clone();
@@ -106,7 +107,7 @@ pub async fn watch(process: &Process, shown: Shown) -> anyhow::Result<Exit> {
         let mut before = Seen::default();
         while seen.changed().await.is_ok() {
             let now = Arc::clone(&seen.borrow_and_update());
-            // Before it is known what runs where, each unit would be shown at its new version.
+            // Until the running versions are known, each unit would show its new version.
             let is_unread =
                 || now.rollouts.iter().flat_map(RolloutReport::holds).any(|hold| *hold == Hold::Unread);
             if !now.is_known() || is_unread() {
@@ -115,7 +116,7 @@ pub async fn watch(process: &Process, shown: Shown) -> anyhow::Result<Exit> {
             if now.diagnostics != before.mistakes {
                 diagnostics::print(&now.diagnostics);
             }
-            // Ages change all the time.
+            // Without ages, which always change.
             let lines = lines(&now, shown.scope);
             let seen = Seen {
                 lines: serde_json::to_string(&lines).unwrap_or_default(),
@@ -143,12 +144,11 @@ pub async fn watch(process: &Process, shown: Shown) -> anyhow::Result<Exit> {
     showing.await??;
     match ending {
         Ending::Unreadable(error) => Err(Unreadable(error).into()),
-        // Only a signal ends it.
         _ => Ok(Exit::Interrupted),
     }
 }
 
-/// What was written last.
+/// The last printed state.
 #[derive(Default)]
 struct Seen {
     lines: String,
@@ -188,7 +188,7 @@ impl Line {
     }
 }
 
-/// The AppSets, each over all clusters or on each.
+/// One line per AppSet, or per AppSet and cluster.
 fn lines(overview: &Overview, scope: Scope) -> Vec<Line> {
     let mut grouped: BTreeMap<&AppId, Vec<&TargetReport>> = BTreeMap::new();
     for target in overview.targets.iter().filter(|target| target.kind == "AppSet") {
@@ -207,7 +207,7 @@ fn lines(overview: &Overview, scope: Scope) -> Vec<Line> {
     lines
 }
 
-/// Clusters that the AppSet is deleted from.
+/// Lines of clusters that the AppSet is deleted from.
 fn leaving(overview: &Overview, app: &AppId, targets: &[&TargetReport]) -> Vec<Line> {
     let is_there = |cluster: &ClusterName| targets.iter().any(|target| target.cluster == *cluster);
     let clusters: BTreeSet<&ClusterName> =
@@ -265,7 +265,7 @@ impl Line {
     }
 }
 
-/// The STATUS of an AppSet on a cluster. `units`: those of the cluster, where it has waves.
+/// STATUS of an AppSet on a cluster. `units`: its units there, if it has waves.
 fn status(target: &TargetReport, units: &[&UnitReport], rollout: Option<&RolloutReport>) -> Status {
     match target.phase {
         Phase::Running => Status::Running,
@@ -279,7 +279,7 @@ fn status(target: &TargetReport, units: &[&UnitReport], rollout: Option<&Rollout
     }
 }
 
-/// The same of one podSet.
+/// STATUS of one podSet.
 fn of_pod_set(
     target: &TargetReport,
     pods: PodCount,
@@ -296,7 +296,7 @@ fn of_pod_set(
     }
 }
 
-/// What a unit that is held says of its AppSet; `None`: it only takes its time.
+/// Status of a held unit; `None`: it only needs time.
 fn of_hold(hold: &Hold, rollout: Option<&RolloutReport>) -> Option<Status> {
     let is_asked = rollout.is_some_and(|rollout| rollout.confirmation.is_some());
     if hold.confirmation().is_some() {
@@ -304,7 +304,7 @@ fn of_hold(hold: &Hold, rollout: Option<&RolloutReport>) -> Option<Status> {
     }
     match hold.gate() {
         Hold::Analysis { .. } if hold.is_failure() => Some(Status::Degraded),
-        // What it waits for waits for a person.
+        // The wave before it waits for a person.
         Hold::Wave { .. } if is_asked => Some(Status::WaitingConfirm),
         Hold::Paused => Some(Status::Paused),
         Hold::Stopped { .. }
@@ -328,7 +328,7 @@ fn of_hold(hold: &Hold, rollout: Option<&RolloutReport>) -> Option<Status> {
     }
 }
 
-/// Nobody is asked, and nothing has failed.
+/// Status of a change without a person and without a failure.
 fn on_its_way(target: &TargetReport, units: &[&UnitReport], rollout: Option<&RolloutReport>) -> Status {
     let is_at_head = units.iter().all(|unit| unit.is_at_head);
     let is_first = units.iter().all(|unit| unit.previous.is_none() && unit.hold.is_none());

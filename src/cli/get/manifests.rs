@@ -1,4 +1,4 @@
-//! `tutti get notifications`, `servers`, `windows` and `analyses`: what Git says, so no cluster is asked.
+//! `tutti get notifications`, `servers`, `windows` and `analyses`: lists manifests of the repository; no cluster is asked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ pub async fn notifications(process: &Process, format: Format) -> anyhow::Result<
     Ok(exit)
 }
 
-/// In words; `everything` is all phases but the start.
+/// A selector as text; `everything` means all phases except the start.
 fn selects(selector: &TargetSelector, phases: Option<&[Happened]>) -> String {
     let pairs = |labels: &BTreeMap<String, String>| -> Vec<String> {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect()
@@ -116,7 +116,7 @@ pub async fn servers(process: &Process, format: Format) -> anyhow::Result<Exit> 
     let (fleet, exit) = read(process, Native::Server).await?;
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     let mut lines: Vec<ServerLine<'_>> = fleet.servers.iter().map(|server| line(server, today)).collect();
-    // Those that end first are what somebody looks for.
+    // Soonest expiry first.
     lines.sort_by_key(|line| (line.expires_at, line.name));
     if format != Format::Table {
         output::write_value(format, &lines)?;
@@ -161,7 +161,7 @@ struct WindowLine<'a> {
     action: WindowAction,
     select: &'a TargetSelector,
     times: String,
-    /// Whether it keeps what it selects from beginning.
+    /// Whether it blocks what it selects.
     is_shut: bool,
     changes_at: Option<Timestamp>,
     reason: Option<&'a str>,
@@ -222,13 +222,13 @@ fn window_line(window: &Window, now: Timestamp) -> WindowLine<'_> {
 #[serde(rename_all = "camelCase")]
 struct AnalysisLine<'a> {
     name: &'a str,
-    /// `prometheus`, `http` or `health`; `None`: its manifest has a mistake.
+    /// `prometheus`, `http` or `health`; `None`: the manifest has a mistake.
     asks: Option<&'static str>,
     success: Option<&'a str>,
     failure: Option<&'a str>,
     interval: Option<u64>,
     count: Option<u32>,
-    /// Rings and apps.
+    /// Rings and apps that name it.
     used_by: Vec<String>,
 }
 
@@ -280,7 +280,7 @@ fn analysis_line<'a>(analysis: &'a Analysis, fleet: &Fleet) -> AnalysisLine<'a> 
     }
 }
 
-/// The repository as it is read, with the mistakes of one folder told: what has one is not listed.
+/// Reads the repository, and prints mistakes of the kind's folder: manifests with mistakes are not listed.
 pub async fn read(process: &Process, kind: Native) -> anyhow::Result<(Fleet, Exit)> {
     let fleet = repository::fleet(&doctor::load(process, false).await?);
     let is_there = |it: &&Diagnostic| {
@@ -301,7 +301,7 @@ mod tests {
     use crate::model::Snapshot;
 
     #[test]
-    fn selection_is_told_in_words() {
+    fn selector_is_printed_as_text() {
         for (select, expected) in [
             ("", "everything"),
             ("select: {phases: [failed, server-ends]}", "phases failed, server-ends"),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn analyses_are_listed_with_those_that_name_them() {
+    fn analyses_are_listed_with_their_users() {
         let analysis = "apiVersion: tutti.dev/v1alpha1\nkind: Analysis\nmetadata: {name: errors}\nspec: {prometheus: {url: 'https://p', query: up, success: 'result[0] == 1'}, count: 3}\n";
         let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: test, clusters: {}, analysis: [errors]}]}\n";
         let app = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: web}\nspec: {workloadType: Deployment, developLanguage: go, runType: worker, image: 'a:1', updateStrategy: {waves: [{name: one, analysis: [errors]}]}}\n";
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_shut_by_what_they_say() {
+    fn windows_are_shut_by_action_and_time() {
         let noon = "schedule: 0 12 * * *, duration: 1h, timeZone: Europe/Berlin";
         let once = "from: 2026-12-24T00:00, to: 2027-01-02T00:00, timeZone: UTC";
         for (spec, now, expected) in [

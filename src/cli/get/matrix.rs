@@ -1,4 +1,4 @@
-//! Apps by clusters; where these are too many for a line, by rings, with what is not well below.
+//! Table of apps by clusters. If it is too wide, by rings, followed by the targets with problems.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::write_approvals;
 use crate::model::AppId;
 use crate::report::{ClusterReport, Overview, Phase, TargetReport, version};
 
-/// So many clusters with one trouble are named.
+/// Named clusters per problem.
 const MOST_CLUSTERS: usize = 4;
 
-/// Apps by clusters, the phase of each. `is_wide`: however long the lines are.
+/// Prints phases of apps by clusters. `is_wide`: without a limit of width.
 pub fn write_matrix(overview: &Overview, is_wide: bool) {
     lines(overview, if is_wide { None } else { Some(width::columns()) }).iter().for_each(|line| match line {
         Line::Row(text) => say!("{text}"),
@@ -42,7 +42,7 @@ fn lines(overview: &Overview, width: Option<usize>) -> Vec<Line> {
     folded.into_iter().map(Line::Row).chain(troubles(overview)).collect()
 }
 
-/// A column of the table: its heading, and the clusters whose targets are in it.
+/// A column: its heading and its clusters.
 type Column<'o> = (String, Vec<&'o str>);
 
 fn known(overview: &Overview) -> impl Iterator<Item = &ClusterReport> {
@@ -54,7 +54,7 @@ fn clusters(overview: &Overview) -> Vec<Column<'_>> {
     known(overview).map(|cluster| (name(cluster), vec![cluster.name.as_str()])).collect()
 }
 
-/// In their order; clusters in no ring last.
+/// In ring order; clusters without a ring last.
 fn rings(overview: &Overview) -> Vec<Column<'_>> {
     let of_ring = |ring: Option<&str>| -> Vec<&str> {
         known(overview).filter(|it| it.ring.as_deref() == ring).map(|it| it.name.as_str()).collect()
@@ -106,7 +106,7 @@ fn cell(target: &TargetReport) -> String {
     }
 }
 
-/// `✗ 38/40 Running v3/v4`: the sign is that of the worst.
+/// `✗ 38/40 Running v3/v4`, with the sign of the worst target.
 fn folded(targets: &[&TargetReport]) -> String {
     let worst = targets.iter().map(|target| target.phase).max().unwrap_or(Phase::Running);
     let running = targets.iter().filter(|target| target.phase == Phase::Running).count();
@@ -119,7 +119,7 @@ fn undone(overview: &Overview) -> impl Iterator<Item = &TargetReport> {
     overview.targets.iter().filter(|target| !target.phase.is_done())
 }
 
-/// What is not well, said once for all clusters where it is the same.
+/// Problems, grouped over clusters.
 fn troubles(overview: &Overview) -> Vec<Line> {
     let mut grouped: BTreeMap<(&AppId, Phase, &str), Vec<String>> = BTreeMap::new();
     for target in undone(overview) {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::model::{ClusterName, PodCount, Revision};
 
-    /// 20 clusters in ring test, 80 in prod, the last five of which are not well.
+    /// 20 clusters in ring test, 80 in prod; the last five have problems.
     fn overview() -> Overview {
         let ring = |number: usize| Some(if number < 20 { "test" } else { "prod" }.to_owned());
         let name = |number: usize| ClusterName::from(format!("cluster-{number:03}").as_str());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn many_clusters_fold_to_rings_and_troubles() {
+    fn many_clusters_fold_to_rings_and_problems() {
         let expected = [
             "APP       TEST (20)            PROD (80)",
             "shop/web  ✓ 20/20 Running v2  ✗ 75/80 Running v1/v2",

@@ -1,4 +1,4 @@
-//! `tutti get`: what is where, and how it is.
+//! `tutti get`: lists apps, targets, clusters, deletions and other parts of the fleet.
 
 mod app_sets;
 mod manifests;
@@ -252,7 +252,7 @@ fn write_clusters(overview: &Overview) {
     write_table(&fitted(lines));
 }
 
-/// How long it is good.
+/// How long the credential is valid.
 fn credential(expires: Option<&str>, now: jiff::Timestamp) -> String {
     let expires = expires.and_then(|text| text.parse().ok());
     expires.map_or_else(|| "-".to_owned(), |expires| Credential::left(expires, now))
@@ -277,12 +277,12 @@ fn write_deletions(overview: &Overview) {
     write_approvals(overview);
 }
 
-/// What a person may do about deletes and rollouts that wait.
+/// Prints deletes and rollouts that wait for a person.
 pub fn write_approvals(overview: &Overview) {
     write_approvals_of(overview, &Chosen::of(overview, None));
 }
 
-/// The same, of what a command is about.
+/// The same for a selection.
 pub fn write_approvals_of(overview: &Overview, chosen: &Chosen<'_>) {
     let is_of_it = |app: &AppId| chosen.app.as_ref().is_none_or(|chosen| chosen == app);
     for approval in overview.approvals_wanted.iter().filter(|approval| is_of_it(&approval.app)) {
@@ -293,14 +293,14 @@ pub fn write_approvals_of(overview: &Overview, chosen: &Chosen<'_>) {
             approval.digest().short()
         );
     }
-    // Of a file that fits nothing, the app is not known.
+    // The app of an unused approval is unknown.
     for name in overview.approvals_unused.iter().filter(|_| chosen.app.is_none()) {
         say!("\napproval {name} fits nothing: another render, or nothing of it is left to delete");
     }
     chosen.rollouts.iter().for_each(|rollout| write_next_steps(rollout));
 }
 
-/// What a person may do about a rollout that waits, and Approvals that do not help.
+/// Prints a rollout's next step, and approvals without effect.
 pub fn write_next_steps(rollout: &RolloutReport) {
     if let Some(NextStep { because, commands }) = rollout.next_step() {
         say!("\n{because}:");

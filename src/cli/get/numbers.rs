@@ -1,11 +1,11 @@
-//! Pods and version of an app, as far as somebody knows them.
+//! Pods and version of an app, as far as known.
 
 use serde::Serialize;
 
 use crate::model::PodCount;
 use crate::report::{Phase, PodSetReport, TargetReport, version};
 
-/// Of a cluster, or of several; nothing where the cluster does not answer, or nothing is there.
+/// On one cluster or several; empty when the cluster does not answer, or nothing is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Numbers {
@@ -33,7 +33,7 @@ impl Numbers {
         if is_seen(target) { Self::new(pod_set.pods, &pod_set.version) } else { Self::default() }
     }
 
-    /// Over those that are known.
+    /// Sum of the known ones.
     pub fn sum(all: &[&Self]) -> Self {
         let sum = |number: fn(&Self) -> Option<u32>| {
             all.iter().copied().filter_map(number).reduce(|sum, it| sum + it)
@@ -55,7 +55,7 @@ impl Numbers {
     }
 }
 
-/// Its objects were seen, and they are what Git says.
+/// Its objects were observed, and its manifest is valid.
 fn is_seen(target: &TargetReport) -> bool {
     !matches!(target.phase, Phase::Unreachable | Phase::Invalid) && target.created.is_some()
 }

@@ -1,4 +1,4 @@
-//! `tutti get promotions`: which version each ring has, and what comes next.
+//! `tutti get promotions`: the version of each ring, and the next one.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn write(lines: &[Line]) {
         let waits = match (line.state, line.pull_request) {
             (_, Some(number)) if line.because.is_empty() => format!("#{number}"),
             (_, Some(number)) => format!("#{number}: {}", line.because),
-            // Whether a pull request is open, only the forge knows.
+            // Only the forge knows of an open pull request.
             (LineState::Ready, None) => format!("tutti promote {} --to {}", line.app, line.ring),
             (_, None) => line.because.clone(),
         };

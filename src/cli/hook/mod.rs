@@ -1,4 +1,4 @@
-//! `tutti hook`: what a receiver makes of a delivery, and what came to those of a running process.
+//! `tutti hook`: checks deliveries offline, and lists those of a running process.
 
 mod server;
 mod verify;
@@ -32,7 +32,6 @@ pub async fn run(args: HookArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// A hint in one line.
 fn hint_line(hint: &Value) -> String {
     let text = |name: &str| match &hint[name] {
         Value::String(text) => Some(text.clone()),

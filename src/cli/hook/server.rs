@@ -1,4 +1,4 @@
-//! `tutti hook deliveries` and `tutti hook replay`: the last deliveries of a running process.
+//! `tutti hook deliveries` and `tutti hook replay`: the delivery log of a running process.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -11,7 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::output::{self, Format, age, fitted, say, table, tell, write_table};
 use crate::model::short_line;
 
-/// Of a cell, in characters.
+/// In characters.
 const LONGEST: usize = 100;
 
 #[derive(Args, Debug)]
@@ -88,7 +88,7 @@ fn rows(value: &Value, now: Timestamp) -> comfy_table::Table {
     table
 }
 
-/// What the server answers; a refusal of it is told, with the exit code that it has.
+/// The body of a success; or, after printing the error, the exit code.
 fn answered(client: &ApiClient, reply: Result<Reply, String>) -> anyhow::Result<Result<Value, Exit>> {
     let server = client.server();
     match reply {
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table_of_deliveries() {
+    fn deliveries_are_one_row_each() {
         let value = json!({"deliveries": [
             {"number": 2, "time": "2026-01-01T00:00:00Z", "receiver": "ci", "event": "build", "verdict": "accepted",
                 "reason": "replay of 1", "hint": {"kind": "build", "repository": "shop/pay", "pull": 7, "reference": null,

@@ -1,4 +1,4 @@
-//! `tutti hook verify`: the same checks as at the receiver itself, on a delivery that was kept.
+//! `tutti hook verify`: applies a receiver's checks to a stored delivery.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::forge::{Received, Rejected, receive};
 use crate::metrics::Verdict;
 use crate::model::{ReceiverKind, SecretRef, short_line};
 
-/// Of a text in the table, in characters.
+/// In characters.
 const LONGEST: usize = 1024;
 
 #[derive(Args, Debug)]
@@ -80,7 +80,7 @@ pub async fn run(args: VerifyArgs) -> anyhow::Result<Exit> {
     Ok(answer.exit())
 }
 
-/// Of a receiver in `tutti.yaml`. Its secrets are not read: the command line names them.
+/// The type of a receiver in `tutti.yaml`. Its secrets come from flags.
 async fn kind_of(name: &str, repo: &Path) -> anyhow::Result<ReceiverKind> {
     let fleet = repository::fleet(&repository::snapshot(repo, None).await?);
     let receivers = &fleet.instance.receivers;
@@ -105,7 +105,7 @@ async fn secrets(args: &VerifyArgs) -> anyhow::Result<Vec<SecretString>> {
     Ok(secrets)
 }
 
-/// One byte more than a receiver takes says that it is too much.
+/// Reads one byte above the limit, to detect a larger body.
 fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = LARGEST_BODY as u64 + 1;
@@ -117,7 +117,7 @@ fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a receiver answers.
+/// A receiver's answer.
 #[derive(Debug, PartialEq)]
 struct Answer {
     status: StatusCode,
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_is_that_of_the_receiver() {
+    fn answer_matches_the_receiver() {
         const GOOD: &str = "8588fd50c04ac2c191575340c4c0fe284157898def8e4d10af822f05dd7c9bb5";
         const BODY: &str = r#"{"ref":"refs/heads/main"}"#;
         let check = |found: &Answer, status: u16, verdict: Verdict, exit: Exit| {

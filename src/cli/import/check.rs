@@ -1,5 +1,4 @@
-//! Holds what was written to what is there: rendered it must be the same, and the cluster itself must say that
-//! taking it over changes nothing.
+//! Verifies an import: the render must equal the live objects, and a dry run must change nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,14 +13,14 @@ use crate::fleet::{Fleet, Target};
 use crate::model::{AppId, Charts, ClusterName, ObjectId, Rendered, Snapshot, labels};
 use crate::{cli::repository, render};
 
-/// One cluster that is imported from.
+/// A cluster to import from.
 #[derive(Clone, Debug)]
 pub struct Member {
     pub client: Client,
     pub catalog: Arc<Catalog>,
 }
 
-/// What the app renders to on each cluster, or every mistake.
+/// The app's render on each cluster, or all mistakes.
 pub fn rendered(
     charts: &dyn Charts,
     snapshot: &Snapshot,
@@ -89,7 +88,7 @@ fn is_ours(key: &str) -> bool {
     key.starts_with("tutti.dev/")
 }
 
-/// Where a render is not what was found.
+/// Differences between the render and the live objects.
 pub fn unlike(draft: &Draft, rendered: &Rendered) -> Vec<String> {
     let wanted: BTreeMap<ObjectId, &Value> =
         draft.objects().filter_map(|object| Some((ObjectId::of(object)?, object))).collect();
@@ -116,7 +115,7 @@ pub fn paths(before: &Value, after: &Value) -> Vec<String> {
     takeover::differences(before, after)
 }
 
-/// One line for each object that stays as it is, or for each that would not.
+/// Dry runs: one line for each unchanged object, or for each that would change.
 pub async fn asked(member: &Member, instance: &str, rendered: &Rendered) -> Result<Vec<String>, Vec<String>> {
     let manager = labels::field_manager(instance);
     let (mut same, mut wrong) = (Vec::new(), Vec::new());
@@ -139,7 +138,7 @@ pub async fn asked(member: &Member, instance: &str, rendered: &Rendered) -> Resu
     if wrong.is_empty() { Ok(same) } else { Err(wrong) }
 }
 
-/// Tries the short form first, which leaves out what the API server fills in by itself.
+/// Writes and verifies an app, first without fields that the API server defaults.
 pub async fn app(
     (base, charts): (&Snapshot, &dyn Charts),
     members: &BTreeMap<ClusterName, Member>,

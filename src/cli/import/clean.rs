@@ -1,8 +1,8 @@
-//! A live object to what its authors said of it.
+//! Reduces a live object to the fields that its authors set.
 
 use serde_json::{Map, Value, json};
 
-/// Annotations that controllers and tools keep for themselves.
+/// Annotations that controllers and tools write.
 const NOISE: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/",
@@ -11,7 +11,7 @@ const NOISE: &[&str] = &[
     "meta.helm.sh/",
 ];
 
-/// Without status, identity and bookkeeping, in the order in which people write.
+/// Removes status, identity and bookkeeping; fields get the usual order.
 pub fn without_noise(live: &Value) -> Value {
     let mut object = Map::new();
     for field in ["apiVersion", "kind"] {
@@ -44,7 +44,7 @@ pub fn without_noise(live: &Value) -> Value {
     object
 }
 
-/// Of what is nested in a workload.
+/// In nested templates.
 fn forget_stamps(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(forget_stamps),
@@ -58,7 +58,7 @@ fn forget_stamps(value: &mut Value) {
     }
 }
 
-/// What the cluster gave to the Service. A headless one was asked for.
+/// Removes addresses that the cluster assigned; a headless Service stays headless.
 fn forget_addresses(service: &mut Value) {
     let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
     let is_headless = spec.get("clusterIP").is_some_and(|address| address == "None");
@@ -73,7 +73,7 @@ fn forget_addresses(service: &mut Value) {
     }
 }
 
-/// Leaves out what the API server fills in by itself. That it really does is asked of it afterwards.
+/// Removes fields with the API server's defaults. A later dry run verifies that.
 pub fn without_defaults(object: &mut Value) {
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     let Some(spec) = object.get_mut("spec") else { return };
@@ -123,7 +123,7 @@ fn defaults_of_pod(pod: &mut Value) {
     ] {
         drop_equal(pod, field, &value);
     }
-    // The old name of the field, kept beside the new one.
+    // Deprecated alias of the field.
     if let Some(account) = pod.get("serviceAccountName").cloned() {
         drop_equal(pod, "serviceAccount", &account);
     }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_cluster_added_goes() {
+    fn fields_of_the_cluster_are_removed() {
         let live = json!({
             "kind": "Deployment", "apiVersion": "apps/v1", "status": {"replicas": 1},
             "metadata": {

@@ -1,4 +1,4 @@
-//! What is in a namespace of one cluster, as apps: each workload with what belongs to it alone.
+//! Groups the objects of a namespace into apps: each workload with the objects that belong to it alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::clean;
 use crate::model::{ObjectId, labels};
 
-/// Kinds that are read, and by which name in `apiVersion/kind`.
+/// Imported kinds, by apiVersion and kind.
 pub const KINDS: &[(&str, &str)] = &[
     ("apps/v1", "Deployment"),
     ("apps/v1", "StatefulSet"),
@@ -20,32 +20,31 @@ pub const KINDS: &[(&str, &str)] = &[
 ];
 
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
-/// Made for every namespace by the cluster.
+/// The cluster creates it in every namespace.
 const OF_THE_CLUSTER: &str = "kube-root-ca.crt";
 
-/// One workload of one cluster, and what belongs to it, each without noise.
+/// One workload on one cluster with its companions, cleaned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     pub kind: String,
-    /// Of the workload, and of the app.
+    /// Name of the workload and the app.
     pub name: String,
     pub workload: Value,
     pub companions: BTreeMap<ObjectId, Value>,
-    /// Somebody else says how many pods there are.
+    /// An autoscaler sets the replicas.
     pub scaled: bool,
-    /// Named and not imported: `Secret db`.
+    /// References that are not imported, such as `Secret db`.
     pub needs: BTreeSet<String>,
 }
 
-/// What was found in one cluster.
+/// The apps of one cluster.
 #[derive(Debug, Default)]
 pub struct Found {
     pub drafts: Vec<Draft>,
-    /// What is left as it is, and why.
+    /// Skipped objects, and why.
     pub left: BTreeSet<String>,
 }
 
-/// The apps among the objects of a namespace.
 pub fn group(objects: &[Value]) -> Found {
     let mut found = Found::default();
     let of_kind = |kind: &'static str| objects.iter().filter(move |object| text(object, "/kind") == kind);
@@ -84,7 +83,7 @@ pub fn group(objects: &[Value]) -> Found {
 fn draft(workload: &Value, companions: &[&Value]) -> Draft {
     let is_autoscaled = companions.iter().any(|object| text(object, "/kind") == "HorizontalPodAutoscaler");
     let entries = workload.pointer("/metadata/managedFields").and_then(Value::as_array);
-    // `kubectl scale` is a person's word; anybody else scales by himself.
+    // `kubectl scale` is a person; other managers are autoscalers.
     let is_scaled = entries.into_iter().flatten().any(|entry| {
         text(entry, "/subresource") == "scale" && !text(entry, "/manager").starts_with("kubectl")
     });
@@ -126,7 +125,7 @@ fn draft(workload: &Value, companions: &[&Value]) -> Draft {
     }
 }
 
-/// Why an object is nobody's to import.
+/// Why an object is not imported.
 fn why_not(object: &Value) -> Option<String> {
     let owner =
         object.pointer("/metadata/ownerReferences").and_then(Value::as_array).and_then(|all| all.first());
@@ -173,7 +172,7 @@ fn selects(selector: Option<&Value>, labels: Option<&Map<String, Value>>) -> boo
     !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// The Services that an Ingress leads to.
+/// The backend Services of an Ingress.
 fn backends(ingress: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     walk(ingress, &mut |key, value| {
@@ -184,7 +183,7 @@ fn backends(ingress: &Value) -> BTreeSet<String> {
     found
 }
 
-/// What a pod template names, by the fields that name it.
+/// References in a pod template, by the fields that hold them.
 fn references(workload: &Value, fields: &[(&str, &str)]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let template = workload.pointer("/spec/template/spec").unwrap_or(&Value::Null);
@@ -222,17 +221,17 @@ pub fn title(object: &Value) -> String {
 }
 
 impl Draft {
-    /// How many pods it says; `None` where it says nothing, or somebody else does.
+    /// Its replicas; `None`: not set, or set by an autoscaler.
     pub fn replicas(&self) -> Option<u64> {
         self.workload.pointer("/spec/replicas").and_then(Value::as_u64)
     }
 
-    /// Of its first container.
+    /// Image of its first container.
     pub fn image(&self) -> String {
         text(&self.workload, "/spec/template/spec/containers/0/image").to_owned()
     }
 
-    /// With image and replicas written as `image` and `replicas`: what is the same wherever it runs.
+    /// The workload with other values for image and replicas: equal workloads have equal shapes.
     pub fn shape(&self, image: &str, replicas: &str) -> Value {
         let mut workload = self.workload.clone();
         if let Some(place) = workload.pointer_mut("/spec/template/spec/containers/0/image") {
@@ -244,7 +243,7 @@ impl Draft {
         workload
     }
 
-    /// Everything of it.
+    /// All objects.
     pub fn objects(&self) -> impl Iterator<Item = &Value> {
         std::iter::once(&self.workload).chain(self.companions.values())
     }
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_one_workload_goes_with_it() {
+    fn companions_of_one_workload_are_grouped() {
         let objects = [
             workload("Deployment", "web", "web"),
             object("v1", "Service", "web", &json!({"selector": {"app": "web"}})),
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shared_or_made_by_others_is_left() {
+    fn shared_and_owned_objects_are_skipped() {
         let mut made = workload("StatefulSet", "made", "made");
         made["metadata"]["ownerReferences"] = json!([{"kind": "Redis", "name": "cache"}]);
         let mut ours = workload("DaemonSet", "ours", "ours");

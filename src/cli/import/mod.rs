@@ -1,10 +1,10 @@
-//! `tutti import`: live workloads to manifests that render to the very same objects.
+//! `tutti import`: writes manifests that render to the same objects as live workloads.
 //!
-//! [`group`] finds the apps of a namespace, [`clean`] leaves what their authors said, [`write`](mod@write) says it
-//! as a manifest, and [`check`] holds that to what is there, by a render and by dry runs. What cannot be said exactly
-//! is refused, and nothing of it is written. Secrets are named and never read.
+//! [`group`] finds the apps of a namespace, [`clean`] keeps what authors set, [`write`](mod@write) writes manifests, and
+//! [`check`] verifies them by a render and dry runs. An app that cannot be reproduced exactly is refused, and no file of it is
+//! written. Secrets are named and never read.
 //!
-//! A workload becomes a template word for word: selectors never change, and a derived label would restart its pods.
+//! A workload becomes a template without changes: selectors are immutable, and a derived label would restart its pods.
 
 pub mod check;
 mod clean;
@@ -59,47 +59,45 @@ pub struct ImportArgs {
     output: Format,
 }
 
-/// What to import, from where.
+/// The import to do.
 #[derive(Debug)]
 pub struct Request {
     pub clusters: BTreeMap<ClusterName, Link>,
     pub namespace: String,
-    /// Empty: all.
+    /// Empty means all.
     pub names: Vec<String>,
     pub form: Form,
-    /// The folder that paths in Cluster files are relative to.
+    /// Paths in Cluster files are relative to it.
     pub kubeconfigs: PathBuf,
 }
 
-/// What came of it; nothing is written yet.
+/// The result, before files are written.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Imported {
     #[serde(skip)]
     pub files: BTreeMap<String, String>,
     pub apps: Vec<ImportedApp>,
-    /// Clusters without a Cluster file, each with the file that is written for it.
+    /// New Cluster files, by cluster.
     pub new_clusters: BTreeMap<ClusterName, String>,
-    /// What is left as it is, and why.
+    /// Skipped objects, and why.
     pub left: BTreeSet<String>,
 }
 
-/// One app.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedApp {
     pub app: AppId,
     pub files: Vec<String>,
-    /// What was compared.
+    /// Verified objects.
     pub same: Vec<String>,
-    /// Why it is not imported.
+    /// Why it was refused.
     pub refused: Vec<String>,
-    /// What its pods name and it does not bring.
+    /// Objects that its pods name and that are not imported.
     pub needs: BTreeSet<String>,
 }
 
-/// Reads, writes down, and compares. `base` is the config repository as it is.
-/// `charts`: renders what is written, to see whether it is what runs.
+/// Reads, writes and verifies. `base`: the current config repository. `charts`: renders the new manifests.
 pub async fn import(request: &Request, base: &Snapshot, charts: &dyn Charts) -> anyhow::Result<Imported> {
     let fleet = repository::fleet(base);
     if let Some(mistake) = obstacle(&fleet, request) {
@@ -160,7 +158,7 @@ pub async fn import(request: &Request, base: &Snapshot, charts: &dyn Charts) -> 
     Ok(imported)
 }
 
-/// A mistake because of which no app would run on a cluster that is read: it is said once, and not of each app.
+/// A mistake that blocks every app on the clusters: reported once instead of for each app.
 fn obstacle<'f>(fleet: &'f Fleet, request: &Request) -> Option<&'f Diagnostic> {
     let is_read = |name: &ClusterName| request.clusters.contains_key(name);
     let files: BTreeSet<String> =
@@ -168,7 +166,7 @@ fn obstacle<'f>(fleet: &'f Fleet, request: &Request) -> Option<&'f Diagnostic> {
     fleet.diagnostics.iter().filter(|it| it.is_error()).find(|it| match &it.scope {
         Scope::Instance => true,
         Scope::Cluster(name) => is_read(name),
-        // The place of the Cluster file that would be written.
+        // A mistake in a Cluster file's path.
         _ => it.location.as_ref().is_some_and(|location| files.contains(&*location.file)),
     })
 }
@@ -182,7 +180,7 @@ async fn connect(name: &ClusterName, link: &Link) -> anyhow::Result<Member> {
 async fn objects(member: &Member, namespace: &str) -> anyhow::Result<Vec<serde_json::Value>> {
     let mut objects = Vec::new();
     for (api_version, kind) in group::KINDS {
-        // An old cluster may not serve the version; then nothing of that kind is taken along.
+        // An old cluster may not serve the version: the kind is skipped.
         if let Some(resource) = member.catalog.get(&Kind::from_api_version(api_version, kind)) {
             objects.extend(member.client.list(resource, namespace).await?);
         }
@@ -247,7 +245,7 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<Exit> {
     Ok(if refused { Exit::Failed } else { Exit::Ok })
 }
 
-/// The folder as it is; none yet is an empty one.
+/// Reads the folder; a missing one is empty.
 fn base(out: &Path) -> anyhow::Result<Snapshot> {
     if !out.exists() {
         return Ok(Snapshot::of_texts([]));

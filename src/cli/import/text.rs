@@ -1,4 +1,4 @@
-//! Objects as YAML that people read on: plain where that is safe, and always read back as the same.
+//! Writes objects as readable YAML that parses back to the same object.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::manifest::yaml;
 
-/// JSON, which is YAML too, where the text would not be read as the same object.
+/// Falls back to JSON if the YAML would parse differently.
 pub fn document(value: &Value) -> String {
     let mut text = String::new();
     if let Value::Object(map) = value {
@@ -22,13 +22,13 @@ fn reads_as(text: &str, value: &Value) -> bool {
 
 fn write_map(text: &mut String, map: &Map<String, Value>, indent: usize) {
     for (key, value) in map {
-        // Writing to a text does not fail.
+        // Writing to a String cannot fail.
         let _ = write!(text, "{:indent$}{}:", "", scalar(key));
         write_below(text, value, indent);
     }
 }
 
-/// What stands behind a key, or in its lines below it.
+/// The value after a key.
 fn write_below(text: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -54,7 +54,7 @@ fn write_list(text: &mut String, items: &[Value], indent: usize) {
         let _ = write!(text, "{:indent$}-", "");
         match item {
             Value::Object(map) if !map.is_empty() => {
-                // The first key stands behind the dash.
+                // The first key follows the dash.
                 let start = text.len();
                 write_map(text, map, indent + 2);
                 text.replace_range(start..start + indent + 2, " ");
@@ -64,7 +64,7 @@ fn write_list(text: &mut String, items: &[Value], indent: usize) {
     }
 }
 
-/// Lines that are read as they stand.
+/// Whether a block scalar keeps the text.
 fn is_block(value: &str) -> bool {
     let is_fine = |line: &str| !line.trim().is_empty() || line.is_empty();
     value.contains('\n')
@@ -89,7 +89,7 @@ fn write_block(text: &mut String, value: &str, indent: usize) {
     }
 }
 
-/// In quotes, unless it can only be read as this text.
+/// Quoted, unless the plain form parses as this text.
 pub fn scalar(value: &str) -> String {
     let is_plain = value.starts_with(|first: char| first.is_ascii_alphabetic() || "/_".contains(first))
         && value.chars().all(|it| it.is_ascii_alphanumeric() || "-_./=@+".contains(it))
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_like_written_by_hand() {
+    fn yaml_looks_handwritten() {
         let value = json!({"kind": "A", "in": {"list": [{"name": "x", "env": ["a"]}], "text": "a\nb\n", "word": "yes"}});
         let expected = "\
 kind: A

@@ -1,7 +1,7 @@
-//! The files that say what was found: the app's manifest, and its objects word for word.
+//! Writes the files of an imported app: its manifest and its objects.
 //!
-//! An AppSet or Component has a layer of its own whose templates are the live objects: only the image and the
-//! replicas come from the manifest. Selectors and pod labels can never change, and so nothing is derived.
+//! An AppSet or Component has a layer of its own whose templates are the live objects. Only image and replicas come from the
+//! manifest, as selectors and pod labels must not change.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ impl Form {
     }
 }
 
-/// One app, and what it is on each of its clusters.
+/// One app on each of its clusters.
 pub type Drafts = BTreeMap<ClusterName, Draft>;
 
 const IMAGE: &str = "IMAGE_OF_THE_POD_SET";
@@ -46,7 +46,7 @@ pub fn folder(app: &str) -> String {
     format!("apps/{app}/")
 }
 
-/// All files of an app, by their paths; or why one form cannot say it.
+/// All files of an app, by path; or why this form cannot express it.
 pub fn files(
     form: Form,
     namespace: &str,
@@ -70,7 +70,7 @@ pub fn files(
     let workload = draft.kind.to_lowercase();
     let comment = format!("{{#- As it was on {first} when it was imported. -#}}\n");
     let template = |object: &Value| format!("{comment}{}", as_template(&document(object)));
-    // Where JSON was written, they stand in quotes.
+    // In JSON they are quoted.
     let own = template(&draft.shape(IMAGE, REPLICAS))
         .replace(&format!("\"{IMAGE}\""), IMAGE)
         .replace(&format!("\"{REPLICAS}\""), REPLICAS)
@@ -87,7 +87,7 @@ pub fn files(
     Ok(files)
 }
 
-/// A patch that takes labels away again that an AppSet adds to its workload and pods.
+/// A patch that removes labels which an AppSet adds to its workload and pods.
 pub fn labels_patch(draft: &Draft, of_workload: &[String], of_pods: &[String]) -> String {
     let nulls = |keys: &[String]| -> Value {
         let entries = keys.iter().map(|key| (key.clone(), Value::Null));
@@ -107,7 +107,7 @@ pub fn labels_patch(draft: &Draft, of_workload: &[String], of_pods: &[String]) -
     )
 }
 
-/// Where the clusters are not alike in what a form says once for all.
+/// Differences between clusters that this form cannot express.
 fn differences(form: Form, drafts: &Drafts) -> Vec<String> {
     let mut found = Vec::new();
     let mut all = drafts.iter();
@@ -175,7 +175,7 @@ fn manifest(form: Form, namespace: &str, app: &str, drafts: &Drafts) -> String {
             );
             for (cluster, draft) in drafts {
                 let replicas = draft.replicas().map_or(String::new(), |count| format!(" replicas: {count},"));
-                // Writing to a text does not fail.
+                // Writing to a String cannot fail.
                 let _ = write!(
                     text,
                     "      - name: {}\n        podSets: [{{name: {},{replicas} image: {}}}]\n",
@@ -189,7 +189,7 @@ fn manifest(form: Form, namespace: &str, app: &str, drafts: &Drafts) -> String {
     }
 }
 
-/// `service`, and with its name where it is not that of the app's workload: `service-web-admin`.
+/// The file name, such as `service-web-admin`.
 fn file_name(object: &Value) -> String {
     let kind = text(object, "/kind").to_lowercase();
     let name =
@@ -197,7 +197,7 @@ fn file_name(object: &Value) -> String {
     format!("{kind}-{name}")
 }
 
-/// A text that renders to itself.
+/// Escapes a text so that it renders to itself.
 fn as_template(text: &str) -> String {
     let mut made = String::with_capacity(text.len());
     let mut rest = text;

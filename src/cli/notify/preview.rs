@@ -1,4 +1,4 @@
-//! `tutti notify preview`: what routes would send for a commit.
+//! `tutti notify preview`: the messages that routes would send for a commit.
 
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -44,7 +44,7 @@ struct MessageLine<'a> {
     language: &'static str,
     ring: Option<&'a str>,
     phase: &'static str,
-    /// `APP on CLUSTER`; `None`: if all goes well, or if nothing can.
+    /// `APP on CLUSTER`; `None`: without a failure.
     if_fails: Option<String>,
     held_until: Option<Timestamp>,
     thread: &'a str,
@@ -90,7 +90,7 @@ pub async fn run(args: PreviewArgs) -> anyhow::Result<Exit> {
     Ok(compared.mistakes())
 }
 
-/// The commit that a commit was made on.
+/// The parent of a commit.
 async fn before(repository: &Repository, head: &Revision) -> anyhow::Result<Revision> {
     match repository.resolve(&format!("{head}^")).await {
         Ok(base) => Ok(base),
@@ -154,7 +154,7 @@ fn write(foreseen: &Foreseen) {
     }
 }
 
-/// What of the commit no message is about.
+/// Notes about parts of the commit without messages.
 fn notes(plan: &Comparison, instance: &Instance) {
     if instance.mode != Mode::Enforce {
         tell!("note: mode observe writes nothing: no route is told of commits");

@@ -1,4 +1,4 @@
-//! `tutti notify test`: one message to the service of a route. What was sent before is neither read nor noted.
+//! `tutti notify test`: sends one message to a route's service, without reading or recording sent messages.
 
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -61,7 +61,7 @@ pub async fn run(args: TestArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// Who asks for it, as far as this machine knows.
+/// The user and host that send it.
 fn sender() -> String {
     let user =
         ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|it| !it.is_empty()));

@@ -1,4 +1,4 @@
-//! `tutti policy`: what the policies of a repository say.
+//! `tutti policy`: tests the policies of a repository.
 
 mod test;
 

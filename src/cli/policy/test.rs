@@ -1,4 +1,4 @@
-//! `tutti policy test`: the examples of policies, one line each.
+//! `tutti policy test`: evaluates the examples of policies, one line each.
 
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub async fn run(args: TestArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// Of policies alone: other folders need not be there.
+/// Only of the policies folder.
 fn mistakes(fleet: &Fleet) -> Vec<Diagnostic> {
     let is_of_policies = |it: &&Diagnostic| {
         let place = it.location.as_ref();
@@ -49,7 +49,7 @@ fn mistakes(fleet: &Fleet) -> Vec<Diagnostic> {
     fleet.diagnostics.iter().filter(is_of_policies).cloned().collect()
 }
 
-/// The lines, and how many examples are not as they say.
+/// The lines, and the number of failed examples.
 fn lines(fleet: &Fleet, only: Option<&str>) -> (Vec<String>, usize) {
     let (mut lines, mut tried, mut failed) = (Vec::new(), 0, 0);
     for policy in fleet.policies.all().filter(|it| only.is_none_or(|name| it.name == name)) {

@@ -1,4 +1,4 @@
-//! `tutti rollout history`: read from Git; nothing else remembers it.
+//! `tutti rollout history`: the commits that changed an app, from Git alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,7 +47,7 @@ struct Change {
     time: String,
     author: String,
     subject: String,
-    /// What runs it now.
+    /// Units that run it now.
     units: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ fn write(changes: &[Change], others: &BTreeMap<Revision, Vec<String>>) {
     }
 }
 
-/// The units of an app by the commit that their objects were applied from.
+/// Units of an app, by applied commit.
 fn running(overview: &Overview, app: &AppId) -> BTreeMap<Revision, Vec<String>> {
     let mut running: BTreeMap<Revision, Vec<String>> = BTreeMap::new();
     let rollout = overview.rollouts.iter().find(|rollout| rollout.app == *app);
@@ -109,7 +109,7 @@ fn running(overview: &Overview, app: &AppId) -> BTreeMap<Revision, Vec<String>> 
             running.entry(revision.clone()).or_default().push(unit.unit.to_string());
         }
     }
-    // Without waves each cluster has what it is told on, unless something is still to be written there.
+    // Without waves a Running cluster has its target's revision.
     let targets = overview.targets.iter().filter(|target| rollout.is_none() && target.app == *app);
     for target in targets.filter(|target| target.phase == Phase::Running) {
         running.entry(target.revision.clone()).or_default().push(target.cluster.to_string());
@@ -117,8 +117,8 @@ fn running(overview: &Overview, app: &AppId) -> BTreeMap<Revision, Vec<String>> 
     running
 }
 
-/// The commits of the first-parent line that changed what the app is made from, newest first: the newest of each state of the
-/// repository, then the same of the state before it.
+/// First-parent commits that changed the app's inputs, newest first. Found step by step: the newest change of a snapshot, then
+/// that of the snapshot before it.
 async fn commits(
     process: &Process,
     head: &Revision,
@@ -139,7 +139,7 @@ async fn commits(
     Ok(commits)
 }
 
-/// The newest commit that changed anything that a target of the app is rendered from; `None` where the app is not there.
+/// The newest commit that changed an input of any target; `None`: the app does not exist there.
 async fn newest_change(process: &Process, mut snapshot: Snapshot, app: &AppId) -> Option<Revision> {
     snapshot.keys = process.keys.clone();
     let fleet = repository::fleet(&snapshot);
@@ -148,7 +148,7 @@ async fn newest_change(process: &Process, mut snapshot: Snapshot, app: &AppId) -
     let of_app = fleet.targets().into_iter().filter(|target| target.app == *app);
     let own = fleet.apps.get(app).map(|app| app.location.file.as_str());
     let rendered = of_app.filter_map(|target| renderer.render(&target).ok()).map(|it| it.revision);
-    // One that cannot be rendered was changed by its file at least.
+    // The app's own file covers targets that do not render.
     let changed = rendered.chain(own.map(|file| snapshot.last_change([file]).clone()));
     let position = |revision: &Revision| snapshot.history.commits.iter().position(|it| it == revision);
     changed.min_by_key(|revision| position(revision).unwrap_or(usize::MAX))

@@ -1,4 +1,4 @@
-//! `tutti rollout`: how apps in waves stand, one app as it goes on, and the commits that changed it.
+//! `tutti rollout`: state of rollouts, one rollout as it continues, and the history of an app.
 
 mod get;
 mod history;

@@ -1,4 +1,4 @@
-//! Rollouts as tables and lines.
+//! Formats rollouts as tables and lines, for `rollout`, `approve`, `plan` and `progress`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,9 @@ use crate::model::{ClusterName, Revision};
 use crate::report::{Overview, RolloutReport, TargetReport, UnitReport};
 use crate::rollout::{Hold, UnitId, WaveReport, WaveState};
 
-/// More waves than this are counted, but for those that are under way.
+/// Waves that are listed; of more only open and failed ones are.
 const MOST_WAVES: usize = 4;
-/// So many units of one kind are named.
+/// Named units per line.
 pub const MOST_UNITS: usize = 4;
 
 /// One line for each app.
@@ -22,7 +22,7 @@ pub fn write_table(overview: &Overview, now: Timestamp) {
         lines.add_row([
             rollout.app.to_string(),
             rollout.digest.short(),
-            // A wave stays on one line.
+            // Keeps a wave on one line.
             waves(&rollout.waves).replace(' ', output::FIXED).replace(&format!(",{}", output::FIXED), ", "),
             since(overview, rollout, now),
             waits(rollout),
@@ -31,7 +31,7 @@ pub fn write_table(overview: &Overview, now: Timestamp) {
     output::write_table(&output::fitted(lines));
 }
 
-/// One app: its waves, and below each the units that are not done.
+/// Lines of one app: its waves, each with its unfinished units.
 pub fn lines(overview: &Overview, rollout: &RolloutReport, now: Timestamp) -> Vec<String> {
     let state = match (rollout.is_open, since(overview, rollout, now)) {
         (true, since) if since == "-" => "open".to_owned(),
@@ -52,19 +52,19 @@ pub fn lines(overview: &Overview, rollout: &RolloutReport, now: Timestamp) -> Ve
     lines
 }
 
-/// Every unit has the version, and is well.
+/// Every unit has the version and is healthy.
 pub fn is_done(rollout: &RolloutReport) -> bool {
     rollout.waves.iter().all(|wave| wave.state == WaveState::Done)
 }
 
-/// The clusters whose units have not got the version, as nobody writes there.
+/// Clusters without the version that nothing is written to.
 pub fn left_out(rollout: &RolloutReport) -> BTreeSet<&ClusterName> {
     let undone = |id: &&UnitId| rollout.units.iter().any(|unit| unit.unit == **id && !unit.is_done);
     let left_out = rollout.waves.iter().flat_map(|wave| &wave.left_out);
     left_out.filter(undone).map(|unit| &unit.cluster).collect()
 }
 
-/// What a rollout waits for, or why it is not done after its end; else empty.
+/// What a rollout waits for, or why it ended unfinished; else empty.
 pub fn waits(rollout: &RolloutReport) -> String {
     let undone = || rollout.units.iter().find(|unit| !unit.is_done);
     match rollout.is_open {
@@ -73,7 +73,7 @@ pub fn waits(rollout: &RolloutReport) -> String {
     }
 }
 
-/// How a rollout stands that goes on no more, and is not done.
+/// State of a rollout that ended unfinished.
 fn over(rollout: &RolloutReport) -> String {
     let clusters: Vec<String> = left_out(rollout).into_iter().map(ToString::to_string).collect();
     match clusters.is_empty() {
@@ -82,13 +82,13 @@ fn over(rollout: &RolloutReport) -> String {
     }
 }
 
-/// The units of waves that are open, and what they wait for.
+/// Unfinished units of open waves, and why.
 pub fn moving(rollout: &RolloutReport) -> Vec<String> {
     let open = rollout.waves.iter().filter(|wave| wave.state != WaveState::Shut);
     open.flat_map(|wave| undone(rollout, wave)).collect()
 }
 
-/// The units of a wave that are not done, and why.
+/// Unfinished units of a wave, and why.
 fn undone(rollout: &RolloutReport, wave: &WaveReport) -> Vec<String> {
     let undone = rollout.units.iter().filter(|unit| unit.wave == wave.name && !unit.is_done);
     let line =
@@ -96,7 +96,7 @@ fn undone(rollout: &RolloutReport, wave: &WaveReport) -> Vec<String> {
     by_reason(undone).into_iter().map(line).collect()
 }
 
-/// Units that wait for the same are told together, in their order.
+/// Groups units by reason, in order.
 fn by_reason<'r>(units: impl Iterator<Item = &'r UnitReport>) -> Vec<(String, Vec<String>)> {
     let mut grouped: Vec<(String, Vec<String>)> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
@@ -125,7 +125,7 @@ fn waves(all: &[WaveReport]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// How long ago the first unit took what the newest commit gives to clusters that are not done.
+/// Time since the first unit took the newest commit, for clusters that are not done.
 fn since(overview: &Overview, rollout: &RolloutReport, now: Timestamp) -> String {
     if !rollout.is_open {
         return age(None, now);
@@ -134,7 +134,7 @@ fn since(overview: &Overview, rollout: &RolloutReport, now: Timestamp) -> String
         rollout.units.iter().filter(|unit| !unit.is_done).map(|unit| &unit.unit.cluster).collect();
     let targets = overview.targets.iter().filter(|it| it.app == rollout.app && undone.contains(&it.cluster));
     let commits: BTreeSet<&Revision> = targets.map(|target| &target.revision).collect();
-    // What a unit had before that commit began with an earlier one.
+    // Earlier commits of a unit do not count.
     let is_of_it = |unit: &&UnitReport| {
         unit.is_at_head && unit.revision.as_ref().is_some_and(|revision| commits.contains(revision))
     };
@@ -160,17 +160,17 @@ fn word(state: WaveState) -> &'static str {
     }
 }
 
-/// A process that only looks began to count just now: the one that runs did so before.
+/// This process began to count now; the running one began earlier.
 pub fn at_the_latest<'h>(told: String, mut holds: impl Iterator<Item = &'h Hold>) -> String {
     let is_soak = holds.any(|hold| matches!(hold, Hold::Soak { .. }) && hold.to_string() == told);
     if is_soak { format!("{told} at the latest") } else { told }
 }
 
-/// A unit that fails, or a version that was reverted: nothing more happens by itself.
+/// Why the rollout cannot continue by itself: a failed unit or a reverted version.
 pub fn failure(overview: &Overview, rollout: &RolloutReport) -> Option<String> {
     let back = rollout.holds().find(|hold| hold.is_failure()).map(ToString::to_string);
     let has_failed = rollout.waves.iter().any(|wave| wave.state == WaveState::Failed);
-    // Of a bad image the cluster says so long before the deadline of the rollout is over.
+    // The cluster reports a bad image long before the rollout's deadline.
     let is_stuck = |target: &&TargetReport| target.app == rollout.app && target.phase.is_failure();
     let stuck = || {
         overview.targets.iter().find(is_stuck).map(|it| format!("{} {}: {}", it.cluster, it.app, it.detail))
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn waves_at_rest_are_counted_when_many() {
+    fn many_idle_waves_are_counted() {
         let few = [wave("test", WaveState::Done, 1, 1), wave("prod", WaveState::Shut, 0, 2)];
         assert_eq!(waves(&few), "✓ test 1/1, … prod 0/2");
         let state = |number| match number {
@@ -255,7 +255,7 @@ mod tests {
             assert_eq!(since(&overview, &rollout(Vec::new(), units), at(233)), expected);
         };
         check(own("green", "v5", 230, false), "3s");
-        // It waits, and nothing of the commit has begun.
+        // The unit waits: nothing of the commit has begun.
         check(UnitReport { is_at_head: false, ..own("green", "v4", 0, false) }, "-");
     }
 }

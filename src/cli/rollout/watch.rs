@@ -1,4 +1,4 @@
-//! `tutti rollout watch`.
+//! `tutti rollout watch`: prints a rollout's changes until it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,10 +32,10 @@ pub struct WatchArgs {
     timeout: Option<Duration>,
 }
 
-/// How a rollout that was watched ended.
+/// How the watch ended.
 enum End {
     Done,
-    /// Nothing more happens before somebody does something.
+    /// The rollout does not continue by itself.
     Short(Exit, String),
 }
 
@@ -61,7 +61,7 @@ pub async fn run(args: WatchArgs) -> anyhow::Result<Exit> {
             tell!("ends with {}: {because}", exit as u8);
             Ok(exit)
         }
-        // A signal stopped the run before it.
+        // Stopped by a signal.
         Some(Ok(None)) => Ok(Exit::Interrupted),
         Some(Err(error)) => Err(error),
         None => {
@@ -71,7 +71,7 @@ pub async fn run(args: WatchArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// What was written last.
+/// The last printed state.
 #[derive(Default)]
 struct Seen {
     mistakes: Vec<Diagnostic>,
@@ -80,7 +80,7 @@ struct Seen {
     confirmation: Option<Confirmation>,
 }
 
-/// Writes the rollout when a wave gets further, and between that what moves, until it ends; `None` when the run stopped before.
+/// Prints the waves when one progresses, and moving units in between, until the end; `None`: stopped before.
 async fn follow(mut seen: watch::Receiver<Arc<Overview>>, name: &str) -> anyhow::Result<Option<End>> {
     let mut before = Seen::default();
     while seen.changed().await.is_ok() {
@@ -115,7 +115,7 @@ async fn follow(mut seen: watch::Receiver<Arc<Overview>>, name: &str) -> anyhow:
     Ok(None)
 }
 
-/// Before every cluster was read, a rollout looks as if it had just begun.
+/// An open rollout may only look so before every cluster is read.
 fn end(overview: &Overview, rollout: &RolloutReport) -> Option<End> {
     let failure = || shown::failure(overview, rollout).map(|because| End::Short(Exit::Failed, because));
     if rollout.is_open {

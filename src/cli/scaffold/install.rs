@@ -1,4 +1,4 @@
-//! `tutti init --install`: tutti as an app of the repository that it reads, made of the manifests in `deploy/`.
+//! `tutti init --install`: adds tutti itself as an app, from the manifests in `deploy/`.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::model::Connection;
 
 static MANIFESTS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/deploy");
 
-/// What the manifests say until somebody says where the repository is, and how it is read.
+/// Placeholders in the manifests, for the repository's URL and its credentials.
 const ADDRESS: &str = "\"https://git.example.com/platform/config.git\"";
 const TOKEN: &str = "{token: {file: /etc/tutti/secrets/token}}";
 const SSH: &str = "{sshKey: /etc/tutti/secrets/ssh-key, knownHosts: /etc/tutti/secrets/known-hosts}";
 
-/// The address of a config repository, and how it is read there.
+/// The URL of the config repository.
 #[derive(Debug)]
 pub struct Address {
     url: String,
@@ -47,7 +47,7 @@ impl Address {
         Ok(Self { url: url.to_owned(), is_ssh })
     }
 
-    /// What is missing when the files are committed.
+    /// The remaining steps after the commit.
     pub fn next_steps(&self, folder: &str, cluster: &str) -> String {
         let keys = match self.is_ssh {
             true => "ssh-key=FILE --from-file=known-hosts=FILE",
@@ -71,13 +71,13 @@ fn is_scp(url: &str) -> bool {
     })
 }
 
-/// The cluster that the repository has for it already.
+/// The existing Cluster file with `inCluster`.
 pub fn home_of(fleet: &Fleet) -> Option<&str> {
     let mut clusters = fleet.clusters.values();
     clusters.find(|cluster| cluster.connection == Connection::InCluster).map(|cluster| cluster.name.as_str())
 }
 
-/// The app, and its cluster unless the repository has it.
+/// Files of the app, and of its cluster unless it exists.
 pub fn files(address: &Address, home: Option<&str>) -> BTreeMap<String, String> {
     let mut made = BTreeMap::new();
     if home.is_none() {
@@ -85,7 +85,7 @@ pub fn files(address: &Address, home: Option<&str>) -> BTreeMap<String, String> 
         made.insert(format!("clusters/{NAME}.yaml"), texts::cluster(&cluster, &BTreeMap::new()));
     }
     made.insert("apps/tutti/app.yaml".to_owned(), texts::installation(home.unwrap_or(NAME)));
-    // Those of monitoring lie deeper: they need definitions that a cluster may lack.
+    // Monitoring is in a subfolder: it needs definitions that a cluster may lack.
     for file in MANIFESTS.files() {
         let name = file.path().display();
         let text = file.contents_utf8().unwrap_or_default();
@@ -94,10 +94,10 @@ pub fn files(address: &Address, home: Option<&str>) -> BTreeMap<String, String> 
     made
 }
 
-/// What the cluster is called that tutti runs in.
+/// Name of a new Cluster file for the home cluster.
 pub const NAME: &str = "home";
 
-/// As it stands in `deploy/`, but for the line that says where it comes from, and for the address.
+/// A manifest of `deploy/` without its first line, with URL and credentials.
 fn manifest(text: &str, address: &Address) -> String {
     let text = text.split_once('\n').map_or(text, |(_, rest)| rest);
     let text = text.replace(ADDRESS, &serde_json::Value::from(address.url.as_str()).to_string());
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn address_and_credentials_are_those_of_the_repository() {
+    fn manifests_get_url_and_credentials() {
         let check = |url: &str, expected: &str| {
             let made = files(&Address::of(url).expect("an address"), None);
             let text = &made["apps/tutti/objects/configmap.yaml"];
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_do_not_serve_a_pod_are_refused() {
+    fn unusable_urls_are_refused() {
         let check = |url: &str, words: &str| {
             let error = Address::of(url).expect_err("no address").to_string();
             assert!(error.contains(words), "{url}: {error}");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_manifest_is_written_but_those_of_monitoring() {
+    fn monitoring_manifests_are_left_out() {
         let address = Address::of("https://gitea.corp/a/b.git").expect("an address");
         let made = files(&address, None);
         for name in

@@ -1,7 +1,7 @@
-//! `tutti init` and `tutti new`: files to begin with, which `lint` accepts as they are.
+//! `tutti init` and `tutti new`: write files to begin with.
 //!
-//! [`texts`] has the words. Before anything is written, the repository is read and rendered as it will be: a mistake
-//! that was not there before refuses the whole. A file that is there is never written over.
+//! [`texts`] has their content. Before anything is written the future repository is read and rendered: a new mistake refuses the
+//! command. Existing files are never overwritten.
 
 mod install;
 mod policies;
@@ -210,7 +210,7 @@ pub fn init(args: &InitArgs) -> anyhow::Result<Exit> {
 }
 
 pub fn new(args: &NewArgs) -> anyhow::Result<Exit> {
-    // A name becomes a path before anybody reads it as a name.
+    // Names become paths, so they are checked first.
     if let New::App(AppArgs { name, .. })
     | New::Cluster(ClusterArgs { name, .. })
     | New::Notification(NotificationArgs { name, .. })
@@ -279,7 +279,7 @@ fn of_template(template: &TemplateArgs) -> anyhow::Result<BTreeMap<String, Strin
     }
     let mut made = BTreeMap::new();
     let path = format!("{folder}/values.yaml");
-    // A file of the repository replaces the shipped one whole: it begins as a copy of it.
+    // A repository's file replaces the shipped one completely: start with a copy.
     let shipped = shipped_in(TEMPLATES).find(|(shipped, _)| *shipped == path).map(|(_, text)| text);
     made.insert(path, texts::values(layer, shipped));
     if level == "cluster" {
@@ -309,7 +309,7 @@ fn pairs(labels: &[String]) -> anyhow::Result<BTreeMap<&str, &str>> {
     Ok(labels.iter().filter_map(|label| label.split_once('=')).collect())
 }
 
-/// Writes new files, unless they bring a mistake.
+/// Writes new files, unless they add a mistake.
 fn write(root: &Path, made: &BTreeMap<String, String>) -> anyhow::Result<Exit> {
     let before = snapshot(root)?;
     let after = repository::with_files(&before, made);
@@ -317,7 +317,7 @@ fn write(root: &Path, made: &BTreeMap<String, String>) -> anyhow::Result<Exit> {
     let mut fresh = mistakes(&after);
     fresh.retain(|mistake| !known.contains(&mistake.to_string()));
     if !fresh.is_empty() {
-        // Files that are there are the cause more often than not: that comes first.
+        // Existing files are the most frequent cause: reported first.
         files::none_is_there(root, made)?;
         diagnostics::print_from(&fresh, &|file| after.text(file).map(ToOwned::to_owned));
         return Ok(Exit::Configuration);

@@ -1,4 +1,4 @@
-//! The policies that this project ships, for `tutti new policy`.
+//! Shipped policies, for `tutti new policy`.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ macro_rules! shipped {
     };
 }
 
-/// By name.
+/// Sorted by name.
 pub const SHIPPED: [(&str, &str); 10] = shipped![
     "allowed-registries",
     "baseline-pod-security",
@@ -38,7 +38,7 @@ fn path(name: &str) -> String {
     format!("policies/{name}.yaml")
 }
 
-/// The file of one.
+/// The file of one policy.
 pub fn file(name: &str) -> anyhow::Result<BTreeMap<String, String>> {
     match SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
         Some((_, text)) => Ok(BTreeMap::from([(path(name), (*text).to_owned())])),
@@ -46,7 +46,7 @@ pub fn file(name: &str) -> anyhow::Result<BTreeMap<String, String>> {
     }
 }
 
-/// Each with why it is there.
+/// Lists them with their descriptions.
 pub fn list() -> Exit {
     let files = SHIPPED.map(|(name, text)| (path(name), text));
     let fleet =

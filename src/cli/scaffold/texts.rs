@@ -1,4 +1,4 @@
-//! The files that `init` and `new` write: short, and each line says what it is for.
+//! Content of the files that `init` and `new` write.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -41,12 +41,12 @@ pub fn instance(args: &InitArgs) -> String {
         name = scalar(&args.name),
     );
     if let (Some(url), Some(repository)) = (&args.forge, &args.forge_repository) {
-        // Of the Secret that the manifests mount, or of the environment.
+        // From the mounted Secret, or from the environment.
         let (token, hook) = match args.install {
             Some(_) => ("file: token", "file: hook"),
             None => ("env: TUTTI_SECRET_GITEA", "env: TUTTI_SECRET_HOOK"),
         };
-        // Writing to a text does not fail.
+        // Writing to a String cannot fail.
         let _ = write!(
             text,
             "  # Commit statuses go here; the token is where tutti runs, never in this file.\n  forge:\n    type: gitea\n    \
@@ -227,7 +227,7 @@ pub fn objects(args: &AppArgs) -> String {
     )
 }
 
-/// The app that tutti itself is.
+/// The manifest of tutti's own app.
 pub fn installation(cluster: &str) -> String {
     format!(
         "{}metadata:\n  name: tutti\n  namespace: tutti-system\nspec:\n  \
@@ -283,7 +283,7 @@ fn map(entries: &BTreeMap<&str, &str>) -> String {
     format!("{{{}}}", entries.join(", "))
 }
 
-/// Words with colons and slashes: always in quotes where they stand in braces.
+/// Quoted inside braces unless plain.
 fn quoted(text: &str) -> String {
     let plain = scalar(text);
     if plain == text { plain } else { serde_json::Value::from(text).to_string() }

@@ -1,4 +1,4 @@
-//! `tutti wait`: until a commit or an app is well on all its clusters, for pipelines.
+//! `tutti wait`: waits until a commit or an app is healthy on all its clusters.
 
 mod poll;
 #[cfg(test)]
@@ -53,13 +53,13 @@ pub enum Goal {
     Planned,
 }
 
-/// How a wait ended.
+/// Result of a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     pub exit: Exit,
-    /// What the server said last, of the subject.
+    /// The server's last report.
     pub report: Option<Value>,
-    /// In one line.
+    /// One line about it.
     pub text: String,
 }
 
@@ -85,7 +85,7 @@ pub async fn run(args: WaitArgs) -> anyhow::Result<Exit> {
     Ok(ended.exit)
 }
 
-/// The result, on standard output; an error, on the other.
+/// Prints the result; errors go to standard error.
 pub fn write(ended: &Ended, format: Format) -> anyhow::Result<()> {
     match (format, &ended.report) {
         (Format::Table, Some(report)) => {
@@ -98,7 +98,7 @@ pub fn write(ended: &Ended, format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The targets that are not well, of a commit or of an app.
+/// Lines of unhealthy targets.
 fn unwell(report: &Value) -> impl Iterator<Item = String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let of_rings = list(&report["rings"]).into_iter().flat_map(move |ring| list(&ring["unwell"]));

@@ -1,4 +1,4 @@
-//! Asks again and again, over restarts of the server, until there is an answer that ends the wait.
+//! Polls the server, across its restarts, until an answer ends the wait.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::cli::exit::Exit;
 use crate::model::{AppId, short_line};
 use crate::report::became::AppQuestion;
 
-/// How long the server may hold an answer back.
+/// Longest long poll.
 const HELD_BACK: Duration = Duration::from_secs(55);
-/// Between two requests that were answered, and the longest after one that was not.
+/// Pause after an answer, and longest backoff after an error.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// The last answer may be on its way when the time is over.
+/// Extra time for an answer that is on its way.
 const GRACE: Duration = Duration::from_secs(2);
-/// Of a text of the server, in characters.
+/// In characters.
 const LONGEST: usize = 400;
 
-/// What is waited for.
+/// The commit or app to wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Commit(String),
@@ -63,7 +63,7 @@ impl Subject {
     }
 }
 
-/// `told` hears each change once.
+/// `told` receives each change once.
 pub async fn wait(
     client: &ApiClient,
     subject: &Subject,
@@ -75,7 +75,7 @@ pub async fn wait(
     let left = || end.map_or(HELD_BACK, |end| end.saturating_duration_since(Instant::now()));
     let mut last = Last::default();
     loop {
-        // The first answer is what there is now: nobody looks at an empty screen for a minute.
+        // The first request does not wait, so that the current state is printed at once.
         let held_back = last.tag.is_some().then(|| left().min(HELD_BACK));
         let asked = subject.ask(client, held_back, last.tag.as_deref());
         let reply = match end {
@@ -101,7 +101,7 @@ pub async fn wait(
                 pause
             }
             Ok(reply) if reply.status == StatusCode::NOT_FOUND => {
-                // Not read yet, perhaps.
+                // It may not be read yet.
                 let pause = last.answered();
                 last.tell(&format!("{subject}: not known yet ({})", reply.reason()), told);
                 pause
@@ -134,13 +134,13 @@ pub async fn wait(
     }
 }
 
-/// What was heard last.
+/// State of the polling.
 #[derive(Default)]
 struct Last {
     tag: Option<String>,
     report: Option<Value>,
     line: String,
-    /// Why there was no answer. Of several processes one may answer each time, and another not.
+    /// The last error. Behind a proxy one process may answer and another not.
     trouble: String,
     pause: Option<Duration>,
     has_answered: bool,

@@ -1,4 +1,4 @@
-//! Waits, against a server that answers as it is told.
+//! Waits against a scripted server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::cli::exit::Exit;
 use crate::model::AppId;
 use crate::report::became::AppQuestion;
 
-/// The status and the state of an answer; a state of `""` is no body.
+/// Status code and state; `""` means no body.
 type Answer = (u16, &'static str);
 
 #[derive(Default)]
 struct Script {
     answers: Vec<Answer>,
-    /// Address and known tag of each request.
+    /// URL and `If-None-Match` of each request.
     asked: Vec<(String, Option<String>)>,
 }
 
@@ -42,7 +42,7 @@ fn body(state: &str) -> Value {
 }
 
 impl Server {
-    /// The last answer is given again and again.
+    /// The last answer repeats.
     async fn new(answers: &[Answer]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -91,7 +91,7 @@ async fn answer(
 }
 
 #[tokio::test]
-async fn success_and_failure_end_it() {
+async fn final_state_ends_the_wait() {
     for (state, exit) in [
         ("success", Exit::Ok),
         ("failure", Exit::Failed),
@@ -107,7 +107,7 @@ async fn success_and_failure_end_it() {
 }
 
 #[tokio::test]
-async fn each_change_is_told_once() {
+async fn each_change_is_printed_once() {
     let answers = [(404, "not read"), (200, "pending"), (304, ""), (200, "success")];
     let mut server = Server::new(&answers).await;
     let (ended, told) = server.wait(Goal::Healthy, 60).await;
@@ -128,13 +128,13 @@ async fn each_change_is_told_once() {
 }
 
 #[tokio::test]
-async fn planned_is_enough_where_it_is_asked_for() {
+async fn planned_goal_ends_earlier() {
     let (ended, _) = Server::new(&[(200, "pending")]).await.wait(Goal::Planned, 60).await;
     assert_eq!(ended.exit, Exit::Ok);
 }
 
 #[tokio::test]
-async fn errors_of_the_server_are_waited_out() {
+async fn server_errors_are_retried() {
     let answers = [(200, "pending"), (502, ""), (503, "starting"), (429, "slow"), (200, "success")];
     let (ended, told) = Server::new(&answers).await.wait(Goal::Healthy, 60).await;
     assert_eq!((ended.exit, told.len()), (Exit::Ok, 5), "{told:?}");
@@ -145,7 +145,7 @@ async fn errors_of_the_server_are_waited_out() {
 }
 
 #[tokio::test]
-async fn server_that_is_started_again_is_asked_again() {
+async fn restarted_server_is_polled_again() {
     let mut server = Server::new(&[(200, "success")]).await;
     let address = server.listener.take().expect("a listener").local_addr().expect("an address");
     let script = Arc::clone(&server.script);
@@ -160,7 +160,7 @@ async fn server_that_is_started_again_is_asked_again() {
 }
 
 #[tokio::test]
-async fn time_that_is_over_ends_it() {
+async fn timeout_ends_the_wait() {
     let (ended, _) = Server::new(&[(200, "pending")]).await.wait(Goal::Healthy, 1).await;
     assert_eq!(ended.exit, Exit::TimedOut);
     assert!(ended.text.contains("the time is over; commit abcdef0: pending") && ended.report.is_some());
@@ -174,7 +174,7 @@ async fn time_that_is_over_ends_it() {
 }
 
 #[tokio::test]
-async fn refusals_end_it() {
+async fn refusal_ends_the_wait() {
     for (status, exit) in
         [(401, Exit::Denied), (403, Exit::Denied), (400, Exit::Configuration), (301, Exit::Configuration)]
     {
@@ -189,7 +189,7 @@ async fn refusals_end_it() {
 }
 
 #[tokio::test]
-async fn app_is_asked_for_with_its_version() {
+async fn app_request_has_version_and_ring() {
     let mut server = Server::new(&[(200, "success")]).await;
     server.serve();
     let question = AppQuestion { version: Some("1.8.0".to_owned()), ring: Some("test".to_owned()) };
