@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_a_dump_are_shown_on_one_line() {
+    fn dump_names_are_shown_on_one_line() {
         let health = Health::new(Status::Failed, "it\u{1b}[31m has\nended");
         let text = lines(&[("ConfigMap a\nPod b\u{1b}[31;40m\u{202e}".to_owned(), health)]).to_string();
         let text: Vec<&str> = text.lines().map(str::trim_end).collect();

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folder_of_another_user_is_used_as_it_is() {
+    fn folder_of_another_user_is_used_unchanged() {
         let check = |mode: u32, set: io::Result<()>| is_shut(mode, || set).map_err(|error| error.kind());
         let error = |code: i32| Err(io::Error::from_raw_os_error(code));
         // EPERM, as of a volume with `fsGroup`.

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn delivery_is_done_when_a_later_one_is_written() {
+    fn later_write_finishes_earlier_deliveries() {
         let folder = tempfile::tempdir().expect("a folder");
         for second in 1..=4 {
             let text =
