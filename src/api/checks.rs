@@ -39,9 +39,7 @@ struct Check {
 enum State {
     Ok,
     Failed,
-    /// Not tried yet.
     Unknown,
-    /// Not configured.
     Unused,
 }
 

@@ -38,7 +38,6 @@ const LONGEST: usize = 256;
 const OVERHEAD: usize = 512;
 const PAGE: usize = 50;
 
-/// One delivery.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     number: u64,
@@ -51,7 +50,6 @@ pub(super) struct Record {
     pub reason: Option<String>,
     /// Whether the signature is valid.
     pub is_genuine: bool,
-    /// Size of the body.
     pub bytes: usize,
     headers: Vec<(String, Option<String>)>,
     /// Without its payload.

@@ -130,7 +130,6 @@ async fn take(
     }
 }
 
-/// The verdict of a refused delivery.
 fn verdict_of(status: StatusCode) -> Verdict {
     match status {
         StatusCode::NOT_FOUND => Verdict::UnknownReceiver,

@@ -20,7 +20,6 @@ use tokio::sync::Notify;
 
 use crate::forge::receive::LARGEST_PAYLOAD;
 
-/// Deliveries in the queue.
 const MOST: usize = 1000;
 /// Of a file, in bytes. Numbers in a payload may be longer when written than when received.
 const LARGEST: usize = 8 * LARGEST_PAYLOAD;
@@ -29,7 +28,7 @@ const WRITTEN: &str = "json";
 const BEGUN: &str = "part";
 const UNREADABLE: &str = "unreadable";
 
-/// The queue; clones share it.
+/// Clones share it.
 #[derive(Clone, Debug)]
 pub struct DeliveryQueue {
     inner: Arc<Inner>,
@@ -44,7 +43,6 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The highest number in use.
     last: u64,
     /// Files that are not popped yet.
     waiting: VecDeque<u64>,
@@ -67,7 +65,6 @@ pub struct Stored {
     number: u64,
 }
 
-/// Why a delivery was not queued.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotQueued {
     #[error("{MOST} deliveries for triggers wait to be written already")]
@@ -172,7 +169,6 @@ impl DeliveryQueue {
         }
     }
 
-    /// Waits for a delivery.
     pub async fn arrived(&self) {
         while self.inner.state.lock().waiting.is_empty() {
             self.inner.arrived.notified().await;
@@ -185,7 +181,6 @@ impl DeliveryQueue {
 }
 
 impl Stored {
-    /// Removes the file.
     pub fn finish(self) {
         let path = self.queue.path(self.number, WRITTEN);
         if let Err(error) = fs::remove_file(&path) {

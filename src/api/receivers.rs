@@ -45,7 +45,7 @@ pub struct Receiver {
     pub secrets: Vec<SecretString>,
 }
 
-/// State of the hooks router; clones share it.
+/// Clones share it.
 #[derive(Clone, Debug)]
 pub struct HooksState {
     inner: Arc<Inner>,
@@ -69,13 +69,11 @@ impl Triggers {
     }
 }
 
-/// Result of [`HooksState::offer`].
 #[derive(Debug)]
 pub(super) enum Offered {
     Taken,
     /// The channel is full, and the hint carries more than "read Git again".
     Full,
-    /// The process is shutting down.
     Closed,
     /// Another process leads, and payloads are not forwarded to it.
     StandsBy,
@@ -83,7 +81,6 @@ pub(super) enum Offered {
 }
 
 impl Offered {
-    /// The response to a hint that was not accepted.
     pub(super) fn problem(self) -> Problem {
         match self {
             Self::Taken | Self::Full => body::busy("too many deliveries wait"),
@@ -125,7 +122,6 @@ impl Door {
 }
 
 impl HooksState {
-    /// Starts without receivers.
     pub fn new(hints: mpsc::Sender<Hint>, metrics: Metrics) -> Self {
         let slots = Semaphore::new(SLOTS);
         let inner = Inner {
@@ -175,7 +171,6 @@ impl HooksState {
         doors.iter().map(|(name, door)| (name.clone(), !door.secrets.is_empty())).collect()
     }
 
-    /// Counts a delivery by its verdict.
     pub(super) fn count(&self, receiver: &str, verdict: Verdict) {
         let is_known = self.inner.doors.read().contains_key(receiver);
         self.inner.metrics.delivered(is_known.then_some(receiver), verdict);
@@ -185,12 +180,10 @@ impl HooksState {
         &self.inner.slots
     }
 
-    /// Whether an address may still send large bodies.
     pub(super) fn has_room(&self, source: IpAddr) -> bool {
         self.inner.sources.lock().has_room(source, Instant::now())
     }
 
-    /// Counts bytes that were read for an unsigned request.
     pub(super) fn charge(&self, source: IpAddr, bytes: usize) {
         self.inner.sources.lock().charge(source, bytes, Instant::now());
     }
@@ -232,7 +225,6 @@ impl HooksState {
         }
     }
 
-    /// The delivery log.
     pub(super) fn log(&self) -> MutexGuard<'_, DeliveryLog> {
         self.inner.log.lock()
     }

@@ -35,7 +35,6 @@ const SHARE_OF_FILES: u64 = 8;
 const FEWEST: u64 = 16;
 const MOST: u64 = 1024;
 
-/// Client address of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source(pub IpAddr);
 

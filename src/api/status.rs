@@ -18,7 +18,6 @@ use crate::leader::Standing;
 use crate::metrics::{self, Metrics};
 use crate::report::Overview;
 
-/// State of the router; every answer is quick.
 #[derive(Clone, Debug)]
 pub struct Status {
     pub overview: watch::Receiver<Arc<Overview>>,

@@ -14,7 +14,6 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The JSON.
     pub fn head(&self) -> &[u8] {
         self.bytes.get(..self.head).unwrap_or_default()
     }
@@ -25,7 +24,6 @@ impl Frame {
     }
 }
 
-/// Encodes one frame.
 pub fn whole<'a>(said: &impl Serialize, texts: impl IntoIterator<Item = &'a [u8]>) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; PREFIX];
     serde_json::to_writer(&mut bytes, said)?;

@@ -35,20 +35,15 @@ pub const AT: char = '\u{1}';
 /// Why there is no answer. The child has ended in every case.
 #[derive(Debug)]
 pub enum Ended {
-    /// Its time was over.
     Late,
-    /// It ended by itself.
     Died,
-    /// Its answer was larger than the limit.
     TooMuch,
     NotStarted(io::Error),
 }
 
-/// Standard error of a child.
 #[derive(Debug, Default)]
 pub struct LastWords {
     pub text: String,
-    /// The last reported position.
     pub place: Option<String>,
 }
 

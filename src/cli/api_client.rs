@@ -43,7 +43,6 @@ impl ServerArgs {
     }
 }
 
-/// One server with its token.
 #[derive(Clone, Debug)]
 pub struct ApiClient {
     http: reqwest::Client,
@@ -51,7 +50,6 @@ pub struct ApiClient {
     token: Option<SecretString>,
 }
 
-/// A response.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: StatusCode,
@@ -185,7 +183,6 @@ fn checked(server: &Url, allow_http: &[String]) -> anyhow::Result<Url> {
     }
 }
 
-/// Reads the response up to its limit.
 async fn read(request: reqwest::RequestBuilder) -> Result<Reply, String> {
     let words = |error: reqwest::Error| {
         let error = error.without_url();

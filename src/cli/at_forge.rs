@@ -8,7 +8,6 @@ use crate::forge::{Client, Pull};
 use crate::model::Instance;
 use crate::source::{Credentials, Options, is_local};
 
-/// The forge that `tutti.yaml` names, and its client.
 pub struct AtForge {
     pub instance: Instance,
     pub client: Client,

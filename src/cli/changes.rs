@@ -47,7 +47,6 @@ impl State {
         Self { snapshot, fleet, charts, defined: OnceLock::new() }
     }
 
-    /// A renderer for one target.
     fn renderer(&self, target: &Target) -> Renderer<'_> {
         let mut renderer = Renderer::new(&self.fleet, &self.snapshot, &self.charts);
         if let Some(defined) = self.defined.get() {

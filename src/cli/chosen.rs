@@ -35,7 +35,6 @@ impl<'o> Chosen<'o> {
         }
     }
 
-    /// The units that do not have the head's render.
     pub fn units_held(&self) -> usize {
         self.rollouts.iter().map(|rollout| rollout.holds().count()).sum()
     }

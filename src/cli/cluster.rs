@@ -148,7 +148,6 @@ fn home(args: &RbacArgs, fleet: &Fleet, snapshot: &Snapshot) -> Exit {
     Exit::Ok
 }
 
-/// A cluster of the repository, by its name.
 pub fn chosen(fleet: &Fleet, name: &str) -> anyhow::Result<ClusterName> {
     match fleet.clusters.get_key_value(name) {
         Some((name, _)) => Ok(name.clone()),

@@ -92,9 +92,7 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     group
 }
 
-/// Mistakes shown per file.
 const TOLD_OF_A_FILE: usize = 100;
-/// Related places shown per mistake.
 const RELATED: usize = 10;
 /// In bytes; longer lines are not shown.
 const LONGEST_LINE: usize = 1000;
@@ -102,7 +100,6 @@ const LONGEST_LINE: usize = 1000;
 /// Largest distance, in lines, of two places in one block.
 const FAR: u32 = 50;
 
-/// A marked place.
 struct Mark<'a> {
     location: &'a Location,
     label: &'a str,

@@ -10,7 +10,6 @@ use crate::model::{Diagnostic, Scope};
 use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
 use crate::source::ErrorKind;
 
-/// Clusters that are named.
 const MOST_CLUSTERS: usize = 8;
 
 /// The exit code; its numbers are part of the interface.

@@ -125,7 +125,6 @@ pub fn write_value(format: Format, value: &impl Serialize) -> anyhow::Result<()>
     Ok(())
 }
 
-/// A table like kubectl's.
 pub fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
     table

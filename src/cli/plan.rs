@@ -93,7 +93,6 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// Held units of a target, and why.
 fn held_on<'o>(
     overview: &'o Overview,
     target: &'o TargetReport,
@@ -103,14 +102,11 @@ fn held_on<'o>(
     units.filter_map(|unit| Some((unit, unit.hold.as_ref()?)))
 }
 
-/// Options of the view.
 struct Shown<'a> {
-    /// Show unchanged objects too.
     all: bool,
     explained: &'a Explained,
 }
 
-/// Changed fields by target and object.
 type Explained = BTreeMap<(Target, ObjectId), Vec<String>>;
 
 async fn explain(

@@ -143,22 +143,17 @@ impl ReferenceConfig {
     }
 }
 
-/// The merged settings.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub source: source::Options,
     pub listen: Option<String>,
     pub hooks_listen: Option<String>,
-    /// Token of the API.
     pub api_token: Option<SecretRef>,
     /// The leader's Lease: of the file, and for `run` the one in use.
     pub lease: Option<String>,
     pub ways: Ways,
-    /// Keys of encrypted files.
     pub keys: Keys,
-    /// Grants to the repository.
     pub grants: Arc<Grants>,
-    /// Hosts of charts.
     pub sites: Sites,
 }
 

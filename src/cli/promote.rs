@@ -42,7 +42,6 @@ pub struct PromoteArgs {
     file: FileArgs,
 }
 
-/// Where the change goes.
 enum Place {
     Folder(PathBuf),
     Forge(Box<AtForge>),
@@ -190,7 +189,6 @@ pub fn with_input<T>(overview: &Overview, fleet: &Fleet, then: impl FnOnce(&Inpu
     })
 }
 
-/// Finds an app in the repository.
 fn app_named(fleet: &Fleet, name: &str) -> anyhow::Result<AppId> {
     let is_it = |app: &&AppId| *app.name == *name || app.to_string() == name;
     let known: Vec<&AppId> = fleet.apps.keys().chain(fleet.broken.keys()).collect();

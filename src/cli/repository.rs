@@ -69,7 +69,6 @@ pub async fn charts(fleet: &Fleet, sites: Sites) -> chart::Service {
     charts
 }
 
-/// The snapshot with these files added.
 pub fn with_files(base: &Snapshot, files: &BTreeMap<String, String>) -> Snapshot {
     let mut snapshot = base.clone();
     for (path, text) in files {

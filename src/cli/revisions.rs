@@ -23,9 +23,7 @@ use crate::report::words::count;
 use crate::report::{Names, merged, plan_comment};
 use crate::source::{Merged, Repository, is_local};
 
-/// Default prefix of statuses and comments.
 const PREFIX: &str = "tutti";
-/// Named clusters per line.
 const NAMED: usize = 6;
 
 /// The commits that are compared, instead of a commit and the clusters.
@@ -42,7 +40,6 @@ pub struct Revisions {
     pr: Option<u64>,
 }
 
-/// The requested comparison.
 #[derive(Clone, Copy, Debug)]
 pub enum Asked<'a> {
     Commits { base: Option<&'a str>, head: &'a str },
@@ -65,7 +62,6 @@ struct Sides {
     base: Revision,
     head: Revision,
     names: Names,
-    /// Keys of encrypted files.
     keys: Keys,
 }
 
@@ -114,10 +110,8 @@ pub async fn run(
     })
 }
 
-/// Result of a comparison.
 pub struct Compared {
     pub plan: Comparison,
-    /// The fleet of the head.
     pub fleet: Fleet,
     texts: Merged,
 }

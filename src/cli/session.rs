@@ -42,7 +42,6 @@ use crate::source::{self, ErrorKind, Repository, Waker};
 
 /// Hints that may wait; further ones say the same.
 const HINTS: usize = 1024;
-/// Trigger calls that may wait.
 const CALLS: usize = 64;
 /// Interval of reading a missing secret again.
 const MISSING_AGAIN: Duration = Duration::from_secs(60);
@@ -58,7 +57,6 @@ pub fn wait_for(command: &mut Command) -> std::io::Result<ExitStatus> {
     status
 }
 
-/// Options of a run.
 #[derive(Debug)]
 pub struct Wish {
     pub until: Until,
@@ -78,20 +76,16 @@ impl Wish {
     }
 }
 
-/// Addresses to listen on.
 #[derive(Clone, Debug)]
 pub struct Doors {
     pub listen: String,
     pub hooks_listen: String,
-    /// Token of the API.
     pub api_token: Option<SecretString>,
 }
 
-/// A running controller.
 #[derive(Debug)]
 pub struct Session {
     pub overview: watch::Receiver<Arc<Overview>>,
-    /// The config repository as last read.
     head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub stop: CancellationToken,
     leading: Option<Leading>,
@@ -299,7 +293,6 @@ impl Session {
         Ok(Self { overview: seen, head: head_seen, stop, leading, task })
     }
 
-    /// Waits until this process may write.
     pub fn leads(&self) -> impl Future<Output = ()> + Send + use<> {
         let elected = self.leading.as_ref().map(|leading| leading.elected.clone());
         async move {
@@ -368,7 +361,6 @@ pub async fn look_for(
     Ok((ending, overview))
 }
 
-/// Result of a run in observe mode.
 #[derive(Debug)]
 pub struct Looked {
     pub ending: Ending,
@@ -438,13 +430,11 @@ pub async fn repository_of_folder(process: &Process) -> Result<Repository, sourc
     Repository::open(source::Options { branch: None, ..process.source.clone() }).await
 }
 
-/// The manifest folder on disk.
 pub fn folder(source: &source::Options) -> PathBuf {
     let names = source.path.split('/').filter(|name| !name.is_empty() && *name != ".");
     names.fold(PathBuf::from(&source.url), |folder, name| folder.join(name))
 }
 
-/// Receivers of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Routed {
     /// The deployed branch may have moved.
@@ -519,7 +509,6 @@ async fn serve(
     Ok(())
 }
 
-/// Updates the trigger tokens of the API.
 async fn keep_tokens(
     api: Api,
     mut heads: watch::Receiver<Option<Arc<ConfigHead>>>,

@@ -25,9 +25,7 @@ use crate::report::why::{Chain, Finding, Look, Rule, Standing, State, Why, why};
 
 /// Prefix of the codes of unreadable manifests.
 const OF_READING: &str = "E1";
-/// Named clusters per answer.
 const MOST_CLUSTERS: usize = 5;
-/// Printed answers.
 const MOST_CHAINS: usize = 10;
 /// Printed rules per standing.
 const MOST_RULES: usize = 8;

@@ -4,7 +4,6 @@ use console::Term;
 
 use super::output::say;
 
-/// Width when it is unknown.
 const DEFAULT: usize = 120;
 
 /// Columns from `COLUMNS`, else the terminal, else 120.

@@ -18,7 +18,6 @@ const GAP: Duration = Duration::from_secs(6);
 /// After a gap the leader gets so long to renew: it waited for the same cluster.
 const SETTLES: Duration = Duration::from_secs(5);
 
-/// The next action on the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Take the free lease.
@@ -61,7 +60,6 @@ impl Election {
         self.lease.as_ref()
     }
 
-    /// The lease as just read.
     pub fn observe(&mut self, lease: Option<Lease>, now: Instant) {
         let is_same = match (&self.lease, &lease) {
             (Some(before), Some(now)) => before.is_as_held_as(now),

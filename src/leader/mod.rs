@@ -28,7 +28,6 @@ use election::{Election, Step};
 const LEASE_DURATION: Duration = Duration::from_secs(10);
 /// How long a leader may write after it began to renew.
 const WRITE_TERM: Duration = Duration::from_secs(7);
-/// Interval of reads and renewals.
 const INTERVAL: Duration = Duration::from_secs(2);
 /// Shortest interval, for any reason.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
@@ -36,10 +35,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(500);
 /// Attempts when other processes write the lease meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// Role of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The leader, if known.
     StandsBy {
         leader: Option<String>,
     },
@@ -50,7 +47,6 @@ pub enum Role {
     },
 }
 
-/// Settings of the election.
 #[derive(Debug)]
 pub struct Candidate {
     pub home: Home,
@@ -62,7 +58,6 @@ pub struct Candidate {
     pub repository: String,
 }
 
-/// Current role and write permit.
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub role: watch::Receiver<Role>,
@@ -138,7 +133,6 @@ struct Process {
     hints: mpsc::Sender<String>,
     /// The hint to forward while this process is a standby.
     pending_hint: Option<String>,
-    /// The last logged error.
     last_error: Option<String>,
     warned_of_repository: bool,
 }

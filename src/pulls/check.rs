@@ -16,7 +16,6 @@ use crate::{chart, fleet, manifest};
 /// Rendering time of one pull request. A single template without end hits its own limit much earlier.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Result of a check.
 #[derive(Debug)]
 pub enum Verdict {
     Compared(Box<Comparison>),

@@ -3,7 +3,6 @@
 use crate::cluster::WritePermit;
 use crate::forge::{Client, Comment, Error};
 
-/// State of the comment of one pull request.
 #[derive(Clone, Debug, Default)]
 pub struct Sticky {
     /// Id and body.

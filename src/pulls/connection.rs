@@ -15,9 +15,7 @@ use super::Settings;
 #[derive(Clone, Debug)]
 pub struct Access {
     pub client: Client,
-    /// The login of our token.
     pub me: String,
-    /// The deployed branch.
     pub branch: String,
 }
 
@@ -42,7 +40,6 @@ pub struct Connection {
     pub outbox: Outbox,
 }
 
-/// Why the connection was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Unopened {
     #[error(transparent)]
@@ -63,7 +60,6 @@ impl Connection {
     }
 }
 
-/// The client of a forge, with its token.
 async fn client(forge: &Forge, grants: &Grants, home: &Home, metrics: &Metrics) -> Result<Client, Unopened> {
     let Some(reference) = &forge.token else { return Err(Unopened::NoToken(forge.written.to_string())) };
     let token = grants.resolve(reference, home).await?;

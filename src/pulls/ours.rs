@@ -36,7 +36,6 @@ const REFUSED: u32 = 3;
 /// Least time between two steps after a change of the overview.
 const APART: Duration = Duration::from_secs(3);
 
-/// State of own pull requests.
 #[derive(Debug, Default)]
 pub struct Ours {
     pulls: Vec<Pull>,
@@ -47,7 +46,6 @@ pub struct Ours {
     foreign: BTreeMap<u64, (Revision, bool)>,
     undo: BTreeMap<(Revision, Revision), Undone>,
     facts: BTreeMap<u64, Facts>,
-    /// Gates of each open promotion.
     pub gates: BTreeMap<u64, (Revision, Vec<Gate>)>,
     /// Actions that were refused, by branch, and when they may be tried again.
     not_before: BTreeMap<String, Instant>,
@@ -101,7 +99,6 @@ impl Ours {
         self.is_due = true;
     }
 
-    /// When the next step is due.
     pub fn next(&self, now: Instant) -> Instant {
         let Some(looked_at) = self.looked_at else { return now };
         if self.is_due || !self.is_told {

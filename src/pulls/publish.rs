@@ -18,7 +18,6 @@ pub struct Proposal {
     pub branch: String,
     pub title: String,
     pub body: String,
-    /// Message of the commit.
     pub message: String,
     /// Without the status prefix.
     pub label: &'static str,
@@ -48,7 +47,6 @@ impl Proposal {
     }
 }
 
-/// Why a change was not published, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum Unpublished {
     #[error(transparent)]
@@ -64,7 +62,6 @@ pub enum Unpublished {
 }
 
 impl Unpublished {
-    /// May succeed later.
     pub fn may_pass(&self) -> bool {
         match self {
             // The file changed at the forge: the next head has it.
@@ -88,7 +85,6 @@ impl Unpublished {
     }
 }
 
-/// Everything that publishing needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Publisher<'a> {
     pub access: &'a Access,
@@ -152,7 +148,6 @@ impl Publisher<'_> {
         Ok(open)
     }
 
-    /// Commits to the deployed branch.
     pub async fn commit(&self, files: &[NewFile], message: &str) -> Result<Revision, Unpublished> {
         let branch = &self.access.branch;
         self.commit_files(branch, None, message, changes(files, &self.head.snapshot)).await
@@ -192,7 +187,6 @@ impl Publisher<'_> {
         self.write(self.access.client.edit_pull(pull.number, &edit)).await
     }
 
-    /// Whether our branch holds a commit of another author.
     pub async fn is_foreign(&self, branch: &str) -> Result<bool, Unpublished> {
         let commits = self.access.client.branch_commits(&self.access.branch, branch).await?;
         Ok(!commits.iter().all(|commit| commit.is_by(&self.access.me)))

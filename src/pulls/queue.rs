@@ -15,7 +15,6 @@ const SETTLES: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Open {
     pub pull: Pull,
-    /// Input of the last check.
     pub checked: Option<Checked>,
     /// Earliest retry after a failed read, and the number of failures.
     pub not_before: Option<Instant>,
@@ -29,7 +28,6 @@ impl Open {
         Self { pull, checked: None, not_before: None, tries: 0, conflicts: false }
     }
 
-    /// Updates it from the forge.
     pub fn take(&mut self, pull: Pull) {
         if pull.head.revision != self.pull.head.revision {
             (self.not_before, self.tries) = (None, 0);
@@ -38,7 +36,6 @@ impl Open {
     }
 }
 
-/// Input of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     pub head: Revision,

@@ -37,7 +37,6 @@ const POLL_WITH_HOOKS: Duration = Duration::from_secs(300);
 const BRANCH_LASTS: Duration = Duration::from_secs(300);
 /// Webhooks count as working for so long after the last one.
 const HOOKS_ARRIVE: Duration = Duration::from_secs(600);
-/// Backoff after an error of the forge or Git.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// While there is no write permit.
@@ -51,11 +50,9 @@ const MOST_TRIES: u32 = 6;
 const SELDOM: Duration = Duration::from_secs(300);
 
 const VALIDATE: &str = "validate";
-/// Statuses of each head.
 const CONTEXTS: [&str; 3] = [VALIDATE, "plan", GATE];
 const GATE: &str = "gate";
 
-/// Settings of the service.
 #[derive(Debug)]
 pub struct Settings {
     pub repository: Repository,
@@ -70,7 +67,6 @@ pub struct Settings {
     pub promotions: watch::Sender<Option<Arc<Vec<Promotion>>>>,
 }
 
-/// Inputs of the service.
 #[derive(Debug)]
 pub struct Inputs {
     pub instance: watch::Receiver<Option<Arc<Instance>>>,
@@ -79,14 +75,12 @@ pub struct Inputs {
     pub hints: broadcast::Receiver<Hint>,
     /// Trigger calls whose callers wait.
     pub calls: mpsc::Receiver<Call>,
-    /// Deliveries for triggers.
     pub deliveries: DeliveryQueue,
     /// Cancelled when this process leads.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
 }
 
-/// Runs until it is stopped.
 pub async fn run(settings: Settings, mut inputs: Inputs) {
     let stop = inputs.stop.clone();
     let work = async {
@@ -125,19 +119,15 @@ struct Service {
     has_looked_back: bool,
     ours: Ours,
     tasks: Tasks,
-    /// Pull requests that webhooks named.
     hinted: BTreeSet<u64>,
     list_at: Instant,
-    /// When the default branch is read next.
     branch_at: Instant,
     hooked_at: Option<Instant>,
     /// After an error: no request before this time, and the backoff that led to it.
     pause: Option<(Instant, Duration)>,
-    /// The last logged error.
     trouble: Option<String>,
 }
 
-/// Why a turn failed.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error(transparent)]
@@ -219,7 +209,6 @@ impl Service {
         }
     }
 
-    /// Waits for an input or the time.
     async fn wait(&mut self, inputs: &mut Inputs, wake: Instant) {
         tokio::select! {
             () = tokio::time::sleep_until(wake) => {}

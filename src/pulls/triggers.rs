@@ -17,12 +17,10 @@ use crate::trigger::{self, Outcome};
 use super::overtaken;
 use super::publish::{Proposal, Publisher, Unpublished};
 
-/// Tasks in memory.
 const MOST: usize = 1_000;
 /// Older deliveries are dropped: their content is most likely outdated.
 const TOO_OLD: SignedDuration = SignedDuration::from_hours(24);
 
-/// One change to write.
 #[derive(Debug)]
 pub struct Task {
     outcome: Outcome,
@@ -31,11 +29,9 @@ pub struct Task {
     /// Deliveries that it supersedes once written, oldest first.
     before: Vec<Task>,
     pub tries: u32,
-    /// Earliest retry after a failure.
     pub not_before: Option<Instant>,
 }
 
-/// Origin of a change.
 #[derive(Debug)]
 enum Of {
     /// An API call whose caller waits.
@@ -195,7 +191,6 @@ fn finish(stored: Arc<Stored>) {
     }
 }
 
-/// The tasks, in order.
 #[derive(Debug, Default)]
 pub struct Tasks {
     all: VecDeque<Task>,
@@ -221,7 +216,6 @@ impl Tasks {
         self.all.push_back(task);
     }
 
-    /// Adds a task at the front.
     pub fn add_first(&mut self, task: Task) {
         self.all.push_front(task);
     }
@@ -231,7 +225,6 @@ impl Tasks {
         self.all.remove(due)
     }
 
-    /// When the next failed task is due.
     pub fn next_at(&self) -> Option<Instant> {
         self.all.iter().filter_map(|task| task.not_before).min()
     }
@@ -248,7 +241,6 @@ impl Tasks {
     }
 }
 
-/// Why a task failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unwritten {
     #[error("{0}")]

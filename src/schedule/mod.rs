@@ -14,7 +14,6 @@ use serde_json::{Map, Value};
 use crate::fleet::{Division, Fleet, Target, divide};
 use crate::model::{App, AppSet, AppSpec, ChartRef, ClusterName, Component, Location, image_tag, retag};
 
-/// A podSet on one cluster.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AssignedPodSet {
@@ -46,7 +45,6 @@ pub struct Assignment {
     pub targets: BTreeMap<Target, Vec<AssignedPodSet>>,
 }
 
-/// Assigns the podSets of every app.
 pub fn schedule(fleet: &Fleet) -> Assignment {
     let pod_sets = |target: &Target| fleet.apps.get(&target.app).map(|app| assign(app, &target.cluster));
     let targets = fleet.targets().into_iter();
@@ -55,7 +53,6 @@ pub fn schedule(fleet: &Fleet) -> Assignment {
     }
 }
 
-/// The podSets of one app on one cluster.
 pub fn assign(app: &App, cluster: &ClusterName) -> Vec<AssignedPodSet> {
     let mut pod_sets = match &app.spec {
         AppSpec::AppSet(app_set) if app_set.placement.is_some() => vec![of_placed_chart(app, app_set)],

@@ -14,7 +14,6 @@ use jiff::{SignedDuration, Timestamp, ToSpan};
 
 use crate::model::{Cron, MOST_DAYS, Window, WindowAction, WindowTimes};
 
-/// Whether a window is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lasting {
     pub lasts: bool,

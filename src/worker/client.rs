@@ -24,7 +24,6 @@ pub struct Workers {
 #[derive(Debug)]
 struct Worker {
     process: Child,
-    /// Texts that it has.
     known: BTreeSet<Digest>,
 }
 

@@ -53,7 +53,6 @@ fn answer_all(mut input: impl Read, mut output: impl Write, busy: &SyncSender<bo
     }
 }
 
-/// State between requests.
 #[derive(Debug, Default)]
 pub struct Shelf {
     texts: BTreeMap<String, String>,
@@ -61,7 +60,6 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// Answers one frame.
     pub fn reply(&mut self, frame: &Frame) -> io::Result<Vec<u8>> {
         let answer = self.answer(frame)?;
         let unknown = answer.is_none();

@@ -30,11 +30,9 @@ pub(super) struct Access {
     failures: Mutex<Sources>,
 }
 
-/// Rights of a token.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Caller {
     pub is_operator: bool,
-    /// Triggers that it may call.
     pub triggers: Vec<String>,
 }
 

@@ -10,7 +10,6 @@ use crate::model::Digest;
 /// A few hundred bytes each; the oldest drops first.
 pub(super) const MOST: usize = 1000;
 
-/// Trigger and idempotency key.
 type Key = (String, String);
 
 #[derive(Debug, Default)]

@@ -23,7 +23,6 @@ use crate::trigger::{self, Outcome};
 
 /// In bytes.
 const LARGEST: usize = 64 * 1024;
-/// For reading the body.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// For the write; after that the caller has to repeat the call.
 const WRITING: Duration = Duration::from_secs(20);
@@ -36,11 +35,9 @@ const LONGEST_KEY: usize = 255;
 #[derive(Debug)]
 pub struct Call {
     pub outcome: Outcome,
-    /// Receives the result.
     pub reply: oneshot::Sender<Result<Written, NotWritten>>,
 }
 
-/// Why a change was not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotWritten {
     /// May succeed later.

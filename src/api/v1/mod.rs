@@ -38,7 +38,7 @@ use answers::Answers;
 /// Long polls at once; others are answered immediately.
 const MOST_WAITS: usize = 64;
 
-/// State of the API; clones share it.
+/// Clones share it.
 #[derive(Clone, Debug)]
 pub struct Api {
     access: Arc<Access>,
@@ -65,7 +65,6 @@ impl Api {
         }
     }
 
-    /// Replaces the tokens, by trigger name.
     pub fn set_trigger_tokens(&self, tokens: impl IntoIterator<Item = (String, SecretString)>) {
         self.access.set_triggers(tokens);
     }

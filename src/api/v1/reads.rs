@@ -70,7 +70,6 @@ pub(super) async fn app(
     held_back(&status, &query, &headers, &find, &format!("{app} is on no cluster that was asked for")).await
 }
 
-/// Query parameters.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Query {
     wait: Duration,

@@ -53,7 +53,6 @@ const TAG: &[&str] = &["DRONE_TAG", "CI_COMMIT_TAG"];
 /// Set for a promotion.
 const RING: &[&str] = &["DRONE_DEPLOY_TO", "CI_PIPELINE_DEPLOY_TARGET"];
 
-/// Lookup of variables.
 struct Variables<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl Variables<'_> {
@@ -106,7 +105,6 @@ impl Variables<'_> {
     }
 }
 
-/// Leaves out missing values.
 fn map<const N: usize>(parts: [(&str, Option<String>); N]) -> Map<String, Value> {
     let given = parts.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let short = |value: String| value.chars().take(LONGEST).collect::<String>();

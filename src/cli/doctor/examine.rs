@@ -176,7 +176,6 @@ fn kinds(catalog: &Catalog, renders: &[(&App, Rendered)]) -> Finding {
         .help("install the definitions, or choose other clusters for these apps")
 }
 
-/// Rights that the cluster denies.
 async fn missing<'n>(client: &Client, needs: &'n Needs) -> Result<Vec<&'n Right>, Error> {
     let all: Vec<&Right> = needs.rights.keys().collect();
     // A right in several namespaces may be granted everywhere: one request instead of many.

@@ -8,7 +8,6 @@ const EVENTS: [&str; 4] = ["push", "create", "delete", "pull_request"];
 #[derive(Debug)]
 pub struct Found {
     pub hooks: Vec<Hook>,
-    /// Protection of the deployed branch.
     pub protection: Option<Protection>,
     pub labels: Vec<Label>,
 }

@@ -27,7 +27,6 @@ pub enum Scope {
     Clusters,
 }
 
-/// Options of the view.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
     pub scope: Scope,
@@ -85,7 +84,6 @@ struct Line {
     pod_sets: Vec<Line>,
 }
 
-/// Prints the current state.
 pub async fn once(process: &Process, shown: Shown, timeout: Duration) -> anyhow::Result<Exit> {
     let (ending, overview) = session::look(process, Until::Explained { timeout }, false).await?;
     diagnostics::print(&overview.diagnostics);
@@ -148,7 +146,6 @@ pub async fn watch(process: &Process, shown: Shown) -> anyhow::Result<Exit> {
     }
 }
 
-/// The last printed state.
 #[derive(Default)]
 struct Seen {
     lines: String,
@@ -279,7 +276,6 @@ fn status(target: &TargetReport, units: &[&UnitReport], rollout: Option<&Rollout
     }
 }
 
-/// STATUS of one podSet.
 fn of_pod_set(
     target: &TargetReport,
     pods: PodCount,

@@ -9,7 +9,6 @@ use super::write_approvals;
 use crate::model::AppId;
 use crate::report::{ClusterReport, Overview, Phase, TargetReport, version};
 
-/// Named clusters per problem.
 const MOST_CLUSTERS: usize = 4;
 
 /// Prints phases of apps by clusters. `is_wide`: without a limit of width.
@@ -119,7 +118,6 @@ fn undone(overview: &Overview) -> impl Iterator<Item = &TargetReport> {
     overview.targets.iter().filter(|target| !target.phase.is_done())
 }
 
-/// Problems, grouped over clusters.
 fn troubles(overview: &Overview) -> Vec<Line> {
     let mut grouped: BTreeMap<(&AppId, Phase, &str), Vec<String>> = BTreeMap::new();
     for target in undone(overview) {

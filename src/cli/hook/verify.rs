@@ -117,7 +117,6 @@ fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A receiver's answer.
 #[derive(Debug, PartialEq)]
 struct Answer {
     status: StatusCode,

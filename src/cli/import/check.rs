@@ -13,7 +13,6 @@ use crate::fleet::{Fleet, Target};
 use crate::model::{AppId, Charts, ClusterName, ObjectId, Rendered, Snapshot, labels};
 use crate::{cli::repository, render};
 
-/// A cluster to import from.
 #[derive(Clone, Debug)]
 pub struct Member {
     pub client: Client,

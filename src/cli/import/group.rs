@@ -37,7 +37,6 @@ pub struct Draft {
     pub needs: BTreeSet<String>,
 }
 
-/// The apps of one cluster.
 #[derive(Debug, Default)]
 pub struct Found {
     pub drafts: Vec<Draft>,
@@ -172,7 +171,6 @@ fn selects(selector: Option<&Value>, labels: Option<&Map<String, Value>>) -> boo
     !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// The backend Services of an Ingress.
 fn backends(ingress: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     walk(ingress, &mut |key, value| {
@@ -243,7 +241,6 @@ impl Draft {
         workload
     }
 
-    /// All objects.
     pub fn objects(&self) -> impl Iterator<Item = &Value> {
         std::iter::once(&self.workload).chain(self.companions.values())
     }

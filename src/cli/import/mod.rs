@@ -59,7 +59,6 @@ pub struct ImportArgs {
     output: Format,
 }
 
-/// The import to do.
 #[derive(Debug)]
 pub struct Request {
     pub clusters: BTreeMap<ClusterName, Link>,
@@ -89,9 +88,7 @@ pub struct Imported {
 pub struct ImportedApp {
     pub app: AppId,
     pub files: Vec<String>,
-    /// Verified objects.
     pub same: Vec<String>,
-    /// Why it was refused.
     pub refused: Vec<String>,
     /// Objects that its pods name and that are not imported.
     pub needs: BTreeSet<String>,

@@ -90,7 +90,6 @@ pub async fn run(args: PreviewArgs) -> anyhow::Result<Exit> {
     Ok(compared.mistakes())
 }
 
-/// The parent of a commit.
 async fn before(repository: &Repository, head: &Revision) -> anyhow::Result<Revision> {
     match repository.resolve(&format!("{head}^")).await {
         Ok(base) => Ok(base),

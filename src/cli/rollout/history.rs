@@ -47,7 +47,6 @@ struct Change {
     time: String,
     author: String,
     subject: String,
-    /// Units that run it now.
     units: Vec<String>,
 }
 
@@ -100,7 +99,6 @@ fn write(changes: &[Change], others: &BTreeMap<Revision, Vec<String>>) {
     }
 }
 
-/// Units of an app, by applied commit.
 fn running(overview: &Overview, app: &AppId) -> BTreeMap<Revision, Vec<String>> {
     let mut running: BTreeMap<Revision, Vec<String>> = BTreeMap::new();
     let rollout = overview.rollouts.iter().find(|rollout| rollout.app == *app);

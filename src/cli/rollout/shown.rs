@@ -12,7 +12,6 @@ use crate::rollout::{Hold, UnitId, WaveReport, WaveState};
 
 /// Waves that are listed; of more only open and failed ones are.
 const MOST_WAVES: usize = 4;
-/// Named units per line.
 pub const MOST_UNITS: usize = 4;
 
 /// One line for each app.
@@ -96,7 +95,6 @@ fn undone(rollout: &RolloutReport, wave: &WaveReport) -> Vec<String> {
     by_reason(undone).into_iter().map(line).collect()
 }
 
-/// Groups units by reason, in order.
 fn by_reason<'r>(units: impl Iterator<Item = &'r UnitReport>) -> Vec<(String, Vec<String>)> {
     let mut grouped: Vec<(String, Vec<String>)> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();

@@ -32,7 +32,6 @@ pub struct WatchArgs {
     timeout: Option<Duration>,
 }
 
-/// How the watch ended.
 enum End {
     Done,
     /// The rollout does not continue by itself.
@@ -71,7 +70,6 @@ pub async fn run(args: WatchArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// The last printed state.
 #[derive(Default)]
 struct Seen {
     mistakes: Vec<Diagnostic>,

@@ -16,7 +16,6 @@ const ADDRESS: &str = "\"https://git.example.com/platform/config.git\"";
 const TOKEN: &str = "{token: {file: /etc/tutti/secrets/token}}";
 const SSH: &str = "{sshKey: /etc/tutti/secrets/ssh-key, knownHosts: /etc/tutti/secrets/known-hosts}";
 
-/// The URL of the config repository.
 #[derive(Debug)]
 pub struct Address {
     url: String,
@@ -47,7 +46,6 @@ impl Address {
         Ok(Self { url: url.to_owned(), is_ssh })
     }
 
-    /// The remaining steps after the commit.
     pub fn next_steps(&self, folder: &str, cluster: &str) -> String {
         let keys = match self.is_ssh {
             true => "ssh-key=FILE --from-file=known-hosts=FILE",

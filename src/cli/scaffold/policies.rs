@@ -38,7 +38,6 @@ fn path(name: &str) -> String {
     format!("policies/{name}.yaml")
 }
 
-/// The file of one policy.
 pub fn file(name: &str) -> anyhow::Result<BTreeMap<String, String>> {
     match SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
         Some((_, text)) => Ok(BTreeMap::from([(path(name), (*text).to_owned())])),

@@ -53,11 +53,9 @@ pub enum Goal {
     Planned,
 }
 
-/// Result of a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     pub exit: Exit,
-    /// The server's last report.
     pub report: Option<Value>,
     /// One line about it.
     pub text: String,
@@ -98,7 +96,6 @@ pub fn write(ended: &Ended, format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lines of unhealthy targets.
 fn unwell(report: &Value) -> impl Iterator<Item = String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let of_rings = list(&report["rings"]).into_iter().flat_map(move |ring| list(&ring["unwell"]));

@@ -23,7 +23,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// In characters.
 const LONGEST: usize = 400;
 
-/// The commit or app to wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Commit(String),
@@ -134,7 +133,6 @@ pub async fn wait(
     }
 }
 
-/// State of the polling.
 #[derive(Default)]
 struct Last {
     tag: Option<String>,

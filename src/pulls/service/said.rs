@@ -51,7 +51,6 @@ impl Service {
         connection.outbox.send(Order::Desired { head: base.revision.clone(), told, statuses });
     }
 
-    /// All statuses of a pull request's head.
     fn all_said(&self, number: u64) -> BTreeMap<String, Said> {
         let Some((head, said)) = self.said.get(&number) else { return BTreeMap::new() };
         let mut all = said.clone();
