@@ -69,7 +69,7 @@ impl Changes {
         let repository = Repository::open(process.source.clone()).await.map_err(Source);
         let (repository, snapshot) = match (repository, worktree) {
             (repository, true) => {
-                // A folder need not be a repository.
+                // The folder may be no repository.
                 (
                     repository.ok(),
                     source::read_folder(&folder(&process.source), manifest::listed_beside).map_err(Source)?,

@@ -96,7 +96,7 @@ async fn rbac(args: RbacArgs) -> anyhow::Result<Exit> {
     let (renders, mut mistakes) = renders_of(&fleet, &renderer, &cluster);
     mistakes.extend(fleet.diagnostics.iter().filter(|it| it.is_error()).cloned());
     if !mistakes.is_empty() {
-        // Less than everything would be too little.
+        // A partial role would lack rights.
         diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
         return Ok(Exit::Configuration);
     }
@@ -124,7 +124,7 @@ fn home(args: &RbacArgs, fleet: &Fleet, snapshot: &Snapshot) -> Exit {
     };
     let mistakes: Vec<Diagnostic> = fleet.diagnostics.iter().filter(is_of_all).cloned().collect();
     if !mistakes.is_empty() {
-        // Less than everything would be too little.
+        // A partial role would lack rights.
         diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
         return Exit::Configuration;
     }

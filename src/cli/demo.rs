@@ -1,4 +1,4 @@
-//! `tutti demo`: the example repository on four embedded clusters.
+//! `tutti demo`: runs the example repository on four embedded clusters.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `tutti lint`: every mistake of a config repository at once, without any cluster.
+//! `tutti lint`: lists every mistake of a config repository, without any cluster.
 
 use std::path::PathBuf;
 use std::sync::Arc;

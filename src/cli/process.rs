@@ -64,7 +64,7 @@ pub struct ProcessArgs {
     pub config: Option<PathBuf>,
 }
 
-/// The file form.
+/// The settings file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ConfigFile {

@@ -1,4 +1,4 @@
-//! `tutti schema`: JSON Schemas of the native kinds, for editors.
+//! `tutti schema`: writes JSON Schemas of the native kinds, for editors.
 
 use std::path::PathBuf;
 

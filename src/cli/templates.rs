@@ -1,4 +1,4 @@
-//! `tutti templates`: the layers that the program ships.
+//! `tutti templates`: lists shipped templates, and copies them into a repository.
 
 use std::path::PathBuf;
 

@@ -51,7 +51,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The first names of many, and how many more there are.
+/// The first names, and the number of others.
 pub fn first_names(names: &[String], most: usize) -> String {
     match names.len().saturating_sub(most) {
         // A single name is as short as its count.

@@ -358,7 +358,7 @@ impl Service {
         if let Some(number) = self.hinted.first().copied() {
             let pull = match connection.access.client.pull(number).await {
                 Err(error) if is_for_later(&error) => return Err(error.into()),
-                // More than anybody reads, for example: the others are not held up.
+                // For example too large an answer. Others must not wait.
                 Err(error) => {
                     tracing::warn!(pull = number, %error, "a pull request cannot be read");
                     self.hinted.remove(&number);

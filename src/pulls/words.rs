@@ -10,7 +10,7 @@ use crate::report::{self, Overview};
 
 use super::queue::render_label;
 
-/// A status without its context.
+/// State and text of a commit status.
 pub type Said = (State, String);
 
 pub fn comparing(base: &str) -> Said {

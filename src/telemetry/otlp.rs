@@ -21,7 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[error("failed to prepare traces: {0} (help: see the variables OTEL_EXPORTER_OTLP_* in docs/metrics.md)")]
 pub struct ExporterError(#[from] ExporterBuildError);
 
-/// Sends spans to a collector until its end.
 pub struct Exporter(SdkTracerProvider);
 
 impl fmt::Debug for Exporter {

@@ -1,4 +1,4 @@
-//! Receivers of each kind through the router, and what is kept of their deliveries.
+//! Receivers of each kind through the router, and the delivery log.
 
 use super::*;
 use crate::api::deliveries_router;

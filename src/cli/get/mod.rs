@@ -81,7 +81,6 @@ pub struct GetArgs {
     all: bool,
 }
 
-/// One app over all its clusters.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AppLine<'a> {

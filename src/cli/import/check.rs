@@ -109,7 +109,6 @@ pub fn unlike(draft: &Draft, rendered: &Rendered) -> Vec<String> {
     found
 }
 
-/// Where two manifests of one object differ.
 pub fn paths(before: &Value, after: &Value) -> Vec<String> {
     takeover::differences(before, after)
 }

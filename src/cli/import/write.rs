@@ -41,7 +41,6 @@ pub type Drafts = BTreeMap<ClusterName, Draft>;
 const IMAGE: &str = "IMAGE_OF_THE_POD_SET";
 const REPLICAS: &str = "REPLICAS_OF_THE_POD_SET";
 
-/// The folder of an app's files.
 pub fn folder(app: &str) -> String {
     format!("apps/{app}/")
 }

@@ -1,4 +1,4 @@
-//! `tutti notify`: whether a route of notifications works, and what it would send.
+//! `tutti notify`: tests a route of notifications, and previews its messages.
 
 mod preview;
 mod test;

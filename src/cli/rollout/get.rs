@@ -1,4 +1,4 @@
-//! `tutti rollout get`.
+//! `tutti rollout get`: prints the waves of all rollouts, or of one with its units.
 
 use std::time::Duration;
 

@@ -38,7 +38,6 @@ pub struct HistoryArgs {
     output: Format,
 }
 
-/// A commit that changed an app.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Change {
