@@ -171,7 +171,7 @@ async fn flapping_workload_counts_as_stuck() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_pods_of_the_new_template_nothing_is_listed() {
+async fn workload_without_new_pods_is_not_listed() {
     let mut trial = Trial::new();
     let waiting = || Unhealthy { has_pods: false, ..deployment("shop", "web", 1, 0) };
     trial.see(0, "web", vec![waiting()]);
