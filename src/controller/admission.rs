@@ -1,6 +1,6 @@
-//! Policies at deploy time: which apply, and what they say of deletes.
+//! Policies at deploy time: the current policies, and their verdicts on deletes.
 //!
-//! What they say of writes is kept with what was observed of each object (`Observation::judged`).
+//! Verdicts on writes are kept with the observation of each object (`Observation::judged`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::model::{ClusterName, Denial};
 use crate::plan::{Candidate, Reason};
 use crate::render::Admission;
 
-/// An object that could not be read is read again after this.
+/// An object that could not be read is read again after this time.
 const READ_AGAIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 pub struct Policing {
     /// `None`: there are no policies.
     pub admission: Option<Arc<Admission>>,
-    /// Deletes that policies look at, by the state of the object.
+    /// Verdicts on deletes, by the state of the object.
     deletes: BTreeMap<ObjectKey, (String, DeleteVerdict)>,
 }
 
@@ -47,14 +47,14 @@ impl Policing {
         }
     }
 
-    /// No policy looks at it, or it was judged and is allowed.
+    /// No policy matches it, or its delete was judged and allowed.
     pub fn allows(&self, candidate: &Candidate) -> bool {
         let Some(admission) = &self.admission else { return true };
         !admission.looks_at_deletes(&candidate.kind)
             || matches!(self.verdict(candidate), Some(DeleteVerdict::Judged(None)))
     }
 
-    /// A cluster is read anew: what was asked over the connection before is answered no more.
+    /// The cluster is listed again: requests over the previous connection get no answer any more.
     pub fn connected(&mut self, cluster: &ClusterName) {
         self.deletes.retain(|(of, _), _| of != cluster);
     }
@@ -68,13 +68,13 @@ fn key(candidate: &Candidate) -> ObjectKey {
     (candidate.cluster.clone(), candidate.object.clone())
 }
 
-/// Another state of the object, or another object, is another question.
+/// Another state of the object needs another verdict.
 fn state_of(candidate: &Candidate) -> String {
     format!("{} {}", candidate.uid, candidate.resource_version)
 }
 
 impl World {
-    /// What was said before was said of other policies, or of other objects beside.
+    /// Earlier verdicts were about other policies, or about other objects of the app.
     pub(super) fn take_admission(&mut self, admission: Option<Arc<Admission>>) {
         if self.policing.admission.is_none() && admission.is_none() {
             return;
@@ -85,7 +85,7 @@ impl World {
             (_, None) => true,
         };
         if !is_as_before {
-            // What is under way was judged by other policies.
+            // Work in progress was judged by other policies.
             self.in_flight.cancel_all();
         }
         self.policing = Policing { admission, deletes: BTreeMap::new() };
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// Reads the objects that policies look at before they are deleted; returns when to try again.
+    /// Reads objects whose deletes policies judge. Returns the time of the next try.
     pub(super) fn judge_deletes(&mut self, now: Instant) -> Option<Instant> {
         let admission = self.policing.admission.clone()?;
         let due = self.prune.decision.deletes.iter().map(|decided| &decided.candidate);
@@ -141,13 +141,13 @@ impl World {
         self.policing.deletes.insert(key(&candidate), (state_of(&candidate), DeleteVerdict::Reading));
         tokio::spawn(async move {
             let found = client.get(&resource, &candidate.object).await;
-            // One that is gone by now is found gone by its delete.
+            // For an object that is gone by now, the delete finds that out.
             let Candidate { app, cluster, .. } = &candidate;
             let result =
                 found.map(|live| admission.denies_delete(app, cluster, live.as_ref()?, resource.plural()));
             let name = candidate.cluster.clone();
             let news = ClusterNews::DeleteJudged { candidate: Box::new(candidate), admission, result };
-            // A closed queue: the controller has stopped.
+            // The send fails only when the controller has stopped.
             let _ = events.send(Event::Cluster { cluster: name, epoch, news }).await;
         });
     }

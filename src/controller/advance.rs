@@ -1,4 +1,4 @@
-//! Brings the world forward: starts what is due, and says when to look again.
+//! One turn of the controller: starts due work, and returns the next deadline.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::model::{AppId, ClusterName, Diagnostic, Mode, ObjectId, Rendered, Sco
 use crate::plan::{self, Action, ApplySettings, Reason};
 use crate::reconcile::{self, Job, Shared};
 
-/// So often the cluster is asked whether it serves a kind that an earlier wave may have brought, before its objects are refused: for
-/// about half a minute.
+/// Before objects of a missing kind are refused, the cluster is asked this often for that kind, which an earlier wave may bring.
+/// This takes about half a minute.
 const LOOKS_FOR_A_KIND: u32 = 6;
 
 impl World {
-    /// One turn: returns the next deadline, if there is one.
+    /// One turn. Returns the next deadline, if there is one.
     pub fn advance(&mut self, now: Instant) -> Option<Instant> {
         if self.stopping {
             return None;
@@ -37,7 +37,7 @@ impl World {
         if self.ground_moved || self.settings.permit.is_revoked() {
             return asks;
         }
-        // What a target is found to be may open a wave, which gives other targets something to do.
+        // The state of a target may open a wave, which makes other targets due.
         let time = self.apps.now(now);
         loop {
             self.advance_rollouts(now);
@@ -68,7 +68,7 @@ impl World {
 
     fn advance_target(&mut self, id: &Target, now: Instant) -> Option<Instant> {
         if self.in_flight.is_running(id) {
-            // It is looked at again when that has come to its end.
+            // It is checked again when that reconciliation ends.
             return None;
         }
         let entry = self.targets.get_mut(id)?;
@@ -91,13 +91,13 @@ impl World {
         let mut job = self.job(id, &rendered, now)?;
         let mut plan = reconcile::preview(&job);
         if self.is_over_with_waiting_for_kinds(id, &plan) {
-            // What runs now may have defined them a moment ago, or be about to.
+            // The reconciliation in progress may have created the definitions, or be about to.
             self.targets.get_mut(id)?.look_anew();
             self.clusters.get(&id.cluster)?.ask_what_it_serves();
             job = self.job(id, &rendered, now)?;
             plan = reconcile::preview(&job);
         }
-        // Nobody asks about what is not to be there.
+        // Objects that must not be there are not looked up.
         let mut unknown = match job.kept_out {
             false => plan::unknown_objects(&rendered, &job.observation, job.settings.adopt),
             true => Vec::new(),
@@ -114,20 +114,20 @@ impl World {
         let foresees = job.foresees
             && plan.steps.iter().any(reconcile::is_foreseen)
             && self.targets.get(id)?.foreseen.as_ref().is_none_or(|(digest, _)| *digest != plan.digest());
-        // Who only looks asks the policies, too.
+        // In observe mode the policies judge too.
         let is_unjudged = job.settings.mode == Mode::Observe
             && reconcile::unjudged(&job, &job.observation, &plan).next().is_some();
         let starts = (!unknown.is_empty() || writes || foresees || is_unjudged) && cluster.is_ready();
-        // What is looked up is written at once.
+        // Looked-up objects are written at once.
         let groups = plan.writes().map(|step| &*step.object.group);
         let groups = groups.chain(unknown.iter().map(|object| &*object.id.group));
         let held_off = cluster.held_off_in(groups, now);
         if let Some(until) = held_off.filter(|_| starts) {
-            // It stays due.
+            // The target stays due.
             return Some(until);
         }
         if starts && !self.in_flight.has_room(&id.cluster) {
-            // It stays due.
+            // The target stays due.
             self.agenda.queue(id);
             return None;
         }
@@ -140,7 +140,7 @@ impl World {
         }
         self.changed = true;
         if let (true, Some(at)) = (starts, entry.retry_at.max(entry.left_until)) {
-            // It failed a moment ago, or was undone: an event does not cut the pause short.
+            // It failed or was reverted a moment ago: an event does not shorten the delay.
             return Some(at);
         }
         if starts {
@@ -153,15 +153,15 @@ impl World {
                     Ok(outcome) => Event::Reconciled { target, number, epoch, outcome: Box::new(outcome) },
                     Err(error) => Event::Crashed { target, number, error: error.to_string() },
                 };
-                // A closed queue means that the controller has stopped: nobody is left to tell.
+                // The send fails only when the controller has stopped.
                 let _ = events.send(event).await;
             });
             return None;
         }
         if refused || undefined {
-            // What is in the way carries no label of ours: no watch tells when it goes.
+            // The obstacle carries no label of ours: no watch event reports that the obstacle is gone.
             entry.failure = None;
-            // Discovery may be behind the definition that it will show.
+            // Discovery may not show a new definition yet.
             entry.look_again(undefined && !refused, now);
             if waits_to_ask {
                 entry.wait_to_ask(now);
@@ -176,12 +176,12 @@ impl World {
         entry.look_at
     }
 
-    /// Everything that one reconciliation needs; `None` while its kinds have not been listed whole, and while it is rendered
-    /// again for what its cluster is now.
+    /// The input of a reconciliation. `None` until its kinds were listed in full, and while it is rendered again for changed
+    /// capabilities.
     fn job(&self, id: &Target, rendered: &Arc<Rendered>, now: Instant) -> Option<Job> {
         let entry = self.targets.get(id).filter(|entry| !entry.stale)?;
         let cluster = self.clusters.get(&id.cluster)?;
-        // What is seen of its objects is without what a newer commit leaves to others, or with it.
+        // The observation of its objects may be with or without the ignored fields of a newer commit.
         let left = cluster.ignores.get(id.app.to_string().as_str()).map_or(&[][..], Vec::as_slice);
         let settings = &entry.settings;
         if left != settings.ignore {
@@ -191,7 +191,7 @@ impl World {
             return None;
         }
         if settings.taint.is_some() && !cluster.is_complete() {
-            // It may be there already.
+            // The object may be there already.
             return None;
         }
         Some(Job {
@@ -203,7 +203,7 @@ impl World {
             ignores: Arc::clone(&cluster.ignores),
             own_namespace: settings.create_namespace.then(|| OwnNamespace::new(&entry.app.id.namespace)),
             settings: match entry.is_undecided {
-                // It only looks, also at what is there by name.
+                // Observe mode, also for lookups by name.
                 true => Arc::new(ApplySettings { mode: Mode::Observe, ..ApplySettings::clone(settings) }),
                 false => Arc::clone(settings),
             },
@@ -221,8 +221,7 @@ impl World {
         })
     }
 
-    /// What the apps of a cluster have to do with each other, from what is rendered and seen now; whether it is something
-    /// else than before.
+    /// Computes the dependencies between the apps of a cluster from renders and observation. Returns whether they changed.
     pub(super) fn relate(&mut self, cluster: &ClusterName) -> bool {
         let Some(entry) = self.clusters.get(cluster) else { return false };
         let shared = Shared {
@@ -237,9 +236,8 @@ impl World {
         true
     }
 
-    /// Apps that may want something of a cluster that is not known: they could not be rendered, or
-    /// their manifest could not be read. While a whole file is unreadable, that is every app that
-    /// applied something there and is no longer to be found.
+    /// Apps that may need objects on a cluster but have no render: the render failed, or the manifest has an error. While a whole
+    /// file is unreadable: every app that applied objects there and is missing in the fleet.
     fn unrendered(&self, cluster: &ClusterName, entry: &ClusterEntry) -> BTreeSet<AppId> {
         let Some(fleet) = &self.fleet else { return BTreeSet::new() };
         let failed = self.targets.on(cluster).filter(|(_, entry)| entry.render.is_err());
@@ -254,14 +252,14 @@ impl World {
         apps
     }
 
-    /// When it was looked at last, an object of a kind that is not served waited for an earlier wave; now it does no more.
+    /// At the last check, an object of an unserved kind waited for an earlier wave; it no longer waits.
     fn is_over_with_waiting_for_kinds(&self, id: &Target, plan: &plan::Plan) -> bool {
         let before = self.targets.get(id).and_then(|entry| entry.plan.as_deref());
         let waits: BTreeSet<&ObjectId> = waiting_for_kinds(plan).collect();
         before.into_iter().flat_map(waiting_for_kinds).any(|object| !waits.contains(object))
     }
 
-    /// What was in the way is looked up anew.
+    /// The obstacles are looked up again.
     fn forget_refusals(&mut self, id: &Target) {
         let (Some(entry), Some(cluster)) = (self.targets.get_mut(id), self.clusters.get_mut(&id.cluster))
         else {
@@ -292,14 +290,14 @@ impl World {
     }
 }
 
-/// A job that was not entered as started writes nothing.
+/// The token of a job that was not registered as started: it writes nothing.
 fn not_started() -> CancellationToken {
     let cancelled = CancellationToken::new();
     cancelled.cancel();
     cancelled
 }
 
-/// Objects of kinds that are not served, which wait for an earlier wave.
+/// Objects of unserved kinds that wait for an earlier wave.
 fn waiting_for_kinds(plan: &plan::Plan) -> impl Iterator<Item = &ObjectId> {
     let waits = |step: &&plan::Step| {
         step.reason.waits_for_its_app() && matches!(step.reason.cause(), Reason::KindPending { .. })

@@ -1,5 +1,5 @@
-//! Who agreed to what: the reviews of pull requests that brought Approvals, and the authors of changes. Asked of the forge and of Git when a
-//! decision depends on it, kept until the head is another one.
+//! Agreements: the reviews of pull requests that brought Approvals, and the authors of changes. They are read from the forge and
+//! from Git when a decision depends on them, and kept until the head changes.
 
 mod people;
 
@@ -21,7 +21,7 @@ use crate::model::{
 use crate::plan::Candidate;
 use crate::reconcile::History;
 
-/// So many questions are under way side by side.
+/// Questions in progress at the same time.
 const SIDE_BY_SIDE: usize = 2;
 
 #[derive(Debug)]
@@ -33,15 +33,15 @@ pub struct Agreements {
 #[derive(Debug)]
 struct Known {
     answer: Option<Answer>,
-    /// Whose decisions depend on it.
+    /// The apps whose decisions depend on it.
     apps: BTreeSet<AppId>,
     task: AbortHandle,
 }
 
-/// Where answers come from.
+/// Where agreements are read.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    /// `Err`: why the forge cannot be asked.
+    /// `Err`: why the forge cannot be read.
     pub forge: Result<Client, Unread>,
     pub history: Arc<History>,
 }
@@ -51,12 +51,13 @@ impl Agreements {
         Self { known: BTreeMap::new(), turn: Arc::new(Semaphore::new(SIDE_BY_SIDE)) }
     }
 
-    /// `None`: nobody has answered yet.
+    /// `None`: no answer yet.
     pub fn answer(&self, asked: &Question) -> Option<Answer> {
         self.known.get(asked)?.answer.clone()
     }
 
-    /// Asks, if nobody did; goes on until there is an answer. `folder`: of the app; `None` where it is gone.
+    /// Starts a lookup, unless there is one; it retries until there is an answer. `folder`: of the app; `None` if the app is
+    /// gone.
     pub fn ask(
         &mut self,
         asked: Question,
@@ -74,7 +75,7 @@ impl Agreements {
         self.known.insert(asked, Known { answer: None, apps: BTreeSet::from([app.clone()]), task });
     }
 
-    /// The apps that have to be decided about anew.
+    /// Records an answer. Returns the apps that need another decision.
     pub fn answered(&mut self, asked: &Question, answer: Answer) -> Vec<AppId> {
         let Some(known) = self.known.get_mut(asked) else { return Vec::new() };
         if known.answer.as_ref() == Some(&answer) {
@@ -88,13 +89,12 @@ impl Agreements {
         self.known.get(asked).is_some_and(|known| known.apps.contains(app))
     }
 
-    /// Somebody is being asked, and never answered.
     pub fn is_waiting(&self) -> bool {
         self.known.values().any(|known| known.answer.is_none())
     }
 
-    /// At another head: who approved what is there still is not asked again. All else is, where a decision still depends on it; also what
-    /// nobody approved: the forge may have known the merge too late.
+    /// At a new head: approvals of files that are unchanged are kept. Everything else is read again when a decision depends on
+    /// it, also missing approvals, because the forge may have known the merge too late.
     pub fn keep(&mut self, head: &Revision, files: &FileVersions<'_>) {
         self.known.retain(|asked, known| {
             let is_kept = match asked {
@@ -110,7 +110,7 @@ impl Agreements {
         });
     }
 
-    /// Of another forge, all is asked for again. The apps whose decisions depended on it.
+    /// Another forge: everything is read again. Returns the apps whose decisions depended on it.
     pub fn forget(&mut self) -> BTreeSet<AppId> {
         let mut apps = BTreeSet::new();
         for (_, known) in std::mem::take(&mut self.known) {
@@ -122,7 +122,7 @@ impl Agreements {
 }
 
 impl World {
-    /// What a rule asks for before an object goes, that the approval does not give. `asks`: what has to be known for that.
+    /// What a rule requires before a delete and the approval lacks. `asks`: the questions that must be answered for that.
     pub(super) fn rule_asks(
         &self,
         fleet: &Fleet,
@@ -137,7 +137,7 @@ impl World {
         });
         let cluster = fleet.clusters.get(&candidate.cluster)?;
         let facts = cluster.facts(fleet.ring_of(&candidate.cluster));
-        // What labels an app had that is gone, nobody knows: those of any rule.
+        // The labels of a removed app are unknown: any rule may select it.
         let selects = |selector: &TargetSelector| match fleet.apps.get(&candidate.app) {
             Some(app) => selector.selects(&candidate.app, &app.labels, facts),
             None => selector.selects(&candidate.app, &selector.app_labels, facts),
@@ -181,9 +181,9 @@ mod tests {
         }
     }
 
-    /// Another head of the config repository asks nobody again, but what has no answer yet.
+    /// Another head of the config repository repeats only lookups without an answer.
     #[tokio::test]
-    async fn answers_outlive_a_head() {
+    async fn answers_outlive_head() {
         use crate::model::{History as Commits, Snapshot};
         let (events, _queue) = mpsc::channel(8);
         let history = Arc::new(History::new(None, Arc::default(), crate::model::Keys::default()));
@@ -215,15 +215,15 @@ mod tests {
         assert_eq!(keep(&mut agreements, "one", "a"), [true, true]);
         assert_eq!(keep(&mut agreements, "two", "a"), [true, false]);
         assert!(!agreements.is_waiting());
-        // That nobody approved it is asked again.
+        // A missing approval is read again.
         agreements.answered(&review("a"), Ok(Arc::default()));
         assert_eq!(keep(&mut agreements, "three", "a"), [false, false]);
-        // What nobody answered goes on only where somebody still depends on it.
+        // A lookup without an answer continues only while a decision depends on it.
         agreements.ask(review("b"), (&app, None), &sources, &events);
         assert!(agreements.is_waiting());
         keep(&mut agreements, "two", "b");
         assert!(!agreements.is_asked(&review("b"), &app) && !agreements.is_waiting());
-        // Of another content, nobody has answered.
+        // The content of the file changed, so there is no answer.
         assert_eq!(keep(&mut agreements, "two", "b"), [false, false]);
     }
 }

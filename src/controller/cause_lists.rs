@@ -1,5 +1,5 @@
-//! Cause, not symptom: lists the pods of workloads that are not healthy, as [`CauseSearches`](super::cause_searches::CauseSearches)
-//! decides, and divides the answer among them.
+//! Finds causes: lists the pods of unhealthy workloads, as [`CauseSearches`](super::cause_searches::CauseSearches) decides, and
+//! assigns the pods to the workloads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use crate::health::{
 };
 use crate::model::{ClusterName, Digest, ObjectId, Status};
 
-/// How long the events about all workloads of one list are waited for.
+/// Time limit for the events of all workloads of one list.
 const PATIENCE_FOR_EVENTS: Duration = Duration::from_secs(10);
 
-/// What came of one list, or a part of it.
+/// The result of one list, or a part of it.
 #[derive(Debug)]
 pub struct PodsListed {
     cluster: ClusterName,
-    /// The namespace whose list has come to its end. Not where all workloads are pods themselves, as nothing is listed then.
+    /// The namespace whose list ended. `None` if all workloads are pods themselves, because nothing is listed then.
     ended: Option<Arc<str>>,
     found: Vec<Found>,
 }
@@ -36,13 +36,13 @@ pub struct PodsListed {
 #[derive(Debug)]
 enum Found {
     Explained(Box<Explanation>),
-    /// There were more pods than the list could take, and none of this workload among them.
+    /// The list was cut off, and has no pod of this workload.
     CutOff(Workload),
-    /// The server has not answered. What is known stays as it is, and is asked for again after its pause.
+    /// The server did not answer. The known cause stays, and the search is repeated after its pause.
     Unknown(Workload),
 }
 
-/// A workload that lacks pods, and about which its events are asked for.
+/// A workload without pods, whose events are read.
 #[derive(Debug)]
 struct Lacking {
     object: Value,
@@ -56,16 +56,16 @@ struct Asked {
     pods: OwnPods,
     object: Value,
     rendered: Digest,
-    /// The crashes whose last lines are known.
+    /// The crashes with a known log line.
     known: Vec<Crash>,
-    /// The one that is told.
+    /// The crash that is shown.
     told: Option<Crash>,
 }
 
 impl World {
-    /// Takes note of the workloads of a target that run what was applied and are not healthy.
+    /// Records the workloads of a target that run the applied render and are unhealthy.
     pub(super) fn see_unhealthy(&mut self, id: &Target, now: Instant) {
-        // A look has no time to see whether a workload gets on.
+        // A run that ends soon has no time to wait for progress.
         let is_urgent = self.explains();
         let (Some(entry), Some(cluster)) = (self.targets.get_mut(id), self.clusters.get(&id.cluster)) else {
             return;
@@ -97,7 +97,7 @@ impl World {
             })
             .collect();
         if unhealthy.is_empty() {
-            // What its pods suffered from is over.
+            // The causes of its pods have ended.
             entry.causes.clear();
         } else {
             let objects: BTreeSet<&ObjectId> = unhealthy.iter().map(|it| &it.object).collect();
@@ -106,7 +106,7 @@ impl World {
         self.searches.see(id, unhealthy, now);
     }
 
-    /// Lists the pods of those that are due, and says when others will be.
+    /// Lists the pods of workloads that are due. Returns the next deadline.
     pub(super) fn search_causes(&mut self, now: Instant) -> Option<Instant> {
         let clusters = &self.clusters;
         let access = |name: &ClusterName| match clusters.get(name).filter(|cluster| cluster.is_ready()) {
@@ -118,7 +118,7 @@ impl World {
             searches.push(search);
         }
         for search in searches {
-            // What waits for its turn is told to be searched.
+            // A workload that waits for its list is shown as searched.
             self.changed = true;
             self.list_pods(search, now);
         }
@@ -162,7 +162,7 @@ impl World {
             if lacking.is_empty() {
                 return found;
             }
-            // The others do not wait for a server that is slow to tell of events.
+            // The other results do not wait for slow events.
             tell(&events, PodsListed { cluster: name, ended: None, found }).await;
             told_by_events(&client, &namespace, lacking).await
         });
@@ -189,7 +189,7 @@ impl World {
         })
     }
 
-    /// Takes in what a list has shown.
+    /// Handles the result of a list.
     pub(super) fn pods_listed(&mut self, listed: PodsListed) {
         let now = Instant::now();
         let PodsListed { cluster, ended, found } = listed;
@@ -211,11 +211,11 @@ impl World {
 }
 
 async fn tell(events: &mpsc::Sender<Event>, listed: PodsListed) {
-    // A closed queue means that the controller has stopped: nobody is left to tell.
+    // The send fails only when the controller has stopped.
     let _ = events.send(Event::PodsListed(Box::new(listed))).await;
 }
 
-/// What the pods of one answer say of each workload, and those about which only events can tell something.
+/// Assigns the listed pods to the workloads. Returns the results, and the workloads whose events must be read.
 fn divide(cluster: &ClusterName, asked: Vec<Asked>, page: &PodPage) -> (Vec<Found>, Vec<Lacking>) {
     let index = PodIndex::of(&page.pods);
     let is_one = asked.len() == 1;

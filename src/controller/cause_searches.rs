@@ -1,8 +1,8 @@
-//! For which workloads the pods are listed, to find the cause why they are not healthy, and when.
+//! Decides for which workloads pods are listed, and when, to find why they are unhealthy.
 //!
-//! A cause is searched for only where a workload has failed, at once, or has not got on for ten seconds; then again after 5 s to
-//! 60 s, for as long as nothing changes. Workloads of one namespace are searched by one list. So what a large rollout asks
-//! for depends on what is stuck, not on what is under way. All decisions are here, and nothing is asked: the time is an argument.
+//! A search runs at once for a failed workload, and after ten seconds without progress for any other. It repeats after 5 s to 60
+//! s while nothing changes. One list serves all workloads of a namespace, so the requests of a large rollout depend on what is
+//! stuck. This module decides everything and sends nothing; the time is an argument.
 
 mod deadlines;
 mod search;
@@ -22,24 +22,23 @@ use crate::fleet::Target;
 use crate::health::{OwnPods, Selector, SelectorUnion};
 use crate::model::{AppId, ClusterName, ObjectId};
 
-/// Between two lists of pods on a cluster: at most two a second.
+/// Between two lists of pods on a cluster: at most two per second.
 const BETWEEN_LISTS: Duration = Duration::from_millis(500);
-/// Between two lists of one namespace that served all who were due: what gets stuck meanwhile shares the next one.
+/// Between two lists of one namespace that served all due workloads. Workloads that get stuck meanwhile share the next list.
 const BETWEEN_ROUNDS: Duration = Duration::from_secs(4);
-/// Lists under way on a cluster: one that answers slowly is not asked more.
+/// Lists in progress on a cluster. A slow cluster gets no more.
 const SIDE_BY_SIDE: usize = 2;
 /// How long the end of a run waits for the cause of a failure.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// So many that do not fit into a list are passed over before it is full: the next one begins with them.
+/// Workloads that do not fit into a list are skipped up to this number; the next list starts with them.
 const MAX_SKIPPED: usize = 100;
-/// Pods that one workload needs: enough to find out why it does not progress; and the most that one list is asked for.
+/// Pods that one workload needs to find its cause, and the limit of one list.
 const PODS_OF_ONE: u32 = 50;
 const MOST_PODS: u32 = 500;
 
 /// A workload, and the app that it is searched for.
 pub type Workload = (AppId, ObjectId);
 
-/// The searches of all clusters.
 #[derive(Debug, Default)]
 pub struct CauseSearches {
     clusters: BTreeMap<ClusterName, ClusterSearches>,
@@ -53,7 +52,7 @@ struct ClusterSearches {
     deadlines: Deadlines<Arc<str>>,
     next_list: Option<Instant>,
     under_way: usize,
-    /// It could not be asked: nothing is due before it answers again.
+    /// The cluster does not answer: nothing is due until it does.
     is_away: bool,
 }
 
@@ -75,17 +74,17 @@ pub struct PodSearch {
     pub workloads: Vec<(Workload, OwnPods)>,
 }
 
-/// Whether a cluster may be asked.
+/// Whether requests to a cluster are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Open,
-    /// It wants to be left alone until then.
+    /// The server requested a pause until then.
     HeldOff(Instant),
     NotReady,
 }
 
 impl CauseSearches {
-    /// The workloads of a target that are not healthy now; those that it had and that are not among them are healthy or gone.
+    /// Sets the unhealthy workloads of a target. Its other workloads are healthy or gone.
     pub fn see(&mut self, target: &Target, unhealthy: Vec<Unhealthy>, now: Instant) {
         if unhealthy.is_empty()
             && !self.clusters.get(&target.cluster).is_some_and(|it| it.apps.contains_key(&target.app))
@@ -121,7 +120,6 @@ impl CauseSearches {
         None
     }
 
-    /// A cluster answers again.
     pub fn connected(&mut self, cluster: &ClusterName) {
         if let Some(searches) = self.clusters.get_mut(cluster) {
             searches.is_away = false;
@@ -129,13 +127,13 @@ impl CauseSearches {
         }
     }
 
-    /// A cluster is no more, or another one has its name.
+    /// The cluster was removed, or another one has its name.
     pub fn forget_cluster(&mut self, cluster: &ClusterName) {
         self.clusters.remove(cluster);
         self.deadlines.set(cluster, None);
     }
 
-    /// A list was answered, or failed.
+    /// A list ended or failed.
     pub fn listed(&mut self, cluster: &ClusterName, namespace: &Arc<str>) {
         if let Some(searches) = self.clusters.get_mut(cluster) {
             searches.under_way = searches.under_way.saturating_sub(1);
@@ -147,12 +145,12 @@ impl CauseSearches {
         }
     }
 
-    /// What there is to say of the cause of a workload is known.
+    /// The cause of a workload is known, or known to be missing.
     pub fn answered(&mut self, target: &Target, workload: &ObjectId, now: Instant) {
         self.change(target, workload, |search| search.answered(now));
     }
 
-    /// The list was cut before the pods of this workload: the next one is for it alone.
+    /// The list was cut off before the pods of this workload: the next list is for it alone.
     pub fn cut_off(&mut self, target: &Target, workload: &ObjectId, now: Instant) {
         self.change(target, workload, |search| search.cut_off(now));
     }
@@ -167,7 +165,6 @@ impl CauseSearches {
         self.schedule(&target.cluster);
     }
 
-    /// A target is no more.
     pub fn forget(&mut self, target: &Target) {
         let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
         let objects = cluster.apps.remove(&target.app).into_iter().flatten();
@@ -177,19 +174,19 @@ impl CauseSearches {
         self.schedule(&target.cluster);
     }
 
-    /// The cause of this workload is searched for, and there is no answer yet.
+    /// The cause of this workload is being searched, without an answer yet.
     pub fn is_to_come(&self, target: &Target, workload: &ObjectId, now: Instant) -> bool {
         let cluster = self.clusters.get(&target.cluster);
         let search = cluster.and_then(|it| it.apps.get(&target.app)?.get(workload));
         search.is_some_and(|search| search.is_to_come(now))
     }
 
-    /// The cause of a failure of this target is to come, and soon.
+    /// The cause of a failure of this target is expected soon.
     pub fn is_awaited(&self, target: &Target, now: Instant) -> bool {
         self.searches_of(target).any(|search| search.is_awaited(now, PATIENCE))
     }
 
-    /// The first answer of a workload of this target is to come, whether it has failed or not.
+    /// A workload of this target has no answer yet, failed or not.
     pub fn is_unanswered(&self, target: &Target, now: Instant) -> bool {
         self.searches_of(target).any(|search| search.is_unanswered(now, PATIENCE))
     }
@@ -199,7 +196,6 @@ impl CauseSearches {
         app.into_iter().flatten().map(|(_, search)| search)
     }
 
-    /// When there is something to take.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first()
     }
@@ -219,7 +215,7 @@ impl CauseSearches {
 }
 
 impl ClusterSearches {
-    /// Takes in what is not healthy now of an app; those that are due at another time than before.
+    /// Sets the unhealthy workloads of an app. Returns those whose deadline changed.
     fn see(&mut self, app: &AppId, unhealthy: Vec<Unhealthy>, now: Instant) -> Vec<Workload> {
         let known = self.apps.entry(app.clone()).or_default();
         let mut moved = Vec::new();
@@ -252,11 +248,11 @@ impl ClusterSearches {
         let namespace = self.deadlines.due(now)?.clone();
         let place = self.namespaces.get_mut(&namespace)?;
         let mut union = SelectorUnion::default();
-        // One whose selector names no values is listed by itself, and so is one whose pods did not fit in.
+        // A workload whose selector names no values is listed alone, and so is one whose pods were cut off.
         let mut alone = None;
         let mut taken: Vec<(Workload, OwnPods)> = Vec::new();
         let (mut over, mut skipped) = (Vec::new(), 0);
-        // More would be cut off, and each that is cut off takes a list of its own.
+        // More pods would be cut off, and each workload that is cut off needs a list of its own.
         let mut pods: u32 = 0;
         for workload in place.due.all_due(now) {
             let (app, object) = workload;
@@ -311,7 +307,7 @@ impl ClusterSearches {
                 OwnPods::Itself => None,
             })
             .collect();
-        // Of one alone all that its selector says.
+        // A single workload uses its whole selector.
         let selector = match (alone, &listed[..]) {
             (Some(alone), _) => Some(alone),
             (None, [one]) => Some((*one).clone()),

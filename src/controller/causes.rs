@@ -1,15 +1,15 @@
-//! Why the pods of an app on a cluster are not ready: a cause for each of its workloads, and which of them is told.
+//! Why the pods of an app on a cluster are not ready: one cause per workload, and the one that is shown.
 
 use std::collections::BTreeMap;
 
 use crate::health::Cause;
 use crate::model::ObjectId;
 
-/// Of one revision.
+/// The causes at one revision.
 #[derive(Debug, Default)]
 pub struct Causes {
     known: BTreeMap<ObjectId, Cause>,
-    /// The workload whose decisive cause is told. It is told on when others become known: each text that is another is posted.
+    /// The workload with the shown decisive cause. It stays when others become known, because each changed text is posted.
     decisive: Option<ObjectId>,
 }
 
@@ -18,14 +18,14 @@ impl Causes {
         self.known.get(workload)
     }
 
-    /// The one that is told for the whole app, whatever else there is: only a new revision helps.
+    /// The decisive cause for the whole app: only a new revision helps.
     pub fn decisive(&self) -> Option<&Cause> {
         self.known.get(self.decisive.as_ref()?)
     }
 
-    /// What is known of a workload is told on, whatever its pods look like now. A decisive cause stays for its revision: between two
-    /// attempts a pod looks milder for a moment. A crash keeps its words too as long as its pod is there (`pod_stays`): between two
-    /// crashes it is told otherwise, and may end otherwise.
+    /// Whether the known cause of a workload stays. A decisive cause stays for its revision, because a pod looks less broken
+    /// between two attempts. A crash keeps its text while its pod exists (`pod_stays`), because a pod looks different between two
+    /// crashes and may end in another way.
     pub fn holds(&self, workload: &ObjectId, now: Option<&Cause>, pod_stays: bool) -> bool {
         let Some(known) = self.known.get(workload).filter(|known| known.decisive) else { return false };
         match now.filter(|now| now.decisive) {
@@ -34,11 +34,11 @@ impl Causes {
         }
     }
 
-    /// What the pods of a workload suffer from now, unless what is known [holds](Self::holds).
+    /// Stores the current cause, unless the known one [stays](Self::holds).
     pub fn learn(&mut self, workload: ObjectId, cause: Option<Cause>) {
         match (self.known.get_mut(&workload), cause) {
             (Some(known), Some(cause)) if known.decisive && is_same_crash(known, &cause) => {
-                // It may have been told before its last line was read.
+                // It may have been reported before its last log line was read.
                 known.line = known.line.take().or(cause.line);
             }
             (_, Some(cause)) => {
@@ -51,7 +51,7 @@ impl Causes {
         self.choose();
     }
 
-    /// Forgets those of workloads that are well again, but for decisive ones.
+    /// Removes the causes of healthy workloads, except decisive ones.
     pub fn forget_well(&mut self, is_unwell: impl Fn(&ObjectId) -> bool) {
         self.known.retain(|workload, cause| cause.decisive || is_unwell(workload));
         self.choose();
@@ -110,7 +110,7 @@ mod tests {
         ends(pod, code, &json!({"running": {}}), 9)
     }
 
-    /// As the controller does with what was seen.
+    /// Does what the controller does with a result.
     fn see(causes: &mut Causes, name: &str, seen: Option<Cause>, pod_stays: bool) -> Option<String> {
         let workload = workload(name);
         if !causes.holds(&workload, seen.as_ref(), pod_stays) {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_workload_has_its_own() {
+    fn each_workload_has_own_cause() {
         let mut causes = Causes::default();
         let pull = || waits("web-1", "ErrImagePull");
         assert_eq!(
@@ -141,20 +141,20 @@ mod tests {
     }
 
     #[test]
-    fn the_decisive_one_that_was_told_first_is_told_on() {
+    fn first_decisive_cause_stays() {
         let told = |causes: &Causes| causes.decisive().map(|cause| cause.pod.clone());
         let mut causes = Causes::default();
         for (name, expected) in [("web", "web-1"), ("api", "web-1"), ("zoo", "web-1")] {
             see(&mut causes, name, Some(waits(&format!("{name}-1"), "ImagePullBackOff")), true);
             assert_eq!(told(&causes).as_deref(), Some(expected));
         }
-        // A milder word, none, and that it is well for a moment take nothing away.
+        // A milder cause, no cause, and a healthy moment change nothing.
         for seen in [Some(waits("web-1", "ErrImagePull")), None] {
             see(&mut causes, "web", seen, true);
         }
         causes.forget_well(|_| false);
         assert_eq!(told(&causes).as_deref(), Some("web-1"));
-        // Its image is there by now, and it fails otherwise: the first of the others.
+        // The image exists now, and the pod fails in another way: the first of the others is shown.
         causes.learn(workload("web"), None);
         assert_eq!(told(&causes).as_deref(), Some("api-1"));
         causes.clear();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_keeps_the_words_that_it_was_told_with() {
+    fn crash_keeps_its_text() {
         let words = "CrashLoopBackOff web-1 (exit 1)";
         let mut causes = Causes::default();
         for seen in [looping("web-1", 1), runs("web-1", 1), looping("web-1", 2), looping("web-2", 1)] {
@@ -172,7 +172,7 @@ mod tests {
         let with_line = "CrashLoopBackOff web-1 (exit 1: \"no such table\")";
         assert_eq!(see(&mut causes, "web", Some(read("no such table")), true).as_deref(), Some(with_line));
         assert_eq!(see(&mut causes, "web", Some(read("other")), true).as_deref(), Some(with_line));
-        // Its pod has gone.
+        // The pod is gone.
         let now = see(&mut causes, "web", Some(runs("web-2", 1)), false);
         assert_eq!(now.as_deref(), Some("Restarted web-2 (exit 1, more than 3 restarts)"));
     }

@@ -1,7 +1,7 @@
-//! Volume claims whose storage class binds them only when a pod uses them.
+//! PersistentVolumeClaims whose storage class binds them only when a pod uses them.
 //!
-//! A claim does not say this itself: its storage class does. The class is read only when an unbound claim is left that no
-//! running workload of its app uses, once for each connection to a cluster.
+//! The claim does not show this; its storage class does. The class is read only for an unbound claim that no running workload of
+//! its app uses, once per connection to a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::fleet::Target;
 use crate::health;
 use crate::model::{Kind, Live, ObjectId, RenderedObject, Status};
 
-/// Most claims are bound before this.
+/// Most claims are bound within this time.
 const READ_FIRST: Duration = Duration::from_secs(1);
-/// A class that could not be read is read again after this.
+/// A class that could not be read is read again after this time.
 const READ_AGAIN: Duration = Duration::from_secs(60);
 
-/// What the phase of an app says of such a claim.
+/// Detail of the phase for such a claim.
 pub const IDLE: &str =
     "Suspended, its storage class waits for the first consumer, and no running workload of its app uses it";
 
@@ -42,7 +42,7 @@ enum Class {
     Read(Binding),
 }
 
-/// The claims of a cluster that are not bound, and what is known of their storage classes.
+/// The unbound claims of a cluster, and the known storage classes.
 #[derive(Debug, Default)]
 pub struct UnboundClaims {
     claims: BTreeMap<ObjectId, Arc<str>>,
@@ -50,7 +50,6 @@ pub struct UnboundClaims {
 }
 
 impl UnboundClaims {
-    /// Takes in an object as it is now.
     pub fn note(&mut self, id: &ObjectId, object: &Value) {
         match health::unbound_class(object) {
             Some(class) => {
@@ -73,13 +72,12 @@ impl UnboundClaims {
         self.classes.clear();
     }
 
-    /// The answer of a cluster; `None` when the class could not be read.
+    /// `None`: the class could not be read.
     pub fn note_class(&mut self, class: Arc<str>, binding: Option<Binding>, now: Instant) {
         let state = binding.map_or(Class::Unread { due: now + READ_AGAIN }, Class::Read);
         self.classes.insert(class, state);
     }
 
-    /// The claims of a class.
     pub fn of_class(&self, class: &str) -> impl Iterator<Item = &ObjectId> {
         self.claims.iter().filter(move |(_, it)| ***it == *class).map(|(id, _)| id)
     }
@@ -89,14 +87,14 @@ impl UnboundClaims {
         matches!(class, Some(Class::Read(Binding::FirstConsumer)))
     }
 
-    /// Its class has to be read, unless it is in use.
+    /// The class must be read, unless the claim is in use.
     fn is_of_unread_class(&self, id: &ObjectId) -> bool {
         self.claims
             .get(id)
             .is_some_and(|class| matches!(self.classes.get(class), None | Some(Class::Unread { .. })))
     }
 
-    /// The class of a claim, when it has to be read, and from when on.
+    /// The class that must be read for a claim, and the time of the read.
     fn unread_class(&mut self, id: &ObjectId, now: Instant) -> Option<(Arc<str>, Instant)> {
         let class = self.claims.get(id)?;
         let state = self.classes.entry(Arc::clone(class)).or_insert(Class::Unread { due: now + READ_FIRST });
@@ -107,7 +105,7 @@ impl UnboundClaims {
     }
 }
 
-/// The claims of a render, and the workloads of it that use each: found once for each render.
+/// The claims of a render, with the workloads that use them. Computed once per render.
 #[derive(Debug, Default)]
 pub struct ClaimUses {
     consumers: BTreeMap<ObjectId, Vec<Consumer>>,
@@ -116,7 +114,7 @@ pub struct ClaimUses {
 #[derive(Debug)]
 struct Consumer {
     id: ObjectId,
-    /// What it was rendered with: not no replicas.
+    /// It was not rendered with zero replicas.
     wants_pods: bool,
 }
 
@@ -126,7 +124,7 @@ impl ClaimUses {
         let claims: BTreeMap<(Option<&str>, &str), &ObjectId> =
             claims.map(|id| ((id.namespace.as_deref(), &*id.name), id)).collect();
         let mut consumers: BTreeMap<ObjectId, Vec<Consumer>> = BTreeMap::new();
-        // The Jobs of a CronJob come later and may never come.
+        // The Jobs of a CronJob may never run.
         let users = objects
             .iter()
             .filter(|object| !claims.is_empty() && !is_claim(&object.id) && &*object.id.kind != "CronJob");
@@ -152,7 +150,7 @@ impl ClaimUses {
 }
 
 impl Consumer {
-    /// Whether it has pods now or is about to have some. One that is not there yet will be.
+    /// Whether it has pods or will have some. A workload that is not there yet will.
     fn may_run(&self, live: Option<&Live>) -> bool {
         let Some(live) = live else { return self.wants_pods };
         let has_ended =
@@ -169,7 +167,7 @@ fn is_claim(id: &ObjectId) -> bool {
     id.group.is_empty() && &*id.kind == "PersistentVolumeClaim"
 }
 
-/// The claims that fields name: `claimName` of a pod's volume, `existingClaim` of a custom kind.
+/// Claims that fields name: `claimName` of a pod's volume, `existingClaim` of a custom kind.
 fn note_claims<'f>(value: &'f Value, named: &mut BTreeSet<&'f str>) {
     match value {
         Value::Object(fields) => {
@@ -187,13 +185,13 @@ fn note_claims<'f>(value: &'f Value, named: &mut BTreeSet<&'f str>) {
     }
 }
 
-/// The claim is not bound because its class waits for a pod, and no running workload of the app would make one that uses it.
+/// The claim is unbound because its class waits for a pod, and no running workload of the app uses it.
 pub fn is_idle_claim(claim: &ObjectId, entry: &TargetEntry, cluster: &ClusterEntry) -> bool {
     cluster.claims.waits_for_consumer(claim) && !entry.claim_uses().is_in_use(claim, cluster)
 }
 
 impl World {
-    /// Reads the storage class of an unbound claim that nothing uses; returns when it is due.
+    /// Reads the storage class of an unused unbound claim. Returns the time of the next read.
     pub(super) fn read_storage_class(&mut self, id: &Target, now: Instant) -> Option<Instant> {
         let entry = self.targets.get(id)?;
         let rendered = entry.render.as_ref().ok()?;
@@ -250,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workloads_use_the_claims_that_they_name() {
+    fn workloads_use_claims_they_name() {
         let object = |kind: &str, namespace: &str, name: &str, spec: Value| {
             let version = if kind == "PersistentVolumeClaim" { "v1" } else { "apps/v1" };
             let metadata = json!({"name": name, "namespace": namespace});

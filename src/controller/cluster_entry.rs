@@ -1,4 +1,4 @@
-//! What the controller keeps of one cluster: its connection, its watches, what they have shown.
+//! The state of one cluster: its connection, its watches, and the observed objects.
 
 mod certainty;
 mod kind_watch;
@@ -34,7 +34,6 @@ use crate::model::{
 use crate::plan::Candidate;
 use crate::reconcile::{self, Found, Shared};
 
-/// Whether it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     Connecting,
@@ -42,45 +41,44 @@ pub enum Reach {
     Offline { detail: String, attempts: u32, lasting: bool },
 }
 
-/// A kind that is to be listed anew and cannot for so long is known no more.
+/// A kind whose list fails for this time is unknown.
 const A_LIST: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct ClusterEntry {
     pub cluster: Cluster,
     pub reach: Reach,
-    /// Its kubeconfig is another one than that of the connection: what was seen stays, and may have been seen elsewhere.
+    /// The kubeconfig differs from that of the connection. The observed state stays, but may be from another cluster.
     pub left: bool,
     pub epoch: u64,
     pub client: Option<Client>,
     connected_at: Option<Instant>,
     pub catalog: Arc<Catalog>,
-    /// What it says of itself, once it was asked.
+    /// The capabilities of the cluster, once discovered.
     pub facts: Option<Arc<Capabilities>>,
-    /// Some of its targets were rendered for something else than it is now.
+    /// Some of its targets were rendered for other capabilities.
     pub stale: bool,
     pub observation: Observation,
-    /// All of it was seen at some time: what is known of it is all that was there then.
+    /// It was observed in full once, so its state is complete for that time.
     pub was_read: bool,
-    /// What is rendered for it.
     pub wanted: Wanted,
     /// `wanted` was set since this entry began.
     pub knows_wanted: bool,
-    /// Kinds that could not be listed when it connected: there may be objects of ours of them.
+    /// Kinds whose list failed at the connection: they may have objects of this instance.
     pub unlisted: BTreeSet<Kind>,
-    /// What the apps that are rendered here have to do with each other.
+    /// The dependencies between the apps on this cluster.
     pub shared: Arc<Shared>,
-    /// Objects of ours that the app that applied them does not render here (any more).
+    /// Objects of this instance that their app does not render here any more.
     pub strays: BTreeSet<ObjectId>,
     pub unwell: Unwell,
     pub claims: UnboundClaims,
     watches: BTreeMap<Kind, KindWatch>,
-    /// Kinds that were watched until the cluster served them no longer: they are again when it does.
+    /// Kinds that were watched until the cluster stopped serving them. They are watched again when it serves them.
     gone: BTreeSet<Kind>,
-    /// Watches so far.
+    /// Number of watches started.
     watched: u64,
     rules: Arc<health::Rules>,
-    /// Which fields apps leave to others.
+    /// Fields that apps leave to other field managers.
     pub ignores: Arc<Ignores>,
     listing: Listing,
     rediscover: watch::Sender<u64>,
@@ -93,13 +91,12 @@ impl Drop for ClusterEntry {
     }
 }
 
-/// What an event about a cluster means for its apps.
+/// The apps that a cluster event affects.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Touched {
     Nothing,
-    /// This app's objects changed.
     App(Arc<str>),
-    /// Anything may have: a list was completed, or the cluster came or went.
+    /// Possibly every app: a list was completed, or the cluster connected or disconnected.
     Everything,
 }
 
@@ -146,19 +143,19 @@ impl ClusterEntry {
         &self.cluster.name
     }
 
-    /// Something of this app is there, or something that it takes over from another one of ours.
+    /// The app has an object here, or takes one over from another app of this instance.
     pub fn holds_any_of(&self, rendered: &Rendered) -> bool {
         let (objects, app) = (&self.observation.objects, rendered.app.to_string());
         rendered.objects.iter().any(|object| objects.contains_key(&object.id))
             || objects.values().any(|live| *live.app == *app)
     }
 
-    /// Until when it asks us to send nothing, if that is still to come.
+    /// The end of the pause that the server requested, if it is in the future.
     pub fn held_off(&self, now: Instant) -> Option<Instant> {
         self.client.as_ref().and_then(|client| client.held_off(now))
     }
 
-    /// The same of writes of these groups: of all of them. While one may be written, it is.
+    /// The same for writes of these groups. It counts only if all of them are paused; a write to any other group can go on.
     pub fn held_off_in<'a>(&self, groups: impl Iterator<Item = &'a str>, now: Instant) -> Option<Instant> {
         let client = self.client.as_ref()?;
         let of_groups: Option<Vec<Instant>> = groups.map(|group| client.held_off_in(group, now)).collect();
@@ -169,9 +166,8 @@ impl ClusterEntry {
         self.rediscover.send_modify(|count| *count += 1);
     }
 
-    /// Watches everything that is rendered, as it is rendered: a value can be compared only in the version that was applied. A
-    /// watch of a version that is served no more would tell nothing for ever. What is known of the objects stays until the
-    /// new list says otherwise.
+    /// Watches all rendered kinds in their rendered version, because values can be compared only in the applied version. A watch
+    /// of a version that is not served any more would never report anything. Known objects stay until the new list.
     pub fn watch_rendered(&mut self, instance: &str, events: &mpsc::Sender<Event>) {
         self.leave_gone();
         let rendered = self.wanted.kinds.clone();
@@ -196,11 +192,11 @@ impl ClusterEntry {
         self.watch(wanted, instance, events);
     }
 
-    /// A kind that is not served has no objects. Its watch would ask for ever, and while its first list is missing, an app that
-    /// wants such an object could not even bring the definition that it lacks.
+    /// An unserved kind has no objects. Its watch would retry for ever. While its first list is missing, an app with such an
+    /// object could not even apply the missing definition.
     fn leave_gone(&mut self) {
         let catalog = Arc::clone(&self.catalog);
-        // Also of kinds that are watched no more: what was known before the cluster was away may have lost its definition then.
+        // Includes kinds without a watch: their definition may have been deleted while the cluster was offline.
         let seen: BTreeSet<&Kind> = self.observation.objects.values().map(|live| &*live.kind).collect();
         let known: BTreeSet<&Kind> = self.watches.keys().chain(seen).collect();
         let gone: Vec<Kind> = known.into_iter().filter(|kind| catalog.is_without(kind)).cloned().collect();
@@ -211,7 +207,7 @@ impl ClusterEntry {
         self.gone.extend(gone);
     }
 
-    /// Watches these kinds too, as far as the cluster serves them.
+    /// Watches these kinds too, if the cluster serves them.
     pub fn watch(
         &mut self,
         kinds: impl IntoIterator<Item = Kind>,
@@ -220,7 +216,7 @@ impl ClusterEntry {
     ) {
         let Some(client) = &self.client else { return };
         for kind in kinds {
-            // One watch of a kind is enough.
+            // One watch per kind is enough.
             let watched = self.watches.keys().any(|known| known.is_same(&kind));
             let Some(resource) = self.catalog.get(&kind).filter(|it| it.manageable && !watched) else {
                 continue;
@@ -246,13 +242,12 @@ impl ClusterEntry {
         self.observation.complete = self.watches.values().all(|watch| watch.listed);
     }
 
-    /// By what objects are judged.
     pub fn rules(&self) -> Arc<health::Rules> {
         Arc::clone(&self.rules)
     }
 
-    /// Judges by these rules from now on. Objects are not kept whole, so kinds that are judged otherwise than before are listed
-    /// again; what was known of them stays until then.
+    /// Sets the health rules. Objects are not kept whole, so kinds with other rules are listed again. The known state stays until
+    /// then.
     pub fn take_rules(&mut self, rules: &Arc<health::Rules>, instance: &str, events: &mpsc::Sender<Event>) {
         if self.rules == *rules {
             return;
@@ -270,8 +265,8 @@ impl ClusterEntry {
         self.watch(changed, instance, events);
     }
 
-    /// What is known of an object is without the fields that its app leaves to others: where they become others, it is listed
-    /// again.
+    /// Sets the ignored fields. Known objects lack the fields that their app leaves to others. When these fields change, the kind
+    /// is listed again.
     pub fn take_ignores(&mut self, ignores: &Arc<Ignores>, instance: &str, events: &mpsc::Sender<Event>) {
         if self.ignores == *ignores {
             return;
@@ -292,7 +287,7 @@ impl ClusterEntry {
         self.watch(kinds, instance, events);
     }
 
-    /// A new connection: everything is listed again. What was seen stays until the lists say otherwise.
+    /// Starts a connection: everything is listed again. The known state stays until the lists are complete.
     pub fn connected(&mut self, epoch: u64, client: Client, catalog: Arc<Catalog>) {
         self.doubt_versions();
         self.left = false;
@@ -311,8 +306,8 @@ impl ClusterEntry {
         self.serves(catalog);
     }
 
-    /// It may have been taken back to a backup meanwhile, or a new kubeconfig leads to a cluster that was made from one: of two
-    /// states of an object the versions do not tell which is the older one. The lists tell all of them anew.
+    /// Forgets resource versions. The cluster may have been restored from a backup, or the new kubeconfig may lead to a copy of
+    /// it, so versions do not show which state is older. The lists report everything again.
     fn doubt_versions(&mut self) {
         let unknown: Arc<str> = Arc::default();
         for live in self.observation.objects.values_mut() {
@@ -320,8 +315,8 @@ impl ClusterEntry {
         }
     }
 
-    /// Watches the kinds of which there are objects of ours, and those of which some were known: that none was found may be what
-    /// a cache told that is behind. What we may not list (any more), or is not served, is taken for nothing of ours.
+    /// Watches the kinds that have objects of this instance, and those that had some: the list may come from a stale cache.
+    /// Denied and unserved kinds count as empty.
     pub fn looked(&mut self, looked: Looked, instance: &str, events: &mpsc::Sender<Event>) {
         let Looked { in_use, unlisted, denied } = looked;
         self.unlisted = unlisted.into_iter().collect();
@@ -358,7 +353,6 @@ impl ClusterEntry {
         self.strays.retain(|id| stays(id));
     }
 
-    /// Other objects are rendered here from now on.
     pub fn take_wanted(&mut self, wanted: Wanted) {
         self.wanted = wanted;
         self.knows_wanted = true;
@@ -375,9 +369,9 @@ impl ClusterEntry {
         }
     }
 
-    /// One app shall be something else here from now on; whether that has a kind that was not rendered here before.
+    /// Sets the render of one app. Returns whether it has a kind that is new here.
     pub fn take_render(&mut self, app: &str, rendered: &Arc<Rendered>) -> bool {
-        // Policies may look at the other objects of an app.
+        // Policies may read the other objects of an app.
         rendered.objects.iter().for_each(|object| _ = self.observation.judged.remove(&object.id));
         let (objects, has_new_kinds) = self.wanted.choose(app, rendered);
         for id in &objects {
@@ -388,7 +382,7 @@ impl ClusterEntry {
         has_new_kinds
     }
 
-    /// What a lookup by name found.
+    /// Records the result of a lookup by name.
     pub fn note(&mut self, id: &ObjectId, found: &Found) {
         if matches!(found, Found::Ours(live) if self.has_left(id, live)) {
             return;
@@ -397,7 +391,7 @@ impl ClusterEntry {
         self.compare(id, None);
     }
 
-    /// Holds one object to what its app renders. `seen`: as it was just shown, and the name of this instance.
+    /// Compares one object with its render. `seen`: the object as just observed, and the name of this instance.
     fn compare(&mut self, id: &ObjectId, seen: Option<(&Value, &str)>) {
         let Some(live) = self.observation.objects.get_mut(id) else {
             self.strays.remove(id);
@@ -417,8 +411,7 @@ impl ClusterEntry {
         }
     }
 
-    /// Every list that says something about these kinds has been read whole. One kind that cannot be
-    /// listed holds up the apps that have objects of it, and no others.
+    /// The lists of these kinds are complete. A kind that cannot be listed blocks only apps that have objects of it.
     pub fn has_listed<'a>(&self, mut kinds: impl Iterator<Item = &'a Kind>) -> bool {
         self.is_ready()
             && kinds.all(|kind| {
@@ -431,14 +424,14 @@ impl ClusterEntry {
         let served = manageable.map(|(kind, resource)| (kind.clone(), resource.namespaced)).collect();
         self.observation.served = Arc::new(served);
         let facts = catalog.capabilities(self.facts.as_deref());
-        // The same value stays the same allocation: renders are compared with it.
+        // An equal value keeps its allocation, because renders are compared with it.
         if self.facts.as_deref() != Some(&facts) {
             self.facts = Some(Arc::new(facts));
         }
         self.catalog = catalog;
     }
 
-    /// Takes in what a watch tells.
+    /// Handles an event of a watch.
     pub fn watched(
         &mut self,
         kind: &Kind,
@@ -483,7 +476,7 @@ impl ClusterEntry {
             Change::Broken(error) => {
                 tracing::debug!(cluster = %self.cluster.name, %kind, error, "a watch broke; it is taken up again");
                 watch.trouble = Some(error);
-                // What it listed once is long ago: nobody may rely on it any more.
+                // The last complete list is too old to rely on.
                 if watch.listed && watch.listing_since.is_some_and(|since| since.elapsed() >= A_LIST) {
                     watch.listed = false;
                     self.observation.complete = false;
@@ -503,7 +496,7 @@ impl ClusterEntry {
         }
     }
 
-    /// An object as a watch showed it, whole.
+    /// Records a whole object that a watch reported.
     fn see_object(
         &mut self,
         kind: &Kind,
@@ -514,12 +507,11 @@ impl ClusterEntry {
     ) -> Touched {
         match reconcile::live(kind, &object, instance, &self.rules, &self.ignores) {
             Some(live) => self.see_whole(id, live, object, instance, words),
-            // It carries our label, and is a copy or not ours (any more).
+            // It carries our label, but is a copy, or is not ours any more.
             None => self.forget(&id),
         }
     }
 
-    /// An object with its record.
     fn see_whole(
         &mut self,
         mut id: ObjectId,
@@ -530,7 +522,7 @@ impl ClusterEntry {
     ) -> Touched {
         words.share_id(&mut id);
         words.share_record(&mut live);
-        // One that wants no pods has none that could tell why.
+        // A workload without desired pods has no pods that could show a cause.
         let wants_pods = live.pods.is_none_or(|pods| pods.desired > 0);
         let unwell = wants_pods && !live.health.is_settled_well() && health::own_pods(&object).is_some();
         let is_judged_by_us = self.rules.mark(&live.kind).is_none();
@@ -546,7 +538,7 @@ impl ClusterEntry {
         touched
     }
 
-    /// An object as it was seen; an older state than the known one is dropped.
+    /// Records an object. A state older than the known one is dropped.
     fn see(&mut self, id: &ObjectId, live: Live, object: &Value, instance: &str) -> Touched {
         if let Some(known) = self.observation.objects.get(id)
             && known.uid == live.uid
@@ -563,15 +555,15 @@ impl ClusterEntry {
         let before = self.observation.objects.insert(id.clone(), Arc::new(live));
         self.compare(id, Some((object, instance)));
         match before {
-            // It changed hands: both apps must look again.
+            // The object changed its app: both apps must be processed.
             Some(before) if before.app != app => Touched::Everything,
             _ => Touched::App(app),
         }
     }
 
-    /// An apply went through, and this is its answer: what it shows is what was wanted. A watch may have told of something
-    /// newer already, which is held to it.
-    /// `ignores`: what was left to others then. `before`: values that were to be put back; whether they were not.
+    /// Records the answer of a successful apply: it shows the desired state. If a watch already reported a newer state, that
+    /// state is compared with the answer. `ignores`: the ignored fields at the time of the apply. `before`: the values that the
+    /// apply was to repair. Returns whether the repair had no effect.
     pub fn applied(
         &mut self,
         kind: &Kind,
@@ -586,7 +578,7 @@ impl ClusterEntry {
             self.forget(&id);
             return false;
         };
-        // What was left out under other rules may be wanted by now.
+        // A field that was ignored then may be desired now.
         let is_all = self.ignores.get(&answer.app) == ignores.get(&answer.app);
         if self.has_left(&id, &answer) {
             return false;
@@ -601,7 +593,7 @@ impl ClusterEntry {
         Arc::make_mut(live).settle(&shown, before)
     }
 
-    /// An object that changed while it was deleted, as it was read then: a watch may tell of it later.
+    /// Records an object that changed during its delete, as it was read then. The watch may report it later.
     pub fn read_again(&mut self, candidate: &Candidate) {
         if let Some(live) = self.observation.objects.get_mut(&candidate.object)
             && *live.uid == *candidate.uid
@@ -610,13 +602,13 @@ impl ClusterEntry {
             let live = Arc::make_mut(live);
             live.resource_version = candidate.resource_version.as_str().into();
             live.keep = candidate.keep;
-            // Who has what of it is known of the state before.
+            // The field ownership is known only for the previous state.
             live.ignored = None;
         }
     }
 
-    /// We deleted it, or found it gone when we wanted to. A watch may tell that late, and an app that wants it back shall not
-    /// find it well. What bears its name and another uid is not meant.
+    /// Records a delete by this process, or an object that was found missing. The watch may report it late, and an app that needs
+    /// the object again must not count it as healthy. An object of this name with another uid is not affected.
     pub fn deleted(&mut self, id: &ObjectId, uid: &str, is_gone: bool) -> Touched {
         match self.observation.objects.get_mut(id).filter(|live| *live.uid == *uid) {
             Some(_) if is_gone => self.forget(id),
@@ -628,8 +620,8 @@ impl ClusterEntry {
         }
     }
 
-    /// An answer of ours shows an object that the watch knows to have gone since, perhaps with another of its name in its place:
-    /// the watch will not tell that again.
+    /// The answer shows an object that the watch has reported as deleted, perhaps with a successor of the same name. The watch
+    /// does not report that again.
     fn has_left(&self, id: &ObjectId, answer: &Live) -> bool {
         let version = as_number(&answer.resource_version);
         let was_told = |watch: &KindWatch| version <= watch.told;
@@ -638,7 +630,7 @@ impl ClusterEntry {
             && self.watches.iter().any(|(kind, watch)| id.is_of(kind) && was_told(watch))
     }
 
-    /// It is not there any more, or not ours.
+    /// The object is gone, or not ours any more.
     pub fn forget(&mut self, id: &ObjectId) -> Touched {
         self.observation.absent.remove(id);
         self.observation.immutable.remove(id);
@@ -647,15 +639,15 @@ impl ClusterEntry {
         self.claims.remove(id);
         let is_wanted_by_another = self.strays.remove(id) && self.wanted.ids().contains(id);
         match self.observation.remove(id, || self.wanted.ids().contains(id)) {
-            // Whoever waits for it to be gone may be another app.
+            // Another app may wait until it is gone.
             Some(live) if live.deleting || is_wanted_by_another => Touched::Everything,
             Some(live) => Touched::App(Arc::clone(&live.app)),
             None => Touched::Nothing,
         }
     }
 
-    /// What one app needs to see: the objects that it renders, and those that it applied and renders no longer.
-    /// `complete` then means: of these kinds.
+    /// The objects that one app needs: those that it renders, and those that it applied and renders no longer. `complete` then
+    /// refers to these kinds.
     pub fn seen_by(&self, rendered: &Rendered) -> Observation {
         let app = rendered.app.to_string();
         let is_its = |id: &&ObjectId| self.observation.objects.get(*id).is_some_and(|live| *live.app == *app);
@@ -664,7 +656,7 @@ impl ClusterEntry {
     }
 }
 
-/// With what was known of it while it held the same.
+/// Keeps derived facts of an unchanged object.
 fn as_settled_before(known: Option<&Live>, live: Live) -> Live {
     let live = reconcile::scaled_as_before(known, live);
     let is_comparable = |known: &&Live| {
@@ -672,7 +664,8 @@ fn as_settled_before(known: Option<&Live>, live: Live) -> Live {
         known.uid == live.uid && known.hash == live.hash && paths(known) == paths(&live)
     };
     let Some(known) = known.filter(is_comparable) else { return live };
-    // What others did was told by comparing with what was rendered then. While another commit waits, nothing would tell it again.
+    // Changes by others were found by a comparison with the render of that time. While another commit waits, nothing would find
+    // them again.
     let is_known =
         |it: &Evidence| matches!(it, Evidence::Changes(_)) && known.ownership.fields == live.ownership.fields;
     let changes = known.evidence.clone().filter(is_known);

@@ -1,4 +1,4 @@
-//! Clusters as events tell of them: come, go, change, show objects.
+//! Clusters: handles their registration, removal, changes and watch events.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::fleet::{Fleet, Target};
 use crate::health;
 use crate::model::{AppId, Cluster, ClusterName, Ignores};
 
-/// How far apart the epochs of two entries begin: no supervisor connects that often.
+/// Distance between the first epochs of two entries; no supervisor connects that often.
 const EPOCHS_EACH: u64 = 1 << 32;
 
 impl World {
@@ -22,7 +22,7 @@ impl World {
         if fleet.is_usable() {
             self.stop_if_the_ground_moves(&fleet);
             if self.instance.name != fleet.instance.name {
-                // Another name is another inventory: nothing that was seen under the old one counts.
+                // Another instance name is another inventory: observations under the old name do not count.
                 self.in_flight.cancel_all();
                 self.clusters.clear();
                 self.targets.clear();
@@ -37,7 +37,7 @@ impl World {
             if is_other {
                 let all: Vec<Target> = self.targets.keys().cloned().collect();
                 for id in &all {
-                    // What was refused may be allowed now, by `force` for all.
+                    // A refusal may have ended, for example by `force`.
                     if let Some(entry) = self.targets.get_mut(id) {
                         entry.begin_anew();
                     }
@@ -48,8 +48,8 @@ impl World {
         self.fleet = Some(fleet);
     }
 
-    /// Whether anything may be written holds from the moment in which it is read. What is rendered is still that of the commit
-    /// before: what a commit lifts (maintenance, observe mode) is not lifted for that.
+    /// A commit that forbids writes takes effect when it is read. A commit that allows them (end of maintenance or of observe
+    /// mode) takes effect with its render, because the current render is that of the commit before.
     fn stop_if_the_ground_moves(&mut self, fleet: &Fleet) {
         let is_other = *self.instance != fleet.instance;
         let moves = |name, known: &Cluster| fleet.clusters.get(name).is_some_and(|cluster| cluster != known);
@@ -66,7 +66,7 @@ impl World {
     }
 
     fn take_clusters(&mut self, fleet: &Fleet) {
-        // A file that cannot be read is not a file that is gone.
+        // An unreadable file is not a removed file.
         if fleet.is_valid() {
             let gone = self.clusters.keys().filter(|name| !fleet.clusters.contains_key(*name));
             gone.for_each(|name| self.stop_writing_to(name));
@@ -98,11 +98,11 @@ impl World {
                 }
             }
         }
-        // Nothing waits for a place on a cluster that has gone or is not ready.
+        // No target waits for a slot of a removed cluster or one that is not ready.
         self.agenda.open_all();
     }
 
-    /// Fields that apps leave to others are looked at as such from now on.
+    /// Updates the fields that apps leave to other field managers.
     fn take_ignores(&mut self, fleet: &Fleet) {
         let ignores = fleet.apps.values().filter(|app| !app.ignore.is_empty());
         let ignores: Arc<Ignores> =
@@ -145,7 +145,7 @@ impl World {
 
     pub(super) fn cluster_news(&mut self, name: &ClusterName, epoch: u64, news: ClusterNews) {
         let Some(entry) = self.clusters.get_mut(name).filter(|entry| epoch >= entry.epoch) else { return };
-        // Nothing waits for a place on a cluster that is not ready.
+        // No target waits for a slot of a cluster that is not ready.
         self.agenda.open(name);
         match news {
             ClusterNews::Up { client, catalog, looked } => {
@@ -204,7 +204,7 @@ impl World {
                 if &*kind.kind == "CustomResourceDefinition" && touched != Touched::Nothing {
                     entry.ask_what_it_serves();
                 }
-                // A namespace opens the way for every app that lives in it, and so do the limits of a project.
+                // A namespace, and the limits of a project, affect every app in that namespace.
                 let opens = match &touched {
                     Touched::App(app) => {
                         &*kind.kind == "Namespace" || AppId::parse(app).is_some_and(|app| app.is_project())
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// Nothing has changed for the apps that have a claim of this class: they are planned as they are, and ask again later.
+    /// Marks the apps that have a claim of this class. Their plans do not change, and they read the class again later.
     fn ask_class_again(&mut self, cluster: &ClusterName, class: &str) {
         let Some(entry) = self.clusters.get(cluster) else { return };
         let owners = entry.claims.of_class(class).filter_map(|id| {
@@ -226,19 +226,19 @@ impl World {
         owners.for_each(|id| self.agenda.mark(id));
     }
 
-    /// Whether a cluster takes part in the rollouts of its apps is another question now.
+    /// The participation of a cluster in rollouts must be checked again.
     fn touch_rollouts(&mut self, name: &ClusterName) {
         for id in self.targets.names_on(name) {
             self.apps.touch(&id);
         }
     }
 
-    /// What is under way may still find out what is there; it begins no write any more.
+    /// Work in progress may still read, but starts no write any more.
     fn stop_writing_to(&self, name: &ClusterName) {
         self.in_flight.cancel_cluster(name);
     }
 
-    /// The cluster answers again: who failed for no lasting reason waits no longer.
+    /// The cluster answers again: targets with temporary failures are retried at once.
     fn try_again(&mut self, cluster: &ClusterName) {
         for id in self.targets.names_on(cluster) {
             if let Some(entry) = self.targets.get_mut(&id)
@@ -249,7 +249,7 @@ impl World {
         }
     }
 
-    /// Looks again at what an event may concern.
+    /// Marks the targets that an event affects.
     pub(super) fn touch(&mut self, cluster: &ClusterName, touched: &Touched) {
         match touched {
             Touched::Nothing => {}

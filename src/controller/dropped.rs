@@ -1,25 +1,23 @@
-//! Clusters that nothing registers any more, and that no file said to empty before: what runs there is left as it is, and every
-//! report says so.
+//! Clusters that are not registered any more and whose file had no `state: Removed` before. Their objects stay as they are, and
+//! every report shows the cluster.
 //!
-//! Only the process that saw it happen reports it.
+//! Only the process that saw the removal reports it.
 
 use super::world::World;
 use crate::fleet::Fleet;
 use crate::model::{Cluster, ClusterState, Connection, Revision};
 use crate::report::{ClusterReport, DROPPED};
 
-/// One such cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Dropped {
-    /// The commit that took its file away; `None`: a ConfigMap had registered it.
+    /// The commit that removed its file; `None`: a ConfigMap had registered it.
     by: Option<Revision>,
-    /// As it was last.
+    /// Its last known manifest.
     last: Cluster,
 }
 
 impl World {
-    /// Notes the clusters that this fleet does not name any more. Only a valid fleet counts: a file that cannot be read is not
-    /// one that is gone.
+    /// Records clusters that this fleet lacks. Only a valid fleet counts, because an unreadable file is not a removed file.
     pub(super) fn take_dropped(&mut self, fleet: &Fleet) {
         let known = self.dropped.clone();
         for (name, entry) in self.clusters.iter().filter(|(name, _)| !fleet.clusters.contains_key(*name)) {
@@ -41,7 +39,7 @@ impl World {
     }
 
     pub(super) fn dropped_reports(&self) -> impl Iterator<Item = ClusterReport> {
-        // One that a file of now names, which cannot be read, is still among the others.
+        // A cluster whose new file is unreadable is still among the others.
         let dropped = self.dropped.iter().filter(|(name, _)| !self.clusters.contains_key(*name));
         dropped.map(|(name, dropped)| ClusterReport {
             name: name.clone(),

@@ -1,4 +1,4 @@
-//! Everything that can happen to the controller: one closed list into one queue.
+//! All events of the controller: one closed enum, one queue.
 //!
 //! | sender | events |
 //! |---|---|
@@ -32,26 +32,25 @@ use crate::render::{Admission, Renders};
 
 #[derive(Debug)]
 pub enum Event {
-    /// Ask Git: the time has come, or something in a local repository moved.
+    /// Read Git: a poll is due, or a local repository changed.
     Wake,
-    /// From now on this process writes.
+    /// This process was elected and may write.
     Elected,
-    /// A webhook says so; Git is asked all the same.
+    /// A webhook. Git is read all the same.
     Hint(Hint),
-    /// The registry of clusters says something else than before.
+    /// The registered clusters changed.
     Registered,
-    /// The newest revision, read and checked.
     Loaded(Result<Box<Loaded>, LoadError>),
-    /// All apps of a revision, rendered; which render it was.
+    /// All apps of a revision are rendered. `number` identifies the render.
     Rendered {
         number: u64,
         renders: Box<Renders>,
-        /// Of apps in waves.
+        /// The heads of apps in waves.
         heads: Arc<Heads>,
-        /// What its policies say of what is deployed.
+        /// What its policies say of the deployed objects.
         admission: Option<Arc<Admission>>,
     },
-    /// Nothing comes of a render, by a fault of ours.
+    /// A render ended without a result, which is a bug.
     RenderCrashed {
         number: u64,
     },
@@ -62,12 +61,12 @@ pub enum Event {
     },
     Reconciled {
         target: Target,
-        /// Of the task that it was.
+        /// The number of the reconciliation.
         number: u64,
         epoch: u64,
         outcome: Box<Outcome>,
     },
-    /// A reconciliation ended without an outcome: a fault of ours.
+    /// A reconciliation ended without an outcome, which is a bug.
     Crashed {
         target: Target,
         number: u64,
@@ -75,57 +74,56 @@ pub enum Event {
     },
     Deleted {
         candidate: Box<Candidate>,
-        /// Of the connection that it was asked over.
+        /// The epoch of the connection that it was sent over.
         epoch: u64,
         result: Result<Went, Error>,
     },
-    /// Pods of a namespace were listed, or could not be.
+    /// The pods of a namespace were listed, or the list failed.
     PodsListed(Box<PodsListed>),
-    /// The cause of one workload, with what the container that crashed wrote last; `None` when nobody can say.
+    /// The cause of one workload, with the last log line of the crashed container; `None` if the log could not be read.
     LastLine {
         told: Box<Explanation>,
         crash: Crash,
         line: Option<Arc<str>>,
     },
-    /// The token of the forge, asked for again.
     Token {
         reference: SecretRef,
         token: Result<SecretString, SecretError>,
     },
-    /// A chart that the head names was fetched, or could not be.
+    /// A chart of the head was fetched, or the fetch failed.
     ChartArrived,
-    /// An app in waves was read at an earlier commit, or cannot be.
+    /// An app in waves was read at an earlier commit, or cannot be read.
     PastApp {
         app: AppId,
         revision: Revision,
         past: Option<Box<PastApp>>,
     },
-    /// Who agreed, or why that is not known for now.
+    /// An agreement was read, or the reason why it is unknown for now.
     Agreed {
         asked: Question,
         answer: Answer,
     },
-    /// What an earlier process said of this commit, or did not come to say, is not the end of it.
+    /// An earlier process left this commit unfinished.
     UnderWay {
         revision: Revision,
-        /// What it took away.
+        /// The targets that the commit removed.
         left: BTreeSet<Target>,
     },
-    /// The forge has said all that it knows of recent commits: posting to it may begin.
+    /// The forge's statuses of recent commits were read: posting may begin.
     Recalled {
-        /// Of the posting that it was asked for.
+        /// The number of the posting that it was requested for.
         number: u64,
     },
 }
 
-/// What a look for objects of ours has found.
+/// The inventory of objects of this instance.
 #[derive(Debug, Default)]
 pub struct Looked {
-    /// Kinds of which there are any.
+    /// Kinds with at least one object.
     pub in_use: Vec<Kind>,
-    /// Kinds that cannot be listed, for the moment.
+    /// Kinds whose list failed for the moment.
     pub unlisted: Vec<Kind>,
-    /// Kinds that we may not list: taken to hold nothing of ours.
+    /// Kinds that RBAC denies: they count as empty.
     pub denied: Vec<Kind>,
 }
 
@@ -136,25 +134,25 @@ pub enum ClusterNews {
         catalog: Arc<Catalog>,
         looked: Looked,
     },
-    /// It serves other kinds than before.
+    /// The served kinds changed.
     Serves(Arc<Catalog>),
-    /// It was looked for what is ours again: of all kinds, or of those that could not be listed before.
+    /// The inventory was repeated: for all kinds, or for those whose list failed before.
     Listed(Looked),
-    /// Its kubeconfig is another one by now: what is known was said over a connection that is given up.
+    /// The kubeconfig was replaced: the state was observed over a connection that is given up.
     Left,
     Down {
         detail: String,
-        /// Counted from 1 since it last answered.
+        /// Counted from 1 since the last answer.
         attempts: u32,
-        /// It will not get better by itself: no kubeconfig, or a wrong one.
+        /// It does not recover without help: the kubeconfig is missing or wrong.
         lasting: bool,
     },
-    /// When claims of a storage class are bound; `None` when the class could not be read.
+    /// The binding mode of a storage class; `None` if the class could not be read.
     StorageClass {
         class: Arc<str>,
         binding: Option<Binding>,
     },
-    /// An object was read, for what these policies say of its delete.
+    /// An object was read for the verdict of these policies on its delete.
     DeleteJudged {
         candidate: Box<Candidate>,
         admission: Arc<Admission>,
@@ -162,15 +160,15 @@ pub enum ClusterNews {
     },
     Watch {
         kind: Kind,
-        /// Which watch of the cluster.
+        /// Identifies the watch of the cluster.
         number: u64,
         change: Change,
-        /// In the queue.
+        /// The memory of the object in the event queue.
         room: Room,
     },
 }
 
-/// The repository could not be read; what runs goes on.
+/// The repository could not be read. The running state stays.
 #[derive(Clone, Debug)]
 pub struct LoadError {
     pub message: String,
@@ -179,7 +177,7 @@ pub struct LoadError {
 }
 
 impl LoadError {
-    /// With what to do about it.
+    /// The message, with what to do about it.
     pub(super) fn in_words(&self) -> String {
         let help = self.help.as_ref().map(|help| format!("; {help}"));
         format!("{}{}", self.message, help.unwrap_or_default())
@@ -191,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn error_of_the_repository_says_what_to_do() {
+    fn repository_error_says_what_to_do() {
         let error = |help: Option<&str>| LoadError {
             message: "failed to read a: it is empty".to_owned(),
             help: help.map(str::to_owned),

@@ -1,4 +1,4 @@
-//! Says in the log, while there is time, that the credential of a cluster ends.
+//! Logs in time that the credential of a cluster expires.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,14 +7,14 @@ use crate::model::ClusterName;
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// What was said already: a line at 30 days, 7 days, one day and the end, each once.
+/// The stages that were logged: 30 days, 7 days, one day, and the end, one line each.
 #[derive(Debug, Default)]
 pub struct Expiry {
     told: u8,
 }
 
 impl Expiry {
-    /// Looks at the clock, and says what is new.
+    /// Logs a new stage, if there is one.
     pub fn look(&mut self, cluster: &ClusterName, credential: &Credential, now: Timestamp) {
         if let Some(warning) = self.news(credential, now) {
             tracing::warn!(%cluster, "{warning}");
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_stage_is_told_once() {
+    fn each_stage_is_logged_once() {
         let now: Timestamp = "2026-11-22T00:00:00Z".parse().expect("a time");
         let mut expiry = Expiry::default();
         let mut check = |hours: i64, expected: bool| {
@@ -63,7 +63,7 @@ mod tests {
             (20, true),
             (-1, true),
             (-2, false),
-            // Another one.
+            // Another credential.
             (24 * 90, false),
             (24 * 20, true),
         ] {

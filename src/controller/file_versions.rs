@@ -1,4 +1,4 @@
-//! Which commit left a file as it is. Looked up once for each file, however many objects an Approval in it is asked about.
+//! The commit that last changed a file. Each file is looked up once, however many objects an Approval in it covers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,12 +23,12 @@ impl<'a> FileVersions<'a> {
         }
     }
 
-    /// `None`: the commit is not known, or there is more in the file, which may have come with another one.
+    /// `None`: the commit is unknown, or the file has other documents, which may be from another commit.
     pub fn of_approval(&self, location: Option<&Location>, is_alone: bool) -> Option<Arc<FileVersion>> {
         self.of(&location.filter(|_| is_alone)?.file)
     }
 
-    /// The position of the commit in history, the head is 0. `None`: nobody knows.
+    /// The position of the commit in history; the head is 0. `None`: unknown.
     pub fn age(&self, location: Option<&Location>) -> Option<usize> {
         let history = &self.snapshot.history;
         let newest = history.newest(location.map(|location| location.file.as_str()));
@@ -53,7 +53,7 @@ impl<'a> FileVersions<'a> {
         Some(FileVersion { commit, path, content: Digest::of(&self.snapshot.files.get(file)?.content) })
     }
 
-    /// Whether a file still is as a commit left it.
+    /// Whether a file is unchanged since a commit.
     pub fn has(&self, version: &FileVersion) -> bool {
         let file = beside::from_folder(&self.snapshot.folder, &version.path);
         self.of(&file).is_some_and(|now| *now == *version)

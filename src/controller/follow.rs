@@ -1,4 +1,4 @@
-//! Follows the kubeconfig of a connection: whether it is another one by now, and until when it is good.
+//! Watches the kubeconfig of a connection: whether it was replaced, and when its credential expires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use super::expiry::Expiry;
 use super::jitter::jittered;
 use crate::cluster::{Client, Credential, Link};
 
-/// Pauses are up to a fifth longer, so that a thousand clusters do not ask the home cluster at once.
+/// Pauses are up to a fifth longer, so that a thousand clusters do not read the home cluster at the same moment.
 const JITTER: u32 = 20;
-/// The shortest pause, also where a credential ends any moment.
+/// The shortest pause, also when a credential is about to expire.
 const LEAST: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// Until the link leads elsewhere, or as somebody else.
+    /// Returns when the kubeconfig has another server or another credential.
     pub async fn until_another(self) {
         let cluster = self.client.name();
         let mut number = 0;
@@ -52,9 +52,9 @@ impl Follow {
     }
 }
 
-/// How long until there is something to say of its end.
+/// Time until the next warning about the expiry.
 fn until_doubtful(credential: &Credential, now: Timestamp) -> Option<Duration> {
     let left = credential.doubtful_from()?.duration_since(now);
-    // What is over or near is looked at as often as everything else, and told in its stages.
+    // A credential that is expired or close to it is checked in the normal interval and logged in stages.
     left.is_positive().then(|| Duration::try_from(left).unwrap_or(LEAST).max(LEAST))
 }

@@ -1,4 +1,5 @@
-//! What the operator hands out to the config repository: whoever may push to it takes nothing else of this process.
+//! What the operator allows the config repository to use. Whoever may push to the repository can use nothing else of this
+//! process.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,28 +13,28 @@ use crate::cluster::{Home, Keeper};
 use crate::forge::HostRules;
 use crate::model::{Hosts, SecretRef};
 
-/// Environment variables that begin so are for the repository.
+/// Prefix of environment variables that the repository may use.
 const PREFIX: &str = "TUTTI_SECRET_";
-/// Of a file that holds a secret, in bytes.
+/// Limit of a secret file, in bytes.
 const LARGEST_FILE: u64 = 64 * 1024;
 
-/// What the repository may refer to. The default is little: variables with [`PREFIX`], no files, no forge on another host.
+/// What the repository may refer to. The default is minimal: variables with [`PREFIX`], no files, no forge on another host.
 #[derive(Clone, Debug, Default)]
 pub struct Grants {
-    /// Further variables, by name.
+    /// Names of further variables.
     pub variables: BTreeSet<String>,
     /// The folder of the files that it may name.
     pub folder: Option<PathBuf>,
-    /// Where its forge may be.
+    /// Hosts that its forge may have.
     pub forge: HostRules,
-    /// Where what is measured may be without TLS.
+    /// Hosts that analyses may reach without TLS.
     pub allow_http: Hosts,
-    /// Where what is measured may be though it needs a credential, or though its address is private.
+    /// Hosts that analyses may reach with a credential, or on a private address.
     pub analysis_hosts: Hosts,
 }
 
 impl Grants {
-    /// The value behind a reference of the repository. Which namespaces of the home cluster are open is up to `home`.
+    /// The value behind a reference of the repository. `home` decides which namespaces of the home cluster are open.
     pub async fn resolve(&self, reference: &SecretRef, home: &Home) -> Result<SecretString, SecretError> {
         match reference {
             SecretRef::Env(name) => {
@@ -47,7 +48,7 @@ impl Grants {
             }
             SecretRef::File(path) => {
                 let (folder, named) = (self.folder.clone(), path.clone());
-                // A share on the network may be slow.
+                // A network share may be slow.
                 let read = tokio::task::spawn_blocking(move || file(folder.as_deref(), &named)).await;
                 read.unwrap_or_else(|error| Err(unreadable(path, io::Error::other(error))))
             }
@@ -59,7 +60,7 @@ impl Grants {
     }
 }
 
-/// A regular file below the folder; links may lead to another place below it, as in a volume of a Secret.
+/// Reads a regular file below the folder. A link may point to another place below it, as in a volume of a Secret.
 fn file(folder: Option<&Path>, path: &str) -> Result<SecretString, SecretError> {
     let withheld = || SecretError::Withheld {
         what: format!("file {path}"),
@@ -68,7 +69,7 @@ fn file(folder: Option<&Path>, path: &str) -> Result<SecretString, SecretError> 
     let Some(folder) = folder else { return Err(withheld()) };
     let unreadable = |problem| unreadable(path, problem);
     let named = folder.join(path);
-    // Nothing is said of a place outside, not even whether there is a file.
+    // The error must not show whether a file outside the folder exists.
     if !named.starts_with(folder) || named.components().any(|part| part == Component::ParentDir) {
         return Err(withheld());
     }
@@ -77,7 +78,7 @@ fn file(folder: Option<&Path>, path: &str) -> Result<SecretString, SecretError> 
     if !real.starts_with(folder) {
         return Err(withheld());
     }
-    // Before it is opened: a FIFO waits for who writes to it.
+    // Checked before the open, because a FIFO blocks until it has a writer.
     if !real.metadata().map_err(unreadable)?.is_file() {
         return Err(unreadable(io::Error::other("it is no regular file")));
     }
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn variables_need_the_prefix_or_a_flag() {
+    async fn variables_need_prefix_or_flag() {
         let env = |name: &str| SecretRef::Env(name.to_owned());
         let mut grants = Grants::default();
         check(&grants, env("PATH"), Err("--secret-env PATH")).await;
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_are_regular_small_and_below_the_folder() {
+    async fn secret_files_are_regular_small_and_in_folder() {
         let outer = tempfile::tempdir().expect("a folder");
         let folder = outer.path().join("secrets");
         std::fs::create_dir_all(folder.join("..data")).expect("a folder");
@@ -135,7 +136,7 @@ mod tests {
         write("large", LARGEST_FILE + 1);
         write("largest", LARGEST_FILE);
         std::fs::write(outer.path().join("other"), "other").expect("a file");
-        // As the kubelet writes a volume.
+        // The layout of a Secret volume, as the kubelet writes it.
         symlink("..data/token", folder.join("token")).expect("a link");
         symlink("../other", folder.join("out")).expect("a link");
         symlink("/dev/zero", folder.join("zero")).expect("a link");

@@ -1,7 +1,8 @@
-//! Renders of the head: which is under way, and what the last one came to.
+//! Renders of the head: the render in progress, and the result of the last one.
 //!
-//! What is done after 3 s is applied. The rest is awaited (E3998) and follows after 6 s more, then 12 s. An awaited app stays as it is, its
-//! commit is pending, and nothing is deleted. A newer commit stops the render under way: no further app is begun.
+//! Apps that are rendered after 3 s are applied. The others are awaited (E3998) and follow after 6 s more, then 12 s. An awaited
+//! app stays as it is, its commit is pending, and nothing is deleted. A newer commit stops the render in progress: no further app
+//! is started.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,41 +20,40 @@ use crate::metrics::Metrics;
 use crate::model::Snapshot;
 use crate::render::{Admission, Discovered, Memory, Pacing, Renderer, Renders};
 
-/// After so long, what is rendered by then is applied; what takes longer follows. Then twice as long, and so on.
+/// After this time the apps rendered so far are applied. The next parts follow after twice the time each.
 const FIRST_PATIENCE: Duration = Duration::from_secs(3);
 
-/// What is rendered, on whatever thread.
+/// The input of a render, on any thread.
 #[derive(Debug)]
 pub struct Head {
     pub fleet: Arc<Fleet>,
     pub snapshot: Arc<Snapshot>,
     pub charts: Arc<chart::Service>,
     pub discovered: Discovered,
-    /// Apps in waves as they were rendered last.
+    /// Apps in waves, from the last render.
     pub heads: Arc<Heads>,
     pub metrics: Metrics,
 }
 
 #[derive(Debug, Default)]
 pub struct HeadRenders {
-    /// What earlier revisions rendered to.
+    /// Renders of earlier revisions.
     memory: Arc<Mutex<Memory>>,
-    /// What was rendered last.
     last: Option<Arc<Renders>>,
-    /// Renders that began, and which of them is over: one is under way where they differ. One revision may be rendered several
-    /// times, for other clusters or with more charts each time.
+    /// Number of started renders, and the number of the last finished one: they differ while a render is in progress. One
+    /// revision may be rendered several times, for other clusters or with more charts.
     begun: u64,
     over: u64,
-    /// A part of the one that is under way is there, and the rest takes its time.
+    /// A part of the render in progress is applied, and the rest is slow.
     is_slow: bool,
-    /// Charts came while one was under way.
+    /// Charts arrived during the render in progress.
     is_wanted_again: bool,
-    /// Stops the one that is under way.
+    /// Stops the render in progress.
     is_outdated: Arc<AtomicBool>,
 }
 
 impl HeadRenders {
-    /// On a blocking thread, which reports to the queue. The one that is under way is of no use any more.
+    /// Runs on a blocking thread, which reports to the event queue. The render in progress becomes outdated.
     pub fn begin(&mut self, head: Head, events: mpsc::Sender<Event>) {
         self.begun += 1;
         self.is_wanted_again = false;
@@ -69,7 +69,7 @@ impl HeadRenders {
             let _span = tracing::trace_span!("render", revision = snapshot.revision.short()).entered();
             let mut patience = FIRST_PATIENCE;
             loop {
-                // The one before lets go of the memory in a moment, and then this one has less to do.
+                // The previous render releases the memory soon, and this one reuses its results.
                 let mut memory = memory.lock();
                 let begun = Instant::now();
                 let clock = || begun.elapsed();
@@ -87,7 +87,7 @@ impl HeadRenders {
                 heads = Arc::new(Heads::of(&fleet, &snapshot, &*charts, &renders, &heads));
                 let (admission, heads) = (Admission::of(&fleet, &renders), Arc::clone(&heads));
                 let rendered = Event::Rendered { number, renders: Box::new(renders), heads, admission };
-                // A closed queue means that the controller has stopped: nobody is left to tell.
+                // The send fails only when the controller has stopped.
                 if events.blocking_send(rendered).is_err() || is_last {
                     return;
                 }
@@ -96,13 +96,13 @@ impl HeadRenders {
         });
         tokio::spawn(async move {
             if rendering.await.is_err_and(|error| error.is_panic()) {
-                // A closed queue: the controller has stopped.
+                // The send fails only when the controller has stopped.
                 let _ = told.send(Event::RenderCrashed { number }).await;
             }
         });
     }
 
-    /// What a render came to; nothing where a newer one has begun.
+    /// The result of a render, unless a newer one has started.
     pub fn take(&mut self, number: u64, renders: Renders) -> Option<Arc<Renders>> {
         if self.begun != number {
             return None;
@@ -118,7 +118,7 @@ impl HeadRenders {
         self.last.as_ref()
     }
 
-    /// No revision was ever rendered whole.
+    /// No revision was ever rendered in full.
     pub fn is_first(&self) -> bool {
         self.over == 0
     }
@@ -127,26 +127,26 @@ impl HeadRenders {
         self.begun != self.over
     }
 
-    /// Whether a cluster that says something else of itself waits for the end. Nobody waits for a slow one: it begins again
-    /// with what it has.
+    /// Whether a cluster with changed capabilities waits for the end of the render. A slow render is not waited for: the next one
+    /// starts with the current capabilities.
     pub fn holds_up_clusters(&self) -> bool {
         self.is_under_way() && !self.is_slow
     }
 
-    /// It ended without a result, by a fault of ours.
+    /// It ended without a result, which is a bug.
     pub fn crashed(&mut self, number: u64) {
         if self.begun == number {
             self.over = number;
         }
     }
 
-    /// A chart came. Whether to render now: one at a time.
+    /// Records that a chart arrived. Returns whether to render now: one render at a time.
     pub fn chart_arrived(&mut self) -> bool {
         self.is_wanted_again = true;
         self.is_wanted()
     }
 
-    /// Charts came that the last render did not have.
+    /// Charts arrived that the last render did not have.
     pub fn is_wanted(&self) -> bool {
         self.is_wanted_again && !self.is_under_way()
     }

@@ -1,13 +1,13 @@
-//! Work in flight: the reconciliations and deletes that were started and have not come back.
+//! Work in flight: reconciliations and deletes that were started and have not ended.
 //!
-//! This registry is the only owner of that knowledge. It is keyed by what is worked on, and not by what the controller knows of it: a
-//! cluster that gets another connection and an app that goes and comes back find their tasks here. So
+//! This registry is the only owner of that state. Its keys are targets and objects, so a task is found even after its cluster
+//! reconnected or its app was removed and added again. So
 //! - a target never has two reconciliations, and an object never two deletes;
 //! - a cluster never has more of them than its limit, counted over all its connections;
 //! - a stop waits for each of them.
 //!
-//! A task is cancelled and then still comes to its end: only [`InFlight::end`] and [`InFlight::end_delete`] free its place. Each
-//! operation costs a lookup, and not a search.
+//! A cancelled task still runs to its end: only [`InFlight::end`] and [`InFlight::end_delete`] free its slot. Each operation
+//! costs one lookup.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +17,9 @@ use crate::cluster::WritePermit;
 use crate::fleet::Target;
 use crate::model::{AppId, ClusterName, ObjectId};
 
-/// Reconciliations side by side on one cluster.
+/// Reconciliations at the same time on one cluster.
 const RECONCILIATIONS: usize = 8;
-/// Deletes side by side on one cluster: one whose answer is slow keeps no other waiting.
+/// Deletes at the same time on one cluster. A slow one does not block the others.
 const DELETES: usize = 8;
 
 /// An object on a cluster.
@@ -27,13 +27,12 @@ pub type ObjectKey = (ClusterName, ObjectId);
 
 #[derive(Debug)]
 pub struct InFlight {
-    /// Lets tasks write to clusters.
+    /// Allows tasks to write to clusters.
     permit: WritePermit,
     reconciliations: BTreeMap<Target, Reconciliation>,
     deletes: BTreeSet<ObjectKey>,
-    /// The same by cluster; one without any is not kept.
+    /// The same tasks by cluster. A cluster without tasks has no entry.
     by_cluster: BTreeMap<ClusterName, OnCluster>,
-    /// Reconciliations so far.
     started: u64,
 }
 
@@ -49,10 +48,9 @@ struct OnCluster {
     deletes: usize,
 }
 
-/// A reconciliation that may begin.
 #[derive(Debug)]
 pub struct Started {
-    /// Tells it from others of the same target.
+    /// Distinguishes it from other reconciliations of the target.
     pub number: u64,
     pub cancelled: CancellationToken,
 }
@@ -68,7 +66,7 @@ impl InFlight {
         }
     }
 
-    /// Enters a reconciliation; `None` while one of the target is under way.
+    /// Registers a reconciliation; `None` while another one of the target runs.
     pub fn start(&mut self, target: &Target) -> Option<Started> {
         if self.is_running(target) {
             return None;
@@ -81,7 +79,7 @@ impl InFlight {
         Some(Started { number, cancelled })
     }
 
-    /// A reconciliation has come back: whether it was cancelled. `None` if it is not the one that is under way.
+    /// Ends a reconciliation. Returns whether it was cancelled; `None` if it is not the running one.
     pub fn end(&mut self, target: &Target, number: u64) -> Option<bool> {
         if self.reconciliations.get(target)?.number != number {
             return None;
@@ -93,26 +91,24 @@ impl InFlight {
         Some(ended.cancelled.is_cancelled())
     }
 
-    /// What is under way may still find out what is there; it begins no write any more.
+    /// Work in progress may still read, but starts no write any more.
     pub fn cancel(&self, target: &Target) {
         if let Some(reconciliation) = self.reconciliations.get(target) {
             reconciliation.cancelled.cancel();
         }
     }
 
-    /// The same for all targets of a cluster.
     pub fn cancel_cluster(&self, cluster: &ClusterName) {
         for app in self.by_cluster.get(cluster).into_iter().flat_map(|on| &on.apps) {
             self.cancel(&Target { app: app.clone(), cluster: cluster.clone() });
         }
     }
 
-    /// The same for all targets.
     pub fn cancel_all(&self) {
         self.reconciliations.values().for_each(|it| it.cancelled.cancel());
     }
 
-    /// The process stops: no task begins a write any more, deletes included, and none that is started later.
+    /// The process stops: no task starts a write any more, deletes and later tasks included.
     pub fn stop(&self) {
         self.permit.revoke();
     }
@@ -121,12 +117,11 @@ impl InFlight {
         self.reconciliations.contains_key(target)
     }
 
-    /// One more reconciliation may run on this cluster.
     pub fn has_room(&self, cluster: &ClusterName) -> bool {
         self.by_cluster.get(cluster).is_none_or(|on| on.apps.len() < RECONCILIATIONS)
     }
 
-    /// Enters a delete, or a release, with what cancels it; `None` while one of the object is under way.
+    /// Registers a delete or a release, and returns its cancellation; `None` while another one of the object runs.
     pub fn start_delete(&mut self, object: &ObjectKey) -> Option<CancellationToken> {
         if !self.deletes.insert(object.clone()) {
             return None;
@@ -135,7 +130,6 @@ impl InFlight {
         Some(self.permit.task())
     }
 
-    /// A delete has come back.
     pub fn end_delete(&mut self, object: &ObjectKey) {
         if self.deletes.remove(object) {
             self.count_out(&object.0, |on| on.deletes -= 1);
@@ -150,12 +144,10 @@ impl InFlight {
         !self.deletes.is_empty()
     }
 
-    /// How many more deletes may run on this cluster.
     pub fn room_for_deletes(&self, cluster: &ClusterName) -> usize {
         DELETES.saturating_sub(self.by_cluster.get(cluster).map_or(0, |on| on.deletes))
     }
 
-    /// Nothing is under way.
     pub fn is_idle(&self) -> bool {
         self.by_cluster.is_empty()
     }
@@ -233,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_only_when_all_came_back() {
+    fn idle_only_when_all_tasks_ended() {
         let (_, mut in_flight) = registry();
         assert!(in_flight.is_idle());
         let pay = in_flight.start(&target("pay", "one")).expect("started").number;
@@ -246,9 +238,9 @@ mod tests {
     }
 
     #[test]
-    fn cancelling_reaches_exactly_its_tasks() {
+    fn cancel_reaches_only_its_tasks() {
         type Cancel = fn(&InFlight, &WritePermit);
-        // Which of pay on one, pay on two, cart on two and a delete on two are cancelled.
+        // The cancelled ones among pay on one, pay on two, cart on two and a delete on two.
         let cases: [(&str, Cancel, [bool; 4]); 6] = [
             ("a target", |it, _| it.cancel(&target("pay", "one")), [true, false, false, false]),
             ("no task", |it, _| it.cancel(&target("cart", "one")), [false; 4]),

@@ -1,10 +1,10 @@
-//! Pauses that differ from subject to subject, so that what failed together is not tried again together.
+//! Pauses that differ by subject, so that subjects that failed together are not retried together.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-/// A part of this pause that is added to it: the same each time for the same subject and number, so that two runs of one
-/// schedule are the same run. `most` is the largest part, in percent.
+/// Returns the part of the pause to add. It is the same for the same subject and number, so that a simulated run is reproducible.
+/// `most` is the largest part, in percent.
 pub fn jittered(pause: Duration, most: u32, subject: &impl Hash, number: u32) -> Duration {
     let mut hasher = DefaultHasher::new();
     (subject, number).hash(&mut hasher);
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subjects_are_spread_over_the_largest_part() {
+    fn jitter_spreads_subjects() {
         let pause = Duration::from_secs(100);
         let pauses: BTreeSet<Duration> = (0..1_000).map(|number| jittered(pause, 20, &number, 0)).collect();
         assert!(pauses.len() > 900, "{}", pauses.len());

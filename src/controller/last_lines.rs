@@ -1,4 +1,4 @@
-//! What crashed containers wrote last: asked for once for each crash, so that a crash says why in the place where it is told.
+//! The last log line of crashed containers. It is read once for each crash, so that a status shows the reason of the crash.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::fleet::Target;
 use crate::health::{Cause, Crash, LOG_BYTES, last_line};
 use crate::model::{Digest, ObjectId, Rendered, SecretValues};
 
-/// A crash that was not seen for so long is a new one when it comes again: a kubelet forgets its back-off then.
+/// A crash that was not seen for so long counts as new. The kubelet resets its backoff after that time too.
 const FORGOTTEN: Duration = Duration::from_secs(600);
-/// Crashes of one workload that are known at once. Further ones are told without what was written.
+/// Crashes of one workload that are kept at the same time. Further ones are reported without a log line.
 const MOST: usize = 8;
 
-/// Of one app on one cluster.
+/// The log lines of one app on one cluster.
 #[derive(Debug, Default)]
 pub struct LastLines {
     known: Vec<Known>,
@@ -27,28 +27,26 @@ pub struct LastLines {
 struct Known {
     workload: ObjectId,
     crash: Crash,
-    /// `None`: nobody could say.
+    /// `None`: the log could not be read.
     line: Option<Arc<str>>,
     seen: Instant,
 }
 
-/// What is known of the last line before a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LastLine {
     Known(Option<Arc<str>>),
-    /// It was not asked for yet.
+    /// The log was not requested yet.
     New,
-    /// It is not asked for.
+    /// The log is not requested.
     TooMany,
 }
 
 impl LastLines {
-    /// The crashes of a workload whose lines were asked for.
     pub fn crashes(&self, workload: &ObjectId) -> Vec<Crash> {
         self.known.iter().filter(|it| it.workload == *workload).map(|it| it.crash.clone()).collect()
     }
 
-    /// A crash that is there now.
+    /// Records a crash that is present now.
     pub fn see(&mut self, workload: &ObjectId, crash: &Crash, now: Instant) -> LastLine {
         self.known.retain(|it| now - it.seen < FORGOTTEN);
         let mut own = self.known.iter_mut().filter(|it| it.workload == *workload);
@@ -69,20 +67,20 @@ impl LastLines {
     }
 }
 
-/// Why the pods of a workload are not ready.
+/// The result of a search: why the pods of a workload are not ready.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     pub target: Target,
-    /// Of the render that was asked about.
+    /// Digest of the render at the time of the search.
     pub rendered: Digest,
     pub workload: ObjectId,
     pub cause: Option<Cause>,
-    /// The pod whose crash is told is there still.
+    /// The pod whose crash was reported still exists.
     pub pod_stays: bool,
 }
 
 impl World {
-    /// Pods were listed. A crash that is new is told together with what was written before it, or a moment later without.
+    /// Handles the result of a pod list. A new crash is reported together with its log line, or without it after a short delay.
     pub(super) fn explained(&mut self, told: Explanation) {
         let (target, workload) = (told.target.clone(), told.workload.clone());
         let now = Instant::now();
@@ -91,10 +89,10 @@ impl World {
         }
     }
 
-    /// Keeps the cause, unless its last line is asked for first.
+    /// Stores the cause, unless its log line must be read first.
     fn waits_for_last_line(&mut self, mut told: Explanation, now: Instant) -> bool {
         let entry = self.targets.get_mut(&told.target);
-        // What was asked for the revision before says nothing of this one.
+        // A result for an earlier revision says nothing about this one.
         let Some(entry) = entry.filter(|entry| entry.renders(told.rendered)) else { return false };
         if entry.causes.holds(&told.workload, told.cause.as_ref(), told.pod_stays) {
             return false;
@@ -114,7 +112,7 @@ impl World {
         false
     }
 
-    /// Whether it is asked for; no answer is waited for longer than a moment.
+    /// Returns whether the log was requested. The wait for it is bounded.
     fn ask_last_line(&mut self, told: &Explanation, crash: Crash, now: Instant) -> bool {
         let Some(cluster) = self.clusters.get(&told.target.cluster).filter(|cluster| cluster.is_ready())
         else {
@@ -128,7 +126,8 @@ impl World {
         let on_cluster = self.targets.on(&told.target.cluster);
         let renders: Option<Vec<Arc<Rendered>>> =
             on_cluster.map(|(_, entry)| entry.render.as_ref().ok().map(Arc::clone)).collect();
-        // What is not rendered may have been applied before and be in the pod: nothing is told rather than a password.
+        // Without a render the secret values are unknown. An earlier render may be in the pod, so no log line is shown rather
+        // than a password.
         let Some(renders) = renders else { return false };
         let (events, told) = (self.events.clone(), told.clone());
         tokio::spawn(async move {
@@ -146,13 +145,13 @@ impl World {
                 }
             };
             let event = Event::LastLine { told: Box::new(told), crash, line: line.map(Arc::from) };
-            // A closed queue means that the controller has stopped: nobody is left to tell.
+            // The send fails only when the controller has stopped.
             let _ = events.send(event).await;
         });
         true
     }
 
-    /// Whatever came of it, it is not asked for again.
+    /// Stores the result, so that the log is not requested again.
     pub(super) fn last_line_read(&mut self, told: Explanation, crash: Crash, line: Option<Arc<str>>) {
         if let Some(entry) = self.targets.get_mut(&told.target)
             && entry.renders(told.rendered)
@@ -163,7 +162,7 @@ impl World {
     }
 }
 
-/// What a container may know and nobody is to be told: what its app renders, and what others render where it runs.
+/// Secret values that the log line must not show: those of its app, and those of other apps in the same namespace.
 fn secrets_near(told: &Explanation, namespace: &str, renders: &[Arc<Rendered>]) -> SecretValues {
     let objects = renders.iter().flat_map(|rendered| {
         let is_own = rendered.app == told.target.app;
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_new_once() {
+    fn crash_is_new_once() {
         let (web, other) = (
             ObjectId::new("apps", "Deployment", Some("shop"), "web"),
             ObjectId::new("apps", "Deployment", Some("shop"), "other"),
@@ -198,7 +197,7 @@ mod tests {
         assert_eq!(lines.see(&web, &first, start), LastLine::New);
         lines.learn(web.clone(), first.clone(), Some("no such table".into()), start);
         let known = LastLine::Known(Some("no such table".into()));
-        // As often as it comes, also by and by.
+        // The count does not matter, and slow repetition does not either.
         for (restarts, seconds) in [(2, 5), (7, 599), (9, 1_190)] {
             let again = crash("web-1", "u1", 1, restarts);
             assert_eq!(lines.see(&web, &again, start + Duration::from_secs(seconds)), known, "{seconds}");
@@ -207,12 +206,12 @@ mod tests {
             assert_eq!(lines.see(&web, &other, start), LastLine::New, "{other:?}");
         }
         assert_eq!(lines.see(&other, &first, start), LastLine::New);
-        // It was well for long.
+        // The container was healthy for long.
         assert_eq!(lines.see(&web, &first, start + Duration::from_secs(1_790)), LastLine::New);
     }
 
     #[test]
-    fn what_crashes_otherwise_each_time_is_asked_about_some_times() {
+    fn changing_crashes_request_few_logs() {
         let web = ObjectId::new("apps", "Deployment", Some("shop"), "web");
         let (mut lines, start) = (LastLines::default(), Instant::now());
         let mut asked = 0;

@@ -1,4 +1,4 @@
-//! How many watches may begin at once: a process that starts begins all of a fleet's, and what they tell at first is much.
+//! Limits how many watches start at the same time: a new process starts all watches of a fleet, and their first lists are large.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use tokio::sync::Semaphore;
 
 use crate::cluster::Change;
 
-/// First lists that are read side by side.
+/// First lists at the same time.
 const SIDE_BY_SIDE: usize = 32;
-/// Those of one cluster.
+/// First lists of one cluster.
 const OF_ONE_CLUSTER: usize = 4;
-/// Whoever takes longer makes room for others: a slow cluster holds them up for no longer than this.
+/// A list that takes longer frees its slot, so a slow cluster delays others only for this time.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Room for the first lists of one cluster; clones share it, and all clusters share the room that there is.
+/// Slots for the first lists of one cluster. Clones share them, and all clusters share the common slots.
 #[derive(Clone, Debug)]
 pub struct Listing {
     all: Arc<Semaphore>,
     own: Arc<Semaphore>,
-    /// The last list of this cluster took too long: others need not wait for its next ones.
+    /// The last list of this cluster was slow: its next ones do not take a common slot.
     is_slow: Arc<AtomicBool>,
 }
 
@@ -37,18 +37,18 @@ impl Listing {
         Self { all, own: Arc::new(Semaphore::new(OF_ONE_CLUSTER)), is_slow: Arc::default() }
     }
 
-    /// Room for another cluster.
+    /// Slots for another cluster.
     pub fn for_another(&self) -> Self {
         Self::within(Arc::clone(&self.all))
     }
 
-    /// Tells each change until nobody wants to hear of more; begins when there is room.
+    /// Sends each change until the receiver stops. Starts when a slot is free.
     pub async fn follow<F>(&self, changes: impl Stream<Item = Change>, mut tell: impl FnMut(Change) -> F)
     where
         F: Future<Output = bool>,
     {
         let mut changes = pin!(changes);
-        // They are never closed.
+        // Never closed.
         let own = self.own.acquire().await.ok();
         let is_slow = self.is_slow.load(Ordering::Relaxed);
         let all = if is_slow { None } else { self.all.acquire().await.ok() };
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// When each of these lists is there, in milliseconds, by the order of the lists: each is of a cluster and takes so long.
+    /// The time of each list in milliseconds, in order. Each list has a cluster and a duration.
     async fn listed_after(lists: impl Iterator<Item = (usize, Duration)>) -> Vec<u128> {
         let (room, start) = (Listing::default(), Instant::now());
         let mut clusters = Vec::new();
@@ -115,32 +115,32 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[tokio::test(start_paused = true)]
-    async fn so_many_lists_are_read_at_once() {
+    async fn lists_at_once_are_limited() {
         let times = listed_after((0..SIDE_BY_SIDE * 2).map(|cluster| (cluster, SHORT))).await;
         let (first, second) = times.split_at(SIDE_BY_SIDE);
         assert!(first.iter().all(|at| *at == 100) && second.iter().all(|at| *at == 200), "{times:?}");
-        // Of one cluster fewer.
+        // Fewer for one cluster.
         let times = listed_after((0..OF_ONE_CLUSTER * 2).map(|_| (0, SHORT))).await;
         assert_eq!(times, [[100; OF_ONE_CLUSTER], [200; OF_ONE_CLUSTER]].concat());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_slow_one_makes_room() {
+    async fn slow_list_frees_its_slot() {
         let times = listed_after((0..SIDE_BY_SIDE * 2).map(|cluster| (cluster, LONG))).await;
         let (first, second) = times.split_at(SIDE_BY_SIDE);
         assert!(first.iter().all(|at| *at == 60_000) && second.iter().all(|at| *at == 62_000), "{times:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn slow_clusters_hold_up_others_once() {
-        // Two whole rooms of slow lists, and after them one list of each of some other clusters.
+    async fn slow_clusters_delay_others_only_once() {
+        // Two full sets of slow lists, then one list each of some other clusters.
         let slow = SIDE_BY_SIDE / OF_ONE_CLUSTER;
         let lists = (0..slow).flat_map(|cluster| [(cluster, LONG); OF_ONE_CLUSTER * 2]);
         let times =
             listed_after(lists.chain((slow..slow + SIDE_BY_SIDE).map(|cluster| (cluster, SHORT)))).await;
         let others = &times[times.len() - SIDE_BY_SIDE..];
         assert!(others.iter().all(|at| *at == 2_100), "{times:?}");
-        // One slow cluster alone holds up nobody.
+        // One slow cluster alone delays no other.
         let slow = [(0, LONG); 40].into_iter();
         let times =
             listed_after(slow.chain((1..=SIDE_BY_SIDE - OF_ONE_CLUSTER).map(|cluster| (cluster, SHORT))))

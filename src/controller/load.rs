@@ -1,4 +1,4 @@
-//! From Git to renders: fetch, read, check, then render.
+//! Loads a revision: fetches, parses and checks it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,23 +18,22 @@ use crate::model::{Diagnostic, Registered, Revision, Scope, Snapshot};
 use crate::source::{self, Repository};
 use crate::{chart, manifest};
 
-/// How far back commits are told about.
+/// Commits back from the head that get statuses.
 pub(super) const RECENT: usize = 20;
 
-/// Where manifests are read from.
 #[derive(Clone, Debug)]
 pub enum Origin {
     Repository(Repository),
-    /// A folder as it stands on disk: for commands that look before a commit.
+    /// A folder on disk: for commands that run before a commit.
     Folder {
         path: PathBuf,
-        /// The repository that it is in: what was applied from there is known.
+        /// The repository of the folder, to find what was applied from it.
         history: Option<Repository>,
     },
 }
 
 impl Origin {
-    /// Where earlier commits are read.
+    /// The repository with earlier commits.
     pub fn history(&self) -> Option<Repository> {
         match self {
             Self::Repository(repository) => Some(repository.clone()),
@@ -43,16 +42,16 @@ impl Origin {
     }
 }
 
-/// What asking Git brought.
+/// The result of a load.
 #[derive(Debug)]
 pub struct Loaded {
     /// `None`: nothing new.
     pub news: Option<News>,
-    /// A hook spoke of a commit that the remote does not have yet.
+    /// A hook named a commit that the remote does not have yet.
     pub behind: bool,
-    /// What the remote said instead of news: a commit that does not go on from what was read last.
+    /// The remote returned a commit that does not descend from the last one.
     pub went_back: Option<Revision>,
-    /// Git did not answer, and is asked again; the registry of clusters has news.
+    /// Git did not answer and is read again; only the registry of clusters has changed.
     pub unread: Option<LoadError>,
 }
 
@@ -64,13 +63,13 @@ pub struct News {
     pub recent: Vec<Revision>,
     pub fleet: Fleet,
     pub snapshot: Snapshot,
-    /// What opens the forge; `None` where it wants nothing.
+    /// The token of the forge; `None` if it needs none.
     pub token: Option<Result<SecretString, SecretError>>,
-    /// When Git had told of it.
+    /// When Git returned it.
     pub seen: Instant,
 }
 
-/// What a load asks, and whom.
+/// The input of a load.
 #[derive(Debug)]
 pub struct Ask {
     pub origin: Origin,
@@ -80,19 +79,19 @@ pub struct Ask {
     pub registry: Arc<Registry>,
     pub reading: Arc<Mutex<manifest::Memory>>,
     pub events: mpsc::Sender<Event>,
-    /// What was read last.
+    /// The revision of the last load.
     pub known: Option<Revision>,
-    /// What the registry said then.
+    /// The registered clusters of the last load.
     pub registered: Option<Arc<Registered>>,
-    /// Who held which name then.
+    /// The holder of each name in the last load.
     pub holders: Arc<Holders>,
-    /// A commit that a hook spoke of.
+    /// The commit that a hook named.
     pub after: Option<String>,
-    /// The branch is read wherever it is: it went back a while ago.
+    /// Accepts a non-fast-forward head, because the branch has been so for a while.
     pub believes: bool,
 }
 
-/// Reads the newest revision, unless it is the one that was read last and the same clusters are registered.
+/// Reads the newest revision, unless revision and registered clusters are those of the last load.
 pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     let Ask { origin, charts, home, grants, registry, .. } = ask;
     let Ask { reading, events, known, registered, holders, after, believes, .. } = ask;
@@ -111,7 +110,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
             let is_same = said.is_none() || said == registered;
             let revision = match (fetched, &known) {
                 (Ok(revision), _) => revision,
-                // What the registry says, as that a cluster is in maintenance, holds without Git: with what was read last.
+                // Registry data, such as maintenance of a cluster, takes effect without Git, with the last revision.
                 (Err(error), Some(known)) if !is_same => {
                     unread = Some(error);
                     known.clone()
@@ -119,7 +118,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
                 (Err(error), _) => return Err(error),
             };
             let behind = match after.as_deref() {
-                // A commit of another branch is never contained: only what is not there at all counts.
+                // A commit of another branch is never contained: only a commit that does not exist at all counts.
                 Some(after) if unread.is_none() && after != revision.as_str() => {
                     !repository.contains(&Revision::from(after)).await.map_err(|error| explain(&error))?
                 }
@@ -148,7 +147,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     let wanted = manifests.instance.as_ref().and_then(|instance| instance.registry.as_ref());
     snapshot.registered = match &manifests.instance {
         Some(_) => registry.ask(wanted, Some(&events)).await,
-        // A file with a mistake is not one that names none.
+        // A file with errors may name a registry.
         None => registered,
     };
     let forge = manifests.instance.as_ref().and_then(|instance| instance.forge.as_ref());
@@ -165,7 +164,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     let arrived = || {
         let events = events.clone();
         async move {
-            // A closed queue means that the controller has stopped.
+            // The send fails only when the controller has stopped.
             let _ = events.send(Event::ChartArrived).await;
         }
     };
@@ -173,10 +172,10 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     Ok(Loaded { news: Some(news), behind, went_back: None, unread })
 }
 
-/// So many names are looked for in history.
+/// Names that are looked up in history.
 const LOOKED_FOR: usize = 32;
 
-/// Of a name that several files claim, and of which this process knows nothing: who has had it for longer.
+/// For a name that several files claim and whose holder is unknown: the file that has had it for longer.
 async fn with_the_older(
     holders: Arc<Holders>,
     manifests: &manifest::Manifests,
@@ -212,8 +211,8 @@ fn crashed(error: &tokio::task::JoinError) -> LoadError {
     }
 }
 
-/// For each error that no target carries: the commit that changed its file last. Where nothing can be applied at all, the head
-/// answers for that too: what it changed is not applied either.
+/// For each error outside of a target: the last commit that changed its file. If nothing can be applied at all, the head reports
+/// the error too, because its changes are not applied either.
 pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> {
     let head = &snapshot.revision;
     let mut blamed: Vec<(Revision, Diagnostic)> = fleet

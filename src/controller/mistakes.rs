@@ -1,5 +1,4 @@
-//! What mistakes in the repository hide: targets that are known, or would be, and of which nobody can say what they shall be.
-//! They are shown, and left alone.
+//! Targets that errors in the repository hide: their desired state is unknown, so they are shown and not changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,10 +8,10 @@ use crate::fleet::{Fleet, Target};
 use crate::model::{App, ClusterName, Diagnostic, Revision};
 use crate::render::{Render, Renders};
 
-/// So many mistakes of a commit are written to the log.
+/// Errors of one commit that are logged.
 const LOGGED: usize = 20;
 
-/// Errors that were not there before.
+/// Logs errors that are new.
 pub(super) fn log_mistakes(fleet: &Fleet, before: Option<&Fleet>) {
     let known: BTreeSet<(&str, &str)> = before.iter().flat_map(|fleet| errors(fleet)).map(words).collect();
     let mut new = errors(fleet).filter(|error| !known.contains(&words(error)));
@@ -29,13 +28,13 @@ fn errors(fleet: &Fleet) -> impl Iterator<Item = &Diagnostic> {
     fleet.diagnostics.iter().filter(|it| it.is_error())
 }
 
-/// That a line moves makes no other mistake of it.
+/// An error that only moved to another line is the same error.
 fn words(error: &Diagnostic) -> (&str, &str) {
     (error.code, &error.message)
 }
 
 impl World {
-    /// Apps whose manifest has mistakes, where they run or would run: they are shown, and left alone.
+    /// Apps whose manifest has errors, on the clusters where they run or would run.
     pub(super) fn broken_targets(&self, fleet: &Fleet) -> BTreeMap<Target, (Arc<App>, Render)> {
         let mut targets = BTreeMap::new();
         for (app_id, broken) in &fleet.broken {
@@ -54,8 +53,8 @@ impl World {
         targets
     }
 
-    /// What runs on clusters whose file has mistakes: it is not known what shall be there, so a commit that changes one of these
-    /// apps has not come to its end.
+    /// Targets on clusters whose file has errors. Their desired state is unknown, so a commit that changes one of these apps is
+    /// not finished.
     pub(super) fn hidden_targets(
         &self,
         fleet: &Fleet,
@@ -78,8 +77,8 @@ impl World {
         targets
     }
 
-    /// The newest commit that changed an app which mistakes hide, or the mistakes: what its own files say, and where it is
-    /// rendered elsewhere what that was made from.
+    /// The newest commit that changed a hidden app or the errors. It comes from the app's own files, and from the inputs of its
+    /// renders on other clusters.
     fn answers_for(&self, app: &App, mistakes: &[Diagnostic], renders: Option<&Renders>) -> Option<Revision> {
         let snapshot = self.snapshot.as_ref()?;
         let manifest = app.location.file.as_str();

@@ -1,18 +1,17 @@
-//! When to reconcile: one closed [`Event`] enum, one queue, one loop.
+//! Decides when to reconcile: one closed [`Event`] enum, one queue, one loop.
 //!
-//! Each turn of the loop takes in what happened and then brings the world forward: starts what is
-//! due, within bounds per cluster, and sets the next deadline. Nothing waits inside the loop: all
-//! requests are tasks that report back as events, and a wait (for health, for an approval, for a
-//! cluster) is only the absence of an event. A newer revision takes over at once.
+//! Each turn of the loop handles the events and then advances the state: it starts due work within limits per cluster, and sets
+//! the next deadline. The loop never blocks. Every request is a task that reports back as an event. A wait (for health, for an
+//! approval, for a cluster) is only the absence of an event. A newer revision takes over at once.
 //!
-//! What it knows is a cache of Git and of the clusters; kill it and the next one does the same.
+//! Its state is a cache of Git and of the clusters: a restarted process decides the same.
 //!
-//! Each turn costs what has happened since the turn before: `targets.rs` is the agenda of targets to look at, `wanted.rs` indexes what is
-//! rendered for a cluster. Retries: after a failed request 1 s, 2 s … 5 min, after a refusal 30 s, 1 min … 5 min, because no watch event
-//! reports that the obstacle is gone. A retry delay ends when the rendered objects, the apply settings or the refused object change, or
-//! when the cluster answers again.
+//! A turn costs what has happened since the turn before: `targets.rs` is the work queue of targets, `wanted.rs` indexes the
+//! rendered objects of a cluster. Retries: after a failed request 1 s, 2 s … 5 min, after a refusal 30 s, 1 min … 5 min, because
+//! no watch event reports that the obstacle is gone. A retry delay ends when the rendered objects, the apply settings or the
+//! refused object change, or when the cluster answers again.
 //!
-//! A process that stands by is one in observe mode that posts nothing. `Event::Elected` has the effect of another `mode` in `tutti.yaml`.
+//! A standby process runs in observe mode and posts nothing. `Event::Elected` has the effect of another `mode` in `tutti.yaml`.
 //! `plan`, `diff`, `get`, `why` and `approve` run the same controller once in observe mode.
 
 mod admission;
@@ -87,51 +86,47 @@ use crate::rollout::AllOutcomes;
 use event::Event;
 use world::World;
 
-/// How many events may wait before their senders do.
+/// Events in the queue before senders wait.
 const QUEUE: usize = 1024;
-/// How long a stop waits for requests that are under way, and then for the forge.
+/// How long a stop waits for requests in progress, and then for the forge.
 const GRACE: Duration = Duration::from_secs(30);
 const FORGE_GRACE: Duration = Duration::from_secs(5);
 
-/// How long to run.
+/// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Until told to stop.
     Stopped,
-    /// Until there is nothing left to do or to wait for, but not longer than this.
+    /// When nothing is left to do or to wait for, or at the timeout.
     Settled { timeout: Duration },
-    /// Until it is known what there is to do, but not longer than this.
+    /// When the plans are known, or at the timeout.
     Planned { timeout: Duration },
-    /// The same, and until the cause is known of what is not well.
+    /// Like `Planned`, and the causes of unhealthy objects are known.
     Explained { timeout: Duration },
 }
 
-/// Finds the way to a cluster from its manifest.
+/// Finds the connection of a cluster from its manifest.
 pub type Links = Arc<dyn Fn(&Cluster) -> Link + Send + Sync>;
 
-/// What the process was told.
+/// The settings of the process.
 pub struct Settings {
     pub origin: Origin,
     pub links: Links,
-    /// What keeps secrets and registers clusters.
+    /// The home cluster: it keeps secrets and registers clusters.
     pub home: Home,
-    /// What the repository may refer to.
     pub grants: Arc<Grants>,
     pub charts: Arc<chart::Service>,
-    /// What opens encrypted files.
+    /// Keys for encrypted files.
     pub keys: Keys,
     pub until: Until,
-    /// Overrides the instance's own mode: `plan` and its like observe, whatever Git says.
+    /// Overrides the mode of the instance: `plan` and similar commands observe, whatever Git says.
     pub mode: Option<Mode>,
-    /// Clusters are asked what the plans would make of their objects; for a run that only observes.
+    /// Plans are also sent as dry runs to the clusters; for a run that only observes.
     pub foresee: bool,
-    /// Commit statuses are written.
     pub report: bool,
-    /// Of this process. Whoever revokes it stops all writes; nothing is started after that.
+    /// The permit of this process. Revoking it stops all writes, and nothing is started after that.
     pub permit: WritePermit,
-    /// Another process writes: this one looks on until it is elected.
+    /// Another process writes; this one observes until it is elected.
     pub stands_by: bool,
-    /// Who counts.
     pub metrics: Metrics,
 }
 
@@ -144,29 +139,28 @@ impl std::fmt::Debug for Settings {
     }
 }
 
-/// Who wakes the controller.
+/// The inputs of the controller.
 #[derive(Debug)]
 pub struct Inputs {
-    /// Time to ask Git.
     pub wakes: mpsc::Receiver<()>,
     pub hints: mpsc::Receiver<Hint>,
-    /// What came of measurements after waves.
+    /// The results of measurements after waves.
     pub measured: watch::Receiver<Arc<AllOutcomes>>,
-    /// This process was elected, if it stood by.
+    /// This process was elected, if it was standby.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
 }
 
-/// Who listens to it.
+/// The outputs of the controller.
 #[derive(Debug)]
 pub struct Outputs {
     pub overview: watch::Sender<Arc<Overview>>,
-    /// The instance as read last: receivers and poll interval follow it.
+    /// The instance at the last read: receivers and the poll interval follow it.
     pub instance: watch::Sender<Option<Arc<Instance>>>,
     pub head: watch::Sender<Option<Arc<ConfigHead>>>,
 }
 
-/// The config repository as it was read last.
+/// The config repository at the last read.
 #[derive(Clone, Debug)]
 pub struct ConfigHead {
     pub fleet: Arc<Fleet>,
@@ -175,7 +169,6 @@ pub struct ConfigHead {
     pub defined: Option<Defined>,
 }
 
-/// How a run ended.
 #[derive(Debug)]
 pub enum Ending {
     Settled,
@@ -185,7 +178,7 @@ pub enum Ending {
     Unreadable(LoadError),
 }
 
-/// Runs the controller; the last overview says what it left behind.
+/// Runs the controller. The last overview shows the remaining state.
 pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (Ending, Arc<Overview>) {
     let (sender, mut events) = mpsc::channel(QUEUE);
     let queue = sender.downgrade();
@@ -193,7 +186,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
     settings.metrics.watch_queue(depth);
     let deadline = match settings.until {
         Until::Stopped => None,
-        // One beyond all clocks is none.
+        // A timeout beyond the range of the clock means no timeout.
         Until::Settled { timeout } | Until::Planned { timeout } | Until::Explained { timeout } => {
             Instant::now().checked_add(timeout)
         }
@@ -215,7 +208,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
             () = inputs.elected.cancelled(), if world.stands_by() => world.handle(Event::Elected),
             Some(event) = events.recv() => {
                 world.handle(event);
-                // Whatever else is here already belongs to the same turn.
+                // Events that are in the queue already belong to the same turn.
                 while let Ok(event) = events.try_recv() {
                     world.handle(event);
                 }
@@ -240,8 +233,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
     (ending, overview)
 }
 
-/// Starts nothing new and lets what is under way come to its end: a write is never cut off between
-/// sending and answer.
+/// Starts nothing new, and lets work in progress end: a write is never interrupted between request and response.
 async fn drain(world: &mut World, events: &mut mpsc::Receiver<Event>) {
     world.cancel();
     let give_up = Instant::now() + GRACE;
@@ -256,8 +248,8 @@ async fn drain(world: &mut World, events: &mut mpsc::Receiver<Event>) {
     }
 }
 
-/// Tells everybody what is known now, if anything changed since the last time; or says when it will. The overview is of
-/// everything: a large fleet that changes all the time is not told of at each change.
+/// Publishes the overview if the state has changed, or returns when it will. The overview covers everything, so a large fleet
+/// that changes all the time is not published at each change.
 fn publish(world: &mut World, outputs: &Outputs, last: &mut Option<Instant>) -> Option<Instant> {
     if !world.has_changed() {
         return None;

@@ -1,4 +1,4 @@
-//! The causes of workloads that have no pods.
+//! Finds the causes of workloads without pods from their events.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,11 +8,11 @@ use tokio::time::Instant;
 use crate::cluster::{About, Client, EventPage};
 use crate::health::{Cause, refused_pods};
 
-/// So many workloads are asked about by themselves where the list of their kind was too long.
+/// Workloads that are queried one by one when the list of their kind was too long.
 const ONE_BY_ONE: usize = 10;
 
-/// What the controllers of these workloads of a namespace say of why they make no pods, by the uid of each. One of which that is not
-/// known is left out: its events could not be read in time, or were too many. One list for all of a kind.
+/// The reasons why controllers create no pods for these workloads of a namespace, by uid. A workload is left out if its events
+/// were not read in time or were too many. Each kind costs one list.
 pub async fn causes(
     client: &Client,
     namespace: &str,
@@ -36,7 +36,7 @@ pub async fn causes(
         match tokio::time::timeout_at(until, client.events_about(namespace, about)).await {
             Ok(Ok(page)) => {
                 causes.extend(divide(&workloads, &page));
-                // Their events are behind the end of the list.
+                // Their events are after the end of the list.
                 let left_out = workloads.iter().filter(|(uid, _)| !causes.contains_key(*uid));
                 for (uid, workload) in left_out.take(ONE_BY_ONE).copied().collect::<Vec<_>>() {
                     let asked = client.events_about(namespace, About::Uid(uid));
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_about_many_are_divided_among_them() {
+    fn events_are_assigned_to_their_workloads() {
         let event = |uid: &str, reason: &str| {
             json!({"involvedObject": {"uid": uid}, "reason": reason, "message": format!("Error creating: {uid} is forbidden"),
                 "lastTimestamp": "2026-11-20T00:00:20Z"})
@@ -91,7 +91,7 @@ mod tests {
             };
             assert_eq!(told("a").as_deref(), Some("FailedCreate a (a is forbidden)"));
             assert_eq!(told("b").as_deref(), Some("FailedCreate b (b is forbidden)"));
-            // Nothing is said of it, or what is said of it was not read.
+            // No event is about it, or its events were not read.
             assert_eq!(told("c").as_deref(), (!is_cut).then_some(""));
         }
     }

@@ -1,4 +1,4 @@
-//! What tasks report back: reconciliations, deletes.
+//! Handles the results of tasks: reconciliations and deletes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,18 +19,19 @@ use crate::reconcile::{Found, Outcome, Went};
 impl World {
     pub(super) fn reconciled(&mut self, target: &Target, number: u64, epoch: u64, outcome: Outcome) {
         let now = Instant::now();
-        // What it did was done all the same, whoever is asked about now.
+        // Its writes happened, whatever the target is now.
         let cancelled = self.in_flight.end(target, number).unwrap_or(true);
-        // Whatever came of it: it was passed over while it ran, also when its cluster went and came back meanwhile.
+        // The target was skipped while the task ran, even if its cluster reconnected meanwhile. So it is due whatever the result
+        // is.
         self.look_at(target);
         self.agenda.open(&target.cluster);
         self.note_writes(target, &outcome);
         let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
         if cluster.epoch != epoch {
-            // What it saw and did was before the last full list, which tells all of it.
+            // Its observation is older than the last full list, which covers it.
             return;
         }
-        // Whether a namespace is there decides for every app that lives in it.
+        // A namespace affects every app that lives in it.
         let mut opened = target.app.is_project();
         for (id, found) in &outcome.lookups {
             cluster.note(id, found);
@@ -41,7 +42,7 @@ impl World {
             cluster.observation.judged.extend(outcome.judged);
         }
         let mut failure = outcome.error.as_ref().map(failure_of);
-        // An apply that only decides a doubt is nothing that somebody undoes.
+        // An apply that only decides a doubt repairs nothing.
         let doubts: BTreeSet<ObjectId> = outcome
             .plan
             .steps
@@ -81,7 +82,7 @@ impl World {
                     }
                 }
                 Err(not_done) => {
-                    // It may have come into being all the same, or be somebody else's by now.
+                    // The object may have been created all the same, or be owned by another manager now.
                     cluster.observation.absent.remove(&receipt.object);
                     put_off |= matches!(not_done, NotDone::HeldOff { .. });
                     if let NotDone::Failed(error) = not_done {
@@ -93,7 +94,7 @@ impl World {
                             let immutable = Immutable { hash: receipt.hash, uid: uid.into(), fields };
                             cluster.observation.immutable.insert(receipt.object.clone(), immutable);
                             if step.may_replace {
-                                // The next plan says what is done about it.
+                                // The next plan handles it.
                                 continue;
                             }
                         }
@@ -118,7 +119,7 @@ impl World {
         let Some(entry) = self.targets.get_mut(target) else { return };
         entry.note_asked(decided, now);
         if cancelled || !entry.renders(outcome.plan.rendered) {
-            // A newer revision took over while this one was applied: its verdict is not about that.
+            // A newer revision took over during this apply, and the result is not about it.
             return;
         }
         let rendered = outcome.plan.rendered;
@@ -136,17 +137,17 @@ impl World {
                     );
                 }
             }
-            // Nothing was tried: what failed before stands, and its pauses go on.
+            // Nothing was tried: the last failure and its delays stay.
             None if put_off => {}
             None => entry.went_through(),
         }
     }
 
-    /// Logs what a task wrote, and counts what is of the head.
+    /// Logs the writes of a task, and counts those of the head.
     fn note_writes(&mut self, target: &Target, outcome: &Outcome) {
         let Target { app, cluster } = target;
         let entry = self.targets.get(target).filter(|entry| entry.renders(outcome.plan.rendered));
-        // Left empty where a newer commit took over meanwhile: this write was not of that.
+        // Empty if a newer commit took over: the write was not of that commit.
         let commit = entry.map(|entry| entry.revision.short().to_owned()).unwrap_or_default();
         let is_of_head = entry.is_some() && self.head == self.rendered_head;
         let steps = outcome.plan.by_object();
@@ -168,7 +169,7 @@ impl World {
                 }
                 Ok(Done::Applied(_)) => {
                     let action = step.map_or(Action::Configure, |step| step.action);
-                    // Its name alone: what is in it may be secret.
+                    // Only the name is logged: the content may be secret.
                     tracing::info!(%cluster, %app, %object, action = action.as_str(), commit, "applied");
                     match action {
                         _ if step.is_some_and(Step::decides_a_doubt) => {}
@@ -186,7 +187,7 @@ impl World {
         }
     }
 
-    /// A task ended without an outcome: a fault of ours, which must not stop its neighbours.
+    /// A task ended without an outcome. This is a bug, and must not stop other targets.
     pub(super) fn crashed(&mut self, target: &Target, number: u64, error: String) {
         tracing::error!(cluster = %target.cluster, app = %target.app, error, "a reconciliation crashed");
         let cancelled = self.in_flight.end(target, number).unwrap_or(true);
@@ -200,7 +201,7 @@ impl World {
     pub(super) fn object_deleted(&mut self, candidate: &Candidate, epoch: u64, result: Result<Went, Error>) {
         let Candidate { app, cluster, object, .. } = candidate;
         self.in_flight.end_delete(&(cluster.clone(), object.clone()));
-        // What is known by now was said over another connection, and says all of it.
+        // The current state was observed over another connection, and is complete.
         let is_past = self.clusters.get(cluster).is_none_or(|entry| entry.epoch != epoch);
         let counted = match &result {
             Ok(Went::Accepted) => Some(WriteResult::Deleted),
@@ -255,7 +256,7 @@ impl World {
     }
 }
 
-/// What is kept of a plan. Who only looks asks also for what stays as it is; who runs for months does not keep it.
+/// The part of a plan that is kept. Observe mode also needs unchanged objects; a process that runs for months does not keep them.
 pub(super) fn kept(mut plan: Plan, mode: Mode) -> Plan {
     if mode == Mode::Enforce {
         plan.steps.retain(|step| step.reason != Reason::Same);
@@ -268,7 +269,7 @@ fn is_namespace(id: &ObjectId) -> bool {
     id.group.is_empty() && &*id.kind == "Namespace"
 }
 
-/// What in Git would make it go through.
+/// The change in Git that would let the write succeed.
 fn way_out(error: &Error, step: Option<&Step>, app: &AppId) -> &'static str {
     let Some(step) = step.filter(|step| step.action != Action::Adopt) else { return "" };
     match error {
@@ -286,7 +287,7 @@ fn way_out(error: &Error, step: Option<&Step>, app: &AppId) -> &'static str {
     }
 }
 
-/// What is counted of a step; nothing where nothing was sent.
+/// The metric of a step; `None` if nothing was sent.
 fn result_of(result: &Result<Done, NotDone>, step: Option<&Step>) -> Option<WriteResult> {
     match result {
         Ok(Done::Applied(_)) if step.is_some_and(|step| step.action == Action::Create) => {
@@ -323,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_of_a_write() {
+    fn writes_are_counted_by_result() {
         let rejected = |code| {
             let object = ObjectId::new("", "ConfigMap", Some("shop"), "settings");
             let (reason, detail) = (String::new(), String::new());

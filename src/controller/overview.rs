@@ -1,4 +1,4 @@
-//! Everything that is known, as the report shows it.
+//! Builds the overview: the whole state, as reports show it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl World {
         let settled = self.targets.iter().filter(|(id, target)| !self.is_provisional(id, target));
         let of_targets = settled.filter_map(|(_, target)| target.render.as_ref().err()).flatten();
         let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.diagnostics);
-        // One mistake in a template breaks it on every cluster: it is said once.
+        // One error in a template affects every cluster; it is reported once.
         let diagnostics = merged(of_fleet.chain(of_targets), |app| self.targets.of_app(app).count());
         let decision = &self.prune.decision;
         Overview {
@@ -66,7 +66,7 @@ impl World {
     fn ring_of(&self, cluster: &ClusterName) -> Option<String> {
         let fleet = self.fleet.as_ref()?;
         let known = fleet.ring_of(cluster).map(ToOwned::to_owned);
-        // The file of one that is known may have a mistake now.
+        // The file of a known cluster may have an error now.
         known.or_else(|| fleet.ring_for(&self.clusters.get(cluster)?.cluster))
     }
 
@@ -91,8 +91,8 @@ impl World {
         }
     }
 
-    /// The newest commit that changed an app anywhere, where it is one that Git knows. Of a version that is taken back the one that
-    /// brought it: of several, that version which the first unit waits for, as [`RolloutReport::refused`] names it.
+    /// The newest known commit that changed an app. For a refused version: the commit that brought it. Of several refused
+    /// versions the one that the first unit waits for, as [`RolloutReport::refused`] names it.
     fn newest_commit(&self, id: &AppId, entry: &AppEntry) -> Option<Revision> {
         let refusal = entry.decision.as_ref().and_then(|decision| {
             let refusals = &decision.refusals;
@@ -117,7 +117,7 @@ impl World {
                 known.min_by_key(|commit| entry.position(commit))?
             }
         };
-        // What came after it had failed did not bring it.
+        // A commit after the failure did not bring the failed version.
         let is_it = |refusal: &Refusal| entry.position(&refusal.head) <= entry.position(newest);
         refusal.is_none_or(is_it).then(|| newest.clone())
     }
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// What is due, what waits, what is on its way out. What is left for good is not among them.
+    /// Deletes that are due, wait or are in progress, without objects that stay for good.
     fn deletions(&self) -> Vec<DeletionReport> {
         let decision = &self.prune.decision;
         let waiting = decision.waiting.iter().filter(|it| it.action == Action::Wait);
@@ -203,13 +203,13 @@ impl World {
             .collect()
     }
 
-    /// Its turn does not come before this cluster was looked at.
+    /// The delete waits until this cluster was observed.
     fn held_up(&self, decided: &Decided, unseen: &ClusterName) -> DeletionReport {
         let words = format!("nothing is deleted before cluster {unseen} was read");
         DeletionReport { waits: true, reason: words, ..self.decided(decided) }
     }
 
-    /// What was no longer wanted on a cluster that is read anew now: it may be there still.
+    /// Objects that were undesired on a cluster that is being listed again: they may still exist.
     fn unread(&self) -> impl Iterator<Item = DeletionReport> {
         let going = &self.prune.going;
         self.prune.vanished.keys().filter(|key| !going.contains_key(key)).filter_map(|key| {
@@ -234,7 +234,7 @@ impl World {
 
     fn decided(&self, Decided { candidate, action, reason }: &Decided) -> DeletionReport {
         let key = (candidate.cluster.clone(), candidate.object.clone());
-        // What was said to an earlier attempt is no reason to wait now.
+        // A refusal of an earlier try is not the reason of this wait.
         let refusal = self.prune.refusal(&key).filter(|_| *action != Action::Wait);
         let words = refusal.map_or_else(|| reason.to_string(), ToOwned::to_owned);
         let approval = reason.approval().map(|digest| digest.short());
@@ -287,7 +287,6 @@ impl World {
         }
     }
 
-    /// Why the pods of a unit are not ready.
     fn cause(&self, app: &AppId, unit: &UnitId) -> Option<String> {
         let entry = self.targets.get(&Target { app: app.clone(), cluster: unit.cluster.clone() })?;
         let of_unit = |object: &&RenderedObject| match &*object.pod_sets {
@@ -319,13 +318,13 @@ fn pods_of(
     pods
 }
 
-/// What the plan of a target would make of its objects; `None` when the cluster was not asked, or of another plan.
+/// The dry-run result of the current plan of a target; `None` without one.
 fn foreseen(entry: &TargetEntry) -> Option<Arc<Vec<Difference>>> {
     let ((digest, differences), plan) = entry.foreseen.as_ref().zip(entry.plan.as_ref())?;
     (plan.digest() == *digest).then(|| Arc::clone(differences))
 }
 
-/// What is renewed by others is told only when they did not.
+/// A credential that is renewed automatically is mentioned only when its renewal failed.
 fn expiry(credential: &Credential) -> Option<String> {
     let is_told = !credential.renewed || credential.warning(Timestamp::now()).is_some();
     credential.expires.filter(|_| is_told).map(|expires| format!("{expires:.0}"))

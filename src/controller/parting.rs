@@ -1,7 +1,7 @@
-//! Apps that left a cluster, as long as it is not known what they have left there: it was never read since this process began, or
-//! a mistake in the repository hides whether somebody wants that now.
+//! Pending removals: apps that left a cluster whose objects of that app are not known yet. Either the cluster was never read
+//! since the process started, or an error in the repository hides whether another app wants the objects.
 //!
-//! Git tells no longer what they had there: the commit that took them away is under way until all of it is known.
+//! Git no longer lists these objects. The commit that removed the app stays unfinished until all of them are known.
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
@@ -15,20 +15,20 @@ use crate::plan::{Action, Reason};
 use crate::report::DeletionReport;
 
 impl World {
-    /// A new head takes these away.
+    /// The targets that a new head removes.
     pub(super) fn part(&mut self, left: impl IntoIterator<Item = Target>, head: &Revision) {
         self.prune.partings.extend(left.into_iter().map(|target| (target, head.clone())));
     }
 
-    /// A commit of before this process took these away; what newer ones say counts more.
+    /// The targets that a commit before this process removed. A newer entry of a target has priority.
     pub(super) fn parted_before(&mut self, left: BTreeSet<Target>, revision: &Revision) {
         for target in left {
             self.prune.partings.entry(target).or_insert_with(|| revision.clone());
         }
     }
 
-    /// Ends those of apps that came back, and those whose objects are known one by one since deletes were decided: of clusters that
-    /// were read, where no mistake hides them. It hides those of an app that is gone.
+    /// Ends the removals of apps that returned, and those whose objects are known since deletes were decided: the cluster was
+    /// read, and no error hides the app. An error hides the objects of a removed app.
     pub(super) fn end_partings(&mut self) {
         let Self { clusters, targets, told, prune, fleet, .. } = self;
         let Some(fleet) = fleet else { return };
@@ -43,7 +43,7 @@ impl World {
         });
     }
 
-    /// Whatever these apps may have left.
+    /// Reports of objects that these apps may have left behind.
     pub(super) fn partings(&self) -> impl Iterator<Item = DeletionReport> {
         let is_valid = LazyCell::new(|| self.fleet.as_ref().is_some_and(|it| is_valid(it, &self.targets)));
         let open = self.prune.partings.iter().filter(|(target, _)| self.targets.get(target).is_none());

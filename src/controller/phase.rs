@@ -1,4 +1,4 @@
-//! Where a target stands, and why: derived anew from what is known, never stored.
+//! The phase of a target and its reason. Computed from the state, never stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::plan::{Action, Plan, Reason, Step};
 use crate::report::{Phase, words};
 
 impl World {
-    /// The phase and its cause in words.
+    /// The phase and its cause as text.
     pub(super) fn phase(&self, id: &Target) -> (Phase, String) {
         let (Some(entry), Some(cluster)) = (self.targets.get(id), self.clusters.get(&id.cluster)) else {
             return (Phase::Pending, String::new());
@@ -32,7 +32,7 @@ impl World {
         if entry.app.unmanaged {
             return (Phase::Unmanaged, String::new());
         }
-        // Whoever compares asks also about what is paused: that no answer came is told first.
+        // A command that compares needs answers for paused apps too: a missing answer is shown first.
         let is_answered =
             entry.failure.is_none() && entry.plan.is_some() && matches!(cluster.reach, Reach::Ready);
         if entry.app.paused && (is_answered || !self.settings.foresee) {
@@ -46,7 +46,7 @@ impl World {
             Reach::Ready => {}
         }
         if let Some(failure) = &entry.failure {
-            // It is tried again in a moment; whether the cluster is gone its probes tell.
+            // It is retried in a moment; the probes decide whether the cluster is offline.
             let phase = if failure.lasting { Phase::Refused } else { Phase::Pending };
             return (phase, failure.text.clone());
         }
@@ -77,7 +77,7 @@ impl World {
             return (Phase::Waiting, "the cluster is in maintenance".to_owned());
         }
         if let Some(undone) = undone(entry, plan) {
-            // How the app fares is no less true while somebody is at it.
+            // A pause does not hide the health of the app.
             let (phase, detail) = self.fares(id, entry, plan, cluster);
             return if phase.is_failure() { (phase, detail) } else { (Phase::Pending, undone) };
         }
@@ -90,13 +90,13 @@ impl World {
             return (Phase::Waiting, told(step));
         }
         let faring = self.fares(id, entry, plan, cluster);
-        // What it renders may be more once the kind is served.
+        // It may render more objects once the kind is served.
         let unserved = if faring.0 == Phase::Running { not_served(rendered, cluster) } else { None };
         let faring = unserved.map_or(faring, |unserved| (Phase::Progressing, unserved));
         self.in_rollout(id, faring)
     }
 
-    /// How a target fares, with what its rollout holds back.
+    /// The phase of a target, with the hold of its rollout.
     fn in_rollout(&self, id: &Target, (phase, detail): (Phase, String)) -> (Phase, String) {
         let Some(entry) = self.apps.get(&id.app).filter(|_| !phase.is_failure()) else {
             return (phase, detail);
@@ -107,7 +107,7 @@ impl World {
         if let Some(failure) = self.rollout_failure(id) {
             return (Phase::Degraded, failure);
         }
-        // Of several, a person reads first what a person can do.
+        // Of several holds the one that a person can end comes first.
         match self.holds(id).min_by_key(|(_, hold)| !hold.waits_for_a_person()) {
             Some((_, hold)) if phase.is_done() => {
                 let phase = if hold.is_failure() { Phase::Degraded } else { Phase::Waiting };
@@ -117,8 +117,8 @@ impl World {
         }
     }
 
-    /// What is there as it is to be: its health, then what is reported of it. Of several causes one is told that only a new
-    /// revision mends; else that of the worst object, which says more than its own words.
+    /// The health of a target that is applied, then its open reports. Of several causes the one comes first that only a new
+    /// revision ends. Otherwise it is the cause of the worst object, which says more than the object's own status.
     fn fares(
         &self,
         id: &Target,
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// The words of a workload, with a note while its cause is searched: that none is told does not mean that there is none.
+    /// The text of a workload, with a note while its cause is searched: a missing cause does not mean that there is none.
     fn with_search(&self, id: &Target, workload: &ObjectId, words: String) -> String {
         if self.searches.is_to_come(id, workload, Instant::now()) {
             return format!("{words}; cause still to come");
@@ -154,25 +154,25 @@ impl World {
     }
 }
 
-/// A definition of the app whose kind its cluster does not serve yet.
+/// A definition of the app whose kind the cluster does not serve yet.
 fn not_served(rendered: &Rendered, cluster: &ClusterEntry) -> Option<String> {
     let served = &cluster.observation.served;
     let unserved = rendered.objects.iter().find(|object| {
         let Some((group, kind)) = &object.defines else { return false };
         let mut of_group = served.range(Kind::new(group, "", "")..).map(|(known, _)| known);
-        // They are in order: those of a group stand together.
+        // The kinds are sorted: those of a group are adjacent.
         !of_group.by_ref().take_while(|known| *known.group == **group).any(|known| *known.kind == **kind)
     })?;
     Some(format!("{}: its kind is not served yet", unserved.id))
 }
 
-/// It is not what Git says, and nothing is done about it.
+/// It differs from Git, and the plan does not change it.
 fn is_left_as_it_is(reason: &Reason) -> bool {
     matches!(reason, Reason::DriftReported { .. } | Reason::Overruled)
 }
 
-/// What is to be written, was put back before, and was changed again. Without the time of the next try, and with no number above
-/// ten: each text that is another is posted.
+/// An object that was repaired before and changed again. The text has no time of the next try and no number above ten, because
+/// each changed text is posted.
 fn undone(entry: &TargetEntry, plan: &Plan) -> Option<String> {
     let mut writes = plan.writes().filter(|step| !step.decides_a_doubt());
     let (step, times) = writes.find_map(|step| Some((step, entry.times_put_back(&step.object)?)))?;
@@ -184,7 +184,7 @@ fn undone(entry: &TargetEntry, plan: &Plan) -> Option<String> {
     ))
 }
 
-/// The first step of an action, with its reason.
+/// The first step with this action, and its reason.
 fn first(plan: &Plan, action: Action) -> Option<String> {
     plan.steps.iter().find(|step| step.action == action).map(told)
 }
@@ -193,7 +193,7 @@ fn told(step: &Step) -> String {
     format!("{}: {}", step.object, step.reason)
 }
 
-/// A hook of which others wait for the end, and it is a bad one.
+/// A failed hook that other objects wait for.
 fn failed_hook<'p>(plan: &'p Plan, cluster: &ClusterEntry) -> Option<(&'p ObjectId, String)> {
     plan.steps.iter().find_map(|step| {
         let Reason::WaitsForHook { hook, .. } = &step.reason else { return None };
@@ -202,7 +202,7 @@ fn failed_hook<'p>(plan: &'p Plan, cluster: &ClusterEntry) -> Option<(&'p Object
     })
 }
 
-/// The worst health among the rendered objects, and whose it is. One that waits for hooks says nothing: the hook does.
+/// The worst health among the rendered objects, and its object. An object that waits for a hook is skipped: the hook counts.
 fn health_of<'r>(
     entry: &TargetEntry,
     rendered: &'r Rendered,
@@ -222,7 +222,7 @@ fn health_of<'r>(
         let (phase, detail) = match cluster.observation.objects.get(&object.id) {
             Some(live) => {
                 let phase = match live.health.status {
-                    // Held before its pods came.
+                    // It was held before its pods came.
                     Status::Suspended if !live.can_take_over() => Phase::Paused,
                     Status::Current | Status::Suspended => continue,
                     Status::InProgress if is_idle_claim(&object.id, entry, cluster) => {

@@ -1,8 +1,7 @@
-//! What the forge is told, and the token that opens it.
+//! Posts to the forge, and reads the forge's token.
 //!
-//! A token that a home cluster keeps may be out of reach for a while: the one from before is used, as it is with the secrets of
-//! webhooks. One that is not there any more is used no longer. Either way it alone is asked for again: nothing is read or rendered for
-//! it.
+//! When the home cluster does not answer, the previous token is used, as for the secrets of webhooks. A token that was removed is
+//! not used any more. In both cases only the token is read again; nothing is loaded or rendered for it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,37 +21,35 @@ use crate::reconcile::History;
 use crate::report::outbox::{Order, Outbox, Rule};
 use crate::report::{Overview, statuses};
 
-/// The longest pause before the forge is asked again what was posted earlier.
+/// The longest delay before the posted statuses are read back again.
 const RECALL_LONGEST: Duration = Duration::from_secs(30);
-/// When a token that could not be read is asked for again.
+/// Delay before a token that could not be read is read again.
 const TOKEN_AGAIN: Duration = Duration::from_secs(30);
 
-/// What is known of the forge.
+/// The connection to the forge.
 #[derive(Default)]
 pub(super) struct Telling {
     posting: Option<Posting>,
-    /// Who reads from the forge; commands do, too. `None`: nobody can.
+    /// Reads from the forge; commands use it too. `None`: the forge cannot be read.
     reader: Option<ForgeReader>,
-    /// The token could not be read: it is asked for again then.
+    /// The token could not be read: time of the next try.
     pub token_at: Option<Instant>,
-    /// The newest commits of the branch when it was read last, the head first.
+    /// The newest commits of the branch at the last read, the head first.
     pub recent: Vec<Revision>,
-    /// Postings so far.
+    /// Number of postings so far.
     postings: u64,
 }
 
-/// Where commit statuses go.
 struct Posting {
     forge: Forge,
-    /// Of the token: another one is another client.
+    /// Digest of the token: another token needs another client.
     token: Option<Digest>,
     outbox: Outbox,
     number: u64,
-    /// The forge has said all that it knows, and the outbox was not told yet.
+    /// The posted statuses were read back, and the outbox does not know that yet.
     is_recalled: bool,
 }
 
-/// Who reads from the forge.
 struct ForgeReader {
     forge: Forge,
     token: Digest,
@@ -60,7 +57,7 @@ struct ForgeReader {
 }
 
 impl World {
-    /// Follows the forge that the instance names; whether that is another one than before, or with another token.
+    /// Uses the forge of the instance. Returns whether the forge or the token changed.
     pub(super) fn open_outbox(
         &mut self,
         recent: Vec<Revision>,
@@ -68,7 +65,7 @@ impl World {
         is_usable: bool,
     ) -> bool {
         self.telling.recent = recent;
-        // An instance with a mistake is not one without a forge or a token: the one from before is told of the mistake.
+        // An instance with errors keeps the previous forge and token, and the errors are posted there.
         is_usable && self.take_token(token)
     }
 
@@ -129,7 +126,7 @@ impl World {
         self.telling.posting.is_some()
     }
 
-    /// A home cluster that does not answer leaves the token from before, of the same forge. Who is asked of another one is asked anew.
+    /// If the home cluster does not answer, the token of the same forge stays. Another forge needs a new one.
     fn take_reader(&mut self, token: Option<&Result<SecretString, SecretError>>) {
         let Some(wanted) = self.instance.forge.as_ref() else {
             self.drop_reader();
@@ -156,7 +153,7 @@ impl World {
         self.ask_again();
     }
 
-    /// A token that is not there any more is used no longer.
+    /// A token that was removed is not used any more.
     fn drop_reader(&mut self) {
         if self.telling.reader.take().is_some() {
             self.ask_again();
@@ -169,12 +166,12 @@ impl World {
         }
     }
 
-    /// Who reads from the forge. `Err`: why nobody does.
+    /// The client that reads from the forge, or the reason why there is none.
     pub(super) fn reader(&self) -> Result<forge::Client, Unread> {
         let client = self.telling.reader.as_ref().map(|reader| reader.client.clone());
         client.ok_or_else(|| match &self.instance.forge {
             None => Unread::ForGood("tutti.yaml names no forge".into()),
-            // It may still be on its way; once it is there, all is asked for again.
+            // The token may be on its way. When it arrives, everything is read again.
             Some(_) => Unread::ForNow("there is no token for the forge".into()),
         })
     }
@@ -183,7 +180,7 @@ impl World {
         self.settings.report && !self.settings.stands_by
     }
 
-    /// From now on this process posts: with a token that may be another than when the repository was read.
+    /// This process begins to post. The token may have changed since the repository was read.
     pub(super) fn begin_posting(&mut self) {
         if self.token_reference().is_some() {
             self.telling.token_at = Some(Instant::now());
@@ -192,7 +189,7 @@ impl World {
         }
     }
 
-    /// Asks for the token again, when it is time to.
+    /// Reads the token again when that is due.
     pub(super) fn ask_token(&mut self, now: Instant) {
         if self.telling.token_at.is_none_or(|at| at > now) {
             return;
@@ -203,12 +200,12 @@ impl World {
         let grants = Arc::clone(&self.settings.grants);
         tokio::spawn(async move {
             let token = grants.resolve(&reference, &home).await;
-            // A closed queue means that the controller has stopped: nobody is left to tell.
+            // The send fails only when the controller has stopped.
             let _ = events.send(Event::Token { reference, token }).await;
         });
     }
 
-    /// What came of it, unless the repository names another one by now.
+    /// Handles the token, unless the repository names another one by now.
     pub(super) fn token_read(&mut self, reference: &SecretRef, token: Result<SecretString, SecretError>) {
         let is_wanted = self.token_reference() == Some(reference) && !self.stopping;
         if is_wanted && self.take_token(Some(token)) {
@@ -220,7 +217,7 @@ impl World {
         self.instance.forge.as_ref()?.token.as_ref()
     }
 
-    /// Every context of a new head is pending before anything is rendered.
+    /// Every context of a new head is pending before the render.
     pub(super) fn post_first(&self) {
         if let (Some(Posting { outbox, .. }), Some(head)) = (&self.telling.posting, &self.head) {
             let overview = self.overview();
@@ -228,7 +225,7 @@ impl World {
         }
     }
 
-    /// A commit that was under way when an earlier process ended is told to its end.
+    /// A commit that an earlier process left unfinished gets its final status.
     pub(super) fn already_told(&mut self, revision: &Revision, left: BTreeSet<Target>) {
         if !self.told.contains(revision) {
             self.told.push(revision.clone());
@@ -236,7 +233,7 @@ impl World {
         self.parted_before(left, revision);
     }
 
-    /// Tells the forge what is known now.
+    /// Posts the current overview.
     pub(super) fn post(&mut self, overview: &Overview) {
         if let (Some(Posting { outbox, .. }), Some(head)) = (&self.telling.posting, &self.head)
             && self.rendered_head.as_ref() == Some(head)
@@ -250,8 +247,8 @@ impl World {
         self.open_posting();
     }
 
-    /// All that was posted before is known, and what there is to say is said with the next overview: no commit that is still under
-    /// way may be taken for one that nobody answers for.
+    /// The posted statuses are known, so the next overview is posted. A commit in progress must not look like a commit that no
+    /// process reports.
     pub(super) fn recalled(&mut self, number: u64) {
         if let Some(posting) = self.telling.posting.as_mut().filter(|posting| posting.number == number) {
             posting.is_recalled = true;
@@ -265,7 +262,7 @@ impl World {
         }
     }
 
-    /// Waits until everything is posted, not longer than `patience`.
+    /// Waits until everything is posted, at most for `patience`.
     pub async fn flush(&mut self, events: &mut mpsc::Receiver<Event>, patience: Duration) {
         let Some(Posting { outbox, .. }) = &self.telling.posting else { return };
         let outbox = outbox.clone();
@@ -278,7 +275,7 @@ impl World {
                     }
                     return;
                 }
-                // What the forge already knows may not be read back yet.
+                // The posted statuses may not have been read back yet.
                 Some(event) = events.recv() => {
                     let is_last = matches!(event, Event::Recalled { .. });
                     if is_last || matches!(event, Event::UnderWay { .. }) {
@@ -295,8 +292,8 @@ impl World {
     }
 }
 
-/// Reads back what was said of recent commits before this process began, then lets the outbox post:
-/// what the forge already says is not said again. Of what was left open it finds out what it took away.
+/// Reads back the statuses of recent commits that earlier processes posted, then lets the outbox post. Statuses that the forge
+/// already has are not posted again. For an unfinished commit it also finds the removed targets.
 struct Recall {
     number: u64,
     forge: forge::Client,
@@ -313,7 +310,7 @@ impl Recall {
         for revision in &self.recent {
             said.push(self.statuses_of(revision).await);
         }
-        // A commit without any came in one push with a newer one, which answers for it.
+        // A commit without statuses was pushed together with a newer one, whose status covers it.
         let is_told =
             |statuses: &Option<Vec<CommitStatus>>| statuses.as_ref().is_some_and(|it| !it.is_empty());
         let told: Vec<usize> = (0..said.len()).filter(|at| is_told(&said[*at])).collect();
@@ -335,11 +332,11 @@ impl Recall {
                 return;
             }
         }
-        // A closed queue means that the controller has stopped: nobody is left to tell.
+        // The send fails only when the controller has stopped.
         let _ = events.send(Event::Recalled { number: self.number }).await;
     }
 
-    /// Our own; `None`: the forge does not let us see them.
+    /// Statuses of this instance; `None`: the forge does not let us read them.
     async fn statuses_of(&self, revision: &Revision) -> Option<Vec<CommitStatus>> {
         let mut pause = RELOAD_FIRST;
         let mut statuses = loop {

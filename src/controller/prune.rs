@@ -1,4 +1,4 @@
-//! Deleting what Git no longer wants: decided over the whole instance, carried out one by one.
+//! Deletes objects that Git no longer contains. The decision covers the whole instance; the deletes run one by one.
 
 use std::cell::{LazyCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,52 +29,51 @@ use crate::report::Phase;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// An object that changed is asked for again at once, but not one that is written without a pause.
+/// An object that changed is sent again at once, but only this often in a row.
 const AT_ONCE: u32 = 3;
 
-/// An object on its way out.
+/// An object that is being deleted.
 #[derive(Debug)]
 pub struct Going {
     pub app: AppId,
-    /// What comes after it waits until it is gone.
+    /// Objects of later turns wait until it is gone.
     turn: Turn,
 }
 
-/// What is known of deletes.
+/// The state of deletes.
 #[derive(Debug, Default)]
 pub struct Pruning {
     pub decision: PruneDecision,
-    /// Objects that Git no longer wants: the head at which that was first seen.
+    /// Objects that Git no longer contains, with the head at which that was first seen.
     pub vanished: BTreeMap<Key, Revision>,
-    /// Apps that left a cluster where it is not known yet what they had there: the commit that took them away.
+    /// Apps that left a cluster whose objects are not known yet, with the commit that removed them.
     pub partings: BTreeMap<Target, Revision>,
-    /// Objects that are on their way out: asked for by us, or with a deletionTimestamp.
+    /// Objects with a deletionTimestamp, or whose delete was sent.
     pub going: BTreeMap<Key, Going>,
-    /// Asked for at this head, and accepted or under way, with the uid that was meant: an object of the
-    /// same name that came later is another one.
+    /// Deletes that were sent at this head, and accepted or in progress. The uid is part of it: a later object of the same name
+    /// is another one.
     asked: BTreeMap<Key, Asked>,
-    /// Objects that went, by the commit that no longer wanted them: what it has done when all are gone.
+    /// Number of deleted objects per commit, for its final report.
     pub confirmed: BTreeMap<(Revision, ClusterName), usize>,
-    /// What was over the cap once, whatever else it waited for: no commit that makes the others fewer, hides some, or stops them
-    /// for a while, lets go what nobody has approved.
+    /// Objects that were over the cap once. A later commit that lowers the count, hides objects or delays them does not release
+    /// the others without an approval.
     over: BTreeSet<ApprovedObject>,
-    /// Those of them that were so while not all was known: of how many the cap is a share, what is wanted on a cluster. It is
-    /// decided anew when all is.
+    /// Those that were over the cap while the total or the renders of a cluster were incomplete. Decided again when all is known.
     over_in_doubt: BTreeSet<ApprovedObject>,
     refused: BTreeMap<Key, Refusal>,
 }
 
-/// A delete that was asked for.
+/// A delete that was sent.
 #[derive(Debug)]
 struct Asked {
     uid: String,
-    /// Against the cap: not what somebody approved, nor an ended run.
+    /// Counts against the cap. Approved deletes and ended runs do not.
     counts: bool,
-    /// The cluster is read anew since: where all was read and it is there still, it has to be asked for once more.
+    /// The cluster is being listed again. If the object is still there after that, the delete must be sent again.
     is_doubted: bool,
 }
 
-/// The cluster said no; the same request is not hammered.
+/// A refusal by the cluster. The same request is retried with a growing delay.
 #[derive(Debug)]
 struct Refusal {
     /// Another state of the object is another request.
@@ -85,12 +84,12 @@ struct Refusal {
 }
 
 impl Pruning {
-    /// A new head: what was deleted before does not count against its cap. What was over the cap stays so.
+    /// A new head: deletes of the previous head do not count against its cap. Objects over the cap stay over it.
     pub fn begin(&mut self, in_flight: &InFlight) {
         self.asked.retain(|key, _| in_flight.is_deleting(key));
     }
 
-    /// The cluster is read anew, and may have been taken back to a backup, or be another one.
+    /// The cluster is listed again. It may have been restored from a backup, or be another cluster.
     pub fn connected(&mut self, cluster: &ClusterName, in_flight: &InFlight) {
         for (key, asked) in &mut self.asked {
             asked.is_doubted |= key.0 == *cluster && !in_flight.is_deleting(key);
@@ -101,12 +100,12 @@ impl Pruning {
         self.refused.remove(&key(candidate));
     }
 
-    /// It was cancelled before it was sent.
+    /// Cancelled before it was sent.
     pub fn not_sent(&mut self, candidate: &Candidate) {
         self.asked.remove(&key(candidate));
     }
 
-    /// Done over a connection of before. The cluster that is read now may be another one, or a backup of it.
+    /// Accepted over an earlier connection. The current cluster may be another one, or a restored backup.
     pub fn accepted_before(&mut self, candidate: &Candidate) {
         self.accepted(candidate);
         if let Some(asked) = self.asked.get_mut(&key(candidate)) {
@@ -114,7 +113,7 @@ impl Pruning {
         }
     }
 
-    /// Another name of the instance is another inventory.
+    /// Another instance name is another inventory.
     pub fn forget(&mut self) {
         self.partings.clear();
         self.over.clear();
@@ -126,7 +125,7 @@ impl Pruning {
         self.put_off(candidate, text, now);
     }
 
-    /// The decision is told by what is known of all clusters.
+    /// The decision is final when the state of all clusters is known.
     fn note_over(&mut self, is_sure: bool) {
         for object in &self.decision.over_cap {
             if self.over.insert(object.clone()) && !is_sure {
@@ -135,7 +134,7 @@ impl Pruning {
         }
     }
 
-    /// Nobody knows whether it was done: at its head it counts until it is seen to be there.
+    /// The result is unknown: at this head the delete counts until the object is seen again.
     pub fn failed(&mut self, candidate: &Candidate, text: String, now: Instant) {
         if let Some(asked) = self.asked.get_mut(&key(candidate)) {
             asked.is_doubted = true;
@@ -143,7 +142,7 @@ impl Pruning {
         self.put_off(candidate, text, now);
     }
 
-    /// The lease of the leader was not renewed in time: as [`Self::failed`], with a pause that does not grow.
+    /// The leader's Lease was not renewed in time: like [`Self::failed`], with a constant delay.
     pub fn awaits_lease(&mut self, candidate: &Candidate, text: String, now: Instant) {
         self.refused.remove(&key(candidate));
         self.failed(candidate, text, now);
@@ -157,12 +156,12 @@ impl Pruning {
         self.refused.insert(key, Refusal { resource_version, text, attempts, retry_at: now + pause });
     }
 
-    /// Why a delete that is due is not made, if the cluster refused it.
+    /// The refusal of a delete that is due.
     pub fn refusal(&self, key: &Key) -> Option<&str> {
         self.refused.get(key).map(|refusal| refusal.text.as_str())
     }
 
-    /// `cluster`: the one that shows it.
+    /// `cluster`: the cluster that shows the object.
     fn is_asked(&self, cluster: &ClusterEntry, key: &Key, uid: &str) -> bool {
         let holds = |asked: &Asked| !asked.is_doubted || !cluster.observation.complete;
         self.asked.get(key).is_some_and(|asked| asked.uid == uid && holds(asked))
@@ -181,7 +180,7 @@ fn key(candidate: &Candidate) -> Key {
 }
 
 impl World {
-    /// Decides and starts deletes; returns when to try again.
+    /// Decides and starts deletes. Returns the time of the next try.
     pub(super) fn advance_prune(&mut self, now: Instant) -> Option<Instant> {
         let fleet = self.fleet.clone()?;
         if self.head.is_none() || self.head != self.rendered_head || !fleet.is_usable() {
@@ -193,7 +192,7 @@ impl World {
         let judged_at = self.judge_deletes(now);
         self.end_over(&fleet);
         self.end_partings();
-        // The cap holds over all clusters: nothing is deleted before all of them were looked at.
+        // The cap covers all clusters, so nothing is deleted before all of them were observed.
         if self.mode() == Mode::Enforce && self.unseen(now).is_none() {
             self.start_deletes(now);
         }
@@ -204,12 +203,12 @@ impl World {
         refused.chain(held_off).chain(judged_at).min()
     }
 
-    /// A cluster of which nothing is known yet, so that nothing is deleted anywhere.
+    /// A cluster without a complete observation. Nothing is deleted anywhere until it has one.
     pub(super) fn unseen(&self, now: Instant) -> Option<&ClusterEntry> {
         self.clusters.values().find(|entry| !entry.is_looked_at(now))
     }
 
-    /// Or was, or may be approved. If not, there is nothing to decide, whatever the size of the fleet.
+    /// Whether a delete is pending, was pending, or may be approved. If not, the size of the fleet costs nothing.
     fn is_anything_unwanted(&self, fleet: &Fleet) -> bool {
         let Pruning { decision, vanished, going, asked, refused, .. } = &self.prune;
         let is_idle = *decision == PruneDecision::default()
@@ -245,9 +244,9 @@ impl World {
                 }
             }
         }
-        // A share of what there was when this revision began: what it deleted must not make its own cap smaller.
+        // The share counts the objects at the start of this revision: its own deletes must not lower its cap.
         managed += self.prune.asked.iter().filter(|(key, asked)| !self.is_there(key, &asked.uid)).count();
-        // What was asked for already and is still shown counts once.
+        // An object that is still visible after its delete was sent counts once.
         candidates.retain(|it| {
             let cluster = self.clusters.get(&it.cluster);
             cluster.is_none_or(|cluster| !self.prune.is_asked(cluster, &key(it), &it.uid))
@@ -260,7 +259,7 @@ impl World {
         if valid {
             let wanted: BTreeSet<Key> =
                 candidates.iter().map(key).chain(self.prune.going.keys().cloned()).collect();
-            // Of a cluster that is read anew nothing is a candidate until it was read whole.
+            // A cluster that is listed again has no candidates until the list is complete.
             let is_unread = |key: &Key| {
                 self.clusters.get(&key.0).is_some_and(|entry| {
                     !entry.observation.complete && entry.observation.objects.contains_key(&key.1)
@@ -269,7 +268,7 @@ impl World {
             self.prune.vanished.retain(|key, _| wanted.contains(key) || is_unread(key));
             self.prune.refused.retain(|key, _| wanted.contains(key));
         } else {
-            // What a broken app wants is not known, so neither is whether nobody wants its objects.
+            // The renders of a broken app are unknown, so its objects are no candidates.
             candidates.retain(|it| fleet.apps.contains_key(&it.app) && !broken.contains(&it.app));
         }
         for candidate in &candidates {
@@ -288,19 +287,19 @@ impl World {
         for (asked, app) in asks {
             self.ask_who_agreed([asked].into(), &app);
         }
-        // Before that nothing is deleted either.
+        // Nothing is deleted before that either.
         if valid && self.unseen(now).is_none() {
             self.prune.note_over(is_sure);
         }
     }
 
-    /// What was over the cap is so until it is seen to be gone, or Git wants it again.
+    /// An object stays over the cap until it is gone or Git contains it again.
     fn end_over(&mut self, fleet: &Fleet) {
         let valid = LazyCell::new(|| fleet.is_valid() && self.targets.broken().is_empty());
         let clusters = &self.clusters;
         self.prune.over.retain(|ApprovedObject { cluster, id, uid }| {
             let Some(entry) = clusters.get(cluster) else { return true };
-            // What was rendered without knowing what the cluster serves may not last.
+            // A render without the capabilities of the cluster may change.
             let is_sure = entry.facts.is_some() && !entry.stale;
             let is_wanted = || is_sure && entry.wanted.ids().contains(id) && *valid;
             !entry.has_gone(id, uid) && !is_wanted()
@@ -313,7 +312,7 @@ impl World {
         self.clusters.get(cluster).is_some_and(|entry| entry.observation.shows(object, uid))
     }
 
-    /// Objects that were on their way out: those that are seen no more have gone.
+    /// Records objects that were being deleted and are no longer visible.
     fn note_gone(&mut self, before: impl Iterator<Item = Key>) {
         for key in before.filter(|key| !self.prune.going.contains_key(key)) {
             let is_gone = self
@@ -328,7 +327,7 @@ impl World {
         self.prune.confirmed.retain(|(revision, _), _| told.contains(revision));
     }
 
-    /// With what has to be asked for a better answer.
+    /// Also returns the questions that must be answered for a better decision.
     fn decide(
         &self,
         fleet: &Fleet,
@@ -336,7 +335,7 @@ impl World {
         managed: usize,
         valid: bool,
     ) -> (PruneDecision, BTreeSet<(Question, AppId)>) {
-        // This is asked at each event while something waits: of the places of candidates, not of all.
+        // Runs at each event while a delete waits: only the targets of candidates are visited.
         let places: BTreeSet<Target> =
             candidates.iter().map(|it| Target { app: it.app.clone(), cluster: it.cluster.clone() }).collect();
         let is_empty = |id: &Target| {
@@ -356,8 +355,8 @@ impl World {
         };
         let decision = plan::decide(&PruneInput {
             asks: &rule_asks,
-            // Not the mode of this run: a command that only looks shows what the instance decides, and
-            // which approvals it wants. Nothing is deleted here unless this run enforces.
+            // The mode of the instance, not of this run: a command in observe mode shows the decision of the instance, and the
+            // approvals that it needs. Nothing is deleted unless this run enforces.
             mode: self.instance.mode,
             fleet_valid: valid,
             caps: self.instance.caps,
@@ -438,8 +437,8 @@ impl World {
         }
     }
 
-    /// Two clusters of the config repository may be one server: a copied kubeconfig, a cluster that gets another name. What an app
-    /// has there through the one is no longer rendered through the other.
+    /// Two clusters of the config repository may be one server, for example by a copied kubeconfig or a renamed cluster. An
+    /// object that is undesired through one cluster may be desired through the other.
     fn wanted_through(&self, candidate: &Candidate) -> Option<&ClusterName> {
         let is_it = |entry: &ClusterEntry| {
             entry.observation.shows(&candidate.object, &candidate.uid)
@@ -454,7 +453,7 @@ impl World {
         self.clusters.get(cluster)?.held_off_in(iter::once(&*object.group), now)
     }
 
-    /// Deletes one object, or lets it go.
+    /// Deletes or releases one object.
     fn start(&mut self, Decided { candidate, action, reason }: Decided) {
         let Some(cluster) = self.clusters.get(&candidate.cluster) else { return };
         let Some(client) = cluster.client.clone() else { return };
@@ -484,27 +483,26 @@ impl World {
             } else {
                 farewell.release(&candidate).await
             };
-            // A closed queue means that the controller has stopped: nobody is left to tell.
+            // The send fails only when the controller has stopped.
             let _ = events.send(Event::Deleted { candidate: Box::new(candidate), epoch, result }).await;
         });
     }
 
-    /// What is let go of loses nothing, so that no order is kept.
+    /// A release loses nothing, so it needs no order.
     fn next_releases(&self, now: Instant) -> impl Iterator<Item = &Decided> {
         let is_due = move |decided: &&Decided| self.prune.may_ask(&decided.candidate, now);
         self.prune.decision.releases.iter().filter(is_due)
     }
 
-    /// The deletes whose turn it is: of each app on each cluster only those of its last turn, and
-    /// only when what was asked for before is gone. So an app goes in the reverse of the order it came in, and a cluster
-    /// that is being removed as if all that runs there were one app.
+    /// The deletes whose turn it is. Each app on each cluster deletes only its last turn, after all earlier deletes are gone: the
+    /// reverse of the apply order. A cluster that is being removed counts as one app.
     fn next_deletes(&self, now: Instant) -> impl Iterator<Item = &Decided> {
         let is_removed = |name: &ClusterName| {
             self.clusters.get(name).is_some_and(|entry| entry.cluster.state == ClusterState::Removed)
         };
         let queue = move |cluster, app| (cluster, Some(app).filter(|_| !is_removed(cluster)));
         let deletes = &self.prune.decision.deletes;
-        // The waves of an app order nothing of another.
+        // The waves of an app do not order another app.
         let turn =
             move |cluster: &ClusterName, turn: Turn| if is_removed(cluster) { turn.by_phase() } else { turn };
         let going = self.prune.going.iter();
@@ -523,13 +521,13 @@ impl World {
         })
     }
 
-    /// The app as rendered on all its clusters; of an app that is gone, of nothing.
+    /// The digest of the app's objects on all clusters; for a removed app the digest of nothing.
     fn rendered_digest(&self, app: &AppId) -> Digest {
         let renders = self.targets.of_app(app);
         plan::rendered_digest(renders.filter_map(|(_, target)| target.head.as_deref().ok()))
     }
 
-    /// How an app stands on each of its clusters, and what is not well there.
+    /// The state of an app on each of its clusters, and the unhealthy ones.
     fn places(&self, app: &AppId) -> (BTreeMap<ClusterName, Standing>, BTreeMap<ClusterName, String>) {
         use Phase::{Degraded, Paused, Progressing, Refused};
         let (mut places, mut kept_out, mut unwell) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -549,12 +547,12 @@ impl World {
             };
             places.insert(id.cluster.clone(), standing);
         }
-        // A cluster that takes no new apps is no place to wait for; but one of an app that is to go there and nowhere else is
-        // no place to leave another one for.
+        // A cluster whose taint excludes new apps is not waited for. If an app can run only there, its previous placement is
+        // kept.
         (if places.is_empty() { kept_out } else { places }, unwell)
     }
 
-    /// A workload that somebody pauses before its pods came is well by itself; but what it replaces still does its work.
+    /// A workload that is paused before its pods came is healthy, but the workload that it replaces still serves.
     fn holds_no_pods_back(&self, id: &Target, target: &TargetEntry) -> bool {
         let (Some(cluster), Ok(rendered)) = (self.clusters.get(&id.cluster), &target.render) else {
             return true;
@@ -564,13 +562,13 @@ impl World {
         seen.all(|live| live.health.status != Status::Suspended || live.can_take_over())
     }
 
-    /// When its cluster was seen whole for the last time, everything was there as it is rendered now, and well. A process
-    /// that has not seen it does not know.
+    /// At the last full observation of its cluster, all objects were there as rendered now, and healthy. A process without such
+    /// an observation returns false.
     fn was_as_rendered(&self, id: &Target, target: &TargetEntry) -> bool {
         let (Some(cluster), Ok(rendered)) = (self.clusters.get(&id.cluster), &target.render) else {
             return false;
         };
-        // One that comes with some releases alone is as rendered without it.
+        // An object that only some releases have may be absent.
         let may_be_absent = |object: &RenderedObject| {
             object.hook.is_some_and(|hook| hook.occasion != Occasion::Each)
                 && !cluster.observation.objects.contains_key(&object.id)
@@ -588,7 +586,7 @@ impl World {
             && rendered.objects.iter().all(|object| may_be_absent(object) || was_seen(object))
     }
 
-    /// Nothing is being deleted, and what waits waits for a person or for good.
+    /// No delete is in progress, and the waiting ones need a person or stay for good.
     pub(super) fn is_prune_settled(&self) -> bool {
         !self.policing.is_reading() && self.mode() == Mode::Observe
             || (!self.in_flight.has_deletes()
@@ -598,7 +596,7 @@ impl World {
                 && !self.prune.decision.waiting.iter().any(|decided| self.waits_for_moments(decided)))
     }
 
-    /// Its cluster is whole, but for an API that may be back in a moment.
+    /// Its cluster is whole except for an API that may return soon.
     fn waits_for_moments(&self, decided: &Decided) -> bool {
         decided.reason == Reason::ObservationIncomplete
             && self.clusters.get(&decided.candidate.cluster).is_some_and(ClusterEntry::awaits_an_api)

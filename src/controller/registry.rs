@@ -1,10 +1,10 @@
-//! Who is registered in the home cluster: watched from the moment in which Git says that there is such a registry.
+//! Clusters that are registered in the home cluster. The watch starts when Git configures such a registry.
 //!
-//! A load waits for its first answer, so that a process that starts knows its clusters at once. What was heard once stays while
-//! the home cluster does not answer: a registry that is away is no empty one.
+//! A load waits for the first answer, so that a new process knows its clusters at once. The last answer stays while the home
+//! cluster does not answer: an unreachable registry is not an empty one.
 //!
-//! Registered clusters are an input of the fleet like files (`Snapshot::registered`). A registry that was never read is an error of the
-//! revision, so nothing is deleted.
+//! Registered clusters are an input of the fleet like files (`Snapshot::registered`). While the registry was never read, the
+//! revision has an error, so nothing is deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Holds the watch of the registry that Git names.
+/// Owns the watch of the registry that Git configures.
 #[derive(Debug)]
 pub struct Registry {
     home: Home,
@@ -50,12 +50,12 @@ impl Registry {
         Self { home, kept: Mutex::default() }
     }
 
-    /// What it said last, if it is asked at all.
+    /// The last answer, if a registry is configured.
     pub async fn said(&self) -> Option<Arc<Registered>> {
         self.kept.lock().await.as_ref().and_then(|kept| kept.said.borrow().clone())
     }
 
-    /// What this registry says; the first time that is waited for. From then on each change is an event.
+    /// The answer of this registry. The first call waits for it; after that each change is an event.
     pub async fn ask(
         &self,
         wanted: Option<&ConfigMapRegistry>,
@@ -84,7 +84,7 @@ impl Registry {
     }
 }
 
-/// What a registry says now, for whoever asks once.
+/// The answer of a registry, for a caller that reads it once.
 pub async fn registered(home: &Home, wanted: Option<&ConfigMapRegistry>) -> Option<Arc<Registered>> {
     Registry::new(home.clone()).ask(wanted, None).await
 }
@@ -97,7 +97,7 @@ fn in_words(wanted: &ConfigMapRegistry, detail: &str) -> String {
     format!("failed to read {}, in the home cluster: {detail}", registry_in_words(wanted))
 }
 
-/// One watch, for as long as Git names its registry.
+/// One watch. It runs as long as Git configures its registry.
 struct Follow {
     home: Home,
     wanted: ConfigMapRegistry,
@@ -117,7 +117,7 @@ impl Follow {
                 }
             };
             if is_heard {
-                // Another connection goes on where this one ended.
+                // Another connection continues where this one ended.
                 pause = FIRST_PAUSE;
                 continue;
             }
@@ -126,7 +126,7 @@ impl Follow {
         }
     }
 
-    /// For as long as the connection is good; whether it said anything whole.
+    /// Runs as long as the connection works. Returns whether a full list was read.
     async fn follow(
         &self,
         mut changes: BoxStream<'static, Change>,
@@ -151,7 +151,7 @@ impl Follow {
                 Change::Left(object) => {
                     let Some(one) = cluster_of(&object, &self.wanted) else { continue };
                     listed.remove(&one.name);
-                    // A list that is not whole yet is no answer.
+                    // An incomplete list is not an answer.
                     if is_listing {
                         continue;
                     }
@@ -172,7 +172,7 @@ impl Follow {
         is_heard
     }
 
-    /// It does not answer: what it said last holds, and where it has said nothing, that is told.
+    /// The registry does not answer: the last answer stays. If there is none, the error is published.
     async fn is_silent(&self, detail: &str, problem: impl FnOnce() -> String) {
         let was_heard = self.said.borrow().as_ref().is_some_and(|said| said.problem.is_none());
         if was_heard {
@@ -191,7 +191,7 @@ impl Follow {
             is_other
         });
         if let (true, Some(events)) = (is_news, &self.events) {
-            // A closed queue means that the controller has stopped: nobody is left to tell.
+            // The send fails only when the controller has stopped.
             let _ = events.send(Event::Registered).await;
         }
     }
@@ -228,7 +228,7 @@ mod tests {
 
     const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-    /// On the clock of the machine: what a kubeconfig leads to is reached through a socket.
+    /// Uses the clock of the machine, because the kubeconfig points at a socket.
     struct Case {
         folder: TempDir,
         sandbox: Sandbox,
@@ -248,7 +248,7 @@ mod tests {
             }
         }
 
-        /// Another door of the same cluster, with another token; the kubeconfig leads there.
+        /// Another listener of the same cluster with another token, and a kubeconfig for it.
         async fn door(&self) -> Listener {
             let listener = self.sandbox.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
             self.write(&listener.kubeconfig());
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_kubeconfig_goes_on_where_the_one_before_ended() {
+    async fn replaced_kubeconfig_resumes_watch() {
         let case = Case::new();
         let first = case.door().await;
         case.register("bj1").await;
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(names(said.as_deref()), ["bj1", "bj2"]);
         assert!(matches!(events.recv().await, Some(Event::Registered)));
 
-        // A file that is being written, one with a token that nobody knows, and none: what was said last holds.
+        // A half-written file, one with an unknown token, and no file: the last answer stays.
         let wrong = first.kubeconfig().replace(first.token(), "hunter2");
         for text in ["", "apiVersion: v1\nkind: Config\n", &wrong] {
             case.write(text);
@@ -304,21 +304,21 @@ mod tests {
         assert_eq!(names(registry.said().await.as_deref()), ["bj1", "bj2"]);
         assert!(events.try_recv().is_err(), "nothing is new");
 
-        // Another door: the first one is closed, and nobody asks there any more.
+        // The first listener is closed, and requests go to the second one.
         let _second = case.door().await;
         drop(first);
         case.register("bj3").await;
         assert!(matches!(events.recv().await, Some(Event::Registered)));
         assert_eq!(names(registry.said().await.as_deref()), ["bj1", "bj2", "bj3"]);
 
-        // What does not change is left alone: its watch goes on.
+        // A kubeconfig without a change keeps its watch.
         case.sandbox.reset_requests();
         tokio::time::sleep(LOOK_EVERY * 5).await;
         assert_eq!(case.sandbox.requests().len(), 0, "{:?}", case.sandbox.requests());
     }
 
     #[tokio::test]
-    async fn a_secret_is_read_with_the_kubeconfig_of_now() {
+    async fn secret_is_read_with_current_kubeconfig() {
         let case = Case::new();
         let client = kube::Client::new(case.sandbox.service(), "default");
         let secret = json!({"metadata": {"name": "forge"}, "stringData": {"token": "one"}});
@@ -334,13 +334,13 @@ mod tests {
         let second = case.door().await;
         drop(first);
         assert_eq!(read().await.as_deref(), Ok("one"));
-        // What is good is not let go of for what is not.
+        // A working connection is not replaced by a broken kubeconfig.
         case.write("");
         assert_eq!(read().await.as_deref(), Ok("one"));
         case.write(&second.kubeconfig().replace(second.token(), "hunter2"));
         let error = read().await.expect_err("nobody knows it");
         assert!(error.ends_with("Unauthorized"), "{error}");
-        // What it logs in with stands in a file of its own, and is another one by now: so much is told by the refusal.
+        // The token is in a separate file and has changed; only the refusal shows that.
         let file = case.folder.path().join("token");
         let token = format!("token: {}", second.token());
         case.write(&second.kubeconfig().replace(&token, &format!("tokenFile: {}", file.display())));

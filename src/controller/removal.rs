@@ -1,4 +1,4 @@
-//! How far a cluster with `state: Removed` has come.
+//! Progress of a cluster with `state: Removed`: which of its objects are still there.
 
 use super::cluster_entry::ClusterEntry;
 use super::world::World;
@@ -6,8 +6,8 @@ use crate::plan::{Decided, Reason};
 use crate::report::words::count;
 
 impl World {
-    /// The state of a cluster that is being removed, and what is still there. Its file may go when nothing of ours is
-    /// left but what stays for good.
+    /// The state of a cluster that is being removed, and its remaining objects. Its file may be deleted when only objects remain
+    /// that stay for good.
     pub(super) fn removal(&self, entry: &ClusterEntry) -> (&'static str, String) {
         let decision = &self.prune.decision;
         let here = |decided: &&Decided| decided.candidate.cluster == *entry.name();
@@ -41,7 +41,7 @@ impl World {
         ("Removing", detail)
     }
 
-    /// How many objects of ours are still there, but for those that stay for good.
+    /// Objects of this instance that remain, without those that stay for good.
     pub(super) fn left_to_go(&self, entry: &ClusterEntry) -> usize {
         entry.observation.objects.len().saturating_sub(self.staying(entry))
     }

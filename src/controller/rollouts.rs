@@ -1,4 +1,4 @@
-//! Brings rollouts forward: looks at the units that something happened to, decides, and gives each target its render.
+//! Advances rollouts: observes units after events, decides, and assigns each target its render.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,8 @@ use crate::rollout::{
 };
 
 impl World {
-    /// The apps in waves at a new head. Called before the targets take it: what they have is what is kept of it.
+    /// The apps in waves at a new head. Must run before the targets are updated, because the current render of a target becomes
+    /// its baseline.
     pub(super) fn take_heads(&mut self, fleet: &Fleet, heads: &Arc<Heads>) {
         let Self { apps, targets, snapshot, agreements, .. } = self;
         let Some(snapshot) = snapshot else { return };
@@ -38,7 +39,7 @@ impl World {
         apps.take_heads(Arc::clone(heads), of_app, &render);
     }
 
-    /// Decides about each app in waves that something happened to.
+    /// Decides for each app in waves that an event affected.
     pub(super) fn advance_rollouts(&mut self, now: Instant) {
         let (time, wall) = (self.apps.now(now), self.apps.wall(now));
         while let Some((app, clusters, is_due)) = self.apps.next(time) {
@@ -46,8 +47,8 @@ impl World {
         }
     }
 
-    /// `is_due`: something else than its units calls for a decision.
-    /// `wall`: what clocks show.
+    /// `is_due`: a decision is needed for another reason than events of its units.
+    /// `wall`: the time of the machine's clock.
     fn advance_rollout(
         &mut self,
         id: &AppId,
@@ -71,10 +72,10 @@ impl World {
         let before = entry.decision.take();
         let measured = measured.get(id).unwrap_or(&none);
         let mut decision = entry.decide(measured, (roles, &|asked| agreements.answer(asked)), (now, wall));
-        // What is not known for a moment neither opens nor closes a rollout.
+        // An observation that is missing for a moment neither opens nor closes a rollout.
         let mut unread = entry.facts.values().filter(|facts| facts.reach == Reach::Unread).peekable();
         let was_open = before.as_ref().is_none_or(|before| before.is_open);
-        // Of a unit of which it is not known what it runs, nobody knows whether it is behind.
+        // A unit may be behind while its commit is unknown.
         decision.is_open |=
             unread.peek().is_some() && was_open || unread.any(|facts| facts.basis == Basis::Loading);
         let wants = entry.carry_out(&mut decision, &known, now);
@@ -119,8 +120,7 @@ impl World {
         }
     }
 
-    /// Takes in what is known of the units that something happened to, and of those that were not looked at yet.
-    /// Whether any of them is other than before.
+    /// Observes the units that an event affected, and those not observed yet. Returns whether any of them changed.
     fn observe_units(&mut self, id: &AppId, touched: &BTreeSet<ClusterName>, now: Timestamp) -> bool {
         let Some(entry) = self.apps.get(id) else { return false };
         let touched = touched.iter().flat_map(|cluster| entry.units_on(cluster)).map(|(unit, _)| unit);
@@ -145,11 +145,11 @@ impl World {
         is_other
     }
 
-    /// An app that has to be done on a cluster before this one advances there, and is not.
+    /// The hold while an app that must be done first on a cluster is not done.
     fn comes_after(&self, entry: &AppEntry, cluster: &ClusterName) -> Option<Hold> {
         entry.app.rollout.after.iter().find_map(|after| {
             let target = Target { app: after.app.clone(), cluster: cluster.clone() };
-            // What the cluster does not have holds nothing up.
+            // An app that the cluster does not have holds nothing back.
             self.targets.get(&target)?;
             let (phase, words) = self.phase(&target);
             if matches!(phase, Phase::Running | Phase::Unmanaged | Phase::KeptOut) {
@@ -160,7 +160,6 @@ impl World {
         })
     }
 
-    /// A target gets the render that was decided.
     fn give_render(&mut self, target: &Target) {
         let Self { apps, targets, clusters, .. } = self;
         let (Some(entry), Some(known)) = (apps.get_mut(&target.app), targets.get(target)) else { return };
@@ -171,7 +170,7 @@ impl World {
         let is_other = known.choose(Arc::clone(&effective.rendered), is_undecided);
         self.apps.touch(target);
         if !is_other {
-            // The objects are the same; what is written along with a change is not.
+            // The objects are equal; other fields of the render are written only along with a change.
             return;
         }
         self.in_flight.cancel(target);
@@ -205,7 +204,7 @@ impl World {
             let past =
                 super::apps::read_past(&history, &reading, &fleet, &head, &app, &revision, known).await;
             drop(place);
-            // A closed queue means that the controller has stopped: nobody is left to tell.
+            // The send fails only when the controller has stopped.
             let _ = events.send(Event::PastApp { app, revision, past: past.map(Box::new) }).await;
         });
     }
@@ -214,7 +213,7 @@ impl World {
         let now = self.apps.now(Instant::now());
         let Some(entry) = self.apps.get_mut(app) else { return };
         match past {
-            // Read for other waves than there are now.
+            // This commit was read for other waves than the current ones.
             Some(past) if past.waves != entry.head.waves => _ = entry.commits.remove(revision),
             Some(past) => _ = entry.commits.insert(revision.clone(), PastCommit::Known(Arc::new(past))),
             None => {
@@ -223,7 +222,7 @@ impl World {
                 entry.retry_at = [entry.retry_at, Some(until)].into_iter().flatten().min();
             }
         }
-        // What a unit runs may be known by it.
+        // This commit may show what a unit runs.
         let unknown = entry.units.iter().filter(|(_, unit)| matches!(unit.run, Run::Unknown));
         entry.unseen.extend(unknown.map(|(id, _)| id.clone()));
         self.apps.decide_soon(app);
@@ -237,7 +236,7 @@ impl World {
         units.filter_map(move |(id, _)| Some((id, decision?.units.get(id)?.hold.as_ref()?)))
     }
 
-    /// The commits whose rollout is open: they are told about until it is over, however many come after them.
+    /// The commits whose rollout is open. Their statuses are updated until it ends, even when newer commits come.
     pub(super) fn unfinished_commits(&self) -> BTreeSet<Revision> {
         let open = self.apps.iter().filter(|(_, entry)| entry.is_open());
         let targets = open.flat_map(|(id, _)| self.targets.of_app(id));
@@ -254,13 +253,13 @@ impl World {
     }
 }
 
-/// While a window is shut: a clock that was set, or a machine that slept, is noticed within that time.
+/// While a window is shut: the controller notices within this time that the clock was set or that the machine slept.
 const LOOK_AT_CLOCK: SignedDuration = SignedDuration::from_mins(5);
 
-/// A commit that could not be read is read again after that: a chart may have been away.
+/// A commit that could not be read is read again after this time, because a chart may be available again.
 const READ_AGAIN: SignedDuration = SignedDuration::from_mins(5);
 
-/// The Approvals of an app, as a decision sees them.
+/// The Approvals of an app as input of a decision.
 pub fn approvals_of(
     fleet: &Fleet,
     files: &FileVersions<'_>,
@@ -280,7 +279,7 @@ pub fn approvals_of(
     fleet.rollout_approvals.get(app).into_iter().flatten().filter_map(approved).collect()
 }
 
-/// The clusters on which a unit gets another render.
+/// The clusters on which the render of a unit changes.
 fn changed_clusters(before: Option<&Decision>, now: &Decision) -> BTreeSet<ClusterName> {
     let is_same = before.is_some_and(|before| before.is_open == now.is_open);
     let is_changed = |(id, verdict): &(&UnitId, &rollout::Verdict)| {
@@ -291,7 +290,6 @@ fn changed_clusters(before: Option<&Decision>, now: &Decision) -> BTreeSet<Clust
 }
 
 impl AppEntry {
-    /// Commits that could not be read are read again when their time has come.
     fn read_again(&mut self, now: Timestamp) {
         if self.retry_at.take_if(|at| *at <= now).is_none() {
             return;
@@ -306,7 +304,8 @@ impl AppEntry {
         self.unseen.extend(self.units.keys().cloned());
     }
 
-    /// The objects by which what the head has for a unit differs from what the unit has. Of what nobody knows, all of the head's.
+    /// The objects that differ between the head and the current content of a unit. All objects of the head if the current content
+    /// is unknown.
     fn changes(&self, id: &UnitId) -> Vec<ObjectId> {
         let head = self.head.units.get(id).and_then(|unit| unit.content.as_deref());
         let Some(head) = head else { return Vec::new() };
@@ -373,8 +372,8 @@ impl AppEntry {
         })
     }
 
-    /// Gives each unit what was decided. What cannot be given is said in the decision; the answer names commits that have to be read.
-    /// `known`: what clusters say of themselves.
+    /// Assigns each unit its decided render. If a render is not available, the decision gets the reason. Returns the commits that
+    /// must be read first. `known`: the capabilities of each cluster.
     fn carry_out(
         &mut self,
         decision: &mut Decision,
@@ -422,7 +421,6 @@ impl AppEntry {
         wants
     }
 
-    /// A unit gets the render of an earlier commit.
     fn take_back(
         &mut self,
         (id, hold): (&UnitId, Option<&Hold>),
@@ -466,7 +464,7 @@ impl AppEntry {
         Ok(())
     }
 
-    /// What a unit has instead of a commit that cannot be had.
+    /// The choice for a unit whose commit cannot be read.
     fn without(&self, id: &UnitId, because: String, hold: Option<Hold>) -> (Choice, Option<Hold>) {
         let because = because.into();
         match self.units.get(id).map(|unit| &unit.run) {
@@ -477,20 +475,21 @@ impl AppEntry {
     }
 }
 
-/// Why a commit is not there to be taken.
+/// Why a commit cannot be used.
 enum Missing {
     NotRead,
     Gone(String),
 }
 
 impl UnitEntry {
-    /// When it takes other content. Of two marks the newer one counts, and annotations say seconds.
+    /// The time from which it has the new content. Of two marks the newer one counts, because annotations have a resolution of
+    /// seconds.
     fn begins(&self, now: Timestamp) -> Timestamp {
         let next = self.mark.since.map(|before| before.as_second().saturating_add(1));
         Timestamp::from_second(now.as_second().max(next.unwrap_or(i64::MIN))).unwrap_or(now)
     }
 
-    /// It has the head's render from now on. Whether it had not before.
+    /// Assigns the head's render. Returns whether the unit had another one before.
     fn take_head(&mut self, facts: &UnitFacts, head: Option<&Revision>, now: Timestamp) -> bool {
         if matches!(self.run, Run::Head { .. }) {
             return false;

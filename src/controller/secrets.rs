@@ -1,4 +1,4 @@
-//! Secret references to values that do not print.
+//! Resolves secret references to values that do not print.
 
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -22,14 +22,13 @@ pub enum SecretError {
 }
 
 impl SecretError {
-    /// The home cluster does not answer, or does not take our login, which may have ended: the secret may be there all the same,
-    /// as it was. That we may not read it (403) is an answer: somebody took the right away.
+    /// The home cluster does not answer, or refuses the login, which may have expired: the secret may exist unchanged. A 403 is
+    /// an answer: the permission was removed.
     pub fn is_silence(&self) -> bool {
         matches!(self, Self::Home(HomeError::Failed { .. }))
     }
 
-    /// The same reference may bring a value later, while the process runs. Its environment stays as it is, and what the operator
-    /// hands out.
+    /// A later read may succeed in the same process. The environment and the operator's grants do not change while it runs.
     pub fn may_come(&self) -> bool {
         let is_final = matches!(
             self,
@@ -41,7 +40,7 @@ impl SecretError {
     }
 }
 
-/// The value behind a reference of the operator, who may name anything. Those of the repository: [`super::Grants`].
+/// The value behind a reference of the operator, who may name anything. For references of the repository see [`super::Grants`].
 pub async fn resolve(reference: &SecretRef, home: &Home) -> Result<SecretString, SecretError> {
     match reference {
         SecretRef::Env(name) => variable(name),
@@ -62,7 +61,7 @@ pub(super) fn variable(name: &str) -> Result<SecretString, SecretError> {
     filled(&value, name.to_owned())
 }
 
-/// A value without the line end that files often have.
+/// The value without the trailing newline that files often have.
 pub(super) fn filled(value: &str, place: String) -> Result<SecretString, SecretError> {
     let value = value.trim_end_matches(['\r', '\n']);
     if value.is_empty() { Err(SecretError::Empty(place)) } else { Ok(SecretString::from(value)) }
@@ -76,7 +75,7 @@ mod tests {
     use sandbox::{Sandbox, SandboxOptions};
 
     #[tokio::test(start_paused = true)]
-    async fn secret_that_is_not_handed_out_never_comes() {
+    async fn denied_secret_is_not_retried() {
         let sandbox = Sandbox::new(SandboxOptions::instant("home"));
         let home = Home::at(Link::in_process(sandbox.service()));
         let check = async |home: &Home, namespace: &str, expected: bool| {

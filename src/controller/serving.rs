@@ -1,8 +1,9 @@
-//! When to ask a cluster again what it serves: definitions come and go without any doing of ours.
+//! Decides when to discover the APIs of a cluster again, because definitions come and go at any time.
 //!
-//! One answer that lacks an API removes nothing: the API counts as there, and nothing is deleted on that cluster, until it is still missing
-//! some seconds later. In the same way two probes in a row must report another version. The watches of definitions and of API services
-//! stand alone. One whose list is refused is tried ever more seldom; until then new kinds are found when they are needed.
+//! One discovery that lacks an API removes nothing. The API counts as present, and nothing is deleted on that cluster, until a
+//! second discovery some seconds later lacks it too. In the same way two probes in a row must report another version. The watches
+//! of definitions and of API services are independent. A watch whose list is refused is retried with growing delays; until then
+//! new kinds are discovered when an app needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,29 +17,29 @@ use tokio::time::Instant;
 
 use crate::cluster::{Catalog, Change, Client};
 
-/// A definition is seen before its kind is served. It is asked for soon, and once more when surely all is done.
+/// A definition appears before its kind is served. Discovery runs soon after it, and once more when the kind is surely served.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(4)];
-/// What is missing for this long is gone: shorter than from the first ask to the last, so that the last one decides.
+/// An API that is missing for this long is gone. This is shorter than the time between the two discoveries, so that the second
+/// one decides.
 const GONE_AFTER: Duration = Duration::from_secs(3);
-/// A list that fails this often in a row is told of: most likely we have no right to it.
+/// A list that fails this often in a row is logged: most likely RBAC denies it.
 const PATIENCE: u32 = 5;
 
-/// Watches what makes a cluster serve something.
+/// Watches the objects that add or remove APIs.
 pub struct Serving {
     changes: BoxStream<'static, (usize, Change)>,
-    /// Of each of the two that are watched.
+    /// The states of the two watches.
     watched: [Watched; 2],
-    /// When the cluster is asked next.
+    /// Times of the next discoveries.
     asked_at: [Option<Instant>; 2],
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Watched {
-    /// A list is under way.
     lists: bool,
-    /// It broke since it was whole.
+    /// The watch broke since its last full list.
     broken: bool,
-    /// How often it could not list since it was whole.
+    /// Failed lists since the last full list.
     refused: u32,
 }
 
@@ -54,19 +55,19 @@ impl Serving {
         Self { changes: client.watch_served(catalog), watched, asked_at }
     }
 
-    /// Something else is served, or will be in a moment.
+    /// The served APIs changed, or change soon.
     pub fn moved(&mut self) {
         let [soon, late] = PAUSES.map(|pause| Instant::now() + pause);
-        // The first is not put off by what keeps coming.
+        // Further changes do not delay the first discovery.
         self.asked_at = [self.asked_at[0].or(Some(soon)), Some(late)];
     }
 
-    /// What is known is not sure: the cluster is asked once more.
+    /// The state is uncertain: one more discovery.
     pub fn doubted(&mut self) {
         self.asked_at[1].get_or_insert(Instant::now() + PAUSES[1]);
     }
 
-    /// Waits until the cluster shall be asked. May be dropped and called again.
+    /// Waits until a discovery is due. Cancel-safe.
     pub async fn next(&mut self, catalog: &Catalog) {
         loop {
             let at = self.asked_at.iter().flatten().min().copied();
@@ -89,20 +90,20 @@ impl Serving {
                 false
             }
             Change::Listed { .. } => {
-                // What went while the watch was broken is not told.
+                // The watch did not report what was deleted while it was broken.
                 std::mem::take(watched).broken
             }
-            // A list tells of everything: only what is not served already is news.
+            // A list reports every object: only an API that the catalog lacks is new.
             Change::Seen(object) => !watched.lists || !catalog.holds(name_of(&object)),
             Change::Left(_) => true,
-            // What it misses a list tells some minutes later, as after any other break.
+            // A list some minutes later finds what the watch missed, as after any break.
             Change::Blind { .. } => {
                 watched.broken = true;
                 false
             }
             Change::Sees => false,
             Change::Broken(error) => {
-                // One that goes on where it broke has missed nothing.
+                // A watch that resumed has missed nothing.
                 watched.broken = true;
                 watched.refused += u32::from(watched.lists);
                 if watched.lists && watched.refused == PATIENCE {
@@ -121,22 +122,21 @@ impl Serving {
     }
 }
 
-/// What is taken to be served. Lives longer than a connection: what a cluster served before it was away still counts
-/// while it starts.
+/// The APIs that count as served. Outlives a connection: the APIs from before a disconnect count while the cluster starts.
 #[derive(Debug, Default)]
 pub struct Known {
     pub catalog: Arc<Catalog>,
-    /// Of the catalog, and what is still taken to be there.
+    /// APIs of the catalog, and missing ones that still count.
     names: BTreeSet<String>,
-    /// Since when.
+    /// Start of the absence of each missing API.
     missing: BTreeMap<String, Instant>,
     version: String,
-    /// Said by the last probe, and not by the one before.
+    /// Version that only the last probe reported.
     other_version: Option<String>,
 }
 
 impl Known {
-    /// The first answer of a new connection.
+    /// The first discovery of a new connection.
     pub fn connected(&mut self, found: Catalog) {
         self.missing.clear();
         self.other_version = None;
@@ -144,8 +144,8 @@ impl Known {
         self.take(found);
     }
 
-    /// What the cluster says that it serves; whether that is news. One answer without something is not believed: a
-    /// definition is being replaced, or the server has just started.
+    /// Takes a discovery. Returns whether the APIs changed. An API must be missing in more than one discovery, because a
+    /// definition may be replaced or the server may just have started.
     pub fn take(&mut self, mut found: Catalog) -> bool {
         let now = Instant::now();
         let since = std::mem::take(&mut self.missing);
@@ -168,13 +168,13 @@ impl Known {
         is_news
     }
 
-    /// The last probe said another version than the one before: the next one makes sure.
+    /// The last probe reported another version: the next probe confirms it.
     pub fn is_another_version(&self) -> bool {
         self.other_version.is_some()
     }
 
-    /// What a probe says; whether it is another version than before. Two probes in a row must say so: while servers are
-    /// upgraded one after the other they answer in turn.
+    /// Takes the version of a probe. Returns whether the version changed. Two probes in a row must agree: during an upgrade old
+    /// and new servers answer in turn.
     pub fn heard(&mut self, version: String) -> bool {
         let is_other = version != self.version;
         let before = std::mem::replace(&mut self.other_version, is_other.then(|| version.clone()));
@@ -210,7 +210,7 @@ mod tests {
     const DEFINITIONS: usize = 0;
     const SERVICES: usize = 1;
 
-    /// Whether the cluster is asked after these changes.
+    /// Whether discovery runs after these changes.
     async fn check(changes: Vec<(usize, Change)>, expected: bool) {
         let changes = futures::stream::iter(changes).chain(futures::stream::pending()).boxed();
         let mut serving = Serving { changes, watched: Default::default(), asked_at: [None; 2] };
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn watches_that_break_go_on() {
+    async fn broken_watches_resume() {
         let broken = |watch| vec![(watch, Change::Broken("cut".to_owned())); 9];
         let listed =
             |watch| vec![(watch, Change::Listing), (watch, Change::Listed { version: "1".to_owned() })];
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_believed_when_it_is_said_twice_in_a_row() {
+    fn version_changes_after_two_equal_probes() {
         let mut known = Known { version: "v1.33.0".to_owned(), ..Known::default() };
         let mut heard = |version: &str| known.heard(version.to_owned());
         let in_turn = ["v1.33.0", "v1.34.0", "v1.33.0", "v1.34.0", "v1.35.0"].map(&mut heard);

@@ -1,8 +1,7 @@
-//! Keeps one cluster connected: connects, takes its inventory, probes, and connects again.
+//! Keeps one cluster connected: connects, takes the inventory of its objects, probes, and reconnects.
 //!
-//! Probes every 5 s. Three failures in a row, refusals among them, and the cluster is Offline; two good
-//! answers and it is taken up again with a full resync, which is a new epoch. A cluster that does not
-//! answer is never forgotten.
+//! A probe runs every 5 s. After three failures in a row, refusals included, the cluster is Offline. After two successes in a row
+//! it is resynced in full, which starts a new epoch. A cluster that does not answer is never removed from the state.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,16 +21,15 @@ use crate::cluster::{Catalog, Client, Credential, Error, KindsInUse, Link, Write
 use crate::model::{ClusterName, Kind};
 
 const PROBE_EVERY: Duration = Duration::from_secs(5);
-/// A cluster whose watches deliver is not probed, but this often: its version and what it thinks of our credentials come with
-/// a probe only.
+/// A cluster whose watches deliver events is probed only this often. The probe reads its version and checks the credentials.
 const PROBE_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 const FAILURES_TO_OFFLINE: u32 = 3;
 const ANSWERS_TO_READY: u32 = 2;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// What is ours is looked for again among all kinds, also those that nobody watches.
+/// Interval between inventories over all kinds, including kinds without a watch.
 const LOOK_EVERY: Duration = Duration::from_secs(12 * 3600);
-/// Pauses are up to a fifth longer, so that a thousand clusters behind one broken router do not ask at once.
+/// Pauses are up to a fifth longer, so that a thousand clusters behind one broken router do not send at the same moment.
 const JITTER: u32 = 20;
 
 /// Runs until the queue closes or the task is aborted.
@@ -40,13 +38,12 @@ pub struct Supervisor {
     pub link: Link,
     pub instance: String,
     pub events: mpsc::Sender<Event>,
-    /// Counts requests to ask again what the cluster serves.
+    /// Counts requests to discover the APIs again.
     pub rediscover: watch::Receiver<u64>,
-    /// Epochs count on from here.
+    /// The first epoch of this supervisor.
     pub first_epoch: u64,
-    /// About how often the link is looked at: whether it leads elsewhere by now.
+    /// About how often the kubeconfig is compared with that of the connection.
     pub read_every: Duration,
-    /// Of this process.
     pub permit: WritePermit,
 }
 
@@ -56,12 +53,12 @@ impl std::fmt::Debug for Supervisor {
     }
 }
 
-/// The queue was closed: the controller has stopped.
+/// The event queue is closed because the controller has stopped.
 struct Closed;
 
 struct Connected {
     client: Client,
-    /// Kinds that could not be listed, for the moment. What is ours there is not seen before they are.
+    /// Kinds whose list failed for the moment. Objects of this instance of these kinds are unknown until a list succeeds.
     unlisted: Vec<Kind>,
 }
 
@@ -71,17 +68,17 @@ impl From<KindsInUse> for Looked {
     }
 }
 
-/// What outlives a connection.
+/// State that outlives a connection.
 #[derive(Default)]
 struct Kept {
     known: Known,
-    /// What was connected last, until it is said that it is left.
+    /// The last client, until the controller is informed that its kubeconfig was replaced.
     before: Option<Client>,
     expiry: Arc<Mutex<Expiry>>,
 }
 
 impl Supervisor {
-    /// How often a kubeconfig is read again, beside each time that the cluster refuses us.
+    /// How often a kubeconfig is read again. It is also read after each refusal by the cluster.
     pub const READ_EVERY: Duration = Duration::from_secs(300);
 
     pub async fn run(mut self) {
@@ -98,12 +95,11 @@ impl Supervisor {
         }
     }
 
-    /// Until the cluster has answered everything that a start needs. `attempts` counts on from the
-    /// probes that have failed since it answered last.
+    /// Retries until the cluster has answered all requests of a start. `attempts` continues the count of failed probes.
     async fn connect(&mut self, epoch: u64, mut attempts: u32, kept: &mut Kept) -> Result<Connected, Closed> {
         let was_offline = attempts > 0;
         let mut pause = FIRST_PAUSE;
-        // Made for an attempt that nobody answered: the next one needs no other, and no plug-in is run for it.
+        // A client whose attempt got no answer is used again, so that no credential plug-in runs a second time.
         let mut unanswered = None;
         loop {
             let opened = self.open(unanswered.take(), kept.before.as_ref()).await;
@@ -144,13 +140,13 @@ impl Supervisor {
                 }
             }
             tokio::time::sleep(jittered(pause, JITTER, &self.cluster, attempts)).await;
-            // A cluster that was here a moment ago is likely back soon: it is asked every 5 s.
+            // A cluster that answered a moment ago is likely back soon, so it is tried every 5 s.
             pause = (pause * 2).min(if was_offline { PROBE_EVERY } else { LONGEST_PAUSE });
         }
     }
 
-    /// A connection as its kubeconfig says now; `unanswered` if that says the same. Where the home cluster keeps it and does not
-    /// answer, nobody says anything else: then what was connected `before` is tried again.
+    /// Opens a connection from the current kubeconfig, or reuses `unanswered` if that matches it. If the home cluster that keeps
+    /// the kubeconfig does not answer, the client from `before` is tried again.
     async fn open(&self, unanswered: Option<Client>, before: Option<&Client>) -> Result<Client, Error> {
         if let Some(client) = unanswered {
             match client.is_outdated(&self.link).await {
@@ -166,7 +162,7 @@ impl Supervisor {
         }
     }
 
-    /// The kubeconfig is another one: nothing more is to be begun over the connection that was made of it.
+    /// Reports that the kubeconfig was replaced. No request may start over the old connection after that.
     async fn leave(&self, epoch: u64, kept: &mut Kept) -> Result<(), Closed> {
         kept.before = None;
         self.tell(epoch, ClusterNews::Left).await
@@ -188,7 +184,7 @@ impl Supervisor {
         Ok((client, catalog, found))
     }
 
-    /// Until the cluster has not answered three times in a row; how often it has not.
+    /// Runs until three probes in a row failed, and returns the number of failures.
     async fn stay(&mut self, epoch: u64, mut connected: Connected, kept: &mut Kept) -> Result<u32, Closed> {
         let client = connected.client.clone();
         let mut failures = 0;
@@ -201,14 +197,14 @@ impl Supervisor {
         let expiry = Arc::clone(&kept.expiry);
         let (link, every) = (self.link.clone(), self.read_every);
         let mut another = pin!(Follow { client: client.clone(), link, every, expiry }.until_another());
-        // When to ask again what it serves, and how long to wait after that.
+        // When to discover the APIs again, and the delay after that.
         let is_known = !kept.known.catalog.has_stale() && connected.unlisted.is_empty();
         let mut again = (!is_known).then(|| self.after(FIRST_PAUSE));
         let mut look_at = self.next_look();
-        // Somebody waits for the answer.
+        // Whether a caller waits for the discovery.
         let mut asked = false;
         loop {
-            // The probe is first: requests that keep coming must not put it off.
+            // The probe comes first: a stream of requests must not delay it.
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(probe_at) => {
@@ -235,7 +231,8 @@ impl Supervisor {
                                 self.tell(epoch, news).await?;
                                 return Ok(failures);
                             }
-                            // There may be another kubeconfig already. If not, its authenticator may have had a bad moment.
+                            // The kubeconfig may have been replaced. If not, the authenticator of the cluster may have failed for
+                            // a moment.
                             let is_refused = matches!(error, Error::Denied { .. });
                             if is_refused && client.is_outdated(&self.link).await.unwrap_or(false) {
                                 tracing::info!(cluster = %self.cluster, "it refuses us, and its kubeconfig is another one by now: connecting anew");
@@ -253,7 +250,7 @@ impl Supervisor {
                 }
                 request = self.rediscover.changed() => {
                     request.map_err(|_| Closed)?;
-                    // Where an answer is waited for already, it is for this one too.
+                    // One discovery answers all requests that wait for it.
                     if !asked {
                         asked = true;
                         again = Some((Instant::now(), again.map_or(FIRST_PAUSE, |(_, pause)| pause)));
@@ -266,7 +263,7 @@ impl Supervisor {
                 }
                 () = tokio::time::sleep_until(look_at) => {
                     look_at = self.next_look();
-                    // Of some kinds no watch tells that they are served.
+                    // For some kinds no watch reports that they are served.
                     let is_said = self.ask(epoch, &mut connected, &mut kept.known, &mut serving, &mut asked).await?;
                     let is_seen = self.look_around(epoch, &mut connected, &kept.known.catalog).await?;
                     if !is_said || !is_seen {
@@ -281,7 +278,7 @@ impl Supervisor {
         }
     }
 
-    /// Asks what it serves, and tells whoever waits for it; whether it could say everything.
+    /// Discovers the APIs and sends the result. Returns whether the discovery was complete.
     async fn ask(
         &self,
         epoch: u64,
@@ -302,7 +299,8 @@ impl Supervisor {
         if known.catalog.missing().next().is_some() {
             serving.doubted();
         }
-        // Nobody has looked for objects of ours of a kind that was hidden when we connected: nothing is deleted before.
+        // A kind that was hidden at the connection was never searched for objects of this instance. Nothing is deleted before
+        // that.
         let revealed: Vec<Kind> = known.catalog.revealed_since(&before).cloned().collect();
         if !revealed.is_empty() {
             connected.unlisted.extend(revealed);
@@ -321,8 +319,9 @@ impl Supervisor {
         Instant::now() + jittered(LOOK_EVERY, JITTER, &self.cluster, 0)
     }
 
-    /// Looks for objects of ours as when it connected; whether all could be listed. A write of the process before this one may have
-    /// arrived late, and a backup may have brought back what was deleted: of kinds that nobody renders any more no watch tells.
+    /// Takes the inventory again, as at the connection. Returns whether all kinds could be listed. A late write of an earlier
+    /// process, or a restored backup, may have brought objects of kinds that no app renders any more, and these kinds have no
+    /// watch.
     async fn look_around(
         &self,
         epoch: u64,
@@ -335,7 +334,7 @@ impl Supervisor {
                 self.tell(epoch, ClusterNews::Listed(Looked::from(found))).await?;
                 Ok(connected.unlisted.is_empty())
             }
-            // The next look is soon enough.
+            // The next regular inventory is soon enough.
             Err(error) => {
                 tracing::debug!(cluster = %self.cluster, %error, "what is ours could not be looked for again");
                 Ok(true)
@@ -343,7 +342,7 @@ impl Supervisor {
         }
     }
 
-    /// Looks for objects of ours where that was not possible before.
+    /// Lists the kinds whose list failed at the connection.
     async fn list_again(
         &self,
         epoch: u64,
@@ -353,7 +352,7 @@ impl Supervisor {
         if connected.unlisted.is_empty() {
             return Ok(());
         }
-        // Of a kind whose best version was not told when it connected, another version was asked for.
+        // A kind whose preferred version was unknown at the connection was listed in another version.
         let preferred = |unlisted: &Kind| {
             let found = catalog.preferred().find(|it| it.is_same(unlisted)).cloned();
             found.or_else(|| catalog.has_stale().then(|| unlisted.clone()))
@@ -375,7 +374,7 @@ impl Supervisor {
         }
     }
 
-    /// A repetition after about this pause, and the pause after it.
+    /// The time of the next try after this pause, with jitter, and the pause after it.
     fn after(&self, pause: Duration) -> (Instant, Duration) {
         let number = u32::try_from(pause.as_secs()).unwrap_or(u32::MAX);
         (Instant::now() + jittered(pause, JITTER, &self.cluster, number), (pause * 2).min(LONGEST_PAUSE))
@@ -387,7 +386,7 @@ impl Supervisor {
     }
 }
 
-/// What cannot be listed. An account with no more rights than it needs may not list what nobody renders: one line.
+/// Logs kinds that cannot be listed. An account with minimal rights may not list kinds that no app renders, so this is one line.
 fn tell_hidden(cluster: &ClusterName, hidden: &[(Kind, Error)]) {
     let (denied, down): (Vec<_>, Vec<_>) =
         hidden.iter().partition(|(_, error)| matches!(error, Error::Denied { .. }));
@@ -408,7 +407,7 @@ fn tell_hidden(cluster: &ClusterName, hidden: &[(Kind, Error)]) {
     }
 }
 
-/// Waits for a repetition, if there is one; the pause after it.
+/// Waits for the next try, if there is one, and returns the pause after it.
 async fn due(again: Option<(Instant, Duration)>) -> Duration {
     match again {
         Some((at, pause)) => {
@@ -419,7 +418,7 @@ async fn due(again: Option<(Instant, Duration)>) -> Duration {
     }
 }
 
-/// A login that is refused may be one that has ended.
+/// Adds the expiry of the credential, because an expired login is refused too.
 fn with_expiry(error: &Error, credential: Option<&Credential>) -> String {
     let detail = detail(error);
     let warning = credential.and_then(|credential| credential.warning(Timestamp::now()));
@@ -429,7 +428,7 @@ fn with_expiry(error: &Error, credential: Option<&Credential>) -> String {
     }
 }
 
-/// Without "failed to reach cluster x": whoever shows it has named the cluster.
+/// The error without "failed to reach cluster x": the caller names the cluster.
 fn detail(error: &Error) -> String {
     match error {
         Error::Connection { detail, .. }
@@ -461,7 +460,6 @@ mod tests {
     }
 
     impl Case {
-        /// A cluster that is connected.
         async fn start() -> Self {
             let sandbox = Sandbox::new(SandboxOptions::instant("bj5"));
             let (rediscover, asked) = watch::channel(0);
@@ -513,7 +511,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_served_is_asked_again_until_it_is_known() {
+    async fn discovery_repeats_until_complete() {
         let mut case = Case::start().await;
         case.sandbox.set_down(true);
         case.rediscover.send_modify(|count| *count += 1);
@@ -523,7 +521,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_of_a_kind_that_nobody_watches_is_found_in_the_end() {
+    async fn inventory_finds_objects_of_unwatched_kinds() {
         let mut case = Case::start().await;
         let secrets: Api<Secret> =
             Api::namespaced(kube::Client::new(case.sandbox.service(), "default"), "default");
@@ -538,11 +536,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_could_not_be_asked_is_asked_again_without_any_event() {
+    async fn failed_discovery_is_retried_without_event() {
         let mut case = Case::start().await;
         case.define().await;
         tokio::time::sleep(Duration::from_millis(400)).await;
-        // Both times that it is asked.
+        // For both requests of a discovery.
         case.sandbox.set_down(true);
         tokio::time::sleep(Duration::from_millis(4_500)).await;
         case.sandbox.set_down(false);
@@ -552,7 +550,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_goes_is_missing_first_and_gone_when_it_is_missing_still() {
+    async fn api_is_gone_only_after_second_miss() {
         let mut case = Case::start().await;
         case.define().await;
         let definitions = case.definitions();
@@ -570,7 +568,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cluster_that_comes_back_may_not_serve_everything_yet() {
+    async fn returning_cluster_may_serve_fewer_apis_at_first() {
         let mut case = Case::start().await;
         let without = case.sandbox.backup();
         case.define().await;
@@ -590,9 +588,9 @@ mod tests {
         assert!(gone.missing().next().is_none() && !gone.capabilities(None).has("example.com/v1/Menu"));
     }
 
-    /// On the clock of the machine: what a kubeconfig leads to is reached through a socket.
+    /// Uses the clock of the machine, because the kubeconfig points at a socket.
     #[tokio::test]
-    async fn another_kubeconfig_in_the_secret_is_another_connection() {
+    async fn replaced_kubeconfig_in_secret_reconnects() {
         let (home, target) = (Sandbox::new(SandboxOptions::instant("home")), SandboxOptions::instant("bj5"));
         let listener = Sandbox::new(target).listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
         let secrets: Api<Secret> = Api::namespaced(kube::Client::new(home.service(), "default"), "default");
@@ -635,14 +633,14 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        // Whoever watches for a second asks for it some five times, and nothing comes of it.
+        // A watch for one second sends about five requests, and none of them changes anything.
         home.reset_requests();
         tokio::time::timeout(Duration::from_secs(1), next()).await.expect_err("nothing is new");
         let asked = home.requests();
         assert!((3..=5).contains(&asked.len()), "{asked:?}");
         assert!(asked.iter().all(|it| (it.verb.as_str(), it.name.as_str()) == ("get", "bj5")), "{asked:?}");
 
-        // What is about others is none of ours.
+        // Other contexts of the kubeconfig do not matter.
         let more = format!("{}- name: other\n  context: {{cluster: other}}\n", listener.kubeconfig());
         let same = secret(&format!("{more}# Renewed.\n"));
         secrets.replace("bj5", &PostParams::default(), &same).await.expect("replaced");
@@ -655,7 +653,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cluster_that_refuses_us_for_a_moment_is_not_away() {
+    async fn short_refusal_keeps_cluster_online() {
         let half_a_minute = Duration::from_secs(30);
         for fault in [Fault::unauthorized(), Fault::forbidden()] {
             let mut case = Case::start().await;
@@ -671,7 +669,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_that_keep_coming_do_not_put_off_the_probe() {
+    async fn discovery_requests_do_not_delay_probe() {
         let mut case = Case::start().await;
         case.sandbox.set_down(true);
         let rediscover = case.rediscover.clone();

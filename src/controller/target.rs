@@ -1,7 +1,7 @@
-//! What the controller keeps of one app on one cluster.
+//! The state of one app on one cluster.
 //!
-//! What was applied again after somebody changed it, and is changed again, is delayed object by object (`TargetEntry::leaves_until`).
-//! Nothing beside it waits.
+//! An object that was repaired and changed again is delayed by itself (`TargetEntry::leaves_until`). Other objects do not wait
+//! for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -22,24 +22,24 @@ use crate::render::{Render, is_awaited};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// A refusal is final until somebody changes something; it is only looked at again now and then.
+/// A refusal stays until something changes; it is retried only now and then.
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
-/// While the lease of the leader is not renewed, which is nobody's fault here: it does not grow.
+/// While the leader's Lease is not renewed. That is not the fault of the target, so the delay does not grow.
 const LEASE_PAUSE: Duration = Duration::from_secs(5);
-/// What is put back so often in a row is told in the log.
+/// Repairs in a row after which the log mentions it.
 const TOLD_AT: u32 = 3;
-/// Whether an object that somebody else wrote is still what it was is asked at most this often.
+/// A doubt about an object that another manager wrote is decided at most this often.
 const DOUBT_EVERY: Duration = Duration::from_secs(60);
 
-/// Why the last reconciliation did not go through.
+/// Why the last reconciliation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub text: String,
-    /// The same request will be refused again.
+    /// The same request would be refused again.
     pub lasting: bool,
-    /// Nothing was sent: the lease of the leader was not renewed in time.
+    /// Nothing was sent: the leader's Lease was not renewed in time.
     pub awaits_lease: bool,
-    /// Objects that were refused for good, as they were then: another state of one is another request.
+    /// Objects that were refused for good, with their state at that time: another state is another request.
     pub refused: Vec<(ObjectId, Option<Seen>)>,
 }
 
@@ -49,7 +49,7 @@ impl Failure {
     }
 }
 
-/// What tells one state of an object from another, but for its status.
+/// Distinguishes two states of an object, apart from its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     uid: Arc<str>,
@@ -69,43 +69,43 @@ impl Seen {
 pub struct TargetEntry {
     pub app: Arc<App>,
     pub settings: Arc<ApplySettings>,
-    /// The commit that it is told on.
+    /// The commit whose status reports it.
     pub revision: Revision,
-    /// What the head makes of it.
+    /// The render of the head.
     pub head: Result<Arc<Rendered>, Vec<Diagnostic>>,
-    /// What it shall be now: of an app in waves, units may have another render than the head's.
+    /// The effective render: in an app with waves, units may have another render than that of the head.
     pub render: Result<Arc<Rendered>, Vec<Diagnostic>>,
-    /// Of an app in waves: it is not known yet what some unit shall have, so nothing is written.
+    /// In an app with waves: the render of some unit is not decided yet, so nothing is written.
     pub is_undecided: bool,
     pub versions: Versions,
-    /// Of what is rendered, once it was asked for.
+    /// Of the effective render, computed at the first use.
     claim_uses: OnceLock<ClaimUses>,
-    /// Something changed: look at it again.
+    /// The target must be processed.
     pub due: bool,
-    /// Its cluster is not what it was rendered for: it is rendered again, and not applied before.
+    /// Rendered for other capabilities of its cluster: it must be rendered again before an apply.
     pub stale: bool,
     /// Failures in a row.
     pub attempts: u32,
     pub retry_at: Option<Instant>,
-    /// What would be written was put back a moment ago, and is left as it is until then.
+    /// The objects to write were repaired a moment ago. They are not repaired again before this time.
     pub left_until: Option<Instant>,
-    /// Something is in the way that no watch tells of: looked at again then.
+    /// Next check of an obstacle that no watch event reports.
     pub look_at: Option<Instant>,
-    /// How often that was found in a row.
+    /// Such checks in a row.
     pub looks: u32,
-    /// When somebody's change of what was refused last woke us, and how often in a row.
+    /// When a change of a refused object last ended the delay, and how often in a row.
     woken: Option<(Instant, u32)>,
     pub plan: Option<Arc<Plan>>,
     pub failure: Option<Failure>,
     /// Why its pods are not ready.
     pub causes: Causes,
-    /// What was written before the crashes of this revision.
+    /// The log lines before the crashes of this revision.
     pub last_lines: LastLines,
-    /// Objects that somebody else wrote, and when an apply last asked whether they are still what they were.
+    /// Objects that another manager wrote, and when an apply last checked whether their values are the same.
     asked: BTreeMap<ObjectId, Instant>,
-    /// What a plan, by its digest, would make of the objects.
+    /// What a plan, by its digest, would change in the objects.
     pub foreseen: Option<(Digest, Arc<Vec<Difference>>)>,
-    /// What was applied last without an error.
+    /// The last apply without an error.
     applied: Option<Applied>,
 }
 
@@ -115,20 +115,20 @@ struct Applied {
     at: Instant,
     /// A release with hooks is written in several steps.
     written: BTreeSet<ObjectId>,
-    /// What was written that had been already.
+    /// Repaired objects: written again without a change of the render.
     put_back: BTreeMap<ObjectId, PutBack>,
 }
 
-/// An object that somebody changes, or something: a webhook, another instance of the same name.
+/// A repaired object that a person or a program keeps changing, for example a webhook or another instance of the same name.
 #[derive(Clone, Copy, Debug)]
 struct PutBack {
-    /// How often in a row.
+    /// Repairs in a row.
     times: u32,
     at: Instant,
 }
 
 impl PutBack {
-    /// It is left as it is until then.
+    /// The next repair waits until then.
     fn until(self) -> Instant {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.times.saturating_sub(1).min(9));
         self.at + pause.min(LONGEST_PAUSE)
@@ -136,8 +136,8 @@ impl PutBack {
 }
 
 impl Applied {
-    /// With what was put back for the third time now. Where nothing was written that could be undone (an apply that only decided a
-    /// doubt), what was before is as long ago as it was.
+    /// The next state, and the objects that were repaired for the third time now. If nothing was written that could be reverted
+    /// (an apply that only decided a doubt), the earlier times stay.
     fn after(
         before: Option<Self>,
         rendered: Digest,
@@ -193,17 +193,17 @@ impl TargetEntry {
         }
     }
 
-    /// What it waits for before it can be rendered; nothing where it is rendered, or has a mistake.
+    /// Why it cannot be rendered yet; `None` if it is rendered or has an error.
     pub fn awaited(&self) -> Option<&Diagnostic> {
         self.head.as_ref().err().filter(|_| is_awaited(&self.head))?.first()
     }
 
-    /// It still is what somebody asked about.
+    /// Whether this is still the effective render.
     pub fn renders(&self, rendered: Digest) -> bool {
         self.render.as_ref().is_ok_and(|it| it.digest() == rendered)
     }
 
-    /// A new revision. What renders to the same objects goes on undisturbed; whether it does not.
+    /// Sets the render of a new revision. Equal objects go on undisturbed. Returns whether the objects changed.
     pub fn take_over(
         &mut self,
         app: Arc<App>,
@@ -223,8 +223,7 @@ impl TargetEntry {
         is_other
     }
 
-    /// A new revision of an app in waves. What the target shall be stays as it is until that is decided; whether the head makes
-    /// something else of it.
+    /// Sets the head of an app in waves. The effective render stays until the decision. Returns whether the head render changed.
     pub fn take_head(
         &mut self,
         app: Arc<App>,
@@ -247,7 +246,7 @@ impl TargetEntry {
         is_other
     }
 
-    /// What a target of an app in waves shall be from now on; whether that is something else than before.
+    /// Sets the effective render of an app in waves. Returns whether it changed.
     pub fn choose(&mut self, rendered: Arc<Rendered>, is_undecided: bool) -> bool {
         let render = Ok(rendered);
         let is_other = !is_same(&self.render, &render) || self.is_undecided != is_undecided;
@@ -259,7 +258,7 @@ impl TargetEntry {
         is_other
     }
 
-    /// Nothing that was known of the render before holds.
+    /// Drops the state of the previous render.
     fn begin_render(&mut self) {
         self.versions = Versions::of(&self.render, &self.app);
         self.claim_uses = OnceLock::new();
@@ -275,7 +274,7 @@ impl TargetEntry {
         self.applied = None;
     }
 
-    /// Which of its workloads use its volume claims.
+    /// The workloads that use its volume claims.
     pub fn claim_uses(&self) -> &ClaimUses {
         self.claim_uses.get_or_init(|| match &self.render {
             Ok(rendered) => ClaimUses::of(&rendered.objects),
@@ -283,7 +282,7 @@ impl TargetEntry {
         })
     }
 
-    /// Tries again after 1 s, 2 s, 4 s … 5 min, with jitter; refusals begin at 30 s.
+    /// Retries after 1 s, 2 s, 4 s … 5 min, with jitter; refusals begin at 30 s.
     pub fn failed(&mut self, failure: Failure, now: Instant) {
         if failure.awaits_lease {
             self.retry_at = Some(now + self.nth_pause(LEASE_PAUSE, 0));
@@ -293,7 +292,7 @@ impl TargetEntry {
         self.failure = Some(failure);
     }
 
-    /// An apply has decided the doubts about these objects.
+    /// Records objects whose doubts an apply has decided.
     pub fn note_asked(&mut self, decided: Vec<ObjectId>, now: Instant) {
         self.asked.retain(|_, at| *at + DOUBT_EVERY > now);
         self.asked.extend(decided.into_iter().map(|id| (id, now)));
@@ -304,14 +303,14 @@ impl TargetEntry {
         lately.map(|(id, _)| id.clone()).collect()
     }
 
-    /// A doubt was put off: looks again when it may be decided, or before.
+    /// A doubt was delayed: sets the next check.
     pub fn wait_to_ask(&mut self, now: Instant) {
         let asks_at = self.asked.values().map(|at| *at + DOUBT_EVERY).filter(|at| *at > now);
         self.look_at = asks_at.chain(self.look_at).min();
     }
 
-    /// Something is in the way that no watch tells of: looks again after 30 s, 60 s … 5 min; `soon`
-    /// after 1 s, 2 s, 4 s …. An event that shows it gone comes first.
+    /// An obstacle exists that no watch event reports: checks again after 30 s, 60 s … 5 min, or with `soon` after 1 s, 2 s, 4 s
+    /// …. An event that removes the obstacle comes first.
     pub fn look_again(&mut self, soon: bool, now: Instant) {
         if self.look_at.is_none() {
             let first = if soon { FIRST_PAUSE } else { REFUSED_PAUSE };
@@ -320,8 +319,8 @@ impl TargetEntry {
         }
     }
 
-    /// What could not be changed and is not replaced either: whether it can be changed by now the cluster alone knows, as of a claim
-    /// that was not bound. What was said of it holds until it has answered.
+    /// Objects with immutable changes that are not replaced. Only the cluster knows whether the change is possible now, for
+    /// example for a claim that was not bound. The last answer stays until the next one.
     pub fn try_what_is_not_replaced(&mut self) -> Vec<ObjectId> {
         let Some(plan) = self.plan.as_deref() else { return Vec::new() };
         let is_one = |step: &&Step| matches!(step.reason, Reason::CannotReplace { .. });
@@ -336,13 +335,12 @@ impl TargetEntry {
         objects
     }
 
-    /// What is in the way now is another thing than before.
+    /// The obstacle has changed.
     pub fn look_anew(&mut self) {
         (self.looks, self.look_at) = (0, None);
     }
 
-    /// Somebody changed what was refused: what was said of it no longer holds. Whoever changes it all the time wakes us ever more
-    /// seldom.
+    /// Ends the delay when a refused object changed. Frequent changes end it ever more seldom.
     pub fn wake_if_changed(&mut self, observation: &Observation, now: Instant) {
         let refused = self.failure.iter().flat_map(|failure| &failure.refused);
         if self.retry_at.is_some() && refused.into_iter().any(|(id, seen)| Seen::of(observation, id) != *seen)
@@ -367,8 +365,8 @@ impl TargetEntry {
         jittered(pause, 10, &(&self.app.id, cluster), number)
     }
 
-    /// It was applied. When the same is wanted again soon, something undoes it: the next time waits 1 s, 2 s, 4 s … 5 min. What
-    /// was put back for the third time now.
+    /// Records an apply. If the same objects must be written again soon, something reverts them, and the next repair waits 1 s, 2
+    /// s, 4 s … 5 min. Returns the objects that were repaired for the third time now.
     pub fn applied(&mut self, rendered: Digest, objects: BTreeSet<ObjectId>, now: Instant) -> Vec<ObjectId> {
         let (applied, stubborn) = Applied::after(self.applied.take(), rendered, objects, now);
         self.applied = applied;
@@ -376,15 +374,15 @@ impl TargetEntry {
         stubborn
     }
 
-    /// How often this object was put back in a row, to be changed again.
+    /// Repairs in a row of this object, if it changed again.
     pub fn times_put_back(&self, object: &ObjectId) -> Option<u32> {
         let put_back = self.applied.as_ref()?.put_back.get(object)?;
         (put_back.at.elapsed() < LONGEST_PAUSE * 2).then_some(put_back.times)
     }
 
-    /// It would write only what was put back a moment ago: until when it does not. What else is to be written takes that along. That
-    /// nothing was to be done meanwhile ends no pause, or whoever undoes it a second later would be answered each time.
-    /// `unknown`: what is to be looked up, which may have been deleted, or lost our label.
+    /// The end of the delay if the plan only repairs objects that were repaired a moment ago. Other changes are written together
+    /// with the repairs. A pause without changes does not reset the delay, or a program that reverts a second later would get an
+    /// answer each time. `unknown`: objects to look up, which may have been deleted or have lost our label.
     pub fn leaves_until<'a>(
         &self,
         plan: &'a Plan,
@@ -397,7 +395,7 @@ impl TargetEntry {
         written.chain(unknown).map(until).min().filter(|at| *at > now)
     }
 
-    /// The next try comes at once, and the pauses after it from the first on.
+    /// Resets the delays: the next try comes at once.
     pub fn begin_anew(&mut self) {
         self.attempts = 0;
         self.retry_at = None;
@@ -420,7 +418,7 @@ fn is_same(old: &Rendering, new: &Rendering) -> bool {
     }
 }
 
-/// Fields in another order are the same fields, and have the same hash.
+/// Fields in another order are equal, and have the same hash.
 fn are_same(old: &[RenderedObject], new: &[RenderedObject]) -> bool {
     fn known(it: &RenderedObject) -> impl PartialEq {
         (&it.id, &it.kind, it.hash, &it.source, it.hook)
@@ -433,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repairs_that_lie_far_apart_are_no_row_whatever_is_decided_in_between() {
+    fn distant_repairs_are_not_counted_in_a_row() {
         let (rendered, begin) = (Digest::of(b"all"), Instant::now());
         let web = ObjectId::new("", "ConfigMap", Some("shop"), "web");
         let after = |before, minute: u64, what: &[&ObjectId]| {

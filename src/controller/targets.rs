@@ -1,4 +1,4 @@
-//! The targets that are known, found by app, by cluster, and by when they are to be looked at.
+//! The known targets, indexed by app and cluster, and the work queue of targets.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::render::Render;
 pub struct Targets {
     entries: BTreeMap<Target, TargetEntry>,
     by_cluster: BTreeMap<ClusterName, BTreeSet<AppId>>,
-    /// Those that could not be rendered.
+    /// Targets that could not be rendered.
     broken: BTreeSet<Target>,
 }
 
@@ -32,8 +32,8 @@ impl Targets {
         self.entries.get_mut(id)
     }
 
-    /// What a target is at the head; whether it is something else than before. What it shall be now is that too, but for an app in
-    /// waves, of which it is decided.
+    /// Sets the head of a target. Returns whether it changed. The effective render follows the head; in an app with waves it
+    /// needs a decision.
     pub fn take_over(
         &mut self,
         id: &Target,
@@ -60,7 +60,6 @@ impl Targets {
         true
     }
 
-    /// Those that could not be rendered.
     pub fn broken(&self) -> &BTreeSet<Target> {
         &self.broken
     }
@@ -84,7 +83,7 @@ impl Targets {
         self.retain(|_, _| false);
     }
 
-    /// By app, then by cluster.
+    /// Sorted by app, then by cluster.
     pub fn iter(&self) -> impl Iterator<Item = (&Target, &TargetEntry)> {
         self.entries.iter()
     }
@@ -99,7 +98,6 @@ impl Targets {
         self.entries.range(first..).take_while(move |(id, _)| id.app == app)
     }
 
-    /// The names of the targets of a cluster.
     pub fn names_on(&self, cluster: &ClusterName) -> Vec<Target> {
         let apps = self.by_cluster.get(cluster).into_iter().flatten();
         apps.map(|app| Target { app: app.clone(), cluster: cluster.clone() }).collect()
@@ -115,25 +113,25 @@ impl Targets {
     }
 }
 
-/// Which targets are looked at next. A target that is in none of its lists is not looked at before something happens to it,
-/// so that a turn costs what has happened, and not what is known.
+/// The work queue of targets. A target that is in none of its lists is not processed before an event, so a turn costs the number
+/// of events and not the number of targets.
 #[derive(Debug, Default)]
 pub struct Agenda {
-    /// Something happened to them.
+    /// Targets with events.
     marked: BTreeSet<Target>,
     deadlines: BTreeSet<(Instant, Target)>,
     deadline_of: BTreeMap<Target, Instant>,
-    /// They have something to do, and enough is under way on their cluster.
+    /// Targets with work, while their cluster has no free slot.
     queues: BTreeMap<ClusterName, Queue<Target>>,
-    /// Those of them that may have room: nobody looks through the others.
+    /// Clusters that may have a free slot; the other queues are not visited.
     open: BTreeSet<ClusterName>,
 }
 
-/// First come, first served; each once.
+/// First in, first out; each item once.
 #[derive(Debug)]
 struct Queue<T> {
     order: VecDeque<T>,
-    /// The same: whether one waits already is asked at each event, and must not cost more where more wait.
+    /// The same items as a set: each event checks whether an item waits, and that must not cost more in a long queue.
     waiting: BTreeSet<T>,
 }
 
@@ -162,7 +160,7 @@ impl Agenda {
         self.marked.insert(id);
     }
 
-    /// Looks at it again then, and not at the moment that was set before.
+    /// Sets the time of the next processing. It replaces the previous time.
     pub fn remind(&mut self, id: &Target, at: Option<Instant>) {
         if let Some(before) = self.deadline_of.remove(id) {
             self.deadlines.remove(&(before, id.clone()));
@@ -173,12 +171,12 @@ impl Agenda {
         }
     }
 
-    /// Looks at it again when a place on its cluster is free.
+    /// Processes it when its cluster has a free slot.
     pub fn queue(&mut self, id: &Target) {
         self.queues.entry(id.cluster.clone()).or_default().push(id);
     }
 
-    /// The next one to look at.
+    /// The next target to process.
     pub fn next(&mut self, now: Instant, has_room: impl Fn(&ClusterName) -> bool) -> Option<Target> {
         while let Some((at, _)) = self.deadlines.first()
             && *at <= now
@@ -204,14 +202,13 @@ impl Agenda {
         None
     }
 
-    /// A place may have become free on a cluster.
+    /// A cluster may have a free slot.
     pub fn open(&mut self, cluster: &ClusterName) {
         if self.queues.contains_key(cluster) {
             self.open.insert(cluster.clone());
         }
     }
 
-    /// Or on any cluster.
     pub fn open_all(&mut self) {
         self.open.extend(self.queues.keys().cloned());
     }
@@ -232,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_what_something_happened_to_is_looked_at() {
+    async fn only_targets_with_events_are_processed() {
         let now = Instant::now();
         let later = now + Duration::from_secs(1);
         let everywhere = |_: &ClusterName| true;
@@ -250,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_a_place_comes_in_turn_and_on_its_own_cluster() {
+    async fn queued_targets_run_in_order_per_cluster() {
         let now = Instant::now();
         let mut agenda = Agenda::default();
         for id in [target("b", "full"), target("b", "free"), target("a", "free"), target("b", "free")] {
@@ -268,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_is_queued_once_until_its_turn() {
+    async fn target_is_queued_once() {
         let now = Instant::now();
         let mut agenda = Agenda::default();
         for app in ["a", "b", "a", "b"] {
@@ -276,15 +273,15 @@ mod tests {
         }
         agenda.open_all();
         assert_eq!(agenda.next(now, |_| true), Some(target("a", "one")));
-        // Its turn was taken: it comes again behind the one that waited longer.
+        // It was processed: it is queued again behind the one that waited longer.
         agenda.queue(&target("a", "one"));
         let order: Vec<_> = std::iter::from_fn(|| agenda.next(now, |_| true)).collect();
         assert_eq!(order, [target("b", "one"), target("a", "one")]);
     }
 
-    /// Queues of a thousand clusters that have no place: none of them is asked at an event of another one.
+    /// A thousand full clusters: an event of another cluster visits none of their queues.
     #[tokio::test(start_paused = true)]
-    async fn full_clusters_cost_nothing_at_an_event_of_another() {
+    async fn full_clusters_cost_nothing_for_other_events() {
         let now = Instant::now();
         let mut agenda = Agenda::default();
         for number in 0..1_000 {
@@ -330,10 +327,10 @@ mod tests {
     impl Eq for Counted {}
 
     #[test]
-    fn a_long_queue_costs_no_more_per_entry() {
+    fn long_queue_costs_same_per_entry() {
         const WAITING: usize = 10_000;
         let mut queue = Queue::default();
-        // Each is queued twice, as it is at each event that concerns it.
+        // Each is queued twice, as by the events that affect it.
         for number in (0..WAITING).chain(0..WAITING) {
             queue.push(&Counted(number));
         }

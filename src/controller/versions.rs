@@ -1,4 +1,5 @@
-//! The VERSION of an app on a cluster: of its images as rendered, or as they run where the app leaves them to somebody else.
+//! The VERSION of an app on a cluster: from its rendered images, or from the live ones if the app leaves them to other field
+//! managers.
 
 use std::sync::Arc;
 
@@ -8,9 +9,9 @@ use crate::report::version;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versions {
     rendered: String,
-    /// Where the app leaves any field to others, or has podSets.
+    /// Filled if the app ignores any field or has podSets.
     workloads: Box<[Workload]>,
-    /// The app leaves fields to others.
+    /// The app ignores fields.
     are_left: bool,
 }
 
@@ -22,7 +23,7 @@ struct Workload {
 }
 
 impl Versions {
-    /// What a hook runs once is no version of the app.
+    /// The image of a hook is not a version of the app.
     pub fn of(render: &Result<Arc<Rendered>, Vec<Diagnostic>>, app: &App) -> Self {
         let objects = render.iter().flat_map(|rendered| rendered.objects.iter());
         let workload = |object: &RenderedObject| {
@@ -40,7 +41,7 @@ impl Versions {
         Self { rendered, workloads: workloads.into(), are_left }
     }
 
-    /// `live`: of a workload whose image is left to others.
+    /// `live`: the image of a workload whose image is ignored.
     pub fn running<'a>(&'a self, live: impl Fn(&ObjectId) -> Option<&'a str>) -> String {
         if !self.are_left {
             return self.rendered.clone();
@@ -48,7 +49,6 @@ impl Versions {
         version::merge(self.workloads.iter().map(|workload| workload.running(&live)))
     }
 
-    /// The same of one podSet.
     pub fn of_pod_set<'a>(&'a self, name: &str, live: impl Fn(&ObjectId) -> Option<&'a str>) -> String {
         let of_it = |workload: &&Workload| workload.pod_sets.iter().any(|pod_set| **pod_set == *name);
         version::merge(self.workloads.iter().filter(of_it).map(|workload| workload.running(&live)))

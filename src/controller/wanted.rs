@@ -1,4 +1,4 @@
-//! What is rendered for one cluster, found by app and by object.
+//! The rendered objects of one cluster, indexed by app and by object.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
@@ -10,18 +10,18 @@ use crate::render::Claims;
 
 #[derive(Debug, Default)]
 pub struct Wanted {
-    /// By the words of the annotation that the objects carry.
+    /// Key: the app as the annotations of objects name it. Value: the effective render and the head's render.
     by_app: HashMap<String, (Arc<Rendered>, Arc<Rendered>)>,
     pub kinds: BTreeSet<Kind>,
     /// Objects that more than one app renders.
     pub claims: Claims,
-    /// What other apps may have to wait for: the render, and where in it.
+    /// Objects that other apps may wait for: the render, and the position in it.
     opens: Vec<(Arc<Rendered>, usize)>,
     ids: OnceCell<BTreeSet<ObjectId>>,
 }
 
 impl Wanted {
-    /// Each with what the head makes of it: what other apps have to do with an app goes by that, and nothing of it is deleted.
+    /// `renders`: the effective render of each app, and that of the head. Dependencies between apps and deletes follow the head.
     pub fn of<'a>(renders: impl Iterator<Item = (&'a Arc<Rendered>, &'a Arc<Rendered>)>) -> Self {
         let mut wanted = Self::default();
         for (rendered, head) in renders {
@@ -46,8 +46,8 @@ impl Wanted {
         self.by_app.values().map(|(_, head)| &**head)
     }
 
-    /// An app shall be something else here from now on, and its head stays. The objects that this may concern; and whether one of
-    /// them is of a kind that nobody rendered here before.
+    /// Sets the effective render of an app; its head render stays. Returns the affected objects, and whether a kind is new on
+    /// this cluster.
     pub fn choose(&mut self, app: &str, rendered: &Arc<Rendered>) -> (BTreeSet<ObjectId>, bool) {
         let Some((now, head)) = self.by_app.get_mut(app) else { return (BTreeSet::new(), false) };
         let before = std::mem::replace(now, Arc::clone(rendered));
@@ -65,12 +65,12 @@ impl Wanted {
         (objects.collect(), self.kinds.len() > kinds)
     }
 
-    /// The object as the app that is said to have applied it renders it here.
+    /// The object in the render of the app that its annotation names.
     pub fn get(&self, app: &str, id: &ObjectId) -> Option<&RenderedObject> {
         self.by_app.get(app)?.0.object(id)
     }
 
-    /// Everything that is rendered here, by whatever app.
+    /// All rendered objects of all apps.
     pub fn ids(&self) -> &BTreeSet<ObjectId> {
         self.ids.get_or_init(|| {
             let others = self.by_app.values().filter(|(now, head)| !Arc::ptr_eq(&now.objects, &head.objects));

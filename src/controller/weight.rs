@@ -1,22 +1,22 @@
-//! What objects take in memory while they are on their way: a thousand of them may wait in the queue, and each may be large.
+//! Limits the memory of objects in the event queue: a thousand of them may wait, and each may be large.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::cluster::Change;
 use crate::model::size_in_memory;
 
-/// Bytes of memory of all objects that wait.
+/// Bytes of all objects that wait.
 const ALL: usize = 128 * 1024 * 1024;
-/// They are counted in units of so many bytes; what takes less than one counts for nothing.
+/// One permit stands for so many bytes. Smaller objects need no permit.
 const UNIT: usize = 16 * 1024;
 
-/// It is never closed.
+/// Never closed.
 static ROOM: Semaphore = Semaphore::const_new(ALL / UNIT);
 
-/// Given back when the change was taken in.
+/// Released when the controller has handled the change.
 pub type Room = Option<SemaphorePermit<'static>>;
 
-/// Waits for room in the queue.
+/// Waits until the queue has memory for the object of a change.
 pub async fn room_for(change: &Change) -> Room {
     let (Change::Seen(object) | Change::Left(object)) = change else { return None };
     let units = (size_in_memory(object) / UNIT).min(ALL / UNIT);
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn large_objects_wait_for_each_other_and_small_ones_do_not() {
+    async fn only_large_objects_wait_for_memory() {
         let seen = |bytes: usize| Change::Seen(Box::new(json!({"data": "a".repeat(bytes)})));
         let large = room_for(&seen(ALL)).await;
         assert!(large.is_some());

@@ -1,7 +1,7 @@
-//! A remote that answers with a commit which does not go on from the one before: the branch was set back or rewritten, or another
-//! copy of the repository answered, which is behind. What was there would be deleted and put back a moment later.
+//! A non-fast-forward head: the remote returns a commit that does not descend from the last one. The branch was reset or
+//! rewritten, or a stale replica answered. Accepting it at once would delete objects and create them again a moment later.
 //!
-//! It is believed when a hook speaks of that commit, or when for a minute no answer goes on from the last commit.
+//! It is accepted when a hook names that commit, or when for a minute every answer is non-fast-forward.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use tokio::time::Instant;
 
 use crate::model::Revision;
 
-/// How long no answer may go on from the last commit.
+/// How long every answer must be non-fast-forward.
 const BELIEVED_AFTER: Duration = Duration::from_secs(60);
-/// How often it is asked meanwhile.
+/// How often Git is read meanwhile.
 const ASK_EVERY: Duration = Duration::from_secs(15);
 
-/// Since when no answer does.
+/// Time of the first such answer.
 #[derive(Debug, Default)]
 pub struct WentBack(Option<Instant>);
 
 impl WentBack {
-    /// What it says next is believed, whatever it is: others may go on from there by now.
+    /// The next answer is accepted whatever commit it is, because newer commits may follow by then.
     pub fn is_believed(&self, now: Instant) -> bool {
         self.0.is_some_and(|since| now >= since + BELIEVED_AFTER)
     }
 
-    /// What the remote has just said that does not go on from the head, and when it is to be asked again.
+    /// Records the answer of the remote that does not descend from the head. Returns when to read Git again.
     pub fn take(
         &mut self,
         said: Option<&Revision>,

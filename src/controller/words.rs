@@ -1,4 +1,4 @@
-//! Texts that many objects have in common (namespaces, apps, revisions, times), each kept once.
+//! Interns strings that many objects share (namespaces, apps, revisions, times).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use crate::model::{Kind, Live, ObjectId};
 #[derive(Debug, Default)]
 pub struct Words {
     known: HashSet<Arc<str>>,
-    /// They are few.
+    /// There are few kinds.
     kinds: HashSet<Arc<Kind>>,
-    /// When there are so many, those that nobody uses any more are let go.
+    /// At this size unused strings are dropped.
     limit: usize,
 }
 
@@ -46,7 +46,7 @@ impl Words {
         }
     }
 
-    /// All but what no other object has.
+    /// All strings of the record that other objects may share.
     pub fn share_record(&mut self, live: &mut Live) {
         self.share_kind(&mut live.kind);
         self.share(&mut live.app);
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_words_are_one_and_unused_ones_go() {
+    fn equal_strings_are_shared_and_unused_dropped() {
         let mut words = Words::default();
         let (mut one, mut other): (Arc<str>, Arc<str>) = ("shop".into(), "shop".into());
         words.share(&mut one);

@@ -1,4 +1,4 @@
-//! Everything that the controller knows, and how each event changes it.
+//! The whole state of the controller, and how each event changes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use crate::report::{Overview, Phase, Writes};
 use crate::rollout::AllOutcomes;
 use crate::source::ErrorKind;
 
-/// The first pause before Git is asked again, and the longest when only a commit is missing.
+/// The first delay before Git is read again, and the longest one when only a commit is missing.
 pub(super) const RELOAD_FIRST: Duration = Duration::from_secs(1);
 const RELOAD_BEHIND: Duration = Duration::from_secs(8);
 
@@ -48,61 +48,60 @@ const LONGEST_OVERVIEW: Duration = Duration::from_secs(2);
 pub struct World {
     pub(super) settings: Settings,
     pub(super) events: mpsc::Sender<Event>,
-    /// A load is under way.
     loading: bool,
-    /// Asked for again while a load was under way.
+    /// Another load was requested during a load.
     load_again: bool,
-    /// Git is asked again then: it could not be read, a hook named a commit that is not there yet, or its branch went back.
+    /// Time of the next load: Git could not be read, a hook named a commit that is not there yet, or the head was
+    /// non-fast-forward.
     pub(super) reload_at: Option<Instant>,
-    /// The pause before that; it doubles.
+    /// The last delay; it doubles.
     reload_pause: Duration,
-    /// A commit that a hook spoke of, and the pause before it is asked for again.
+    /// The commit that a hook named, and the delay before Git is read again for it.
     awaited: Option<String>,
     awaited_pause: Duration,
     went_back: WentBack,
     pub(super) load_error: Option<LoadError>,
     pub(super) head: Option<Revision>,
     pub(super) rendered_head: Option<Revision>,
-    /// Since the head is the head.
+    /// Writes since the current head.
     pub(super) writes: Writes,
-    /// The head says something else of the instance or of clusters, and is not rendered yet.
+    /// The head changes the instance or the clusters, and is not rendered yet.
     pub(super) ground_moved: bool,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) instance: Arc<Instance>,
-    /// What earlier revisions were, for whoever has to know.
+    /// Reads earlier revisions.
     pub(super) history: Arc<History>,
-    /// What was read in earlier revisions.
+    /// Parsed manifests of earlier revisions.
     pub(super) reading: Arc<Mutex<manifest::Memory>>,
-    /// Who registers clusters beside the files.
+    /// Clusters that are registered outside of Git.
     registry: Arc<Registry>,
     /// Shared by the watches of all clusters.
     pub(super) listing: Listing,
     pub(super) clusters: BTreeMap<ClusterName, ClusterEntry>,
-    /// Clusters that nothing registers any more: their objects are left as they are.
+    /// Clusters without a file or registration. Their objects stay as they are.
     pub(super) dropped: BTreeMap<ClusterName, Dropped>,
     pub(super) targets: Targets,
     /// Apps in waves.
     pub(super) apps: Apps,
-    /// Which of them are looked at next.
+    /// The targets to process next.
     pub(super) agenda: Agenda,
-    /// For which workloads pods are listed, and when.
+    /// The workloads whose pods are listed, and when.
     pub(super) searches: CauseSearches,
     pub(super) words: Words,
-    /// The files of the head.
     pub(super) snapshot: Option<Arc<Snapshot>>,
     pub(super) renders: HeadRenders,
-    /// For each error outside a target: the commit that changed its file last.
+    /// Errors outside of a target, with the last commit that changed the file.
     pub(super) blamed: Vec<(Revision, crate::model::Diagnostic)>,
-    /// Commits whose statuses are kept, newest first.
+    /// Commits that get statuses, newest first.
     pub(super) told: Vec<Revision>,
-    /// Deletes: decided, asked for, refused.
+    /// Deletes: decided, sent, refused.
     pub(super) prune: super::prune::Pruning,
     pub(super) policing: super::admission::Policing,
     pub(super) telling: Telling,
     pub(super) agreements: Agreements,
-    /// Epochs of clusters grow over all of them: news of an entry that was replaced is never taken for its own.
+    /// Epochs increase over all clusters, so that news of a replaced entry cannot match its successor.
     pub(super) epochs: u64,
-    /// Reconciliations and deletes that have not come back.
+    /// Reconciliations and deletes in progress.
     pub(super) in_flight: InFlight,
     pub(super) stopping: bool,
     pub(super) changed: bool,
@@ -216,15 +215,15 @@ impl World {
         self.settings.stands_by
     }
 
-    /// What was only looked at is written from now on: the same as another mode of the instance. The forge says what the leader before
-    /// has told, as it does to a process that starts.
+    /// This process begins to write. The effect is that of another mode of the instance. As at a start, the statuses of the
+    /// previous leader are read back from the forge.
     fn elected(&mut self) {
         self.settings.stands_by = false;
         self.begin_posting();
         self.render();
     }
 
-    /// Asks Git, once at a time.
+    /// Starts a load, unless one is in progress.
     fn load(&mut self) {
         if self.stopping {
             return;
@@ -256,7 +255,7 @@ impl World {
                 span.record("revision", news.revision.short());
             }
             drop(span);
-            // A closed queue means that the controller has stopped: nobody is left to tell.
+            // The send fails only when the controller has stopped.
             let _ = events.send(Event::Loaded(loaded.map(Box::new))).await;
         });
     }
@@ -274,7 +273,7 @@ impl World {
     }
 
     fn ask_git_again(&mut self, error: LoadError) {
-        // At the start nothing runs yet, and whoever started it shows the error.
+        // At the start nothing runs yet, and the caller shows the error.
         if self.fleet.is_some() {
             tracing::warn!(
                 error = error.message,
@@ -291,15 +290,15 @@ impl World {
         self.load_error = None;
         self.reload_at = None;
         self.reload_pause = RELOAD_FIRST;
-        // What only the registry said is no answer of Git.
+        // Registry data alone is not an answer of Git.
         let is_from_git = loaded.unread.is_none();
         if is_from_git {
             self.settings.metrics.source_read(Instant::now());
         }
-        // The commit that a hook spoke of is not there yet: the forge's own replication is behind. It
-        // is asked for after 1, 2, 4 and 8 s; after that the next poll finds it.
+        // The commit that a hook named is missing: the replication of the forge is behind. It is requested after 1, 2, 4 and 8 s;
+        // after that the next poll finds it.
         if self.load_again {
-            // A hook that came meanwhile spoke of a commit that this load did not ask for.
+            // A hook during this load named a commit that the load did not look for.
         } else if loaded.behind && self.awaited_pause <= RELOAD_BEHIND {
             self.reload_at = Some(Instant::now() + self.awaited_pause);
             self.awaited_pause *= 2;
@@ -320,24 +319,24 @@ impl World {
                 mistakes = fleet.diagnostics.len(),
                 "read the config repository"
             );
-            // Whoever only looks is shown them at the end.
+            // A command that runs once shows them at its end.
             if matches!(self.settings.until, Until::Stopped) && self.settings.mode.is_none() {
                 log_mistakes(&fleet, self.fleet.as_deref());
             }
             self.tell_about(&news.revision, &news.recent, news.seen);
-            // Other clusters are registered: what the commit has deleted already counts on.
+            // If only the registered clusters changed, the deletes of the commit so far still count.
             let is_same = self.head.as_ref() == Some(&news.revision);
             self.head = Some(news.revision.clone());
             if !is_same {
                 self.writes = Writes::default();
             }
-            // Also when it was the head before: what lay between may have changed what is known.
+            // Also when it was the head before: a commit in between may have changed the state.
             self.rendered_head = None;
             if !is_same {
                 self.prune.begin(&self.in_flight);
             }
             self.blamed = load::blame(&fleet, &news.snapshot);
-            // The first heads may come faster than they are rendered: they have no targets yet.
+            // The first heads may come faster than their renders: they have no targets yet.
             let before = self.fleet.clone().filter(|_| self.renders.is_first());
             self.take_fleet(Arc::clone(&fleet));
             if let Some(before) = before {
@@ -357,13 +356,13 @@ impl World {
         self.done_loading();
     }
 
-    /// Which commits get statuses: this head, those between it and the one before, and what was told before.
+    /// Sets the commits that get statuses: this head, those between it and the previous one, and those tracked before.
     fn tell_about(&mut self, head: &Revision, recent: &[Revision], seen: Instant) {
         let newer: Vec<Revision> = match &self.head {
             Some(known) => recent.iter().take_while(|commit| *commit != known).cloned().collect(),
             None => vec![head.clone()],
         };
-        // When the one that was there at the start was pushed nobody knows.
+        // The push time of the first head is unknown.
         if self.head.is_some() {
             newer.iter().rev().for_each(|commit| self.settings.metrics.commit_seen(commit, seen));
         }
@@ -377,7 +376,7 @@ impl World {
         });
     }
 
-    /// Starts to render the head, for the clusters as they are now. What has not changed is not rendered again.
+    /// Starts to render the head for the current clusters. Unchanged apps are not rendered again.
     pub(super) fn render(&mut self) {
         let (Some(fleet), Some(snapshot)) = (&self.fleet, &self.snapshot) else { return };
         let known = |(name, entry): (&ClusterName, &ClusterEntry)| Some((name.clone(), entry.facts.clone()?));
@@ -400,19 +399,18 @@ impl World {
         admission: Option<Arc<Admission>>,
     ) {
         tracing::debug!(revision = renders.revision.short(), made = renders.made, "rendered");
-        // A newer revision may have come while this one was rendered, or other clusters.
+        // A newer revision or other clusters may have replaced this render.
         let Some(renders) = self.renders.take(number, renders) else { return };
         let Some(fleet) = self.fleet.clone() else { return };
         self.rendered_head = Some(renders.revision.clone());
         if !fleet.is_usable() {
-            // Without an instance nothing can be said of any app: what runs is left as it is, and what moved
-            // before is still not rendered.
+            // Without an instance no app can be judged. Running objects stay, and targets that were stale before stay unrendered.
             return;
         }
         self.ground_moved = false;
         let mut broken = self.broken_targets(&fleet);
         broken.extend(self.hidden_targets(&fleet, &renders));
-        // Clusters for which something else is rendered than before.
+        // Clusters whose rendered objects changed.
         let mut changed: BTreeSet<ClusterName> = self
             .clusters
             .iter()
@@ -431,7 +429,7 @@ impl World {
             }
             stays
         });
-        // One app may have stood otherwise on some clusters than on others, while it had mistakes.
+        // An app with errors may have had a different place in the order on some clusters than on others.
         let apps = gone.chunk_by(|(one, _), (next, _)| Arc::ptr_eq(one, next));
         let left = apps.flat_map(|places| {
             let clusters = places.iter().map(|(_, cluster)| cluster.clone()).collect();
@@ -447,12 +445,12 @@ impl World {
             let in_waves = self.apps.contains(&id.app) && render.1.is_ok();
             let cluster = self.clusters.get(&id.cluster).map(|entry| &entry.cluster);
             let settings = ApplySettings::of(&app, &self.instance, self.mode(), cluster);
-            // What is under way was begun by other settings.
+            // The reconciliation in progress began with other settings.
             if in_waves && self.targets.get(&id).is_some_and(|known| *known.settings != settings) {
                 self.in_flight.cancel(&id);
             }
             if self.targets.take_over(&id, app, settings.into(), render, in_waves) {
-                // What it was to become before is not applied any further. Of an app in waves that is decided next.
+                // The previous render is not applied any further. For an app in waves the next decision does that.
                 if !in_waves {
                     self.in_flight.cancel(&id);
                 }
@@ -461,7 +459,7 @@ impl World {
             }
         }
         self.take_admission(admission);
-        // Whatever kept it waiting may be over with this revision.
+        // This revision may end the reason for a wait.
         let due = self.targets.iter().filter(|(id, entry)| entry.due && !self.in_flight.is_running(id));
         let due: Vec<Target> = due.map(|(id, _)| id.clone()).collect();
         due.into_iter().for_each(|id| self.agenda.mark(id));
@@ -478,7 +476,7 @@ impl World {
         self.render_stale();
     }
 
-    /// What is rendered for a cluster is something else than before.
+    /// The rendered objects of a cluster changed.
     pub(super) fn take_wanted(&mut self, name: &ClusterName) {
         let renders = self
             .targets
@@ -491,7 +489,7 @@ impl World {
         self.watch_rendered(name);
     }
 
-    /// Looks at a target in the next turn.
+    /// Marks a target for the next turn.
     pub(super) fn look_at(&mut self, id: &Target) {
         if let Some(entry) = self.targets.get_mut(id) {
             entry.due = true;
@@ -500,14 +498,14 @@ impl World {
         }
     }
 
-    /// Looks at every target of a cluster in the next turn.
+    /// Marks every target of a cluster for the next turn.
     pub(super) fn look_at_all(&mut self, cluster: &ClusterName) {
         for id in self.targets.names_on(cluster) {
             self.look_at(&id);
         }
     }
 
-    /// Which targets of a cluster have to be rendered again, as it is not (any more) what they were rendered for.
+    /// Marks the targets that were rendered for other capabilities than those of the cluster now.
     pub(super) fn note_stale(&mut self, name: &ClusterName) {
         let Some(cluster) = self.clusters.get_mut(name) else { return };
         let stale: BTreeSet<Target> = match (self.renders.last(), &cluster.facts) {
@@ -526,7 +524,7 @@ impl World {
         }
     }
 
-    /// One render at a time: what changes meanwhile is seen when it is done, or takes long.
+    /// One render at a time. Changes during a render are handled when it ends or takes long.
     pub(super) fn render_stale(&mut self) {
         let is_any_stale = || self.clusters.values().any(|cluster| cluster.stale);
         if self.renders.is_wanted() || !self.renders.holds_up_clusters() && is_any_stale() {
@@ -534,7 +532,7 @@ impl World {
         }
     }
 
-    /// It was rendered without knowing its cluster, or for what its cluster was before: what is wrong with it may not be.
+    /// It was rendered without the capabilities of its cluster, or with outdated ones. Its errors may be wrong.
     pub(super) fn is_provisional(&self, id: &Target, entry: &TargetEntry) -> bool {
         let reach = self.clusters.get(&id.cluster).map(|cluster| &cluster.reach);
         let is_broken = || self.fleet.as_ref().is_some_and(|fleet| fleet.broken.contains_key(&id.app));
@@ -554,19 +552,18 @@ impl World {
         !self.in_flight.is_idle()
     }
 
-    /// Has anything changed since the last overview?
     pub fn has_changed(&self) -> bool {
         self.changed
     }
 
-    /// The shortest time between two overviews: about twenty times what one takes.
+    /// The shortest time between two overviews: about twenty times the cost of one.
     pub fn pause_of_overviews(&self) -> Duration {
         OVERVIEW_OF_A_TARGET
             .saturating_mul(u32::try_from(self.targets.len()).unwrap_or(u32::MAX))
             .min(LONGEST_OVERVIEW)
     }
 
-    /// An overview was told to everybody; the forge hears it too.
+    /// An overview was published; the forge gets it too.
     pub fn published(&mut self, overview: &Overview) {
         self.changed = false;
         self.post(overview);
@@ -576,7 +573,7 @@ impl World {
         self.fleet.as_ref().map(|_| Arc::clone(&self.instance))
     }
 
-    /// Puts what was read last in the place of what is known; whether it is something else.
+    /// Updates the config head. Returns whether it changed.
     pub fn renew_head(&self, known: &mut Option<Arc<ConfigHead>>) -> bool {
         let Some((fleet, snapshot)) = self.fleet.as_ref().zip(self.snapshot.as_ref()) else { return false };
         let renders = self.renders.last().filter(|renders| renders.revision == snapshot.revision);
@@ -596,7 +593,7 @@ impl World {
         if self.settings.stands_by { Mode::Observe } else { self.settings.mode.unwrap_or(self.instance.mode) }
     }
 
-    /// Is this run over?
+    /// How the run ends, if it ends now.
     pub fn ending(&self) -> Option<Ending> {
         if let (None, Some(error)) = (&self.fleet, &self.load_error) {
             let lasting = matches!(error.kind, ErrorKind::Configuration | ErrorKind::Authentication);
@@ -604,7 +601,7 @@ impl World {
                 return Some(Ending::Unreadable(error.clone()));
             }
         }
-        // What has changed since the last overview may be the end, which it shall show.
+        // The last change may be the end of the run, and the overview must show it first.
         let may_end = self.settings.until != Until::Stopped && !self.changed;
         (may_end && self.is_settled()).then_some(Ending::Settled)
     }
@@ -614,12 +611,12 @@ impl World {
             return false;
         }
         let waits_for_rollouts = matches!(self.settings.until, Until::Settled { .. });
-        // A run that only looks opens no wave.
+        // A run in observe mode opens no wave.
         let waits_for_gates = waits_for_rollouts && self.mode() == Mode::Enforce;
         if self.apps.iter().any(|(_, app)| app.is_reading() || waits_for_gates && app.ends_by_itself()) {
             return false;
         }
-        // A command says who agreed, too. What the forge refuses to say is an answer.
+        // A command shows agreements too. A refusal by the forge is an answer.
         if self.agreements.is_waiting() {
             return false;
         }
@@ -630,7 +627,7 @@ impl World {
             Phase::Progressing => {
                 waits_for_rollouts || self.explains() && self.searches.is_unanswered(id, now)
             }
-            // It would end without saying why.
+            // Otherwise the run would end without the cause.
             Phase::Degraded => (waits_for_rollouts || self.explains()) && self.searches.is_awaited(id, now),
             _ => false,
         });
@@ -640,12 +637,12 @@ impl World {
             && self.is_prune_settled()
     }
 
-    /// A look that ends with the causes.
+    /// The run ends only when the causes are known.
     pub(super) fn explains(&self) -> bool {
         matches!(self.settings.until, Until::Explained { .. })
     }
 
-    /// What there is to do is known.
+    /// Its plan is computed.
     fn is_planned(&self, id: &Target) -> bool {
         let is_known = |entry: &TargetEntry| {
             let is_answered = entry.plan.is_some() && entry.failure.is_none() && entry.awaited().is_none();
@@ -654,8 +651,8 @@ impl World {
         self.targets.get(id).is_some_and(is_known)
     }
 
-    /// It waits for what another app of its cluster brings or what is on its way out: that comes by
-    /// itself, unless something there has failed.
+    /// It waits for an object of another app on its cluster, or for one that is being deleted. Both come without help, unless
+    /// something there has failed.
     fn waits_for_a_neighbour(&self, id: &Target) -> bool {
         let passing = |reason: &Reason| {
             matches!(
@@ -668,14 +665,14 @@ impl World {
             )
         };
         let plan = self.targets.get(id).and_then(|entry| entry.plan.as_ref());
-        // A run that only looks brings nothing about.
+        // A run in observe mode writes nothing.
         self.mode() == Mode::Enforce
             && self.phase(id).0 == Phase::Waiting
             && plan.is_some_and(|plan| plan.steps.iter().any(|step| passing(&step.reason)))
             && !self.targets.names_on(&id.cluster).iter().any(|it| self.phase(it).0.is_failure())
     }
 
-    /// Observed whole, or given up on for this run.
+    /// Observed in full, or given up for this run.
     fn is_cluster_settled(entry: &ClusterEntry) -> bool {
         match &entry.reach {
             Reach::Connecting => false,

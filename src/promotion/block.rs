@@ -1,4 +1,4 @@
-//! The part of a description that programs read: a small YAML in an HTML comment.
+//! The machine-readable part of a pull request description: a small YAML in an HTML comment.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::undo::scalar;
 use crate::manifest::yaml::{self, Node, NodeKind};
 use crate::model::{AppId, Digest};
 
-/// What a pull request of ours is for, as its description says.
+/// The purpose of a pull request of this instance, from its description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// `promotion`, `approval`, `revert`.
@@ -16,36 +16,36 @@ pub struct Block {
     pub commit: Option<String>,
     /// Sorted.
     pub items: Vec<Item>,
-    /// A person asked for it.
+    /// A person requested it.
     pub is_requested: bool,
-    /// tutti closed it, as nobody needs it any more: it holds nothing back.
+    /// tutti closed it because it is not needed any more: it does not block its version.
     pub is_withdrawn: bool,
 }
 
-/// One app of it.
+/// One app of the pull request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
     pub app: AppId,
     pub from: Option<String>,
-    /// A version; of an approval the digest; empty where a whole commit is reverted.
+    /// A version; for an approval the digest; empty if a whole commit is reverted.
     pub to: String,
 }
 
 const OPENING: &str = "<!-- tutti\n";
 const CLOSING: &str = "-->";
-/// Descriptions are written by people too: more of one is not looked at.
+/// People edit descriptions too: only this part of one is read.
 const LONGEST: usize = 256 * 1024;
 const MOST_ITEMS: usize = 1_000;
 
 impl Block {
-    /// Of what it is for: another one is another proposal.
+    /// Digest of the purpose: another purpose is another proposal.
     pub fn digest(&self) -> Digest {
         let items: Vec<Value> =
             self.items.iter().map(|it| json!([it.app.to_string(), it.from, it.to])).collect();
         Digest::of_json(&json!([self.kind, self.ring, self.commit, items]))
     }
 
-    /// Every app of the other one is in this one, with the same version.
+    /// It contains every app of the other one, with the same version.
     pub(super) fn covers(&self, other: &Self) -> bool {
         let has = |item: &Item| self.items.iter().any(|it| it.app == item.app && it.to == item.to);
         self.kind == other.kind && !other.items.is_empty() && other.items.iter().all(has)
@@ -72,12 +72,12 @@ impl Block {
     }
 }
 
-/// No text ends the comment: `>` is an escape.
+/// No text can end the comment, because `>` is escaped.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string().replace('>', "\\u003e")
 }
 
-/// The block of a description; `None` when there is none that can be read. Unknown fields are passed over.
+/// The block of a description; `None` if there is no readable one. Unknown fields are ignored.
 pub fn parse_body(body: &str) -> Option<Block> {
     let body = body.get(..LONGEST).unwrap_or(body).replace("\r\n", "\n");
     let (_, rest) = body.split_once(OPENING)?;
@@ -103,7 +103,7 @@ pub fn parse_body(body: &str) -> Option<Block> {
     })
 }
 
-/// The description of a pull request that tutti closes: it says why, and holds its version back no more.
+/// The description of a pull request that tutti closes: it shows the reason, and blocks its version no more.
 pub fn withdrawn_body(body: &str, why: &str) -> String {
     let Some(block) = parse_body(body) else { return body.to_owned() };
     let withdrawn = Block { is_withdrawn: true, ..block }.to_text();

@@ -1,4 +1,4 @@
-//! The description of a pull request of ours: the block for programs, and text for people.
+//! The description of a pull request of this instance: the block for programs, and text for people.
 
 use std::fmt::Write as _;
 
@@ -6,15 +6,14 @@ use super::change::versions;
 use super::{Change, Gate, GateState};
 use crate::model::short_line;
 
-/// Apps that are listed; more are counted.
+/// Apps that are listed; the others are counted.
 const MOST_APPS: usize = 100;
 
-/// What stands below the description of a pull request that the forge does not merge.
+/// The note below the description of a pull request that the forge does not merge.
 pub fn refused_merge(why: &str) -> String {
     format!("\nAll gates have passed. The forge refuses the merge, which is tried again: {}\n", code(why))
 }
 
-/// The whole description.
 pub fn body(change: &Change, gates: &[Gate]) -> String {
     let mut text = change.block().to_text();
     text.push('\n');
@@ -98,7 +97,7 @@ fn mark(state: GateState) -> &'static str {
     }
 }
 
-/// Texts of others name nobody, close no issue and end no table in a code span.
+/// Text in a code span mentions no user, closes no issue and ends no table.
 fn code(text: &str) -> String {
     let text = short_line(text, 300).replace('|', "\\|");
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a pull request of ours changes, and what it is called.
+//! The change of a pull request of this instance, and its title and branch.
 
 use crate::manifest;
 use crate::manifest::yaml;
@@ -7,7 +7,7 @@ use crate::model::{AppId, Digest, Revision, RolloutAction, RolloutApproval, Roll
 use super::block::{Block, Item};
 use super::edit;
 
-/// One pin that gets another version.
+/// A new version of one pin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PinChange {
     pub app: AppId,
@@ -18,27 +18,27 @@ pub struct PinChange {
     pub to: String,
 }
 
-/// What a pull request of ours is for.
+/// The purpose of a pull request of this instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A ring gets the versions that the ring before runs.
+    /// A ring gets the versions of the ring before.
     Promote {
-        /// The namespace and the group of the apps; an app without a group is one of its own name.
+        /// The namespace and the group of the apps. An app without a group is a group of its own name.
         group: AppId,
         ring: String,
         before: String,
         pins: Vec<PinChange>,
-        /// A person asked for it with `tutti promote`: it stays as it is.
+        /// A person requested it with `tutti promote`: it is not updated.
         is_requested: bool,
     },
     /// A wave of a commit opens: the Approvals of all apps that wait there.
     Approve { commit: Revision, wave: String, approvals: Vec<RolloutApproval> },
-    /// A commit that failed and was reverted in the clusters is reverted in Git. Without pins the whole commit is.
+    /// A commit that failed and was reverted in the clusters is reverted in Git. Without pins the whole commit is reverted.
     Revert { commit: Revision, apps: Vec<AppId>, pins: Vec<PinChange> },
 }
 
-/// What the branches of an instance begin with: the prefix of its statuses, which tells instances at one repository apart. It may have
-/// signs that no branch may have.
+/// The prefix of an instance's branches: the prefix of its statuses, which distinguishes instances at one repository. It may
+/// contain characters that a branch name must not have.
 pub fn branch_prefix(prefix: &str) -> String {
     let plain =
         |letter: char| if letter.is_ascii_alphanumeric() || "_-".contains(letter) { letter } else { '-' };
@@ -46,12 +46,11 @@ pub fn branch_prefix(prefix: &str) -> String {
     parts.map(|part| part.chars().map(plain).collect::<String>()).collect::<Vec<_>>().join("/")
 }
 
-/// Whether this module names a branch so. `prefix`: of the statuses.
+/// Whether this is a branch name of this module. `prefix`: of the statuses.
 pub fn is_own_branch(prefix: &str, branch: &str) -> bool {
     matches!(kind_of(prefix, branch), Some("promote" | "approve" | "revert"))
 }
 
-/// Whether a branch of ours asks for approvals.
 pub fn is_approval_branch(prefix: &str, branch: &str) -> bool {
     kind_of(prefix, branch) == Some("approve")
 }
@@ -90,7 +89,7 @@ impl Change {
         }
     }
 
-    /// What a program reads back.
+    /// The part that programs read back.
     pub fn block(&self) -> Block {
         let of_pin =
             |pin: &PinChange| Item { app: pin.app.clone(), from: pin.from.clone(), to: pin.to.clone() };
@@ -124,8 +123,8 @@ impl Change {
         }
     }
 
-    /// The files that it writes, each with its whole new text. `read` gives the text of a file at the commit that the branch begins
-    /// at. A revert of a whole commit has none: it is for Git.
+    /// The files that it writes, each with its whole new text. `read` returns the text of a file at the commit where the branch
+    /// starts. A revert of a whole commit has none, because Git does it.
     pub fn files(
         &self,
         head: &Revision,
@@ -142,7 +141,7 @@ impl Change {
     }
 }
 
-/// `tutti/promote/shop.pay/prod`. No namespace has a dot: no two groups share a branch.
+/// `tutti/promote/shop.pay/prod`. A namespace has no dot, so two groups never share a branch.
 pub fn promotion_branch(prefix: &str, group: &AppId, ring: &str) -> String {
     format!("{}/promote/{}.{}/{ring}", branch_prefix(prefix), group.namespace, group.name)
 }
@@ -155,7 +154,6 @@ pub(super) fn versions(pin: &PinChange) -> String {
     }
 }
 
-/// The text of a pin file with its new version.
 fn pinned(pin: &PinChange, read: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     match read(&pin.file) {
         Some(text) => edit::set_scalar(&text, "version", &pin.to).map_err(|error| error.in_file(&pin.file)),
@@ -166,27 +164,28 @@ fn pinned(pin: &PinChange, read: &dyn Fn(&str) -> Option<String>) -> Result<Stri
     }
 }
 
-/// An Approval of a rollout, named after what it is for: the next version's takes its place.
+/// An Approval of a rollout. Its name is its purpose, so the Approval of the next version replaces it.
 pub fn approval(app: &AppId, digest: Digest, action: RolloutAction) -> RolloutApproval {
     let purpose = match &action {
         RolloutAction::Open { through } => through.clone(),
         RolloutAction::Retry => format!("retry-{}", digest.short()),
         RolloutAction::Override { window } => format!("override-{window}"),
     };
-    // A dot is in no namespace and in no wave: no two have one name.
+    // Namespaces and waves have no dot, so the name is unique.
     let name = format!("{}.{}.{purpose}", app.namespace, app.name);
     let places = RolloutApprovalPlaces::default();
     RolloutApproval { name, app: app.clone(), digest, action, location: None, is_alone: true, places }
 }
 
-/// Its path and its text. The commit that it was asked for at makes it another file than the one that approved this version before.
+/// Its path and its text. The text contains the commit of the request, so that the file differs from one that approved this
+/// version before.
 pub fn approval_file(approval: &RolloutApproval, head: &Revision) -> (String, String) {
     let text = manifest::rollout_approval_to_yaml(approval);
     (format!("approvals/{}.yaml", approval.name), asked_for_at(head, &text))
 }
 
-/// The text of an Approval that differs from the one that was asked for at another commit: where that one lacked approvals, a pull
-/// request brings this one.
+/// The text of an Approval that is requested at another commit. If the earlier file lacked approvals, a new pull request brings
+/// this one.
 pub fn asked_for_at(head: &Revision, text: &str) -> String {
     format!("# Asked for at commit {}.\n{text}", head.short())
 }
@@ -196,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn branches_of_an_instance_begin_with_its_prefix() {
+    fn branches_of_instance_begin_with_prefix() {
         let check = |prefix: &str, branch: &str, expected: bool| {
             assert_eq!(is_own_branch(prefix, branch), expected, "{prefix}: {branch}");
         };

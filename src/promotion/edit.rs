@@ -1,9 +1,8 @@
-//! One scalar of a YAML file gets another value; every other byte stays.
+//! Changes one scalar of a YAML file; every other byte stays.
 
 use crate::manifest::yaml::{self, Document, Node, NodeKind};
 use crate::model::Position;
 
-/// Why a file is not edited.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {message}; {help}", at.line, at.column)]
 pub struct Error {
@@ -23,10 +22,10 @@ impl Error {
     }
 }
 
-/// Sets the text of one scalar. A path is `spec.containers[name=app].image`: keys, and items of lists by a scalar that is in them.
-/// A key with a dot is written `["example.com/version"]`. `[metadata.name=pay]` at the beginning chooses a document.
+/// Sets the text of one scalar. A path is `spec.containers[name=app].image`: keys, and list items by a scalar in them. A key with
+/// a dot is written `["example.com/version"]`. `[metadata.name=pay]` at the beginning selects a document.
 ///
-/// Comments, order, quotes and line ends stay. What cannot be edited in one place alone is refused.
+/// Comments, order, quotes and line ends stay. A value that cannot be edited in one place alone is refused.
 pub fn set_scalar(text: &str, path: &str, value: &str) -> Result<String, Error> {
     let steps = steps(path)?;
     let mut documents = parsed(text)?;
@@ -39,7 +38,7 @@ pub fn set_scalar(text: &str, path: &str, value: &str) -> Result<String, Error> 
     }
     let edited = replaced(text, node, path, value)?;
     node.kind = NodeKind::String(value.to_owned());
-    // Read again: an edit that did anything else (an alias repeats the value elsewhere) is not made.
+    // The result is parsed: an edit with another effect is refused, for example when an alias repeats the value.
     let is_same = parsed(&edited).is_ok_and(|found| {
         let json = |documents: &[Document]| documents.iter().map(|it| it.root.to_json()).collect::<Vec<_>>();
         json(&found) == json(&documents)
@@ -51,7 +50,7 @@ pub fn set_scalar(text: &str, path: &str, value: &str) -> Result<String, Error> 
     })
 }
 
-/// The text of one scalar, as [`set_scalar`] finds it.
+/// The text of one scalar at a path, as in [`set_scalar`].
 pub fn scalar(text: &str, path: &str) -> Result<String, Error> {
     let mut documents = parsed(text)?;
     let (document, route) = place(&documents, &steps(path)?, path)?;
@@ -115,11 +114,10 @@ fn replaced(text: &str, node: &Node, path: &str, value: &str) -> Result<String, 
     }
 }
 
-/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Key(String),
-    /// The item of a list in which this scalar is that; of a map: only if it is.
+    /// The list item that contains this scalar; for a map: the map itself, if it contains it.
     Item(Vec<String>, String),
 }
 
@@ -164,7 +162,7 @@ fn steps(path: &str) -> Result<Vec<Step>, Error> {
     has_key.then_some(steps).ok_or_else(wrong)
 }
 
-/// The document, and the way down in it: which entry of a map, which item of a list.
+/// The document, and the route in it: the index of a map entry or of a list item.
 fn place(documents: &[Document], steps: &[Step], path: &str) -> Result<(usize, Vec<usize>), Error> {
     let mut found: Option<(usize, Vec<usize>)> = None;
     let mut miss: Option<(usize, Error)> = None;
@@ -176,7 +174,7 @@ fn place(documents: &[Document], steps: &[Step], path: &str) -> Result<(usize, V
                 return Err(Error::new(document.root.start, message, help));
             }
             Ok(route) => found = Some((index, route)),
-            // An item that several fit is a mistake of the path, whatever other documents have.
+            // A path that matches several items is wrong, whatever other documents have.
             Err((usize::MAX, error)) => return Err(error),
             Err((depth, error)) => {
                 if miss.as_ref().is_none_or(|(deepest, _)| depth > *deepest) {
@@ -191,7 +189,7 @@ fn place(documents: &[Document], steps: &[Step], path: &str) -> Result<(usize, V
     found.ok_or_else(|| miss.map_or_else(empty, |(_, error)| error))
 }
 
-/// On a miss, how many steps were found.
+/// On a miss: the number of steps that matched.
 fn way(root: &Node, steps: &[Step], path: &str) -> Result<Vec<usize>, (usize, Error)> {
     let mut node = root;
     let mut route = Vec::new();

@@ -1,4 +1,4 @@
-//! What a promotion waits for, gate by gate, and whether it may be merged.
+//! The gates of a promotion, and whether it may be merged.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub struct Gate {
     pub text: String,
 }
 
-/// What forges show of a status.
+/// The length of a status text that forges show.
 pub const LONGEST: usize = 140;
 
 impl Gate {
@@ -36,16 +36,17 @@ impl Gate {
     }
 }
 
-/// What the forge says of the head of a pull request.
+/// The forge's state of the head of a pull request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadFacts {
     /// The newest of each context.
     pub statuses: BTreeMap<String, GateState>,
-    /// Who approved it: this head, not dismissed, not its author.
+    /// Users who approved this head, without dismissed reviews and without its author.
     pub approved_by: Vec<String>,
 }
 
-/// The gates of a promotion, in the order in which people look at them, or the approvals that rules ask for; none of any other change.
+/// The gates of a promotion, in the order in which people read them, or the approvals that rules require. Other changes have no
+/// gates.
 pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> {
     let (ring, pins) = match change {
         Change::Promote { ring, pins, .. } => (ring, pins),
@@ -96,8 +97,8 @@ pub fn gates(input: &Input<'_>, change: &Change, head: &HeadFacts) -> Vec<Gate> 
     gates
 }
 
-/// Whether so many have approved as rules ask for: the merge must not come before, as reviews are read with it. Who wrote the change
-/// is known to the rollout alone.
+/// Whether the approvals that rules require are there: the merge must not come earlier, because the reviews are read with it.
+/// Only the rollout knows the authors of the change.
 fn of_rules(input: &Input<'_>, approvals: &[RolloutApproval], head: &HeadFacts) -> Option<Gate> {
     let roles = &input.fleet.approval_rules.roles;
     let mut rules: Vec<RuleAsks> = Vec::new();
@@ -110,7 +111,7 @@ fn of_rules(input: &Input<'_>, approvals: &[RolloutApproval], head: &HeadFacts) 
         };
         let rollout = input.rollouts.iter().find(|it| it.app == app.id && it.asks.is_some());
         rules.extend(rollout.into_iter().flat_map(|it| it.rules.iter().cloned()));
-        // Those of units that wait for an earlier wave, and open by this word too. Where nobody is asked now, of all.
+        // The rules of units that wait for an earlier wave and open with this Approval too. If no rule waits now, all rules.
         let of_app = match rollout {
             Some(rollout) => AppRules::of_fleet(input.fleet, app, rollout.opens.iter()),
             None => AppRules::of_fleet(input.fleet, app, input.fleet.clusters_of(app).iter()),
@@ -136,12 +137,12 @@ fn of_rules(input: &Input<'_>, approvals: &[RolloutApproval], head: &HeadFacts) 
     worst_of("approvals", "rules", &asked)
 }
 
-/// Of a pull request that asks for approvals, and whose description does not say which.
+/// For a pull request that requests approvals and whose description does not list them.
 pub fn unknown_approvals() -> Gate {
     Gate::new("approvals", GateState::Pending, "its description does not say what it approves")
 }
 
-/// The ring that an app is in before this one.
+/// The ring before this one, for an app.
 fn before<'a>(input: &Input<'a>, app: &App, ring: &Ring) -> Option<&'a Ring> {
     let rings = rings_of(input, app);
     let at = rings.iter().position(|it| it.name == ring.name)?;
@@ -178,7 +179,7 @@ fn of_soak(input: &Input<'_>, app: &App, before: &Ring) -> Option<(GateState, St
     })
 }
 
-/// What is measured after the ring before. What is merged all the same waits in the rollout.
+/// The measurements after the ring before. A merge without them waits in the rollout.
 fn of_analysis(input: &Input<'_>, app: &App, before: &Ring) -> Option<(GateState, String)> {
     let (standing, words) = measured(input, app, before)?;
     let (name, ring) = (&app.id.name, &before.name);
@@ -193,7 +194,7 @@ fn of_analysis(input: &Input<'_>, app: &App, before: &Ring) -> Option<(GateState
     Some((state, format!("{name} on {ring}, {words}")))
 }
 
-/// Whether a window is shut for an app in a ring; `None` where none selects it. What is merged all the same waits in the rollout.
+/// Whether a window is shut for an app in a ring; `None` if no window selects it. A merge in spite of it waits in the rollout.
 fn of_window(input: &Input<'_>, app: &App, ring: &Ring) -> Option<(GateState, String)> {
     let clusters = input.fleet.clusters_of(app);
     let of_ring = clusters.iter().filter(|it| input.fleet.ring_of(it) == Some(&ring.name));
@@ -211,12 +212,12 @@ fn of_window(input: &Input<'_>, app: &App, ring: &Ring) -> Option<(GateState, St
     })
 }
 
-/// One gate of what several apps say: the worst, and how many have passed.
+/// One gate for several apps: the worst state, and how many have passed.
 fn worst(name: &str, of_apps: &[(GateState, String)]) -> Option<Gate> {
     worst_of(name, "apps", of_apps)
 }
 
-/// The same of other things.
+/// The same for other things than apps.
 fn worst_of(name: &str, things: &str, all: &[(GateState, String)]) -> Option<Gate> {
     let (state, text) = all.iter().max_by_key(|(state, _)| *state)?;
     let passed = all.iter().filter(|(state, _)| *state == GateState::Success).count();
@@ -228,7 +229,7 @@ fn worst_of(name: &str, things: &str, all: &[(GateState, String)]) -> Option<Gat
     Some(Gate::new(name, *state, &text))
 }
 
-/// The one status that branch protection asks for: `PREFIX/gate`.
+/// The one status for branch protection: `PREFIX/gate`.
 pub fn summary(gates: &[Gate]) -> Gate {
     let passed = gates.iter().filter(|gate| gate.state == GateState::Success).count();
     let worst = gates.iter().max_by_key(|gate| gate.state).filter(|gate| gate.state != GateState::Success);
@@ -240,25 +241,25 @@ pub fn summary(gates: &[Gate]) -> Gate {
     Gate::new("gate", worst.map_or(GateState::Success, |gate| gate.state), &text)
 }
 
-/// What a merge depends on.
+/// The input of the merge decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Merge<'a> {
     pub change: &'a Change,
-    /// What [`super::decide`] says of the pull request.
+    /// The action of [`super::decide`] for the pull request.
     pub action: &'a Action,
     pub mode: PromotionMode,
     pub gates: &'a [Gate],
-    /// The head that the gates are of, and the one that the forge has now.
+    /// The head that the gates were computed for, and the current head at the forge.
     pub judged: &'a Revision,
     pub head: &'a Revision,
     pub has_changes_requested: bool,
     pub has_foreign_commits: bool,
-    /// As the forge says. `None`: it is still working it out.
+    /// As the forge reports it. `None`: not computed yet.
     pub is_mergeable: Option<bool>,
 }
 
-/// Whether tutti merges a pull request now; the merge is then bound to `head`. How many approving reviews the protection of the branch
-/// asks for is the forge's to say: it refuses the merge.
+/// Whether tutti merges a pull request now; the merge is then bound to `head`. The forge itself checks the number of reviews that
+/// branch protection requires, and refuses the merge.
 pub fn may_merge(merge: &Merge<'_>) -> Result<(), String> {
     let refused = |why: &str| Err(why.to_owned());
     if !matches!(merge.change, Change::Promote { .. }) {

@@ -1,4 +1,4 @@
-//! Everything that the answer depends on.
+//! The input of a decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,54 +9,54 @@ use crate::fleet::Fleet;
 use crate::model::{AppId, ClusterName, Digest, Revision, RuleAsks};
 use crate::rollout::Measured;
 
-/// Pull requests of ours that may be open at the same time.
+/// Limit of open pull requests of this instance.
 pub const MOST_OPEN: usize = 10;
 
-/// How one app does in one ring.
+/// The state of one app in one ring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RingState {
-    /// Those that take part: not those of clusters that do not answer, or are in maintenance.
+    /// The units that take part: without clusters that are offline or in maintenance.
     pub units: usize,
-    /// Of them, those that have the head's content and are well.
+    /// Those with the head's content that are healthy.
     pub done: usize,
-    /// As the VERSION column: `v3`, `v3/v4` while it changes.
+    /// As in the VERSION column: `v3`, or `v3/v4` during a change.
     pub version: String,
     /// Since when all of them are done.
     pub done_since: Option<Timestamp>,
     /// Why the first of them is not done.
     pub waits: String,
-    /// What is measured before the next ring. `None`: the limits of rings are not in force for the app.
+    /// The measurements before the next ring. `None`: the limits of rings do not apply to the app.
     pub measures: Option<Vec<Measured>>,
 }
 
-/// How the rollout of one app does.
+/// The state of one app's rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutState {
     pub app: AppId,
     /// The newest commit that changed it.
     pub commit: Option<Revision>,
-    /// It is done, has failed, or waits for a person: it goes on no further by itself.
+    /// It is done, has failed, or waits for a person: it does not advance without help.
     pub is_settled: bool,
-    /// The wave that waits for a person, and the digest that is confirmed.
+    /// The wave that waits for a person, and the digest to confirm.
     pub asks: Option<(String, Digest)>,
-    /// What rules ask for before that wave.
+    /// Missing approvals of rules before that wave.
     pub rules: Vec<RuleAsks>,
-    /// The clusters that open with it, or with a wave before it.
+    /// The clusters that open with it or with an earlier wave.
     pub opens: BTreeSet<ClusterName>,
-    /// What it waits for is being read: it may have asked before, and ask again.
+    /// A fact is being read: the rollout may have waited for a person before, and may again.
     pub is_reading: bool,
-    /// Its units went back to what they ran before.
+    /// Its units were reverted to their previous content.
     pub is_refused: bool,
 }
 
-/// What takes a commit back.
+/// How a commit is reverted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undo {
-    /// It changed pins alone: these set them back.
+    /// It changed only pins: these restore the old versions.
     Pins(Vec<PinChange>),
     /// `git revert`.
     Whole,
-    /// Later commits changed the same: a person has to look. Which files.
+    /// Later commits changed the same files: a person must decide. The files.
     Conflicts(String),
 }
 
@@ -64,11 +64,11 @@ pub enum Undo {
 pub enum RequestState {
     Open,
     Merged,
-    /// Without a merge.
+    /// Closed without a merge.
     Closed,
 }
 
-/// A pull request from a branch of ours in this repository; of others, forks above all, nothing is said here.
+/// A pull request from a branch of this instance in the same repository. Others, such as those from forks, are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullRequest {
     pub number: u64,
@@ -78,34 +78,34 @@ pub struct PullRequest {
     pub head: Revision,
     pub body: String,
     pub state: RequestState,
-    /// Somebody else pushed to it: it is never pushed again.
+    /// It has commits of other authors: tutti never pushes to it again.
     pub has_foreign_commits: bool,
     /// The forge cannot merge it with its base.
     pub has_conflicts: bool,
 }
 
-/// What is known at one moment. `fleet` is the head's, and the states are of the same commit.
+/// The state at one moment. `fleet` is the head's, and the other states are of the same commit.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     pub fleet: &'a Fleet,
     pub rings: &'a BTreeMap<(AppId, String), RingState>,
     pub rollouts: &'a [RolloutState],
-    /// How to take back the commits of refused versions; one that is missing is looked up still.
+    /// How to revert the commits of refused versions. A missing one is being computed.
     pub undo: &'a BTreeMap<Revision, Undo>,
-    /// All that are open, and the newest that were closed or merged.
+    /// All open ones, and the newest that were closed or merged.
     pub requests: &'a [PullRequest],
-    /// Why not all is known of what runs.
+    /// Why the running state is incomplete.
     pub unread: Option<&'a str>,
-    /// [`MOST_OPEN`], less what others of ours have open.
+    /// [`MOST_OPEN`], minus other open pull requests of this instance.
     pub limit: usize,
-    /// By the clock that never jumps: for soaks.
+    /// The time of a clock that never jumps, for soaks.
     pub now: Timestamp,
-    /// What clocks show: for windows.
+    /// The time of the machine's clock, for windows.
     pub wall: Timestamp,
 }
 
 impl Input<'_> {
-    /// Of branches: that of the statuses.
+    /// The prefix of branches is that of the statuses.
     pub fn prefix(&self) -> &str {
         &self.fleet.instance.status_prefix
     }

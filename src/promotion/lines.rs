@@ -1,4 +1,4 @@
-//! How every app with pins stands, ring by ring: `tutti get promotions`.
+//! The state of every app with pins by ring: `tutti get promotions`.
 
 use serde::Serialize;
 
@@ -10,17 +10,16 @@ use crate::model::AppId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LineState {
-    /// Versions begin here: no pin, or no ring before.
+    /// The first ring of a version: no pin, or no ring before.
     First,
-    /// It has what the ring before has.
+    /// It has the version of the ring before.
     UpToDate,
     /// The ring before is not done, or its soak is not over.
     Waiting,
     /// The next version may be proposed.
     Ready,
-    /// A pull request is open.
     Open,
-    /// Somebody closed the pull request, or has the branch.
+    /// Somebody closed the pull request, or pushed to the branch.
     Held,
 }
 
@@ -37,13 +36,12 @@ impl LineState {
     }
 }
 
-/// One app in one ring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
     pub app: AppId,
     pub ring: String,
-    /// What it runs there, or is to run by its pin.
+    /// The version that runs there, or that its pin sets.
     pub version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -55,7 +53,7 @@ pub struct Line {
     pub because: String,
 }
 
-/// Of every app with a pin, in every ring that it runs in.
+/// One row for every app with a pin, in every ring that it runs in.
 pub fn lines(input: &Input<'_>) -> Vec<Line> {
     let (steps, decision) = (steps(input), decide(input));
     let mut lines = Vec::new();

@@ -1,12 +1,12 @@
-//! How a version travels from ring to ring: which pull requests there should be, and what each of them says.
+//! How a version travels from ring to ring: the pull requests, and their contents.
 //!
-//! [`decide()`] answers for the whole repository: for each (group of apps, ring) the version that the ring before runs and is done
-//! with, for each (commit, wave) that waits for a person its Approvals, and for each version that was taken back its revert.
-//! [`gates()`] says what a promotion waits for, [`may_merge`] whether tutti merges it, [`Change::files`] and [`body()`] what it
-//! consists of. The gates of a ring hold in `rollout`, whatever way the change came; here they are shown, and looked at before a merge.
+//! [`decide()`] handles the whole repository. Each (group of apps, ring) gets the version that the ring before runs and is done
+//! with. Each (commit, wave) that waits for a person gets its Approvals. Each refused version gets its revert. [`gates()`]
+//! returns the gates of a promotion, [`may_merge`] whether tutti merges it, [`Change::files`] and [`body()`] its contents.
+//! `rollout` enforces the gates of a ring, however the change came; here they are shown, and checked before a merge.
 //!
-//! Everything is a pure function of the repository, of what runs, and of the pull requests that the forge has. Nothing is stored:
-//! what a pull request is for stands in its description ([`parse_body`]). Never does IO, never reads a clock.
+//! Everything is a pure function of the repository, the running state, and the pull requests of the forge. Nothing is stored: the
+//! purpose of a pull request is in its description ([`parse_body`]). It does no IO and reads no clock.
 
 mod block;
 mod body;

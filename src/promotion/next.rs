@@ -1,4 +1,4 @@
-//! Which version comes next to a ring, from the ring before.
+//! The next version of a ring, from the ring before.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,9 @@ use crate::manifest::read::is_label_value;
 use crate::model::{App, AppId, PromotionMode, Ring};
 use crate::rollout::{Gate, Standing};
 
-/// What a ring gets next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// It has what the ring before has.
+    /// It has the version of the ring before.
     Nothing {
         why: String,
     },
@@ -31,13 +30,13 @@ pub(super) enum Next {
 pub(super) struct Step<'a> {
     pub group: AppId,
     pub ring: &'a Ring,
-    /// Those with a pin there, each with the ring before it.
+    /// The apps with a pin there, each with its ring before.
     pub apps: Vec<(&'a App, &'a Ring)>,
-    /// Apps of the group with mistakes.
+    /// Apps of the group with errors.
     pub broken: Vec<AppId>,
 }
 
-/// The group of an app: one of its own name where it says none.
+/// The group of an app: one of its own name if it has none.
 pub fn group_of(app: &App) -> AppId {
     let name = app.promotion_group.as_deref().unwrap_or(&app.id.name);
     AppId::new(&app.id.namespace, name)
@@ -50,13 +49,13 @@ pub fn rings_of<'a>(input: &Input<'a>, app: &App) -> Vec<&'a Ring> {
     input.fleet.rings.iter().filter(has).collect()
 }
 
-/// The version that the pin of a ring says, and the file that says it.
+/// The version in the pin of a ring, and its file.
 pub fn pin_of<'a>(input: &Input<'_>, app: &'a App, ring: &str) -> Option<(&'a str, &'a str)> {
     let mut here = app.pins.iter().filter(|(cluster, _)| input.fleet.ring_of(cluster) == Some(ring));
     here.next().map(|(_, pin)| (pin.version.as_str(), pin.location.file.as_str()))
 }
 
-/// Every (group, ring) that a version may come to, by ring and then by group.
+/// Every (group, ring) that may get a version, by ring and then by group.
 pub(super) fn steps<'a>(input: &Input<'a>) -> Vec<Step<'a>> {
     let mut steps: BTreeMap<(usize, AppId), Step<'a>> = BTreeMap::new();
     for app in input.fleet.apps.values().filter(|app| !app.pins.is_empty()) {
@@ -95,11 +94,11 @@ impl Step<'_> {
                     let (from, file) = (Some(version.to_owned()), file.to_owned());
                     pins.push(PinChange { app: app.id.clone(), file, from, to });
                 }
-                // What it will have is what this ring has: there is nothing to wait for.
+                // The ring before will have this ring's version: there is nothing to wait for.
                 Err(_) if pin_of(input, app, &before.name).is_some_and(|(coming, _)| coming == version) => {}
                 Err((why, until)) => {
                     let why = if self.apps.len() > 1 { format!("{}: {why}", app.id.name) } else { why };
-                    // One without an end of its own says more than a soak.
+                    // A reason without an end of its own is more important than a soak.
                     if waits.as_ref().is_none_or(|(_, known)| known.is_some() && until.is_none()) {
                         waits = Some((why, until));
                     }
@@ -124,13 +123,13 @@ impl Step<'_> {
         self.ring.promotion.mode == PromotionMode::Manual
     }
 
-    /// The ring before; of a group, of its first app.
+    /// The ring before; for a group, that of its first app.
     pub fn before(&self) -> &str {
         self.apps.first().map_or("", |(_, before)| before.name.as_str())
     }
 }
 
-/// The version that a ring runs and is done with, once its soak is over; else why not, and when that ends by itself.
+/// The version that a ring runs and is done with after its soak; else the reason, and the time when that ends without help.
 fn offered(input: &Input<'_>, app: &App, ring: &Ring) -> Result<String, (String, Option<Timestamp>)> {
     let version = runs(input, app, &ring.name).map_err(|why| (why, None))?;
     match soaks_until(input, app, ring) {
@@ -138,7 +137,7 @@ fn offered(input: &Input<'_>, app: &App, ring: &Ring) -> Result<String, (String,
             let shown = until.strftime("%F %H:%M:%S UTC");
             Err((format!("soak of {} ends at {shown}", ring.name), Some(until)))
         }
-        // What is inconclusive is for a person, who sees it as a gate.
+        // An inconclusive result is shown as a gate, and a person decides.
         _ => match measured(input, app, ring) {
             Some((Some(Standing::Pending | Standing::Failed), words)) => {
                 Err((format!("{} is done, {words}", ring.name), None))
@@ -148,7 +147,8 @@ fn offered(input: &Input<'_>, app: &App, ring: &Ring) -> Result<String, (String,
     }
 }
 
-/// What is measured after a ring, the worst first: how far it is that has not passed, and words. `None`: nothing is.
+/// The measurements after a ring, the worst first: the state of the one that has not passed, and a text. `None`: nothing is
+/// measured.
 pub(super) fn measured(input: &Input<'_>, app: &App, ring: &Ring) -> Option<(Option<Standing>, String)> {
     let state = input.rings.get(&(app.id.clone(), ring.name.clone()));
     let known = state?.measures.as_ref()?;
@@ -167,7 +167,7 @@ pub(super) fn measured(input: &Input<'_>, app: &App, ring: &Ring) -> Option<(Opt
     gates.map(of_gate).reduce(|worst, other| if other.0 > worst.0 { other } else { worst })
 }
 
-/// The version that every unit of a ring runs and is well with; else why there is none.
+/// The version that every unit of a ring runs and is healthy with; else the reason why there is none.
 pub fn runs(input: &Input<'_>, app: &App, ring: &str) -> Result<String, String> {
     let state = input.rings.get(&(app.id.clone(), ring.to_owned()));
     let Some(state) = state else { return Err(format!("nothing is known of ring {ring}")) };
@@ -188,7 +188,7 @@ pub fn runs(input: &Input<'_>, app: &App, ring: &str) -> Result<String, String> 
     }
 }
 
-/// When the soak of a ring that is done ends. Where nobody knows since when it is done, it has just begun.
+/// The end of the soak of a ring that is done. If the time since when it is done is unknown, the soak has just begun.
 pub(super) fn soaks_until(input: &Input<'_>, app: &App, ring: &Ring) -> Option<Timestamp> {
     let soak = jiff::SignedDuration::try_from(ring.limits.soak?).ok()?;
     let state = input.rings.get(&(app.id.clone(), ring.name.clone()));

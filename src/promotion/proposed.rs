@@ -1,10 +1,11 @@
-//! What an open pull request of ours proposes, by its description: while nobody knows whether it is wanted, nothing else says it.
+//! The change that an open pull request of this instance proposes, from its description. It is used while it is unknown whether
+//! the pull request is needed.
 
 use super::next::{pin_of, rings_of};
 use super::{Block, Change, Input, Item, PinChange, approval, group_of};
 use crate::model::{Digest, Revision, RolloutAction};
 
-/// `None`: it is of another kind, or of apps, rings or pins that are not there any more.
+/// `None`: another kind, or apps, rings or pins that do not exist any more.
 pub fn proposed(input: &Input<'_>, block: &Block) -> Option<Change> {
     match block.kind.as_str() {
         _ if block.is_withdrawn => None,

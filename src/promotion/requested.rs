@@ -1,14 +1,14 @@
-//! A promotion that a person asks for: one pin, whatever the ring before does.
+//! A promotion that a person requests: one pin, whatever the state of the ring before.
 
 use super::next::{pin_of, rings_of, runs};
 use super::{Change, Input, PinChange, group_of};
 use crate::manifest::read::is_label_value;
 use crate::model::{App, AppId, AppSpec};
 
-/// Why there is no such promotion.
+/// Why the promotion is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It cannot be, whatever runs.
+    /// Never possible, whatever runs.
     #[error("{0}")]
     Impossible(String),
     /// The ring before is not done with a version.
@@ -16,7 +16,7 @@ pub enum Refused {
     NotDone(String),
 }
 
-/// The version that a person asks for, as a change of one pin.
+/// The requested version as a change of one pin.
 pub fn requested(
     input: &Input<'_>,
     app: &AppId,

@@ -1,10 +1,10 @@
-//! How a commit is taken back: pins get their old versions, anything else is for `git revert`.
+//! Reverts a commit in Git: pins get their old versions, everything else needs `git revert`.
 
 use super::{PinChange, Undo};
 use crate::fleet::Fleet;
 use crate::manifest::yaml::{self, Node, NodeKind};
 
-/// One file that a commit changed: its text before it, after it, and at the head. `None`: it was not there.
+/// One file that a commit changed: its text before, after, and at the head. `None`: it did not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangedFile {
     pub path: String,
@@ -39,7 +39,7 @@ fn pin_back(fleet: &Fleet, file: &ChangedFile) -> Option<PinChange> {
     Some(PinChange { app: app.id.clone(), file: file.path.clone(), from: Some(from), to })
 }
 
-/// The version that the text of a pin file says.
+/// The version in the text of a pin file.
 pub fn pin_version(text: &str) -> Option<String> {
     let (documents, mistakes) = yaml::parse("", text);
     let root = &documents.first().filter(|_| mistakes.is_empty())?.root;

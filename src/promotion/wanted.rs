@@ -1,4 +1,4 @@
-//! Which pull requests there should be, and what to do with those there are.
+//! Decides which pull requests there should be, and the action for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,42 +12,39 @@ use super::{
 };
 use crate::model::{AppId, Revision, RolloutAction};
 
-/// What to do with one pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Push the branch, then open it.
     Open,
-    /// Push the branch where its tree differs, then set title and description.
+    /// Push the branch if its tree differs, then set title and description.
     Update,
-    /// Nothing.
     Keep,
     /// By one request, with [`super::withdrawn_body`].
     Close { why: String },
-    /// There is none, or it is not touched.
+    /// There is none, or it is not changed.
     Held { why: String },
 }
 
-/// One pull request that tutti wants, or has.
+/// One desired or existing pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     pub branch: String,
-    /// What it should say. `None` of one that is closed, or not ready.
+    /// Its desired content. `None` for one that is closed or not ready.
     pub change: Option<Change>,
-    /// Of the one that is open.
+    /// The number of the open one.
     pub number: Option<u64>,
     pub action: Action,
 }
 
-/// The whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Reverts, then approvals, then promotions ring by ring.
+    /// Reverts, then approvals, then promotions by ring.
     pub wanted: Vec<Wanted>,
-    /// When to ask again, if nothing happens before: a soak ends.
+    /// The time of the next decision if no event comes first: the end of a soak.
     pub until: Option<Timestamp>,
 }
 
-/// One branch of ours, and what its pull request is for.
+/// One branch of this instance, and the purpose of its pull request.
 struct Desired {
     branch: String,
     state: Desire,
@@ -56,7 +53,7 @@ struct Desired {
 enum Desire {
     Ready(Change),
     Waits(String),
-    /// Done already, or nobody needs it any more.
+    /// Done already, or not needed any more.
     Nothing(String),
 }
 
@@ -98,7 +95,7 @@ fn promotion(step: &Step<'_>, pins: Vec<super::PinChange>) -> Change {
     }
 }
 
-/// One for each commit whose version was taken back.
+/// One for each commit whose version was refused.
 fn reverts(input: &Input<'_>) -> Vec<Desired> {
     let refused = input.rollouts.iter().filter(|rollout| rollout.is_refused);
     let mut commits: BTreeMap<&Revision, Vec<AppId>> = BTreeMap::new();
@@ -121,7 +118,7 @@ fn reverts(input: &Input<'_>) -> Vec<Desired> {
     commits.into_iter().map(of_commit).collect()
 }
 
-/// One for each commit and wave that waits for a person, once all apps of the commit have settled.
+/// One for each commit and wave that waits for a person, when the rollouts of all apps of the commit have settled.
 fn approvals(input: &Input<'_>) -> Vec<Desired> {
     let mut waves: BTreeMap<(&Revision, &String), Vec<&RolloutState>> = BTreeMap::new();
     for rollout in input.rollouts {
@@ -150,12 +147,12 @@ fn approvals(input: &Input<'_>) -> Vec<Desired> {
     waves.into_iter().map(of_wave).collect()
 }
 
-/// Open requests that nothing above is about.
+/// Open pull requests without a purpose above.
 fn left_over(input: &Input<'_>, desired: &[Desired], requests: &Requests<'_>) -> Vec<Desired> {
     let known: BTreeSet<&str> = desired.iter().map(|it| it.branch.as_str()).collect();
     let branches =
         requests.branches.iter().filter(|(branch, all)| !known.contains(*branch) && open(all).is_some());
-    // Once another commit touched its app, nobody knows any more which one brought the version that was taken back.
+    // After another commit changed the app, the commit that brought the refused version is unknown.
     let is_still_refused =
         |app: &AppId| input.rollouts.iter().any(|it| it.is_refused && it.commit.is_none() && it.app == *app);
     let is_reading = |app: &AppId| input.rollouts.iter().any(|it| it.is_reading && it.app == *app);
@@ -165,7 +162,7 @@ fn left_over(input: &Input<'_>, desired: &[Desired], requests: &Requests<'_>) ->
             block.is_some_and(|block| block.items.iter().any(|it| is_so(&it.app)))
         };
         let state = match (input.fleet.is_valid(), input.unread) {
-            // A file that cannot be read may be what it is for.
+            // An unreadable file may be the one that it is for.
             (false, _) => Desire::Waits("the repository has mistakes".to_owned()),
             (true, _) if is_for("revert", &is_still_refused) => {
                 Desire::Waits("its version is still taken back".to_owned())
@@ -183,12 +180,11 @@ fn left_over(input: &Input<'_>, desired: &[Desired], requests: &Requests<'_>) ->
 
 type OfBranch<'a> = Vec<(&'a PullRequest, Option<Block>)>;
 
-/// Those of our branches, oldest first.
+/// The pull requests of each branch, oldest first.
 struct Requests<'a> {
     branches: BTreeMap<&'a str, OfBranch<'a>>,
 }
 
-/// The oldest that is open.
 fn open<'r, 'a>(all: &'r [(&'a PullRequest, Option<Block>)]) -> Option<&'r (&'a PullRequest, Option<Block>)> {
     all.iter().find(|(request, _)| request.state == RequestState::Open)
 }
@@ -245,7 +241,7 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// A second one of a branch says the same as the first.
+    /// A second one of a branch repeats the first.
     fn second(&self) -> Vec<Wanted> {
         let mut found = Vec::new();
         for (branch, all) in &self.branches {
@@ -274,7 +270,7 @@ fn held(all: &[(&PullRequest, Option<Block>)], proposed: &Block) -> Option<Strin
         return Some(format!("#{} was closed without a merge; reopen it to go on", request.number));
     }
     let (request, block) = over.find(|(request, _)| request.state == RequestState::Merged)?;
-    // Only the newest: what was promoted since is another matter.
+    // Only the newest one counts: a promotion after it is a new proposal.
     block.covers(proposed).then(|| match block.kind.as_str() {
         "promotion" => format!(
             "#{} brought it already and it was taken back; `tutti promote` brings it again",
@@ -294,10 +290,11 @@ fn is_there(input: &Input<'_>, block: &Block) -> bool {
     !block.items.is_empty() && block.items.iter().all(|item| has(&item.app, &item.to))
 }
 
-/// So many may be open at once; more wait for one of them to be merged or closed.
+/// Limits the open pull requests; the others wait until one is merged or closed.
 fn hold_above_limit(wanted: &mut [Wanted], input: &Input<'_>, requests: &Requests<'_>) {
     let open = requests.branches.values().flatten().filter(|(it, _)| it.state == RequestState::Open).count();
-    // What is closed now makes room the next time: requests are sent one after the other, and any may be the last.
+    // One that is closed now frees its slot only the next time: requests are sent one after another, and any of them may be the
+    // last.
     let mut room = input.limit.saturating_sub(open);
     for new in wanted.iter_mut().filter(|it| it.action == Action::Open) {
         if room > 0 {

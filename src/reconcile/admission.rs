@@ -1,4 +1,4 @@
-//! What policies say of the writes of a plan. Each is judged once: the verdict is kept with what was observed.
+//! Policy verdicts on the writes of a plan. Each write is judged once; the verdict is kept with the observation.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::model::{Denial, Judged, Kind, ObjectId, Observation, Operation, Rende
 use crate::plan::{Plan, Step};
 use crate::render::TargetAdmission;
 
-/// The verdicts that are not known yet.
+/// The verdicts that are missing.
 pub async fn judge(
     job: &Job,
     observation: &Observation,
@@ -21,7 +21,7 @@ pub async fn judge(
     let target = admission.target(&job.rendered, &around);
     let mut judged = Vec::new();
     for (step, object, operation) in unjudged(job, observation, plan) {
-        // One object may take a tenth of a second, and nothing else waits for the end of all of them.
+        // One object may take a tenth of a second, and other tasks must not wait for all of them.
         tokio::task::yield_now().await;
         let denial = match operation {
             Operation::Create => target.denies(object, None),
@@ -47,8 +47,8 @@ async fn denies_update(
     Ok(target.denies(object, old.as_ref().map(|(old, is_secret)| (old, *is_secret))))
 }
 
-/// It is deleted and created anew, because some of its fields cannot change: the change, the delete and the create must be allowed, or
-/// the delete would take what nobody may put back.
+/// Immutable fields change, so the object is deleted and created. The change, the delete and the create must all be allowed, or
+/// the delete could remove an object that may not be created again.
 async fn denies_replacement(
     job: &Job,
     target: &TargetAdmission<'_>,
@@ -63,7 +63,7 @@ async fn denies_replacement(
     Ok(live.and_then(|live| target.denies_delete(&object.id, &object.kind, &live)))
 }
 
-/// What a plan would write without a verdict.
+/// The writes of a plan without a verdict.
 pub fn unjudged<'a>(
     job: &'a Job,
     observation: &'a Observation,
@@ -77,8 +77,8 @@ pub fn unjudged<'a>(
     writes.filter(|(_, object, operation)| observation.verdict(object, *operation).is_none())
 }
 
-/// The object before an update: as it was rendered when it was applied last, which is without what the server fills in. Where Git cannot
-/// say that any more, as it is in the cluster. With whether it may hold secrets, which a live object does not say.
+/// The object before an update: the render that was applied last, without values that the server fills in. If Git cannot render
+/// it any more, the live object. The flag says whether it may contain secrets, which a live object does not show.
 async fn old(job: &Job, step: &Step, object: &RenderedObject) -> Result<Option<(Value, bool)>, Error> {
     if let Some(was) = &step.was
         && let Some(then) = job.past().object(object, was).await

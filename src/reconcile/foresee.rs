@@ -1,4 +1,4 @@
-//! What a plan would make of the objects of a cluster, as the cluster itself says: by dry runs, nothing is written.
+//! Computes what a plan would change on a cluster, by server-side dry runs. Nothing is written.
 
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::cluster::{Error, Resource};
 use crate::model::{RenderedObject, hide_both, hide_changed, labels, mark};
 use crate::plan::{self, Action, Difference, Plan, Reason, Step};
 
-/// Of each object that would be written, that waits for what comes before it, or whose drift is only reported.
+/// For each object that would be written, that waits for an earlier one, or whose drift is only reported.
 pub async fn foresee(job: &Job, plan: &Plan) -> Result<Vec<Difference>, Error> {
     let mut requests = Vec::new();
     for step in plan.steps.iter().filter(|step| is_foreseen(step)) {
@@ -26,13 +26,13 @@ pub fn is_foreseen(step: &Step) -> bool {
     intent.is_write() || intent == Action::Wait && step.uid.is_none() || is_reported(step)
 }
 
-/// Nothing is written; what would be, if drift were repaired, is what drifted.
+/// Nothing is written: the result shows the drift that a repair would undo.
 fn is_reported(step: &Step) -> bool {
     matches!(step.reason.cause(), Reason::DriftReported { .. })
 }
 
 async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Difference, Error> {
-    // A kind that comes with this very plan is not there yet, and neither is an object of it.
+    // A kind of this plan is not served yet, so its objects do not exist.
     let resource = job.catalog.get(&object.kind);
     let mut before = match resource {
         Some(resource) => job.client.get(resource, &object.id).await?.unwrap_or_default(),
@@ -41,11 +41,11 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
     let mut reason = step.reason.cause().to_string();
     let mut action = if is_reported(step) { Action::Configure } else { step.intent() };
     let (mut after, refused) = match resource {
-        // Nothing is taken while its namespace goes, and the next one of that name takes it.
+        // Nothing is created while the namespace is terminating; the next namespace of that name gets the object.
         Some(_) if is_namespace_going(step) => (object.body.fields(), None),
         Some(resource) => match dry_run(job, resource, step, object).await {
             Ok(after) => (after, None),
-            // Its namespace comes before it.
+            // Its namespace is created before it.
             Err(error) if error.is_missing() && before.is_null() => (object.body.fields(), None),
             Err(error) if error.is_transient() => return Err(error),
             Err(Error::Immutable { fields, .. }) if step.may_replace => {
@@ -67,7 +67,7 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
     plain(&mut before);
     plain(&mut after);
     if job.history.opens_files() && !before.is_null() {
-        // What Git encrypts no longer, or elsewhere, is still in what is there.
+        // A value that Git does not encrypt any more is still in the live object.
         let past = job.past();
         match &step.was {
             Some(was) => match past.object(object, was).await {
@@ -89,7 +89,8 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
     })
 }
 
-/// What is there when it was deleted and created as rendered; else as it is now, and why it stays. `fields` never change.
+/// The object after a delete and a create. If it is not replaced, the live object and the reason. `fields`: the immutable fields
+/// that change.
 async fn replaced(
     job: &Job,
     resource: &Resource,
@@ -129,10 +130,10 @@ async fn dry_run(
     apply::foresee(job.destination(&manager, &past), resource, step, object, revision).await
 }
 
-/// How often a Deployment was rolled out, which its controller counts.
+/// How often a Deployment was rolled out, counted by its controller.
 const ROLLOUTS: &str = "deployment.kubernetes.io/revision";
 
-/// What the server gives to a new Service: another one gets another.
+/// Removes values that the server allocates for a new Service: a recreated one gets others.
 fn forget_allocated(object: &mut Value) {
     if object.get("kind").and_then(Value::as_str) == Some("Service")
         && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
@@ -142,7 +143,7 @@ fn forget_allocated(object: &mut Value) {
     }
 }
 
-/// Without what the server keeps for itself and what changes with each apply, in the order of the keys.
+/// Removes server-side fields and fields that change with each apply, and sorts the keys.
 fn plain(object: &mut Value) {
     const KEPT_BY_THE_SERVER: [&str; 6] =
         ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];

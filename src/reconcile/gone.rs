@@ -1,7 +1,7 @@
-//! One object that Git no longer wants: deleted, or let go.
+//! Removes one object that Git no longer contains: by a delete, or by a release from management.
 //!
-//! What was decided holds for the object as it was seen. When it changed since (a status was written, somebody edited it),
-//! it is read again, and what is known of it then decides anew: a newer commit may want it by now.
+//! The decision is valid for the observed state of the object. If the object changed since (a status update, an edit), it is read
+//! again and decided again, because a newer commit may contain it.
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -13,39 +13,39 @@ use crate::health::Rules;
 use crate::model::{Ignores, labels};
 use crate::plan::Candidate;
 
-/// What became of it.
+/// The result of a removal.
 #[derive(Debug)]
 pub enum Went {
-    /// It is on its way out.
     Accepted,
-    /// It is not there, or ours no longer.
+    /// It does not exist, or is not ours any more.
     Gone,
-    /// It is not as it was seen: as it is now, unless it is another one, another app's or nobody's by now.
+    /// It differs from the observation. The current state, or `None` if it is another object, another app's, or not managed any
+    /// more.
     Changed(Option<Box<Candidate>>),
 }
 
-/// With what one cluster is asked.
+/// The connection to one cluster, and the settings of the instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Farewell<'a> {
     pub client: &'a Client,
     pub catalog: &'a Catalog,
     pub instance: &'a str,
     pub rules: &'a Rules,
-    /// Nothing more is sent.
+    /// Cancelled: no further request is sent.
     pub cancelled: &'a CancellationToken,
 }
 
-/// An object as it was read again.
+/// An object after a reread.
 enum Seen {
     Nothing,
-    /// On its way out: somebody else deleted it.
+    /// Terminating: another client deleted it.
     Going,
     Same(Box<Candidate>, Value),
     Other,
 }
 
 impl Farewell<'_> {
-    /// Deletes it as it was seen.
+    /// Deletes it in its observed state.
     pub async fn delete(&self, candidate: &Candidate) -> Result<Went, Error> {
         Ok(match apply::delete(self.client, self.catalog, candidate, self.cancelled).await? {
             Deleted::Accepted => Went::Accepted,
@@ -59,7 +59,7 @@ impl Farewell<'_> {
         })
     }
 
-    /// Leaves it, and takes from it what makes it ours.
+    /// Releases it: removes the labels and annotations that make it ours.
     pub async fn release(&self, candidate: &Candidate) -> Result<Went, Error> {
         match self.look(candidate).await? {
             Seen::Nothing | Seen::Going => Ok(Went::Gone),
@@ -81,7 +81,7 @@ impl Farewell<'_> {
         let Some(object) = self.client.lookup(resource, &candidate.object).await? else {
             return Ok(Seen::Nothing);
         };
-        // Who has which of its fields is not asked here.
+        // The field ownership is not needed here.
         Ok(match live(&candidate.kind, &object, self.instance, self.rules, &Ignores::new()) {
             Some(live) if live.deleting && *live.uid == *candidate.uid => Seen::Going,
             Some(live) => match candidate.seen_again(&live) {

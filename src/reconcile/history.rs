@@ -1,8 +1,8 @@
-//! What earlier commits rendered, read from Git again when somebody has to know: nothing of it is kept in memory.
+//! Renders earlier commits again, from Git, when they are needed. Nothing is kept in memory.
 //!
-//! That what comes out is what was applied then is not believed: its hash must be the one that the cluster has. It is another
-//! where the commit is no longer in the repository, where a chart cannot be fetched any more, where the cluster serves something
-//! else by now, or where this program renders otherwise than the one that applied it.
+//! A result counts only if its hash is the one on the cluster. It differs if the commit is no longer in the repository, if a
+//! chart cannot be fetched any more, if the cluster serves other APIs now, or if this program renders differently from the one
+//! that applied it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,18 +22,17 @@ use crate::render::{Discovered, Renderer};
 use crate::source::{self, MadeOf, Repository, Step};
 use crate::{chart, manifest};
 
-/// The config repository as it was.
 #[derive(Debug, Default)]
 pub struct History {
-    /// `None`: a folder, of which nothing earlier is known.
+    /// `None`: a folder without history.
     repository: Option<Repository>,
     charts: Arc<chart::Service>,
     keys: Keys,
-    /// Clusters that are registered outside of Git have no past: they are taken as they are.
+    /// Clusters that are registered outside of Git have no history: their current registration is used.
     registered: parking_lot::Mutex<Option<Arc<Registered>>>,
-    /// Who waits for the one that reads.
+    /// Callers that wait for a read.
     waiting: AtomicUsize,
-    /// What was read last, while somebody waits: apps that were applied from one commit read it once.
+    /// The last read state while callers wait: apps that were applied from one commit share one read.
     read: Mutex<Option<Arc<State>>>,
 }
 
@@ -49,12 +48,11 @@ impl History {
         Self { repository, charts, keys, ..Self::default() }
     }
 
-    /// These are the clusters that are registered outside of Git now.
     pub fn register(&self, registered: Option<Arc<Registered>>) {
         *self.registered.lock() = registered;
     }
 
-    /// It may be that what it reads was encrypted.
+    /// The files may be encrypted.
     pub fn opens_files(&self) -> bool {
         !self.keys.is_empty()
     }
@@ -97,7 +95,7 @@ impl History {
         self.taken(revision, self.repository.as_ref()?.files(revision).await)
     }
 
-    /// The targets that a revision took away, of those that an earlier one had.
+    /// The targets that a revision removed, compared with an earlier one.
     pub async fn taken_away(&self, before: &Revision, by: &Revision) -> Option<BTreeSet<Target>> {
         let (before, after) = (self.files(before).await?, self.files(by).await?);
         let compare = move || {
@@ -108,8 +106,8 @@ impl History {
         tokio::task::spawn_blocking(compare).await.ok()
     }
 
-    /// One app at a revision, with its charts, without the others and their checks. `memory`: what is known of the head's files, most of which are
-    /// the same.
+    /// One app at a revision, with its charts, without other apps and their checks. `memory`: the parsed files of the head, most
+    /// of which are equal.
     pub async fn app_at(
         &self,
         revision: &Revision,
@@ -132,7 +130,7 @@ impl History {
         &self.charts
     }
 
-    /// The branch that is read, where one was named.
+    /// The configured branch, if any.
     pub fn branch(&self) -> Option<&str> {
         self.repository.as_ref()?.branch()
     }
@@ -150,7 +148,7 @@ impl History {
         }
     }
 
-    /// The folder of an app at a commit, with the final `/`; `None` where the commit does not have it.
+    /// The folder of an app at a commit, with the final `/`; `None` if the commit lacks the app.
     pub async fn folder_at(&self, revision: &Revision, app: &AppId) -> Option<String> {
         let (_, fleet, _) = self.app_at(revision, app, manifest::Memory::default()).await?;
         fleet.apps.get(app).map(|app| app.folder().to_owned())
@@ -163,7 +161,7 @@ impl History {
         discovered: Discovered,
     ) -> Option<Rendered> {
         let (state, charts) = (self.at(revision).await?, Arc::clone(&self.charts));
-        // Only its own charts: those of other apps may take their time.
+        // Only its own charts: others may be slow.
         let app = state.fleet.apps.get(&target.app)?;
         let own = charts.prefetch(&fleet::charts::remote_sources_of(app, &state.fleet)).await;
         let rendered = tokio::task::spawn_blocking(move || {
@@ -175,7 +173,7 @@ impl History {
     }
 }
 
-/// The past of one cluster.
+/// The history of one cluster.
 pub struct Past<'a> {
     pub history: &'a History,
     pub cluster: &'a ClusterName,

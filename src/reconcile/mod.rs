@@ -1,7 +1,7 @@
-//! One app on one cluster at one revision: look up what is new, plan, apply.
+//! Reconciles one app on one cluster at one revision: looks up new objects, plans, applies.
 //!
-//! Needs a render, what was observed, and a connection; everything it decides is decided by the
-//! pure `plan`. Health is not waited for here: the watches tell it, and the controller listens.
+//! The input is a render, an observation and a connection. The pure `plan` decides everything. This module does not wait for
+//! health: the watches report it to the controller.
 
 mod admission;
 mod foresee;
@@ -33,41 +33,40 @@ use crate::model::{
 use crate::plan::{self, ApplySettings, Difference, Pending, Plan};
 use crate::render::{Admission, Claims};
 
-/// How many lookups are under way at once.
+/// Lookups at the same time.
 const SIDE_BY_SIDE: usize = 8;
 
-/// Everything that one reconciliation needs; nothing in it changes while it runs.
+/// The input of one reconciliation; constant while it runs.
 #[derive(Debug)]
 pub struct Job {
     pub client: Client,
     pub catalog: Arc<Catalog>,
     pub instance: String,
-    /// How health is judged.
+    /// The health rules.
     pub rules: Arc<Rules>,
-    /// Which fields apps leave to others.
+    /// The fields that apps leave to other field managers.
     pub ignores: Arc<Ignores>,
     pub settings: Arc<ApplySettings>,
-    /// Nothing of the app is in the cluster, and a taint keeps it out.
+    /// The app has no object in the cluster, and a taint excludes it.
     pub kept_out: bool,
-    /// The namespace of the app, when it may be made.
+    /// The namespace of the app, if it may be created.
     pub own_namespace: Option<OwnNamespace>,
-    /// What earlier commits rendered.
     pub history: Arc<History>,
-    /// What the cluster says of itself.
+    /// The capabilities of the cluster.
     pub facts: Option<Arc<Capabilities>>,
     pub app: Arc<App>,
     pub rendered: Arc<Rendered>,
-    /// The policies of the head, where there are any.
+    /// The policies of the head, if any.
     pub admission: Option<Arc<Admission>>,
     /// At least the objects of this app and those that it renders.
     pub observation: Observation,
-    /// What this app has to do with the others on this cluster.
+    /// The dependencies between this app and the others on the cluster.
     pub shared: Arc<Shared>,
-    /// Kinds that are not served may yet come with what an earlier sync wave runs.
+    /// An earlier sync wave may bring kinds that are not served yet.
     pub kinds_may_come: bool,
-    /// The cluster is also asked what the plan would make of its objects.
+    /// The plan is also sent as dry runs.
     pub foresees: bool,
-    /// Objects about which a doubt was decided less than a minute ago.
+    /// Objects whose doubts were decided less than a minute ago.
     pub asked_lately: BTreeSet<ObjectId>,
     pub cancelled: CancellationToken,
 }
@@ -84,21 +83,20 @@ impl Job {
     }
 }
 
-/// What the apps of one cluster have to do with each other.
+/// The dependencies between the apps of one cluster.
 #[derive(Debug, Default, PartialEq)]
 pub struct Shared {
     pub claims: Claims,
     pub pending: Pending,
-    /// Apps that belong here and could not be rendered.
+    /// Apps with a place on this cluster that could not be rendered.
     pub unrendered: BTreeSet<AppId>,
 }
 
-/// What a lookup by name found.
 #[derive(Debug)]
 pub enum Found {
     Nothing,
     Stranger(Stranger),
-    /// It is ours already; the watch has not told it yet.
+    /// It is ours already; the watch has not reported it yet.
     Ours(Arc<Live>),
 }
 
@@ -107,38 +105,36 @@ pub struct Outcome {
     pub plan: Plan,
     pub lookups: Vec<(ObjectId, Found)>,
     pub receipts: Vec<Receipt>,
-    /// What policies say of what was to be written.
+    /// The verdicts of policies on the writes.
     pub judged: Vec<(ObjectId, Judged)>,
-    /// The policies that say so.
+    /// The policies that gave these verdicts.
     pub admission: Option<Arc<Admission>>,
-    /// The namespace of the app, where it was missing.
+    /// The namespace of the app, if it was missing.
     pub made_namespace: Option<ObjectId>,
-    /// What was left to others.
+    /// The ignored fields.
     pub ignores: Arc<Ignores>,
-    /// What the plan would make of the objects, where that was asked.
+    /// The dry-run results, if requested.
     pub differences: Vec<Difference>,
     /// A lookup failed: nothing was applied.
     pub error: Option<Error>,
-    /// The server asked to be left alone before everything was looked up: nothing was applied.
+    /// The server requested a pause before all lookups were done: nothing was applied.
     pub put_off: bool,
 }
 
-/// What became of the lookups.
 #[derive(Debug)]
 struct LookUp {
     found: Vec<(ObjectId, Found)>,
     error: Option<Error>,
-    /// Some were left for another time.
+    /// Some lookups were delayed.
     put_off: bool,
 }
 
-/// Looks up, plans, applies.
 pub async fn run(job: Job) -> Outcome {
     let mut observation = job.observation.clone();
     let mut waited = BTreeSet::new();
     if job.settings.hold().is_none() {
-        // What was not there some time ago may be somebody's by now, and what was somebody's may be another:
-        // who writes looks again first. What waits for others of its app is not written now.
+        // The owner of an object may have changed since the last lookup, so each write looks it up again. Objects that wait for
+        // others of their app are not written now.
         let plan = preview(&job);
         let waiting = plan.steps.into_iter().filter(|step| step.reason.waits_for_its_app());
         waited = waiting.map(|step| step.object).collect();
@@ -158,7 +154,7 @@ pub async fn run(job: Job) -> Outcome {
     let is_stale = |step: &&plan::Step| step.action.is_write() && waited.contains(&step.object);
     let stale: Vec<ObjectId> = plan.steps.iter().filter(is_stale).map(|step| step.object.clone()).collect();
     if !stale.is_empty() {
-        // What it waited for was found a moment ago: it is looked up itself before it is written, the next time.
+        // The object that it waited for was found a moment ago. It is looked up before its own write, next time.
         for id in &stale {
             observation.absent.remove(id);
             observation.strangers.remove(id);
@@ -166,7 +162,7 @@ pub async fn run(job: Job) -> Outcome {
         plan = plan::compute(&input(&job, &observation));
     }
     let mut judged = Vec::new();
-    // Instead of what is denied another write may come, which is judged, too.
+    // Another write may replace a denied one, and must be judged too.
     while error.is_none() && !put_off {
         match admission::judge(&job, &observation, &plan).await {
             Ok(verdicts) if verdicts.is_empty() => break,
@@ -208,7 +204,7 @@ pub async fn run(job: Job) -> Outcome {
     }
 }
 
-/// The pure plan for what is known now; `unknown_objects` may have to be looked up first.
+/// The pure plan for the current observation; `unknown_objects` may need a lookup first.
 pub fn preview(job: &Job) -> Plan {
     plan::compute(&input(job, &job.observation))
 }
@@ -229,14 +225,14 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
     }
 }
 
-/// One metadata GET for each object that is new to us, or one list of names where many are of a kind and namespace: an apply over somebody else's object with
-/// equal values raises no conflict and would adopt it silently.
+/// One metadata GET per unknown object, or one list of names for many of a kind and namespace. An apply over another owner's
+/// object with equal values raises no conflict and would adopt it silently.
 async fn look_up(job: &Job, observation: &Observation) -> LookUp {
     use futures::{FutureExt as _, StreamExt as _};
     let mut requests = Vec::new();
     let unknown = plan::unknown_objects(&job.rendered, observation, job.settings.adopt);
     job.client.announce(unknown.iter().map(|object| &object.id));
-    // Nobody waits for what is left of it any more, or the server asked to be left alone: it is looked up another time.
+    // The result is not needed any more, or the server requested a pause: the rest is looked up later.
     let is_over = || job.cancelled.is_cancelled() || job.client.held_off(Instant::now()).is_some();
     for object in unknown {
         if let Some(resource) = job.catalog.get(&object.kind) {
@@ -261,7 +257,7 @@ async fn look_up(job: &Job, observation: &Observation) -> LookUp {
 
 async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Result<Found, Error> {
     let says_replicas = object.body.field("/spec/replicas").is_some();
-    // One that lost our marks is ours most likely: then its number of replicas is to be known, which metadata does not say.
+    // An object without our labels is most likely ours. Its replicas are needed, which metadata does not contain.
     let Observation { unmarked, stripped, .. } = &job.observation;
     let mut is_whole = says_replicas && (unmarked.contains_key(&object.id) || stripped.contains(&object.id));
     let found = match is_whole {
@@ -270,7 +266,7 @@ async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Res
     };
     let Some(mut found) = found else { return Ok(Found::Nothing) };
     if !is_whole && observe::is_marked(&found, &job.instance) && !job.rules.is_metadata_only(&object.kind) {
-        // Its metadata does not say how it is.
+        // Its metadata does not contain its state.
         let Some(whole) = job.client.get(resource, &object.id).await? else { return Ok(Found::Nothing) };
         (found, is_whole) = (whole, true);
     }
@@ -280,7 +276,7 @@ async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Res
     let mut stranger = observe::stranger(&found);
     let manager = labels::field_manager(&job.instance);
     if stranger.managers.contains(&manager) && says_replicas {
-        // It lost our label, and its number may be an autoscaler's.
+        // It lost our label, and its replicas may belong to an autoscaler.
         let read = if is_whole { None } else { job.client.get(resource, &object.id).await? };
         let whole = if is_whole { Some(&found) } else { read.as_ref() };
         stranger.replicas = whole.and_then(|whole| ownership::replicas_of(whole, &manager));
@@ -298,7 +294,7 @@ async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Res
     Ok(Found::Stranger(stranger))
 }
 
-/// Adds what a lookup found to what was observed.
+/// Adds the result of a lookup to the observation.
 pub fn note(observation: &mut Observation, id: &ObjectId, found: &Found) {
     match found {
         Found::Nothing => {

@@ -1,4 +1,4 @@
-//! One watched object to the compact record that is kept of it.
+//! Converts one watched object to the compact record that the controller keeps.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::model::{
     Status, Stranger, SyncWave, ignored, labels, mark,
 };
 
-/// Bytes of an annotation of ours. Whoever writes a longer one is not tutti.
+/// Bytes of our annotations. tutti never writes a longer one.
 const LONGEST_ANNOTATION: usize = 1024;
 
-/// The record of an object that carries this instance's label and is itself what was applied;
-/// `None` for anybody else's, and for copies of our labels that controllers make.
+/// The record of an object with this instance's label whose origin annotation names it; `None` for others, and for copies of our
+/// labels that controllers make.
 pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores: &Ignores) -> Option<Live> {
     if !is_marked(object, instance) {
         return None;
@@ -39,7 +39,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         revision: annotation(object, labels::REVISION).map(Into::into),
         marks: marks(object).boxed(),
         keep: mark::kept_by(object).is_some(),
-        // What was applied could be read; what somebody made of it since orders nothing.
+        // The value at the apply was valid; a later edit by others does not order anything.
         wave: SyncWave::of(|name| annotation(object, name)).unwrap_or_default(),
         is_ended_run: annotation(object, labels::RUN).is_some() && is_ended(kind, object, &health),
         claims_go_along: ObjectId::claims_go_along(object),
@@ -62,12 +62,12 @@ fn marks(object: &Value) -> Marks {
     }
 }
 
-/// Its metadata alone says so.
+/// Decided from metadata alone.
 pub fn is_marked(object: &Value, instance: &str) -> bool {
     label(object, labels::MANAGED_BY) == Some(instance) && !is_copy(object)
 }
 
-/// A Job or Pod that does nothing any more.
+/// A completed Job or Pod.
 fn is_ended(kind: &Kind, object: &Value, health: &Health) -> bool {
     match (&*kind.group, &*kind.kind) {
         ("batch", "Job") => matches!(health.status, Status::Current | Status::Failed),
@@ -79,13 +79,12 @@ fn is_ended(kind: &Kind, object: &Value, health: &Health) -> bool {
     }
 }
 
-/// The origin annotation is missing or names another object.
 pub fn is_copy(object: &Value) -> bool {
     let origin = annotation(object, labels::ORIGIN).and_then(ObjectId::parse_origin);
     origin.is_none() || origin != ObjectId::of(object)
 }
 
-/// Who manages an object that is not ours: another instance by its label, else its field managers.
+/// The manager of an object that is not ours: another instance by its label, else its field managers.
 pub(super) fn stranger(object: &Value) -> Stranger {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().into();
     let stranger = |managers| Stranger {
@@ -113,14 +112,14 @@ fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("labels")?.get(name)?.as_str()
 }
 
-/// One of ours: they are short, and most are kept.
+/// One of our annotations: they are short, and most are kept.
 fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     let text = object.get("metadata")?.get("annotations")?.get(name)?.as_str();
     text.filter(|text| text.len() <= LONGEST_ANNOTATION)
 }
 
-/// Of workloads only: what they want and what is available, counted as the shipped health rules count it: where the two
-/// differ, what is Suspended because its rollout is held would take over from nothing.
+/// Desired and available pods of workloads only, counted as in the shipped health rules. If the two counts differed, a workload
+/// that is Suspended because its rollout is paused would take over without pods.
 fn pod_count(object: &Value) -> Option<PodCount> {
     let number =
         |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
@@ -129,14 +128,14 @@ fn pod_count(object: &Value) -> Option<PodCount> {
             desired: number("/spec/replicas").unwrap_or(1),
             available: number("/status/availableReplicas").unwrap_or(0),
         }),
-        // Old servers, and old versions of OpenKruise, count no available ones.
+        // Old servers, and old versions of OpenKruise, do not count available pods.
         "StatefulSet" => Some(PodCount {
             desired: number("/spec/replicas").unwrap_or(1),
             available: number("/status/availableReplicas")
                 .or_else(|| number("/status/readyReplicas"))
                 .unwrap_or(0),
         }),
-        // It counts no available ones.
+        // It does not count available pods.
         "UnitedDeployment" => Some(PodCount {
             desired: number("/spec/replicas").unwrap_or(1),
             available: number("/status/readyReplicas").unwrap_or(0),
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_object_that_its_origin_names_is_ours() {
+    fn only_object_named_by_origin_is_ours() {
         let (kind, rules, none) = (Kind::new("", "v1", "ConfigMap"), Rules::default(), Ignores::new());
         assert!(live(&kind, &object("/ConfigMap/shop/web"), "main", &rules, &none).is_some());
         assert!(
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_takes_its_claims_along_is_known() {
+    fn stateful_set_that_deletes_claims_is_known() {
         let (kind, rules, none) = (Kind::new("apps", "v1", "StatefulSet"), Rules::default(), Ignores::new());
         for (policy, expected) in [("Delete", true), ("Retain", false)] {
             let mut set = object("apps/StatefulSet/shop/web");
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_open_kruise_may_take_their_claims_along() {
+    fn open_kruise_sets_may_delete_their_claims() {
         let check = |kind: &str, spec: Value, expected: bool| {
             let set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": kind, "spec": spec});
             assert_eq!(ObjectId::claims_go_along(&set), expected, "{set}");
@@ -222,9 +221,9 @@ mod tests {
         }
     }
 
-    /// What a rollout of OpenKruise holds is Suspended when all its pods are there: then it takes over.
+    /// A workload whose rollout OpenKruise pauses is Suspended once all its pods are there: then it can take over.
     #[test]
-    fn what_is_held_with_all_its_pods_takes_over() {
+    fn paused_workload_with_all_pods_takes_over() {
         let seen = |api_version: &str, name: &str, spec: Value, status: Value| {
             let mut set = object(&format!("apps.kruise.io/{name}/shop/web"));
             (set["apiVersion"], set["kind"]) = (json!(api_version), json!(name));
@@ -270,13 +269,13 @@ mod tests {
         for (api_version, name, spec, status, expected) in [
             (old, "CloneSet", paused(json!({})), available(3, 3), (held, 3, 3, true)),
             (old, "CloneSet", paused(json!({})), available(3, 2), (waits, 3, 2, false)),
-            // Without availableReplicas, what is ready counts.
+            // Without availableReplicas, ready pods count.
             (old, "StatefulSet", paused(json!({})), numbers(3), (held, 3, 3, true)),
             (old, "StatefulSet", paused(json!({})), numbers(2), (waits, 3, 2, false)),
             (new, "StatefulSet", paused(json!({})), available(3, 2), (waits, 3, 2, false)),
             (new, "DaemonSet", paused(json!({"partition": 3})), nodes(4), (held, 4, 4, true)),
             (new, "DaemonSet", paused(json!({"partition": 3})), nodes(1), (waits, 4, 1, false)),
-            // Pods only where the partition lets them be made.
+            // Pods only where the partition allows them.
             (new, "DaemonSet", partitioned(), nodes(1), (held, 1, 1, true)),
             (new, "DaemonSet", partitioned(), nodes(0), (waits, 1, 0, false)),
             (new, "UnitedDeployment", united(), subsets(3), (held, 3, 3, true)),
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_named_by_its_instance_or_its_managers() {
+    fn unmanaged_object_shows_instance_or_managers() {
         assert_eq!(stranger(&object("/ConfigMap/shop/web")).managers, ["tutti-main"]);
         let mut manual = object("/ConfigMap/shop/web");
         manual["metadata"]["labels"] = json!({});

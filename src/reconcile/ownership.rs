@@ -1,7 +1,7 @@
-//! Who set what of a live object, from its `managedFields`.
+//! Field ownership of a live object, from its `managedFields`.
 //!
-//! Fields that an app leaves to others (`spec.ignore`) are taken out before ours are compared, so they are neither drift nor missing. Which
-//! of them are still ours is kept for such objects alone. When the rules change, their kinds are listed again.
+//! Fields that an app leaves to others (`spec.ignore`) are removed before the comparison, so they are neither drift nor missing.
+//! Which of them are still ours is kept only for objects with such fields. When the rules change, their kinds are listed again.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::model::{
 };
 use crate::report::version;
 
-/// What `managedFields` says of an object of this instance.
+/// What `managedFields` shows about an object of this instance.
 pub struct Parts {
     pub ownership: Ownership,
     pub evidence: Evidence,
     pub ignored: Option<Arc<Ignored>>,
 }
 
-/// `paths`: fields that are left to others. Whoever has them changes nothing of what is ours.
+/// `paths`: ignored fields. Their owner does not matter.
 pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPath>) -> Parts {
     let manager = labels::field_manager(instance);
     let entries = entries(object);
@@ -43,13 +43,14 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
     owned.forget(&["spec", "replicas"]);
     let ignored = leave(entries, &manager, &mut owned, object, &paths);
     let fields = owned.to_value();
-    // A repair writes it along: where no entry has a time, its lost answer would look like a value that the cluster keeps.
+    // A repair writes these too. Where no entry has a time, the lost response of a repair would look like a value that the
+    // cluster keeps.
     for written_along in labels::WRITTEN_ALONG {
         owned.forget(&["metadata", "annotations", written_along]);
     }
-    // By the shipped rules alone: a new health rule of the repository must not look like drift.
+    // Only the shipped rules decide: a new health rule of the repository must not look like drift.
     let is_whole = !health::is_metadata_only(kind);
-    // Old servers do not say that a write was of the status.
+    // Old servers do not mark writes of the status subresource.
     let is_status = |entry: &Value| {
         let fields = entry.get("fieldsV1").and_then(Value::as_object);
         text(entry, "subresource") == "status"
@@ -82,7 +83,7 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
     Parts { ownership, evidence, ignored }
 }
 
-/// What is ours of the fields that are left to others; taken out of what is ours.
+/// Our share of the ignored fields; removed from `owned`.
 fn leave(
     entries: &[Value],
     manager: &str,
@@ -100,8 +101,7 @@ fn leave(
     Some(ours)
 }
 
-/// An object that is seen for the first time with this content: what is ours in it is all that was applied, or that stays
-/// a doubt.
+/// An object with this content is seen for the first time: all our fields count as applied, or remain a doubt.
 pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
     let is_open = matches!(live.evidence, Some(Evidence::Fields(_)));
     if live.hash != Some(object.hash) || live.settled.is_some() || !is_open {
@@ -127,7 +127,7 @@ pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
     live.settled = Some(Ownership { replicas, ..live.ownership.clone() });
 }
 
-/// Notes what others did to an object that was applied as it is rendered, where it shows.
+/// Records visible changes by other managers to an object that is applied as rendered.
 pub fn note_changes(live: &mut Arc<Live>, seen: &Value, object: &RenderedObject, instance: &str) {
     let is_as_applied = live.settled.as_ref().is_some_and(|then| then.fields == live.ownership.fields);
     if live.hash != Some(object.hash) || is_as_applied {
@@ -143,7 +143,7 @@ pub fn note_changes(live: &mut Arc<Live>, seen: &Value, object: &RenderedObject,
     live.evidence = Some(Evidence::Changes(Arc::new(changed)));
 }
 
-/// Where nobody has any field any more, a number that is as it was is still whose it was, if that may be an autoscaler.
+/// If no manager owns the replicas any more, an unchanged number keeps its previous owner, which may be an autoscaler.
 pub fn scaled_as_before(known: Option<&Live>, mut live: Live) -> Live {
     let before = known.filter(|known| known.uid == live.uid).and_then(|known| known.ownership.replicas);
     let now = &mut live.ownership;
@@ -157,7 +157,7 @@ pub fn scaled_as_before(known: Option<&Live>, mut live: Live) -> Live {
     live
 }
 
-/// What the answer to an apply shows, as [`settle`] has it after a start: two processes know the same.
+/// The ownership in the response to an apply, as [`settle`] computes it after a start: two processes must agree.
 pub fn settled(answer: Ownership, hash: Option<Digest>, rendered: Option<&RenderedObject>) -> Ownership {
     match rendered.filter(|object| hash == Some(object.hash)) {
         Some(object) => Ownership { replicas: replicas_as_applied(&answer, object), ..answer },
@@ -165,8 +165,7 @@ pub fn settled(answer: Ownership, hash: Option<Digest>, rendered: Option<&Render
     }
 }
 
-/// A number of replicas that Git says was applied with the rest. Who set another one since did so in our place, also while no
-/// process ran.
+/// Replicas that Git sets were applied with the rest. Another number was set by somebody else, possibly while no process ran.
 fn replicas_as_applied(now: &Ownership, rendered: &RenderedObject) -> Option<LiveReplicas> {
     match now.replicas {
         Some(LiveReplicas { owner: Scaler::Other, .. }) => replicas_as_said(now, rendered),
@@ -174,14 +173,14 @@ fn replicas_as_applied(now: &Ownership, rendered: &RenderedObject) -> Option<Liv
     }
 }
 
-/// As above, where nothing tells who set it.
+/// The same where no entry shows who set the number.
 fn replicas_as_said(now: &Ownership, rendered: &RenderedObject) -> Option<LiveReplicas> {
     let said = rendered.body.field("/spec/replicas").and_then(|count| count.as_i64());
     let as_said = said.map(|count| LiveReplicas { count, owner: Scaler::Applied });
     now.replicas.map(|now| as_said.unwrap_or(now))
 }
 
-/// Replicas stand apart, and so does what is left to others.
+/// Replicas and ignored fields are handled separately.
 fn ours_of(mut body: Value, ignored: &[FieldPath]) -> Value {
     for path in ignored.iter().filter(|path| !is_replicas(path)) {
         left::leave_out(&mut body, path, &FieldSet::default());
@@ -192,7 +191,7 @@ fn ours_of(mut body: Value, ignored: &[FieldPath]) -> Value {
     body
 }
 
-/// How many replicas an object wants that is ours by its `managedFields` alone, and who set that.
+/// The desired replicas of an object that is ours by its `managedFields` alone, and their owner.
 pub fn replicas_of(object: &Value, manager: &str) -> Option<LiveReplicas> {
     let entries = entries(object);
     let mut owned = FieldSet::default();
@@ -233,7 +232,7 @@ fn number(value: &Value) -> NonZeroU64 {
     first(&Sha256::digest(value.to_string()))
 }
 
-/// Not zero, so that none takes no room.
+/// Never zero, so that `Option` takes no extra room.
 fn first(digest: &[u8]) -> NonZeroU64 {
     let number = digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
     NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN)
@@ -244,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_of_which_nobody_knows_who_set_it_is_left() {
+    fn replicas_without_known_owner_stay() {
         let check = |owners: &[(&str, &str, &str)], expected: Scaler| {
             let entry = |(manager, operation, subresource): &(&str, &str, &str)| {
                 json!({"manager": manager, "operation": operation, "subresource": subresource,
@@ -264,10 +263,10 @@ mod tests {
         check(&[], Scaler::Other);
     }
 
-    /// A repair writes the commit along, and its answer may be lost: where nothing says when we wrote last, only the values tell
-    /// what is there now.
+    /// A repair writes the commit too, and its response may be lost. Where nothing shows the time of our last write, only the
+    /// values show the current state.
     #[test]
-    fn the_commit_is_no_value_that_a_cluster_may_keep() {
+    fn commit_annotation_is_no_kept_value() {
         let ownership_at = |revision: &str, size: i64| {
             let fields = json!({"f:metadata": {"f:annotations": {"f:tutti.dev/revision": {}}}, "f:spec": {"f:size": {}}});
             let entry = json!({"manager": "tutti-main", "operation": "Apply", "apiVersion": "example.com/v1", "fieldsV1": fields});

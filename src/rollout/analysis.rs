@@ -1,7 +1,7 @@
-//! What is measured between a wave that is done and the next one: analyses, and commit statuses of others.
+//! Measurements between a wave that is done and the next one: analyses, and commit statuses of other programs.
 //!
-//! The decision says what has to be measured ([`Measured`]), and goes by what came of it ([`Outcome`]). What has no outcome yet is
-//! awaited, so a process that starts measures again. Once the next wave has begun, nothing is asked any more.
+//! The decision lists the required measurements ([`Measured`]) and uses their results ([`Outcome`]). A measurement without a
+//! result is awaited, so a new process measures again. After the next wave has started, nothing is measured any more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use super::survey::Survey;
 use super::{Allows, Approved, Hold, Input};
 use crate::model::{AppId, Digest, Revision};
 
-/// What is measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Gate {
@@ -23,29 +22,29 @@ pub enum Gate {
     Status(String),
 }
 
-/// What is measured after one wave of one version.
+/// One measurement after one wave of one version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Measure {
     pub wave: String,
     #[serde(flatten)]
     pub gate: Gate,
-    /// Of what the wave has.
+    /// Digest of the wave's content.
     pub digest: Digest,
-    /// The commit by which a person last had it measured again. Empty: which one is not known.
+    /// The commit of the last retry by a person. Empty: unknown.
     #[serde(skip)]
     pub retry: Option<Revision>,
 }
 
-/// What came of it, in words too.
+/// The result of a measurement, with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", content = "because", rename_all = "camelCase")]
 pub enum Outcome {
-    /// It is being measured.
+    /// The measurement is in progress.
     Pending(#[serde(serialize_with = "as_text")] Arc<str>),
     Success(#[serde(serialize_with = "as_text")] Arc<str>),
     Failure(#[serde(serialize_with = "as_text")] Arc<str>),
-    /// Neither: a person decides, unless a later measurement does.
+    /// Neither success nor failure: a person decides, unless a later measurement does.
     Inconclusive(#[serde(serialize_with = "as_text")] Arc<str>),
 }
 
@@ -58,7 +57,7 @@ pub type Outcomes = BTreeMap<Measure, Outcome>;
 /// Of all apps.
 pub type AllOutcomes = BTreeMap<AppId, Outcomes>;
 
-/// What is asked for, and what came of it so far.
+/// A required measurement with its result so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Measured {
     #[serde(flatten)]
@@ -67,7 +66,7 @@ pub struct Measured {
     pub outcome: Outcome,
 }
 
-/// How far a gate is that has not passed; of several, the one that is told first comes last.
+/// The state of a gate that has not passed. The most important one comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Standing {
@@ -106,7 +105,7 @@ impl Standing {
     }
 }
 
-/// What is measured after a wave, with what came of it.
+/// The measurements after a wave, with their results.
 fn of_wave(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> Vec<(Measure, Outcome)> {
     let of_wave = &survey.waves[wave];
     let limits = &of_wave.limits;
@@ -135,8 +134,8 @@ fn of_wave(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> Vec<(Measure,
     measured.collect()
 }
 
-/// The retry of a failure that no newer retry sets aside: one whose file is deleted does not let an older one measure again.
-/// `first`: the same without a retry, the first by order. `newest`: of the retries that are there.
+/// The retry of a failure that no newer retry replaces. Deleting its file does not let an older retry measure again. `first`: the
+/// same measurement without a retry, the first by order. `newest`: the newest existing retry.
 fn failed_before(input: &Input<'_>, first: &Measure, newest: Option<&Approved>) -> Option<Option<Revision>> {
     let age = |retry: &Revision| (input.position)(retry).unwrap_or(usize::MAX);
     let is_older = |own: &Option<Revision>| {
@@ -159,8 +158,8 @@ fn is_failure((_, outcome): &(Measure, Outcome)) -> bool {
 }
 
 impl Gates<'_> {
-    /// What has not passed after a wave that is done, before a unit of wave `opens`. What is inconclusive passes once a person
-    /// opens that wave, what is under way once a unit of a later wave has begun. A failure never passes.
+    /// The hold of a measurement after a wave that is done, before a unit of wave `opens`. An inconclusive result passes when a
+    /// person opens that wave. A pending one passes when a unit of a later wave has started. A failure never passes.
     pub(super) fn analysis(
         &self,
         after: usize,
@@ -180,7 +179,7 @@ impl Gates<'_> {
         })
     }
 
-    /// An analysis after a wave that has failed.
+    /// The hold of a failed analysis after a wave.
     pub(super) fn failed_analysis(&self, after: usize, opens: (usize, Digest)) -> Option<Hold> {
         let measured = of_wave(self.input, self.survey, after);
         self.worst(measured, opens, |standing| standing == Standing::Failed)
@@ -196,7 +195,7 @@ impl Gates<'_> {
             let standing = outcome.standing().filter(|standing| holds(*standing))?;
             Some((standing, measure, outcome))
         });
-        // Of equal ones the first.
+        // The first of equal ones.
         let (standing, measure, outcome) =
             open.reduce(|first, other| if other.0 > first.0 { other } else { first })?;
         let through = self.survey.waves[self.opens_through(opens)].name.to_owned();
@@ -207,8 +206,8 @@ impl Gates<'_> {
         })
     }
 
-    /// What has failed is kept as long as the wave has that version at the head, whether or not anything waits for it now: measured
-    /// again, it might pass.
+    /// Failures are kept while the wave has that version at the head, even if nothing waits for them now: a new measurement might
+    /// pass.
     pub(super) fn keep_failures(&self) {
         for wave in 0..self.survey.waves.len() {
             let failed = of_wave(self.input, self.survey, wave).into_iter().filter(is_failure);
@@ -216,8 +215,8 @@ impl Gates<'_> {
         }
     }
 
-    /// A ring that is done is measured while the next one has another version by its pin: a promotion waits for it.
-    /// When the soak before that ends.
+    /// A ring that is done is measured while the next ring has another version by its pin, because a promotion waits for the
+    /// result. Returns the times at which soaks before a measurement end.
     pub(super) fn measure_for_promotions(&self) -> Vec<jiff::Timestamp> {
         let mut ends = Vec::new();
         let waves = &self.survey.waves;

@@ -1,4 +1,4 @@
-//! The approval rules that select an app, cluster by cluster, and what holds a unit by them.
+//! The approval rules of an app by cluster, and the holds that they cause.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::model::{
 pub type AppRules = Selected<ApprovalRule>;
 
 impl AppRules {
-    /// Those for rollouts.
+    /// The rules for rollouts.
     pub fn of_fleet<'c>(fleet: &Fleet, app: &App, clusters: impl Iterator<Item = &'c ClusterName>) -> Self {
         let is_for_rollouts = |rule: &&Arc<ApprovalRule>| rule.actions.contains(&RuledAction::Rollout);
         let rules = fleet.approval_rules.rules.iter().filter(is_for_rollouts);
@@ -26,8 +26,8 @@ impl AppRules {
 }
 
 impl<'a> Gates<'a> {
-    /// The rules by which people have to agree before a unit begins the head's content. What goes back to what it had passes.
-    /// `confirms`: the last wave that an Approval would open, and the version that it would name.
+    /// The hold while approvals are missing for the head's content of a unit. A revert needs none. `confirms`: the last wave that
+    /// an Approval would open, and the version that it would name.
     pub(super) fn approval(
         &self,
         wave: usize,
@@ -52,7 +52,7 @@ impl<'a> Gates<'a> {
         self.unless_it_goes_back(unit, Some(Hold::Approval { asks, through, digest }))
     }
 
-    /// What an empty unit has while its wave is shut.
+    /// The content of an empty unit while its wave is shut.
     pub(super) fn baseline(
         &self,
         baselines: &Baselines<'a>,
@@ -65,14 +65,14 @@ impl<'a> Gates<'a> {
         }
         match self.beside(wave, unit, may_be_head) {
             None => baselines.of_empty(wave, may_be_head),
-            // No new version begins with what ran in another wave or under other windows. Rules are asked for each wave.
+            // Content that ran in another wave or under other windows lets no new version in. Rules apply to each wave.
             Some(Baseline::Nothing) if rules.is_empty() => baselines.of_empty(wave, false),
             Some(found) => found,
         }
     }
 
-    /// What an empty unit may have that rules or windows are for: what units of its wave or of a later one run that the same rules and
-    /// windows are for. `None`: none are for it.
+    /// The content that an empty unit with rules or windows may get: the content of units of its wave or a later one with the
+    /// same rules and windows. `None`: it has no rules and windows.
     fn beside(&self, wave: usize, unit: &Unit<'_>, may_be_head: bool) -> Option<Baseline<'a>> {
         let lists =
             |cluster: &ClusterName| (self.input.rules.list_of(cluster), self.input.windows.list_of(cluster));
@@ -80,7 +80,7 @@ impl<'a> Gates<'a> {
         if own == (None, None) {
             return None;
         }
-        // Each of the few different ones once, however many units there are.
+        // The few different contents are collected once, however many units there are.
         let units = remembered(&self.beside, (wave, own), || {
             let waves = self.survey.waves[wave..].iter().flat_map(|wave| &wave.units);
             let same = waves.filter(|it| lists(&it.id.cluster) == own);
@@ -97,13 +97,14 @@ impl<'a> Gates<'a> {
         let runs = facts.revision.as_ref().map(aged);
         match (&facts.basis, runs) {
             (Basis::Other(_), runs) => runs.map(Beside::Held),
-            // What takes the head now has a part of it, or is of an earlier commit still. A repair is of the commit from before.
+            // A unit that is taking the head's content may have only a part of it, or still the earlier commit. A repair keeps
+            // the commit from before.
             (Basis::Head, Some(since)) if facts.is_ready() => Some(Beside::Begun { since, before }),
             _ => before.map(Beside::Ran),
         }
     }
 
-    /// What the one of its approvals lacks that lacks least; `None`: one is enough.
+    /// What the best of its approvals lacks; `None`: one is sufficient.
     fn agrees(&self, rule: &ApprovalRule, wave: usize, unit: &Unit<'_>) -> Option<Lack> {
         if rule.count.is_none() {
             return Some(Lack::BrokenRule);
@@ -121,7 +122,8 @@ impl<'a> Gates<'a> {
         Some(lacks)
     }
 
-    /// Whether those who may override a window agreed to an override of it. Where no Approvers are named, who may write Approvals may.
+    /// Whether the override of a window is approved by those who may override it. Without Approvers, anybody who may write
+    /// Approvals may override.
     pub(super) fn may_override(
         &self,
         window: &Window,
@@ -137,7 +139,7 @@ impl<'a> Gates<'a> {
         roles.is_empty() || is_agreed().is_ok()
     }
 
-    /// Whose authors do not count for a unit. What is empty is compared with what is beside it; with nothing where a rule has kinds.
+    /// The change whose authors do not count. An empty unit is compared with its neighbors; with nothing if a rule has kinds.
     fn change(&self, wave: usize, unit: &Unit<'_>) -> Question {
         let beside = || match self.beside(wave, unit, false)? {
             Baseline::At(revision) if !has_kinds(self.input.rules.on_cluster(&unit.id.cluster)) => {
@@ -153,7 +155,7 @@ impl<'a> Gates<'a> {
         }
     }
 
-    /// What nobody has answered yet is to be asked.
+    /// Records a question without an answer.
     fn answer(&self, asked: &Question) -> Option<Answer> {
         let answer = (self.input.answers)(asked);
         if answer.is_none() {
@@ -162,7 +164,7 @@ impl<'a> Gates<'a> {
         answer
     }
 
-    /// Whether an approval is of this version, and came after what a unit runs.
+    /// Whether an approval is for this version, and newer than the current content of the unit.
     pub(super) fn is_for(&self, approved: &Approved, wave: usize, unit: &Unit<'_>) -> bool {
         let runs =
             unit.facts.revision.as_ref().and_then(|revision: &Revision| self.history.position(revision));
@@ -172,7 +174,7 @@ impl<'a> Gates<'a> {
     }
 }
 
-/// A rule may not have been asked for what came to a unit beside an empty one: it changed no object of these kinds there.
+/// A rule with kinds may not have applied to a neighbor of an empty unit, because no object of these kinds changed there.
 fn has_kinds(rules: &[Arc<ApprovalRule>]) -> bool {
     rules.iter().any(|rule| !rule.kinds.is_empty())
 }

@@ -1,37 +1,35 @@
-//! What a unit gets of which nothing is there, while its wave is shut.
+//! The content of an empty unit while its wave is shut.
 
 use super::history::{History, newest};
 use super::survey::{Survey, Unit};
 use super::{Basis, Choice, Commit, Condition, UnitId};
 use crate::model::Revision;
 
-/// What an empty unit has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline<'a> {
-    /// No other version is anywhere.
+    /// No other version runs anywhere.
     Nothing,
     At(&'a Revision),
-    /// The head, which was let through already.
+    /// The head, which has passed the gates already.
     Head,
 }
 
-/// A commit and its position in history; of several, the newest is the smallest.
+/// A commit and its position in history; the newest commit has the smallest position.
 pub(super) type Aged<'a> = (usize, &'a Revision);
 
-/// What a unit runs that the same rules and windows are for as for an empty one.
+/// The content of a unit with the same rules and windows as the empty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Beside<'a> {
-    /// An earlier commit.
     Held(Aged<'a>),
-    /// The head's content, from the newest commit that its objects are of; and what ran before.
+    /// The head's content: the newest commit of its objects, and the previous commit.
     Begun { since: Aged<'a>, before: Option<Aged<'a>> },
     /// An earlier commit ran here before.
     Ran(Aged<'a>),
 }
 
 impl<'a> Baseline<'a> {
-    /// Nothing but what units beside it have has passed the rules and windows that are for it. `differs`: whether a commit gives it other
-    /// content than the head. A unit that has such a commit says nothing of the head, which changes nothing there.
+    /// Only content of neighbor units has passed the rules and windows of the empty unit. `differs`: whether a commit gives the
+    /// empty unit other content than the head. A neighbor with a commit that does not differ proves nothing about the head.
     pub fn beside(units: &[Beside<'a>], may_be_head: bool, differs: &dyn Fn(&Revision) -> bool) -> Self {
         let held = units.iter().filter_map(|unit| match unit {
             Beside::Held(commit) => Some(*commit),
@@ -56,10 +54,10 @@ impl<'a> Baseline<'a> {
 pub(super) struct Baselines<'a> {
     /// For each wave: the newest commit that units of it or of a later wave still run.
     held: Vec<Option<&'a Revision>>,
-    /// For each wave: whether the head was let through to it or to a later wave.
+    /// For each wave: whether it or a later wave was opened for the head.
     is_opened: Vec<bool>,
-    /// For each wave: the newest commit that units of it or of a later wave were done with; else those of the wave before it; else one
-    /// that units of any earlier wave ran before. What an earlier wave runs now has passed no gate between.
+    /// For each wave: the newest commit that units of it or of a later wave were done with; else of the wave before; else one
+    /// that units of any earlier wave ran before. The current content of an earlier wave has not passed the gates in between.
     previous: Vec<Option<&'a Revision>>,
 }
 
@@ -67,7 +65,7 @@ impl<'a> Baselines<'a> {
     pub fn of(survey: &Survey<'a>, history: &History<'_>) -> Self {
         let count = survey.waves.len();
         let (mut held, mut is_opened) = (vec![None; count], vec![false; count]);
-        // Positions of the newest commits that units of all earlier waves were applied from.
+        // Positions of the newest commits of units in all earlier waves.
         let mut before = Vec::with_capacity(count);
         let mut passed: Option<usize> = None;
         let mut done_before = Vec::with_capacity(count);
@@ -92,19 +90,19 @@ impl<'a> Baselines<'a> {
             begun_later = begun.chain(begun_later).min();
             held[number] = held_later;
             previous[number] = done_later.or(done_before[number]);
-            // Like an Approval: a unit that took the head's content before the earlier waves did so says nothing.
+            // As with an Approval: a unit that took the head's content before the earlier waves proves nothing.
             is_opened[number] =
                 begun_later.is_some_and(|begun| before[number].is_none_or(|before| begun <= before));
         }
         Self { held, is_opened, previous }
     }
 
-    /// The commit of which an empty unit of a wave would have the content.
+    /// The commit whose content an empty unit of a wave would get.
     pub fn ran(&self, wave: usize) -> Option<&'a Revision> {
         self.held[wave].or(self.previous[wave])
     }
 
-    /// What an empty unit of a wave has that no rule and no window is for.
+    /// The content of an empty unit without rules and windows.
     pub fn of_empty(&self, wave: usize, may_be_head: bool) -> Baseline<'a> {
         match (self.held[wave], self.previous[wave]) {
             (Some(held), _) => Baseline::At(held),
@@ -114,7 +112,7 @@ impl<'a> Baselines<'a> {
         }
     }
 
-    /// A unit that the commit lacks waits empty.
+    /// A unit that the commit lacks stays empty.
     pub fn choice(&self, revision: &Revision, id: &UnitId, history: &History<'_>) -> Choice {
         match history.commit(revision) {
             Commit::Known(commit) if commit.units.contains_key(id) => Choice::At(revision.clone()),
@@ -124,7 +122,7 @@ impl<'a> Baselines<'a> {
     }
 }
 
-/// What it runs that is not the head's.
+/// The commit of the unit, if it is not the head.
 fn runs_other<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
     match unit.facts.basis {
         Basis::Other(_) => unit.facts.revision.as_ref(),
@@ -132,7 +130,7 @@ fn runs_other<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
     }
 }
 
-/// The last commit that it was done with before the head.
+/// The last commit before the head that it was done with.
 fn was_done_with<'a>(unit: &Unit<'a>) -> Option<&'a Revision> {
     let held = runs_other(unit).filter(|_| unit.facts.condition == Condition::Done);
     held.or_else(|| unit.facts.ran_before())
@@ -143,11 +141,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unchanged_unit_lets_nobody_in() {
+    fn unchanged_unit_opens_nothing() {
         use Beside::{Begun, Held, Ran};
         let [a, b, c] = ["a", "b", "c"].map(Revision::from);
         let (a, b, c): (Aged<'_>, Aged<'_>, Aged<'_>) = ((1, &a), (2, &b), (3, &c));
-        // Of these commits, only `a` has for the empty unit what the head has.
+        // For the empty unit only commit `a` has the content of the head.
         let differs = |revision: &Revision| revision.as_str() != "a";
         let check = |units: &[Beside<'_>], may_be_head: Baseline<'_>, stopped: Baseline<'_>| {
             assert_eq!(Baseline::beside(units, true, &differs), may_be_head, "{units:?}");
@@ -164,7 +162,7 @@ mod tests {
         check(&[begun(a, None)], head, nothing);
         check(&[begun(a, Some(b))], head, at(b));
         check(&[begun(b, None), begun(a, Some(c))], head, at(b));
-        // What still waits says most.
+        // A unit that still waits is the strongest evidence.
         check(&[begun(a, Some(a)), Held(c), Held(b), Ran(a)], at(b), at(b));
     }
 }

@@ -1,4 +1,4 @@
-//! The decision about the units of one app.
+//! Decides the render of each unit of one app.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,37 +14,37 @@ use super::survey::{Survey, Unit};
 use super::{Basis, Hold, Input, Outcomes, Reach, Refusal, UnitId, WaveReport, report};
 use crate::model::{Digest, Question, Revision};
 
-/// Which render a unit has from now on.
+/// The render of a unit from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     Head,
-    /// The one that it has.
+    /// Its current render.
     Stay,
-    /// That of an earlier commit. A unit that is taken back gets it only where that commit still renders the content that
-    /// `previous` names; the caller, who renders, checks that.
+    /// The render of an earlier commit. A reverted unit gets it only if that commit still renders the content that `previous`
+    /// names; the caller, who renders, checks that.
     At(Revision),
-    /// None: what is there is left as it is.
+    /// No render: the live objects stay as they are.
     Frozen,
-    /// None: nothing is there, and nothing comes yet.
+    /// No render: the unit is empty and stays empty for now.
     Nothing,
-    /// Something has to be known first: nothing of the target is written.
+    /// A fact is missing: nothing of the target is written.
     Undecided,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub choice: Choice,
-    /// Why it is not the head's.
+    /// Why it is not the head's render.
     pub hold: Option<Hold>,
-    /// It has the head's content and fails, while that counts: why.
+    /// It has the head's content and fails while failures count; the reason.
     pub failure: Option<Arc<str>>,
 }
 
-/// What a person is asked for.
+/// The confirmation that a person may give.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Confirmation {
-    /// The wave that is done. Empty where a rule asks, whatever is done.
+    /// The wave that is done. Empty if an approval rule requires the approval.
     pub after: String,
     /// The last wave that opens with it.
     pub through: String,
@@ -54,23 +54,23 @@ pub struct Confirmation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub units: BTreeMap<UnitId, Verdict>,
-    /// The rollout goes on: what takes something away waits.
+    /// The rollout is in progress: deletes wait.
     pub is_open: bool,
     pub waves: Vec<WaveReport>,
     pub confirmation: Option<Confirmation>,
-    /// What has to be measured for it to go on, and what came of that.
+    /// The required measurements, with their results so far.
     pub measures: Outcomes,
-    /// What is taken back from now on: of rings, then of the app.
+    /// The versions that are reverted from now on: of rings, then of the app.
     pub refusals: Vec<Refusal>,
-    /// Commits that have to be known for a better answer.
+    /// Commits that must be read for a better decision.
     pub wants: BTreeSet<Revision>,
-    /// Who agreed has to be known for a better answer.
+    /// Agreements that must be read for a better decision.
     pub asks: BTreeSet<Question>,
-    /// When to decide again, if nothing happens before.
+    /// The time of the next decision if no event comes first.
     pub deadline: Option<Timestamp>,
 }
 
-/// Decides about every unit of an app.
+/// Decides the render of every unit of an app.
 pub fn decide(input: &Input<'_>) -> Decision {
     let history = History::new(input);
     let survey = Survey::of(input, &history);
@@ -110,7 +110,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     }
 }
 
-/// When a hold ends by itself, by the clock that never jumps.
+/// When a hold ends without an event, by the clock that never jumps.
 fn ends_at(hold: &Hold, input: &Input<'_>) -> Option<Timestamp> {
     match hold.gate() {
         Hold::Window { until: Some(until), .. } => {
@@ -140,9 +140,9 @@ impl Context<'_> {
         for (number, wave) in self.survey.waves.iter().enumerate() {
             let share = wave.limits.max_concurrency;
             let limit = share.map_or(usize::MAX, |share| share.of(wave.units.len()));
-            // Of a cluster that was not read, nobody knows whether its unit changes: the limit holds all the same.
+            // It is unknown whether a unit of an unread cluster changes. It counts against the limit.
             let is_changing = |unit: &&Unit<'_>| match unit.facts.reach {
-                // So many may fail: they keep no others back.
+                // Failures within the limit do not block others.
                 Reach::Ready if unit.failure.is_some() => self.survey.exceeds(number, wave.failed.len()),
                 Reach::Ready => unit.facts.has_begun() && !unit.is_done(),
                 Reach::Unread => true,
@@ -165,7 +165,7 @@ impl Context<'_> {
         verdicts
     }
 
-    /// It begins now, and counts among the units that change side by side. A first installation comes at once.
+    /// It starts now and counts against the concurrency limit. A first installation is not limited.
     fn is_limited(&self, unit: &Unit<'_>) -> bool {
         let facts = unit.facts;
         let is_first =
@@ -185,7 +185,7 @@ impl Context<'_> {
                     cluster: unit.id.cluster.clone(),
                     because: Arc::clone(because),
                 });
-                // What its cluster has is looked at when that is back: it may be whole.
+                // The objects on its cluster are read when it is back: the unit may be complete.
                 if facts.basis == Basis::Half {
                     return of(Choice::Stay, hold);
                 }
@@ -222,10 +222,10 @@ impl Context<'_> {
         }
     }
 
-    /// What keeps a unit from beginning anything new. `hold`: what its wave waits for.
+    /// The hold of a unit that must not start anything new. `hold`: the hold of its wave.
     fn not_yet(&self, wave: usize, unit: &Unit<'_>, hold: Option<Hold>) -> Option<Hold> {
         match hold {
-            // One Approval is both: whoever gives it knows how many have to agree.
+            // One Approval covers both: whoever gives it must see how many approvals are required.
             Some(Hold::Confirmation { ref through, digest, .. }) => {
                 self.gates.approval(wave, unit, Some((through, digest))).or(hold)
             }
@@ -234,7 +234,7 @@ impl Context<'_> {
         }
     }
 
-    /// What a unit has that does not change.
+    /// The decision for a unit that keeps its content.
     fn stay(&self, unit: &Unit<'_>, hold: Option<Hold>) -> Verdict {
         let frozen = |because: Arc<str>, hold: Option<Hold>| {
             (Choice::Frozen, Some(Hold::Frozen { because, waits: hold.map(Box::new) }))
@@ -257,7 +257,7 @@ impl Context<'_> {
         Verdict { choice, hold, failure: unit.failure.clone() }
     }
 
-    /// Of a version that is taken back.
+    /// The decision for a unit of a reverted version.
     fn refused(&self, wave: usize, unit: &Unit<'_>, refusal: &Refusal) -> Verdict {
         let of = |choice, hold| Verdict { choice, hold: Some(hold), failure: unit.failure.clone() };
         let hold = Hold::Reverted { digest: refusal.digest };
@@ -278,7 +278,7 @@ impl Context<'_> {
         self.stay(unit, Some(late.map_or(hold, |because| Hold::RevertFailed { because })))
     }
 
-    /// A unit of which nothing is there, while its wave is shut.
+    /// The decision for an empty unit while its wave is shut.
     fn empty(&self, wave: usize, unit: &Unit<'_>, hold: Hold) -> Verdict {
         let of = |choice, hold| Verdict { choice, hold, failure: None };
         if unit.facts.after.is_some() {
@@ -295,7 +295,7 @@ impl Context<'_> {
             }
             Baseline::Nothing => {}
         }
-        // A first installation: no other version is anywhere.
+        // A first installation: no other version runs anywhere.
         let is_held = self.input.policy.gate_first
             || is_stopped
             || self.survey.left_out.is_some()

@@ -1,4 +1,4 @@
-//! What is known of one unit.
+//! The observed facts of one unit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::model::{ClusterName, Digest, Revision, UnitMark};
 #[serde(rename_all = "camelCase")]
 pub struct UnitId {
     pub cluster: ClusterName,
-    /// The podSet; empty where the app is one unit.
+    /// The podSet; empty if the app is one unit.
     #[serde(serialize_with = "as_text")]
     pub pod_set: Arc<str>,
 }
@@ -41,42 +41,41 @@ impl fmt::Display for UnitId {
 /// Whether the cluster of a unit takes part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// It answers, and what it holds of the app is known.
+    /// It answers, and its objects of the app are known.
     Ready,
-    /// It was not read yet.
     Unread,
-    /// It does not answer, or is in maintenance: why.
+    /// It is offline or in maintenance; the reason.
     LeftOut(Arc<str>),
 }
 
-/// What a unit has now.
+/// The current content of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// The head's content, or it is on its way there.
+    /// The head's content, complete or in progress.
     Head,
-    /// The content of another commit, whole.
+    /// The complete content of another commit.
     Other(Digest),
-    /// An earlier rollout left it half written: it has parts of two commits.
+    /// Parts of two commits, from an earlier rollout that was not completed.
     Half,
     /// The commit is being read.
     Loading,
-    /// Nobody knows any more: why.
+    /// Unknown for good; the reason.
     Unknown(Arc<str>),
-    /// None of its objects is there, anybody's; or none that makes pods.
+    /// None of its objects exists, in anybody's ownership; or none that makes pods.
     Empty,
 }
 
-/// How a unit does with what it has.
+/// The health of a unit with its current content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Every object is current, or held with its pods there.
+    /// Every object is current, or paused with all its pods.
     Done,
     Progressing(Arc<str>),
-    /// It will not become healthy by itself, or the cluster refused an object.
+    /// It does not become healthy without help, or the cluster refused an object.
     Failed(Arc<str>),
 }
 
-/// Since when a unit is done, or is not.
+/// Times since which a unit is done, or is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timers {
     pub done_since: Option<Timestamp>,
@@ -84,13 +83,14 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Takes in what is known now. `is_done`: [`UnitFacts::is_well`]. `counts`: the time counts towards a deadline: the app is not paused, and the cluster answers.
+    /// Records the current state. `is_done`: [`UnitFacts::is_well`]. `counts`: the time counts towards a deadline, because the
+    /// app is not paused and the cluster answers.
     pub fn observe(&mut self, is_done: bool, counts: bool, now: Timestamp) {
         self.done_since = if is_done { self.done_since.or(Some(now)) } else { None };
         self.undone_since = if is_done || !counts { None } else { self.undone_since.or(Some(now)) };
     }
 
-    /// A unit that takes other content begins anew.
+    /// The timers restart when a unit takes other content.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
@@ -100,34 +100,34 @@ impl Timers {
 pub struct UnitFacts {
     /// Position of its wave.
     pub wave: usize,
-    /// What the head makes of it on its cluster; of the kind that `mark.previous` names.
+    /// Digest of the head's content on its cluster, comparable with `mark.previous`.
     pub head: Digest,
     pub reach: Reach,
-    /// An object that the head renders is missing, or has other content.
+    /// An object of the head's render is missing or has other content.
     pub is_behind: bool,
     pub basis: Basis,
     pub condition: Condition,
-    /// The newest commit that its objects took their content from. A repair or another scale does not change it: it says how old
-    /// an Approval may be.
+    /// The newest commit that its objects took their content from. A repair or another scale does not change it: it limits the
+    /// age of an Approval.
     pub revision: Option<Revision>,
     /// From the annotations of its objects.
     pub mark: UnitMark,
     pub timers: Timers,
-    /// What another app holds back.
+    /// The hold by another app.
     pub after: Option<Hold>,
-    /// The head cannot be rendered for it: why.
+    /// Why the head cannot be rendered for it.
     pub mistake: Option<Arc<str>>,
-    /// The version that its pin says at the head.
+    /// The version of its pin at the head.
     pub pin: Option<Arc<str>>,
 }
 
 impl UnitFacts {
-    /// The head's content, and well: what a wave waits for.
+    /// It has the head's content and is healthy. A wave waits for that.
     pub fn is_done(&self) -> bool {
         !self.is_behind && self.condition == Condition::Done
     }
 
-    /// Well with what it has: with the head's content where it has begun that, else with its own. What its timers count.
+    /// Healthy with its current content: the head's, if it has started that, else its own. Its timers use this.
     pub fn is_well(&self) -> bool {
         self.condition == Condition::Done && !(self.has_begun() && self.is_behind)
     }
@@ -140,7 +140,7 @@ impl UnitFacts {
         matches!(self.reach, Reach::LeftOut(_))
     }
 
-    /// It has the head's content, or takes it now.
+    /// It has the head's content, complete or in progress.
     pub fn has_begun(&self) -> bool {
         self.basis == Basis::Head
     }
@@ -150,12 +150,12 @@ impl UnitFacts {
         self.mark.previous.as_ref().map(|previous| &previous.revision)
     }
 
-    /// What ran here before has the content of the head.
+    /// The head has the content that ran here before.
     pub fn goes_back(&self) -> bool {
         self.mark.previous.as_ref().is_some_and(|previous| previous.content == self.head)
     }
 
-    /// Until when a failure of it counts: twice the deadline after it took the content.
+    /// The end of the time in which a failure counts: twice the deadline after it took the content.
     pub fn counts_until(&self, deadline: SignedDuration) -> Option<Timestamp> {
         let twice = deadline.checked_add(deadline)?;
         self.mark.since.and_then(|since| since.checked_add(twice).ok())

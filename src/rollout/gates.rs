@@ -1,6 +1,6 @@
-//! What stands between a unit that is behind and the head's content.
+//! The gates between a unit that is behind and the head's content.
 //!
-//! Most of it is the same for all units of a wave that run the same commit, and is computed once for them.
+//! Most results are equal for all units of a wave with the same commit. They are computed once.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,10 +14,10 @@ use super::survey::{Survey, Unit};
 use super::{Allows, Basis, Commit, Condition, Hold, Input, Outcomes, Reach};
 use crate::model::{Digest, Question, Revision, WaveLimits};
 
-/// Answers that were computed before.
+/// Memoized results.
 type Remembered<K, T> = RefCell<BTreeMap<K, T>>;
 
-/// The lists of rules and of windows that are for a cluster.
+/// The numbers of the rule list and of the window list of a cluster.
 type Lists = (Option<usize>, Option<usize>);
 
 pub(super) struct Gates<'a> {
@@ -32,17 +32,15 @@ pub(super) struct Gates<'a> {
     missing_in: Remembered<(Option<Revision>, usize), Option<Hold>>,
     pub(super) rings: Remembered<(Revision, usize, Arc<str>), Option<Hold>>,
     pub(super) moved: Remembered<(Revision, usize), bool>,
-    /// By the list of windows, the wave, and the commit that units run.
+    /// By the window list, the wave, and the commit that units run.
     pub(super) windows: Remembered<(usize, usize, Option<Revision>), Option<Hold>>,
     /// By the wave, and the lists of rules and windows.
     pub(super) beside: Remembered<(usize, Lists), Arc<[Beside<'a>]>>,
-    /// What has to be measured.
     pub(super) measures: RefCell<Outcomes>,
-    /// Who agreed has to be asked for.
+    /// The agreements that must be read.
     pub(super) asks: RefCell<BTreeSet<Question>>,
 }
 
-/// The commit that a unit runs.
 pub(super) struct Runs {
     pub revision: Option<Revision>,
     pub commit: Commit,
@@ -67,12 +65,12 @@ impl<'a> Gates<'a> {
         }
     }
 
-    /// Why a unit that is behind does not advance. `baseline`: what it would have instead, where that is not what it runs.
+    /// Why a unit that is behind does not advance. `baseline`: the content that it would get instead of its current one.
     pub fn hold(&self, wave: usize, unit: &Unit<'_>, baseline: Option<&Revision>) -> Option<Hold> {
         if let Some(after) = &unit.facts.after {
             return Some(after.clone());
         }
-        // A unit there may have failed with this version, or be marked as taken back from it.
+        // A unit there may have failed with this version, or have a mark of its revert.
         if let Some(unread) = self.survey.unread {
             return Some(Hold::ClusterUnread { cluster: unread.clone() });
         }
@@ -113,7 +111,7 @@ impl<'a> Gates<'a> {
         asked.iter().find_map(missing_in).or_else(|| self.gates_between(&asked, wave, runs))
     }
 
-    /// The earlier waves that the head changes for what runs that commit.
+    /// The earlier waves that the head changes, compared with that commit.
     pub(super) fn waves_to_wait_for(&self, wave: usize, runs: &Runs) -> Vec<usize> {
         let is_asked = |wave: &usize| match &runs.commit {
             Commit::Known(commit) => commit.waves.get(*wave) != self.input.head.waves.get(*wave),
@@ -123,7 +121,7 @@ impl<'a> Gates<'a> {
         (0..wave).filter(has_units).filter(is_asked).collect()
     }
 
-    /// Units of a wave that fail, and that changed since a commit.
+    /// The failed units of a wave that changed since a commit.
     fn failed(&self, wave: usize, runs: &Runs) -> impl Iterator<Item = usize> {
         let of_wave = &self.survey.waves[wave];
         let is_of_change = |number: &usize| {
@@ -134,7 +132,7 @@ impl<'a> Gates<'a> {
         of_wave.failed.iter().copied().filter(is_of_change)
     }
 
-    /// A unit of a wave, or of a later one, that changed since a commit has failed, and so many may not.
+    /// The hold if more units than allowed have failed, in a wave or a later one, after a change since a commit.
     pub(super) fn stopped(&self, from: usize, runs: &Runs) -> Option<Hold> {
         (from..self.survey.waves.len()).find_map(|wave| {
             let mut failed = self.failed(wave, runs);
@@ -147,7 +145,7 @@ impl<'a> Gates<'a> {
         })
     }
 
-    /// What an earlier wave lacks to be done.
+    /// The hold while an earlier wave is not done.
     fn missing_in(&self, wave: usize, runs: &Runs) -> Option<Hold> {
         let of_wave = &self.survey.waves[wave];
         let name = || of_wave.name.to_owned();
@@ -164,7 +162,7 @@ impl<'a> Gates<'a> {
         let mut done = of_wave.done;
         let failed: Vec<usize> = self.failed(wave, runs).collect();
         if !failed.is_empty() && !self.survey.exceeds(wave, failed.len()) {
-            // So many may fail.
+            // Failures within the limit do not block.
             done += failed.len();
             let is_undone = |number: &usize| {
                 let unit = &of_wave.units[*number];
@@ -182,13 +180,13 @@ impl<'a> Gates<'a> {
         Some(Hold::Wave { wave: name(), done, of: of_wave.taking_part, unit: unit.id.clone(), because })
     }
 
-    /// A unit of a later wave changed already since a commit, so the wave had its time.
+    /// A unit of a later wave has already changed since a commit, so the gates of the wave were passed.
     pub(super) fn has_begun_after(&self, wave: usize, runs: &Runs) -> bool {
         let last = remembered(&self.last_begun, runs.revision.clone(), || self.last_begun(runs));
         last.is_some_and(|last| last > wave)
     }
 
-    /// The last wave of which a unit changed since a commit.
+    /// The last wave with a unit that changed since a commit.
     fn last_begun(&self, runs: &Runs) -> Option<usize> {
         let (Commit::Known(commit), Some(since)) = (&runs.commit, &runs.revision) else { return None };
         let is_changed = |wave: &usize| commit.waves.get(*wave) != self.input.head.waves.get(*wave);
@@ -200,7 +198,7 @@ impl<'a> Gates<'a> {
         })
     }
 
-    /// What stands between earlier waves that are done and a wave.
+    /// The gates between earlier waves that are done and a wave.
     fn gates_between(&self, asked: &[usize], wave: usize, runs: &Runs) -> Option<Hold> {
         let soaks = asked.iter().find_map(|asked| {
             let of_wave = &self.survey.waves[*asked];
@@ -212,7 +210,7 @@ impl<'a> Gates<'a> {
         let passed = asked.iter().filter_map(|wave| self.survey.waves[*wave].newest).min();
         let digest = self.input.digest;
         let is_confirmed = self.is_confirmed(wave, digest, passed);
-        // All of them are measured side by side.
+        // All of them are measured in parallel.
         let measured: Vec<Hold> = asked
             .iter()
             .filter_map(|asked| self.analysis(*asked, (wave, digest), is_confirmed, runs))
@@ -224,7 +222,7 @@ impl<'a> Gates<'a> {
         (!is_confirmed).then(|| self.confirmation(*after, wave, digest))
     }
 
-    /// The time that must pass after a wave, from when it was done.
+    /// The soak time after a wave, counted from when it was done.
     pub(super) fn soak(&self, wave: usize, since: Option<Timestamp>, runs: &Runs) -> Option<Hold> {
         let of_wave = &self.survey.waves[wave];
         let soak = of_wave.limits.soak.filter(|_| !self.has_begun_after(wave, runs))?;
@@ -238,7 +236,7 @@ impl<'a> Gates<'a> {
         Hold::Confirmation { after: name(after), through: name(self.opens_through(wave)), digest }
     }
 
-    /// A person said so, after the waves that it passes had this version. `passed`: the newest commit of theirs.
+    /// An Approval opens the wave, given after the earlier waves had this version. `passed`: their newest commit.
     pub(super) fn is_confirmed(&self, wave: usize, digest: Digest, passed: Option<usize>) -> bool {
         self.input.approvals.iter().any(|approved| {
             let is_newer = approved.at.is_some_and(|at| passed.is_none_or(|passed| at <= passed));
@@ -248,7 +246,7 @@ impl<'a> Gates<'a> {
         })
     }
 
-    /// The last wave that opens with this one before the next one that may ask a person.
+    /// The last wave that opens together with this one, before the next wave that may need a confirmation.
     pub(super) fn opens_through(&self, wave: usize) -> usize {
         let waves = &self.survey.waves;
         let may_ask = |limits: &WaveLimits| {
@@ -263,13 +261,12 @@ impl<'a> Gates<'a> {
 /// Whether a unit gets another version by its pin.
 pub(super) enum PinMove {
     None,
-    /// By nothing else: what holds it.
+    /// Only the pin changes; its hold.
     Alone(Option<Hold>),
-    /// Earlier waves change too.
+    /// Earlier waves change too; its hold.
     Beside(Option<Hold>),
 }
 
-/// The answer for a key, computed at the first question.
 pub(super) fn remembered<K: Ord, T: Clone>(
     memory: &Remembered<K, T>,
     key: K,

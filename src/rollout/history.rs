@@ -1,4 +1,4 @@
-//! The commits that units name, each looked up once for a decision.
+//! Looks up the commits that units name, each once per decision.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,6 @@ pub(super) struct History<'a> {
     input: &'a Input<'a>,
     commits: RefCell<BTreeMap<Revision, Commit>>,
     positions: RefCell<BTreeMap<Revision, Option<usize>>>,
-    /// Commits that are being read.
     loading: RefCell<BTreeSet<Revision>>,
 }
 
@@ -36,7 +35,7 @@ impl<'a> History<'a> {
         commit
     }
 
-    /// The head is 0; `None`: it is older than all that is known.
+    /// The head is 0; `None`: older than the known history.
     pub fn position(&self, revision: &Revision) -> Option<usize> {
         if let Some(known) = self.positions.borrow().get(revision) {
             return *known;
@@ -56,12 +55,12 @@ impl<'a> History<'a> {
         }
     }
 
-    /// The same of a commit by its name. The head does not differ from itself.
+    /// The same for a commit by name. The head does not differ from itself.
     pub fn differs_at(&self, id: &UnitId, revision: &Revision) -> bool {
         revision != self.input.head_revision && self.differs(id, &self.commit(revision))
     }
 
-    /// Whether a unit took other content than a commit gives it, after that commit. What it had before, it did not take since.
+    /// Whether a unit took other content than a commit gives it, after that commit. Its previous content does not count.
     pub fn took_since(&self, id: &UnitId, facts: &UnitFacts, since: &Revision, commit: &Commit) -> bool {
         let is_newer =
             || match (facts.revision.as_ref().and_then(|it| self.position(it)), self.position(since)) {
@@ -76,7 +75,7 @@ impl<'a> History<'a> {
     }
 }
 
-/// The newest of some commits; those of equal age by name.
+/// The newest of some commits. Commits of equal age are ordered by name.
 pub(super) fn newest<'r>(
     history: &History<'_>,
     revisions: impl Iterator<Item = &'r Revision>,

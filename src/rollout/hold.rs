@@ -1,4 +1,4 @@
-//! Why a unit does not have the head's render.
+//! Holds: why a unit does not have the head's render.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,26 +10,24 @@ use super::{Confirmation, Standing, UnitId};
 use crate::model::{AppId, ClusterName, Digest, Lack, RuleAsks};
 use crate::window;
 
-/// Shown with a code for programs and words for people.
+/// Serialized with a code for programs and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "code", rename_all = "camelCase")]
 pub enum Hold {
-    /// The app is paused.
     Paused,
-    /// Its cluster does not answer, or is in maintenance.
+    /// Its cluster is offline or in maintenance.
     LeftOut {
         cluster: ClusterName,
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
     },
-    /// What the cluster holds, or what the unit runs, is not known yet.
+    /// The objects on the cluster, or the content of the unit, are not known yet.
     Unread,
-    /// The head cannot be rendered for it.
     NotRendered {
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
     },
-    /// Not all clusters of the app were read: the version may have failed there, or this is a first installation.
+    /// Not all clusters of the app were read: the version may have failed there, or this may be a first installation.
     ClusterUnread { cluster: UnitId },
     /// An earlier wave is not done.
     Wave {
@@ -40,19 +38,19 @@ pub enum Hold {
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
     },
-    /// No cluster of an earlier wave takes part.
+    /// All clusters of an earlier wave are left out.
     WaveLeftOut {
         wave: String,
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
     },
-    /// An earlier wave is done, and has not been so for long enough.
+    /// The soak time of an earlier wave is not over.
     Soak { wave: String, until: Timestamp },
-    /// An earlier wave is done; a person says when the next one opens.
+    /// An earlier wave is done; the next one needs a confirmation.
     Confirmation { after: String, through: String, digest: Digest },
-    /// So many units of the wave as may change side by side do.
+    /// The limit of units that change at the same time is reached.
     Concurrency { wave: String, limit: usize },
-    /// A unit has failed: no further one changes.
+    /// A unit has failed: no other unit changes.
     Stopped {
         unit: UnitId,
         #[serde(serialize_with = "as_text")]
@@ -60,12 +58,12 @@ pub enum Hold {
     },
     /// The version failed and was reverted.
     Reverted { digest: Digest },
-    /// It was to be reverted, and cannot.
+    /// The revert is not possible.
     RevertFailed {
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
     },
-    /// Another app comes first.
+    /// Another app must be done first.
     After {
         app: AppId,
         #[serde(serialize_with = "as_text")]
@@ -73,21 +71,21 @@ pub enum Hold {
     },
     /// The ring before has not finished this version.
     Pin { ring: String, version: String, through: String, digest: Digest },
-    /// Nothing new begins now.
+    /// A window is shut.
     Window {
         window: String,
-        /// `None`: it does not end by itself.
+        /// `None`: it does not end without help.
         #[serde(skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Who may let a version pass.
+        /// Who may override the window.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         may_override: Vec<String>,
         /// The version that an Approval would name.
         digest: Digest,
     },
-    /// An earlier wave is done, and what is measured after it has not passed.
+    /// An earlier wave is done, and a measurement after it has not passed.
     Analysis {
         wave: String,
         analysis: String,
@@ -98,7 +96,7 @@ pub enum Hold {
         through: String,
         digest: Digest,
     },
-    /// An earlier wave is done, and a commit status of others is not success.
+    /// An earlier wave is done, and a commit status of another program is not success.
     Status {
         wave: String,
         context: String,
@@ -108,19 +106,19 @@ pub enum Hold {
         through: String,
         digest: Digest,
     },
-    /// So many people have to approve the version first.
+    /// Approvals of the version are missing.
     Approval {
-        /// What each rule asks for that lacks something.
+        /// The requirements of each rule that is not satisfied.
         asks: Vec<RuleAsks>,
         /// The wave that an Approval would open.
         through: String,
         digest: Digest,
     },
-    /// Nobody knows what it runs: it is left as it is. Its gates go on.
+    /// The current content is unknown: the unit stays as it is. Its gates continue.
     Frozen {
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
-        /// What it waits for beside.
+        /// The hold of its gates.
         #[serde(skip_serializing_if = "Option::is_none")]
         waits: Option<Box<Self>>,
     },
@@ -130,13 +128,13 @@ fn as_text<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_str(text)
 }
 
-/// Nobody is being asked who agreed.
+/// No agreement is being read.
 fn is_for_people(asks: &[RuleAsks]) -> bool {
     asks.iter().all(|asks| !matches!(asks.lack, Lack::NotReadYet(_)))
 }
 
 impl Hold {
-    /// What the unit waits for, whatever is known of what it runs.
+    /// The hold of the gates, without the frozen state.
     pub fn gate(&self) -> &Self {
         match self {
             Self::Frozen { waits: Some(waits), .. } => waits,
@@ -144,7 +142,6 @@ impl Hold {
         }
     }
 
-    /// What a person is asked for.
     pub fn confirmation(&self) -> Option<Confirmation> {
         match self.gate() {
             Self::Confirmation { after, through, digest }
@@ -156,7 +153,7 @@ impl Hold {
             {
                 Some(Confirmation { after: wave.clone(), through: through.clone(), digest: *digest })
             }
-            // Whoever agreed is asked first.
+            // An agreement is read before a person is asked.
             Self::Approval { asks, through, digest } if is_for_people(asks) => {
                 Some(Confirmation { after: String::new(), through: through.clone(), digest: *digest })
             }
@@ -164,7 +161,7 @@ impl Hold {
         }
     }
 
-    /// What it waits for is being read: for a moment, nobody is asked.
+    /// A fact is being read: for this moment nobody is asked.
     pub fn is_reading(&self) -> bool {
         match self.gate() {
             Self::Unread | Self::ClusterUnread { .. } => true,
@@ -173,7 +170,7 @@ impl Hold {
         }
     }
 
-    /// Of what is measured.
+    /// The state of its measurement.
     pub fn standing(&self) -> Option<Standing> {
         match self.gate() {
             Self::Analysis { standing, .. } | Self::Status { standing, .. } => Some(*standing),
@@ -181,7 +178,7 @@ impl Hold {
         }
     }
 
-    /// Only a person ends it.
+    /// Only a person can end it.
     pub fn waits_for_a_person(&self) -> bool {
         if let Self::Approval { asks, .. } = self.gate() {
             return is_for_people(asks);
@@ -199,7 +196,7 @@ impl Hold {
         )
     }
 
-    /// The version will not come unless somebody changes something.
+    /// The version stays back unless somebody changes something.
     pub fn is_failure(&self) -> bool {
         matches!(
             self.gate(),
@@ -210,7 +207,6 @@ impl Hold {
         )
     }
 
-    /// When it ends by itself.
     pub fn until(&self) -> Option<Timestamp> {
         match self.gate() {
             Self::Soak { until, .. } => Some(*until),

@@ -1,4 +1,4 @@
-//! Everything that a decision depends on.
+//! The input of a decision.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::{AppRules, AppWindows, Hold, Outcomes, UnitFacts, UnitId};
 use crate::fleet::Wave;
 use crate::model::{Answers, AppId, ClusterName, Digest, FileVersion, ObjectId, OnFailure, Revision, Roles};
 
-/// What the app says of its rollouts, beside the waves.
+/// The rollout settings of the app, without the waves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub on_failure: OnFailure,
@@ -19,41 +19,39 @@ pub struct Policy {
     pub paused: bool,
 }
 
-/// What the app is at a commit, from Git alone: contents are compared with those of other commits, never with what a cluster has.
+/// The app at a commit, from Git alone: contents are compared with those of other commits, never with live objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitFacts {
-    /// The contents of all units of each wave, by its position at the head; equal ones count once.
+    /// For each wave the digest of its units' contents, by the position of the wave at the head; equal contents count once.
     pub waves: Vec<Digest>,
     pub units: BTreeMap<UnitId, Digest>,
-    /// The versions that pins say.
+    /// The versions in pin files.
     pub pins: BTreeMap<ClusterName, Arc<str>>,
 }
 
-/// What is known of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Commit {
     Known(Arc<CommitFacts>),
-    /// It is being read, or is to be.
+    /// It is being read, or must be read.
     Loading,
-    /// It cannot be read any more.
     Unknown,
 }
 
-/// A version that is taken back.
+/// A version that is reverted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub digest: Digest,
     /// The head at which it failed.
     pub head: Revision,
-    /// What the unit that failed ran before: what has changed since goes back.
+    /// The previous commit of the unit that failed: everything that changed since then is reverted.
     pub ran: Revision,
-    /// The wave that got it alone, by its pin or as the ring of the manifest of an app with pins: it goes back alone. The digest is of
-    /// that ring then.
+    /// The wave that got the version alone, by its pin or as the ring in the manifest of an app with pins: only this wave is
+    /// reverted, and the digest is that of its ring.
     pub ring: Option<usize>,
 }
 
 impl Refusal {
-    /// Whether this is what holds a unit of a wave.
+    /// Whether this refusal is the reason of a unit's hold.
     pub fn is_reason_of(&self, hold: Option<&Hold>, wave: usize) -> bool {
         let is_it = |hold: &Hold| matches!(hold.gate(), Hold::Reverted { digest } if *digest == self.digest);
         hold.is_some_and(is_it) && self.ring.is_none_or(|ring| ring == wave)
@@ -64,21 +62,21 @@ impl Refusal {
 pub enum Allows {
     /// The last wave that may open.
     Through(usize),
-    /// A refused version starts again.
+    /// The refused version may be tried again.
     Retry,
     Override {
         window: String,
     },
 }
 
-/// An Approval of this app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
     pub digest: Digest,
     pub allows: Allows,
-    /// The commit that wrote it: its position in history, the head is 0. `None`: nobody knows.
+    /// The position of its commit in history; the head is 0. `None`: unknown.
     pub at: Option<usize>,
-    /// Its file: the pull request that brought it says who agreed. `None`: it is not alone in there, or its commit is not known.
+    /// Its file: the reviews of the pull request that brought it count. `None`: the file has other documents, or its commit is
+    /// unknown.
     pub file: Option<Arc<FileVersion>>,
 }
 
@@ -90,30 +88,30 @@ pub struct Input<'a> {
     pub digest: Digest,
     pub head: &'a CommitFacts,
     pub head_revision: &'a Revision,
-    /// A mistake may hide clusters: a wave without units may have some.
+    /// An error may hide clusters: a wave without units may have some.
     pub may_lack_clusters: bool,
     pub units: &'a BTreeMap<UnitId, UnitFacts>,
     pub approvals: &'a [Approved],
     pub windows: &'a AppWindows,
-    /// What came of measurements after waves.
+    /// The results of measurements after waves.
     pub measured: &'a Outcomes,
     pub rules: &'a AppRules,
     pub roles: &'a Roles,
-    /// Who agreed, as far as that was read.
+    /// The agreements that were read so far.
     pub answers: Answers<'a>,
-    /// The objects by which what the head has for a unit differs from what the unit has.
+    /// The objects that differ between the head and the current content of a unit.
     pub changes: &'a dyn Fn(&UnitId) -> Vec<ObjectId>,
     pub app: &'a AppId,
-    /// What this process decided to take back, whatever the objects say by now.
+    /// The refusals that this process decided, whatever the objects show by now.
     pub refusals: &'a [Refusal],
     pub commit: &'a dyn Fn(&Revision) -> Commit,
-    /// The position of a commit in history, the head is 0; `None`: it is older than all that is known.
+    /// The position of a commit in history; the head is 0. `None`: older than the known history.
     pub position: &'a dyn Fn(&Revision) -> Option<usize>,
-    /// The commit before one, as far as history is known.
+    /// The parent of a commit, if it is in the known history.
     pub parent: &'a dyn Fn(&Revision) -> Option<Revision>,
-    /// By a clock that never jumps: for soaks and deadlines.
+    /// The time of a clock that never jumps, for soaks and deadlines.
     pub now: Timestamp,
-    /// What clocks show: for windows.
+    /// The time of the machine's clock, for windows.
     pub wall: Timestamp,
 }
 

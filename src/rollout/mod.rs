@@ -1,16 +1,16 @@
-//! Which render each unit of an app shall have: that of the head, or the one that it has.
+//! Decides the render of each unit of an app: the head's, or its baseline.
 //!
-//! A change reaches the units of an app wave after wave. A unit whose wave is not open keeps its *baseline*: what it runs now. The
-//! choice stands between render and plan: plan, repair, health and deletes work on the chosen render and know nothing of waves.
-//! Nothing is kept of a rollout but what Git, the objects and their annotations say; timers begin anew with the process.
+//! A change reaches the units of an app wave after wave. A unit whose wave is shut keeps its *baseline*, the content that it runs
+//! now. The choice is between render and plan: plan, repair, health and deletes use the chosen render and do not depend on waves.
+//! The state of a rollout is in Git and in the objects with their annotations; timers restart with the process.
 //!
-//! While a window is shut that selects a unit, or people have to agree first, the unit begins no other content; what has begun goes on, and
-//! the way back is open.
+//! While a window that selects a unit is shut, or approvals are missing, the unit starts no other content. A change in progress
+//! continues, and a revert is always possible.
 //!
-//! After a wave that is done something may be measured. The decision says what, and goes by what came of it.
+//! Measurements may run after a wave that is done. The decision lists them and uses their results.
 //!
-//! [`decide()`] answers for one app over all its clusters. It needs what is known of each unit ([`UnitFacts`]) and of the commits
-//! that units run ([`CommitFacts`]), and visits the units of this app only. Never does IO, never reads a clock.
+//! [`decide()`] handles one app on all its clusters. Its input is the state of each unit ([`UnitFacts`]) and of the commits that
+//! units run ([`CommitFacts`]). It visits the units of this app only. It does no IO and reads no clock.
 
 mod analysis;
 mod approvals;

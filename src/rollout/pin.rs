@@ -1,4 +1,4 @@
-//! A ring that gets another version by its pin: the ring before has finished that version, or a person opens it.
+//! A ring that gets another version by its pin: the ring before must have finished that version, or a person opens it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Commit, CommitFacts, Hold};
 use crate::model::Revision;
 
 impl Gates<'_> {
-    /// `before`: the commit that the unit runs, or would have the content of.
+    /// `before`: the commit of the unit, or of the content that it would get.
     pub(super) fn moves_pin(&self, wave: usize, unit: &Unit<'_>, before: Option<&Revision>) -> PinMove {
         let (Some(version), Some(before)) = (&unit.facts.pin, before) else { return PinMove::None };
         let known = match self.history.commit(before) {
@@ -20,7 +20,7 @@ impl Gates<'_> {
             return PinMove::None;
         }
         let runs = Runs { revision: Some(before.clone()), commit: Commit::Known(Arc::clone(&known)) };
-        // What the pins of earlier rings changed there is not asked: those rings have other versions.
+        // Pin changes of earlier rings are not counted, because these rings have other versions.
         let is_alone =
             self.waves_to_wait_for(wave, &runs).iter().all(|wave| self.is_moved(*wave, before, &known));
         let key = (before.clone(), wave, Arc::clone(version));
@@ -48,7 +48,7 @@ impl Gates<'_> {
         let runs_version = |wave: &usize| {
             self.survey.waves[*wave].units.iter().any(|unit| unit.facts.pin.as_ref() == Some(version))
         };
-        // No Approval opens it, whenever it came.
+        // No Approval opens it, whatever its age.
         let failed = (0..wave)
             .filter(runs_version)
             .find_map(|wave_before| self.failed_analysis(wave_before, (wave, digest)));
@@ -67,7 +67,7 @@ impl Gates<'_> {
             through: self.survey.waves[wave].name.to_owned(),
             digest,
         };
-        // What came of measuring an earlier version is not kept.
+        // Measurements of an earlier version are not kept.
         let is_measured = !ring.limits.analysis.is_empty() || !ring.limits.statuses.is_empty();
         let standing = |unit: &Unit<'_>| self.standing(unit, version, is_measured);
         match taking_part().map(standing).max() {
@@ -81,7 +81,7 @@ impl Gates<'_> {
             Some(Standing::Finished) if !is_alone => return None,
             Some(Standing::Finished) => {}
         }
-        // The gates of the ring hold, whatever way the change came.
+        // The gates of the ring apply, however the change came.
         let runs_it = taking_part().filter(|unit| unit.facts.pin.as_ref() == Some(version));
         let since = runs_it.filter_map(|unit| unit.facts.timers.done_since).max();
         let soak = since.and_then(|since| self.soak(before, Some(since), runs));
@@ -90,7 +90,7 @@ impl Gates<'_> {
             .or_else(|| ring.limits.confirm.then(|| self.confirmation(before, wave, digest)))
     }
 
-    /// How a unit of the ring before stands to a version.
+    /// The state of a unit of the ring before, for a version.
     fn standing(&self, unit: &Unit<'_>, version: &Arc<str>, is_measured: bool) -> Standing {
         let is_at_it = unit.facts.pin.as_ref() == Some(version);
         if is_at_it && unit.is_done() {
@@ -109,9 +109,9 @@ impl Gates<'_> {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
-    /// It runs it and is done, or had finished it.
+    /// It runs the version and is done, or had finished it.
     Finished,
-    /// It has it at the head, and is not done.
+    /// It has the version at the head, and is not done.
     Takes,
     Lacks,
 }

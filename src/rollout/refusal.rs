@@ -1,4 +1,4 @@
-//! Versions that are taken back: which ones, and what their units go back to.
+//! Refused versions: which versions are reverted, and the content that their units return to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::survey::{Survey, Unit};
 use super::{Allows, Commit, Condition, Input, Refusal, UnitFacts, analysis};
 use crate::model::{Digest, OnFailure, Revision};
 
-/// What is taken back: by this process before, by an earlier one, or from now on. One of each ring at most, and one of the app: that
-/// comes last, as what a ring refused itself goes before it.
+/// The refusals of this process, of an earlier one, and new ones. At most one per ring and one of the app; that one comes last,
+/// because a ring's own refusal has priority.
 pub(super) fn find(input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>) -> Vec<Refusal> {
     let mut found: BTreeMap<Option<usize>, Refusal> = BTreeMap::new();
     for (wave, unit) in survey.units() {
         let Some(refused) = &unit.facts.mark.refused else { continue };
-        // What it goes back to, which its objects need not all say yet.
+        // The content to return to, which not all of its objects need to name yet.
         let Some(ran) = unit.facts.ran_before().or(unit.facts.revision.as_ref()) else { continue };
         let ring = marked_ring(input, wave, unit, (refused.digest, ran), history);
         let Some(ring) = ring.filter(|ring| !found.contains_key(ring)) else { continue };
@@ -41,7 +41,7 @@ pub(super) fn find(input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>
         {
             continue;
         }
-        // Where no unit fails, what was measured after them has.
+        // If no unit fails, a measurement after the units has failed.
         let failed =
             if wave.failed.is_empty() { (0..wave.units.len()).collect() } else { wave.failed.clone() };
         let refusal = failed.into_iter().find_map(|unit| {
@@ -61,9 +61,9 @@ fn version(input: &Input<'_>, ring: Option<usize>) -> Option<Digest> {
     ring.map_or(Some(input.digest), |ring| input.head.waves.get(ring).copied())
 }
 
-/// The ring that took a version back which a mark names: the digest says it, without a commit that may be gone. Where the app has one
-/// content everywhere its digest is that of each ring, and what ran before decides. `None`: that is being read, or the head has another
-/// version.
+/// The ring that reverted a version which a mark names. The digest identifies the ring without a commit, which may be gone. If
+/// the app has one content everywhere, its digest equals that of each ring, and the previous commit decides. `None`: that commit
+/// is being read, or the head has another version.
 fn marked_ring(
     input: &Input<'_>,
     wave: usize,
@@ -81,7 +81,8 @@ fn marked_ring(
     }
 }
 
-/// The ring of a unit that has another pin than what it ran before; `Some(None)` where no pin moved, `None` where that is being read.
+/// The ring of a unit whose pin differs from that of its previous commit; `Some(None)` if no pin moved, `None` while that commit
+/// is being read.
 fn ring_of(wave: usize, unit: &Unit<'_>, ran: &Revision, history: &History<'_>) -> Option<Option<usize>> {
     let Some(pin) = &unit.facts.pin else { return Some(None) };
     match history.commit(ran) {
@@ -91,8 +92,8 @@ fn ring_of(wave: usize, unit: &Unit<'_>, ran: &Revision, history: &History<'_>) 
     }
 }
 
-/// What this process decided is on no object yet. It holds while a unit has still to go back, or fails: where neither is so, another
-/// process would find nothing of it.
+/// A new refusal is not on any object yet. It stays while a unit still has to be reverted or fails. After that another process
+/// would not find it either.
 fn is_under_way(refusal: &Refusal, input: &Input<'_>, survey: &Survey<'_>, history: &History<'_>) -> bool {
     survey.units().any(|(wave, unit)| {
         let has_it = unit.facts.has_begun() && is_taken_back(refusal, input, (wave, unit), history);
@@ -102,7 +103,7 @@ fn is_under_way(refusal: &Refusal, input: &Input<'_>, survey: &Survey<'_>, histo
     })
 }
 
-/// Whether a person lets a refused version start again.
+/// Whether a person allows a refused version to be tried again.
 fn is_retried(input: &Input<'_>, refusal: &Refusal, history: &History<'_>) -> bool {
     let refused_at = history.position(&refusal.head);
     input.approvals.iter().any(|approved| {
@@ -111,7 +112,7 @@ fn is_retried(input: &Input<'_>, refusal: &Refusal, history: &History<'_>) -> bo
     })
 }
 
-/// The version that is taken back made something else of this unit.
+/// Whether the refused version changed this unit.
 pub(super) fn is_taken_back(
     refusal: &Refusal,
     input: &Input<'_>,
@@ -120,23 +121,23 @@ pub(super) fn is_taken_back(
 ) -> bool {
     let facts = unit.facts;
     match history.commit(&refusal.ran) {
-        // The rings before got this version by other commits.
+        // The earlier rings got this version by other commits.
         _ if refusal.ring.is_some_and(|ring| ring != wave) => false,
-        // Units ran different commits before: each keeps that it went back.
+        // Units ran different commits before: each keeps the mark of its revert.
         _ if facts.mark.refused.as_ref().is_some_and(|refused| refused.digest == refusal.digest) => true,
         Commit::Known(commit) => commit.units.get(unit.id) != input.head.units.get(unit.id),
-        // Then what ran that commit before goes back, and no other unit advances.
+        // While the commit is unknown: units that ran that commit before are reverted, and no other unit advances.
         Commit::Loading | Commit::Unknown => {
             !facts.has_begun() && facts.is_behind || facts.ran_before() == Some(&refusal.ran)
         }
     }
 }
 
-/// Where a unit goes that must not keep what it has.
+/// The content that a unit must return to.
 pub(super) enum RevertTarget {
     To(Revision),
     Loading,
-    /// Nowhere: why.
+    /// There is none; the reason.
     NotAvailable(String),
 }
 
@@ -158,7 +159,7 @@ pub(super) fn revert_target(unit: &Unit<'_>, history: &History<'_>) -> RevertTar
     }
 }
 
-/// A unit that went back is not well, and its own deadline is over: why it is not.
+/// A reverted unit is unhealthy after its own deadline; the reason.
 pub(super) fn late(unit: &Unit<'_>, refusal: &Refusal, input: &Input<'_>) -> Option<Arc<str>> {
     let until = back_until(unit.facts, refusal, input)?;
     match &unit.facts.condition {
@@ -169,14 +170,14 @@ pub(super) fn late(unit: &Unit<'_>, refusal: &Refusal, input: &Input<'_>) -> Opt
     }
 }
 
-/// Until when a unit that went back may take to be well.
+/// The deadline of a reverted unit.
 fn back_until(unit: &UnitFacts, refusal: &Refusal, input: &Input<'_>) -> Option<Timestamp> {
     let is_back = unit.mark.refused.as_ref().is_some_and(|refused| refused.digest == refusal.digest);
     let since = unit.timers.undone_since.filter(|_| is_back && !unit.has_begun())?;
     since.checked_add(input.policy.deadline).ok()
 }
 
-/// When units that go back are late.
+/// The deadlines of reverted units.
 pub(super) fn deadlines<'a>(
     input: &'a Input<'_>,
     refusals: &'a [Refusal],

@@ -1,11 +1,11 @@
-//! How the waves of an app stand, after a decision.
+//! Reports of an app's waves after a decision.
 
 use std::collections::BTreeMap;
 
 use super::survey::{Survey, WaveUnits};
 use super::{Choice, UnitId, Verdict, WaveReport, WaveState};
 
-/// Of each wave that has units.
+/// One report per wave with units.
 pub(super) fn reports(survey: &Survey<'_>, verdicts: &BTreeMap<UnitId, Verdict>) -> Vec<WaveReport> {
     let waves = survey.waves.iter().filter(|wave| !wave.is_empty());
     waves.map(|wave| report(wave, verdicts)).collect()

@@ -1,4 +1,4 @@
-//! What selects an app, cluster by cluster: windows, approval rules.
+//! The windows or approval rules that select an app, by cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::fleet::Fleet;
 use crate::model::{App, ClusterName, TargetSelector};
 
-/// Clusters with the same ones share one list.
+/// Clusters with equal lists share one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selected<T> {
     lists: Vec<Vec<Arc<T>>>,
@@ -20,7 +20,7 @@ impl<T> Default for Selected<T> {
 }
 
 impl<T: PartialEq> Selected<T> {
-    /// What a project renders is for all of its apps: nothing selects it.
+    /// The objects of a project are for all of its apps, so no selector selects a project.
     pub fn of<'c, 'a>(
         fleet: &Fleet,
         app: &App,
@@ -70,7 +70,6 @@ impl<T> Selected<T> {
         self.of.is_empty()
     }
 
-    /// The number of the list of a cluster.
     pub fn list_of(&self, cluster: &ClusterName) -> Option<usize> {
         self.of.get(cluster).copied()
     }

@@ -1,4 +1,4 @@
-//! The units of an app by wave, with the counts that a decision needs. Each unit is visited once.
+//! Groups the units of an app by wave, with the counts that a decision needs. Each unit is visited once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,16 +9,15 @@ use super::history::History;
 use super::{Basis, Commit, Condition, Input, Reach, UnitFacts, UnitId};
 use crate::model::{Revision, WaveLimits};
 
-/// A unit, and whether it fails.
+/// A unit with its failure.
 pub(super) struct Unit<'a> {
     pub id: &'a UnitId,
     pub facts: &'a UnitFacts,
-    /// It has the head's content and fails while that counts: why.
+    /// It has the head's content and fails while failures count; the reason.
     pub failure: Option<Arc<str>>,
 }
 
 impl Unit<'_> {
-    /// What a wave waits for.
     pub fn is_done(&self) -> bool {
         #[cfg(test)]
         super::tests::visit();
@@ -33,36 +32,35 @@ pub(super) struct WaveUnits<'a> {
     pub units: Vec<Unit<'a>>,
     /// Units that are not left out.
     pub taking_part: usize,
-    /// Of those that take part.
+    /// Done units among those that take part.
     pub done: usize,
-    /// Positions of the units that fail.
+    /// Positions of the failed units.
     pub failed: Vec<usize>,
     /// Position of the first unit that takes part and is not done.
     pub first_undone: Option<usize>,
-    /// When the last of those that are done came to be so.
+    /// When the last done unit became done.
     pub done_since: Option<Timestamp>,
-    /// The position in history of the newest commit that units which take part were applied from.
+    /// The position in history of the newest commit of the units that take part.
     pub newest: Option<usize>,
-    /// A unit is behind and has not begun.
+    /// A unit is behind and has not started.
     pub is_waiting: bool,
 }
 
-/// All units of an app.
 pub(super) struct Survey<'a> {
     pub waves: Vec<WaveUnits<'a>>,
-    /// The first wave that has units.
+    /// The first wave with units.
     pub first: usize,
-    /// A unit is behind, or not done while that counts.
+    /// A unit is behind, or is not done while that counts.
     pub is_open: bool,
-    /// Some other version of the app runs somewhere.
+    /// Another version of the app runs somewhere.
     pub is_other_there: bool,
-    /// The first unit of which it is not known yet what it has.
+    /// The first unit with unknown content.
     pub unread: Option<&'a UnitId>,
     /// The first unit of a cluster that is left out.
     pub left_out: Option<&'a UnitId>,
-    /// The commits that units run which wait for the head.
+    /// The commits of units that wait for the head.
     held: BTreeSet<Revision>,
-    /// When what is found here changes by time alone.
+    /// Times at which these facts change without an event.
     pub deadlines: Vec<Timestamp>,
 }
 
@@ -89,7 +87,7 @@ impl<'a> Survey<'a> {
             survey.note(input, id, facts);
         }
         for (id, facts) in input.units {
-            // A wave that the list lacks is an error of the caller; no unit goes without a decision for it.
+            // A wave that the list lacks is a bug of the caller; the unit still gets a decision.
             let wave = facts.wave.min(last);
             let failure = survey.failure(input, id, facts, history);
             survey.first = survey.first.min(wave);
@@ -112,7 +110,7 @@ impl<'a> Survey<'a> {
             Reach::Ready if facts.basis == Basis::Loading => self.unread = self.unread.or(Some(id)),
             Reach::Ready => {}
         }
-        // What has begun and lacks an object is put back; that alone opens nothing.
+        // A unit that has started and lacks an object is repaired; that alone opens no rollout.
         if facts.is_behind && !facts.has_begun() {
             self.is_open = true;
             self.held
@@ -136,7 +134,7 @@ impl<'a> Survey<'a> {
         if !self.is_open || input.policy.paused || !facts.is_ready() || !facts.has_begun() {
             return None;
         }
-        // It took its content a moment ago, or in the rollout that is open: not weeks ago.
+        // It took its content recently, or in the open rollout: not weeks ago.
         let is_recent = facts.counts_until(input.policy.deadline).is_some_and(|until| input.now < until);
         let is_of_rollout = |held: &Revision| match history.commit(held) {
             commit @ Commit::Known(_) => history.took_since(id, facts, held, &commit),
@@ -159,13 +157,13 @@ impl<'a> Survey<'a> {
         Some(format!("not done for {} s: {because}", deadline.as_secs()).into())
     }
 
-    /// More units of a wave fail than may.
+    /// Whether more units of a wave fail than allowed.
     pub fn exceeds(&self, wave: usize, failed: usize) -> bool {
         let most = if wave == self.first { 0 } else { self.waves[wave].limits.max_failures as usize };
         failed > most
     }
 
-    /// All units, wave by wave.
+    /// All units, by wave.
     pub fn units(&self) -> impl Iterator<Item = (usize, &Unit<'a>)> {
         self.waves.iter().enumerate().flat_map(|(wave, of)| of.units.iter().map(move |unit| (wave, unit)))
     }

@@ -1,4 +1,4 @@
-//! How the waves of an app stand.
+//! The state of an app's waves.
 
 use serde::Serialize;
 
@@ -7,17 +7,15 @@ use super::{Hold, UnitId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WaveState {
-    /// Everything in it has the head's content and is well.
+    /// Every unit has the head's content and is healthy.
     Done,
-    /// Some of it changes.
     Open,
-    /// A unit of it has failed.
+    /// A unit has failed.
     Failed,
-    /// Nothing of it may change yet.
+    /// No unit may change yet.
     Shut,
 }
 
-/// One wave that has units.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaveReport {
@@ -25,11 +23,11 @@ pub struct WaveReport {
     pub state: WaveState,
     pub units: usize,
     pub done: usize,
-    /// With the head's content, done or not.
+    /// Units with the head's content, done or not.
     pub begun: usize,
     pub failed: usize,
     pub left_out: Vec<UnitId>,
-    /// What the first unit that does not advance waits for.
+    /// The hold of the first unit that does not advance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits: Option<Hold>,
 }

@@ -1,4 +1,4 @@
-//! The windows that select an app, cluster by cluster, and what holds a unit by them.
+//! The windows of an app by cluster, and the holds that they cause.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl AppWindows {
         Self::of(fleet, app, clusters, fleet.windows.iter(), |window| &window.selector)
     }
 
-    /// What is shut on any of the clusters.
+    /// A window that is shut on any of the clusters.
     pub fn shut(&self, now: Timestamp) -> Option<Shut> {
         self.lists().find_map(|list| match window::state(list, now) {
             State::Open => None,
@@ -29,7 +29,7 @@ impl AppWindows {
 }
 
 impl<'a> Gates<'a> {
-    /// The window that keeps a unit from beginning the head's content. What goes back to what it had passes.
+    /// The window that blocks the head's content for a unit. A revert passes.
     pub(super) fn window(&self, wave: usize, unit: &Unit<'_>) -> Option<Hold> {
         let windows = self.input.windows;
         let list = windows.list_of(&unit.id.cluster)?;
@@ -37,7 +37,7 @@ impl<'a> Gates<'a> {
         let hold = remembered(&self.windows, (list, wave, runs), || {
             let list = windows.list(list);
             let is_overridden = |window: &Window| self.is_overridden(window, wave, unit);
-            // One of `allow` that lasts is enough, and so is one that is overridden.
+            // One open `allow` window is sufficient, and so is one that is overridden.
             let is_allow = |window: &&Arc<Window>| window.action == WindowAction::Allow;
             let is_allowed = list.iter().filter(is_allow).any(|window| is_overridden(window));
             let is_shutting = |window: &&Arc<Window>| match window.action {
@@ -58,7 +58,7 @@ impl<'a> Gates<'a> {
         self.unless_it_goes_back(unit, hold)
     }
 
-    /// What holds a unit, but where the head takes it back to what it had.
+    /// The hold, unless the head reverts the unit to its previous content.
     pub(super) fn unless_it_goes_back(&self, unit: &Unit<'_>, hold: Option<Hold>) -> Option<Hold> {
         hold.as_ref()?;
         match self.takes_back(unit) {
@@ -72,7 +72,7 @@ impl<'a> Gates<'a> {
         }
     }
 
-    /// The commit before the one that a unit runs, where its objects do not name what they had before.
+    /// The commit before the current one of a unit, if its objects do not name their previous content.
     fn takes_back(&self, unit: &Unit<'_>) -> Option<Commit> {
         let mark = &unit.facts.mark;
         let has_no_mark = mark.previous.is_none() && mark.since.is_none();
@@ -81,7 +81,8 @@ impl<'a> Gates<'a> {
         Some(self.history.commit(&(self.input.parent)(runs)?))
     }
 
-    /// A person lets this version pass, after the unit came to what it runs. Of a window with a mistake, nobody knows who may.
+    /// An Approval overrides the window for this version, newer than the current content. If a window has an error, those who may
+    /// override it are unknown.
     fn is_overridden(&self, window: &Window, wave: usize, unit: &Unit<'_>) -> bool {
         let is_known = window.times != WindowTimes::Unknown;
         is_known
@@ -92,7 +93,7 @@ impl<'a> Gates<'a> {
             })
     }
 
-    /// Of a ring with pins, its own.
+    /// In a ring with pins, the ring's own version.
     pub(super) fn version_of(&self, wave: usize, unit: &Unit<'_>) -> Digest {
         let of_ring = self.input.head.waves.get(wave).filter(|_| unit.facts.pin.is_some());
         of_ring.copied().unwrap_or(self.input.digest)

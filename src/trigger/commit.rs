@@ -1,11 +1,11 @@
-//! Which commit of which other repository a payload is about, as far as it says.
+//! The commit of another repository that a payload is about, if it names one.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::model::{PayloadPath, short_line};
 
-/// For people: nothing is fetched from it. Every text is on one line and short.
+/// For display: nothing is fetched from it. Every text is short and on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceCommit {
@@ -23,12 +23,12 @@ pub struct SourceCommit {
     pub url: Option<String>,
 }
 
-/// Characters of a name, of a message and bytes of an address.
+/// Characters of a name and of a message, and bytes of an address.
 const LONGEST_NAME: usize = 100;
 const LONGEST_MESSAGE: usize = 120;
 const LONGEST_URL: usize = 500;
 
-/// Where payloads have it: calls of the API, Drone, steps of Woodpecker, pushes of Gitea.
+/// Paths in payloads of API calls, Drone, Woodpecker steps and Gitea pushes.
 const SHA: &[&str] = &["commit.sha", "build.after", "CI_COMMIT_SHA", "after", "sha"];
 const REPOSITORY: &[&str] = &["commit.repo", "repo.slug", "CI_REPO", "repository.full_name"];
 const AUTHOR: &[&str] =
@@ -62,7 +62,7 @@ fn is_sha(text: &str) -> bool {
         && !text.bytes().all(|it| it == b'0')
 }
 
-/// One that Markdown takes as it is, and that shows nobody's password.
+/// An address that needs no escaping in Markdown and contains no password.
 fn is_url(text: &str) -> bool {
     let is_letter = |it: char| it.is_ascii_alphanumeric() || "-._~:/?#&=%+,;".contains(it);
     let is_http = text.starts_with("https://") || text.starts_with("http://");

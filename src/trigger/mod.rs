@@ -1,10 +1,10 @@
-//! What a payload of another program makes of a file of an app: a pure function of trigger, payload and repository.
+//! Converts a payload of another program to a change of one file of an app: a pure function of trigger, payload and repository.
 //!
-//! [`evaluate`] says whether a payload is meant, and which value of which file it changes ([`Outcome`]); [`Outcome::edited`] is the
-//! file with that value. A payload is a stranger's: it fills in templates and nothing else, and every text that it makes is checked
-//! for what it is to be (an app, a ring, a version, an image, a file of that app) before it is used.
+//! [`evaluate`] returns whether a payload matches, and the value and the file that it changes ([`Outcome`]); [`Outcome::edited`]
+//! is the file with that value. A payload is untrusted: it only fills in templates. Every text from it is checked for its purpose
+//! (an app, a ring, a version, an image, a file of that app) before it is used.
 //!
-//! Never does IO, never reads a clock, never writes outside of the folder of one app.
+//! It does no IO, reads no clock, and changes only files in the folder of one app.
 
 mod commit;
 mod outcome;
@@ -29,14 +29,14 @@ use crate::model::{
 };
 use crate::promotion::edit;
 
-/// Characters of a payload that are repeated in an error.
+/// Characters of a payload that an error repeats.
 const LONGEST_QUOTE: usize = 80;
 
-/// Why a payload that is meant changes nothing.
+/// Why a matching payload changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     pub trigger: String,
-    /// Of the field of the trigger.
+    /// The position of the trigger's field.
     pub at: Location,
     pub message: String,
     pub help: String,
@@ -51,7 +51,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a payload changes; `None` where it is not meant.
+/// The change of a payload; `None` if it does not match.
 pub fn evaluate(
     trigger: &Trigger,
     payload: &Value,
@@ -113,7 +113,7 @@ pub fn evaluate(
     }))
 }
 
-/// What the triggers of a receiver make of one of its deliveries; those that it is not meant for are left out.
+/// The changes of all triggers of a receiver for one delivery, without triggers that do not match.
 pub fn evaluate_delivery(
     receiver: &str,
     payload: &Value,
@@ -124,7 +124,7 @@ pub fn evaluate_delivery(
     of_it.filter_map(|trigger| evaluate(trigger, payload, fleet, snapshot).transpose()).collect()
 }
 
-/// Whether a trigger of the receiver is meant by one of its deliveries.
+/// Whether a delivery matches a trigger of its receiver.
 pub fn is_wanted(receiver: &str, payload: &Value, fleet: &Fleet) -> bool {
     let mut of_it = fleet.triggers.values().filter(|trigger| trigger.receiver.as_deref() == Some(receiver));
     of_it.any(|trigger| is_meant(trigger, payload))
@@ -147,7 +147,7 @@ fn fits(rule: &MatchRule, payload: &Value) -> bool {
     rule.any.iter().any(is_one)
 }
 
-/// A text of a stranger, as it may be shown.
+/// An untrusted text, safe to show.
 fn quoted(text: &str) -> String {
     format!("{:?}", short_line(text, LONGEST_QUOTE))
 }
@@ -169,7 +169,7 @@ impl Run<'_> {
         })
     }
 
-    /// What is written into a field, and the version that it is.
+    /// The value to write into a field, and its version.
     fn value(&self, app: &App) -> Result<(String, Option<String>), Error> {
         match &self.trigger.value {
             TriggerValue::Version(field) => {
@@ -215,7 +215,7 @@ impl Run<'_> {
         Err(self.error(field, message, suggest(&ring, &rings, &rings)))
     }
 
-    /// What goes into a pin.
+    /// The value to write into a pin.
     fn pinned(&self, app: &App, version: Option<&str>) -> Result<String, Error> {
         let (TriggerValue::Version(field) | TriggerValue::Image(field)) = &self.trigger.value;
         match (&app.spec, version) {
@@ -255,7 +255,7 @@ fn images(app: &App) -> Vec<String> {
     names
 }
 
-/// The app of an outcome, as pull requests and answers name it.
+/// The app of an outcome, as pull requests and responses name it.
 fn named(app: &AppId, ring: Option<&str>) -> String {
     ring.map_or_else(|| app.to_string(), |ring| format!("{app} in {ring}"))
 }

@@ -1,4 +1,4 @@
-//! What a trigger changes, and the words that a pull request or commit says it with.
+//! The change of a trigger, and its texts in a pull request or commit.
 
 use serde::Serialize;
 
@@ -12,17 +12,17 @@ use crate::promotion::{branch_prefix, edit};
 pub struct Outcome {
     pub trigger: String,
     pub app: AppId,
-    /// Of a pin.
+    /// The ring of a pin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ring: Option<String>,
-    /// From the folder of the manifests.
+    /// Relative to the folder of the manifests.
     pub file: String,
-    /// As [`edit::set_scalar`] takes it.
+    /// The path for [`edit::set_scalar`].
     pub field: String,
-    /// `None`: the file is not there yet, and is a pin.
+    /// `None`: the file does not exist yet, and is a pin.
     pub from: Option<String>,
     pub to: String,
-    /// That the app has then, as far as that is known.
+    /// The version of the app after the change, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     pub write: TriggerWrite,
@@ -33,22 +33,21 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The file has another value.
     pub fn is_change(&self) -> bool {
         self.from.as_ref() != Some(&self.to)
     }
 
-    /// The file with the new value; `text`: the file as it is at the base, `None` where there is none.
+    /// The file with the new value. `text`: the file at the base, `None` if there is none.
     pub fn edited(&self, text: Option<&str>) -> Result<String, edit::Error> {
         match text {
             Some(text) => edit::set_scalar(text, &self.field, &self.to),
-            // Quoted as JSON it is a text to every reader, whatever the version looks like.
+            // Quoted as JSON it is a string for every reader, whatever the version looks like.
             None => Ok(format!("{}: {}\n", self.field, serde_json::Value::from(self.to.as_str()))),
         }
     }
 
-    /// `tutti/trigger/<trigger>/<namespace>.<app>`, of a pin with `.<ring>`: a later version takes the place of an earlier one. `prefix`: of
-    /// the statuses.
+    /// `tutti/trigger/<trigger>/<namespace>.<app>`, for a pin with `.<ring>`: a later version replaces an earlier one. `prefix`:
+    /// of the statuses.
     pub fn branch(&self, prefix: &str) -> String {
         let ring = self.ring.as_ref().map(|ring| format!(".{ring}")).unwrap_or_default();
         let begin = branch_prefix(prefix);
@@ -64,7 +63,7 @@ impl Outcome {
         }
     }
 
-    /// Of the commit: its title, a blank line, where the value comes from.
+    /// Of the commit: its title, a blank line, and the source of the value.
     pub fn message(&self) -> String {
         let mut lines = vec![
             self.title(),
@@ -76,7 +75,7 @@ impl Outcome {
         lines.join("\n") + "\n"
     }
 
-    /// Of the pull request, in Markdown. What others wrote stands in code, so that it is no mark of Markdown.
+    /// Of the pull request, in Markdown. Untrusted text is in code spans, so that it cannot contain Markdown.
     pub fn body(&self) -> String {
         let code = |text: &str| format!("`{}`", text.replace('`', "'"));
         let from = self.from.as_deref().map_or_else(|| "nothing".to_owned(), code);

@@ -1,4 +1,4 @@
-//! Payloads in, outcomes or errors out.
+//! Payloads and the resulting outcomes or errors.
 
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ fn version_goes_into_the_pin_of_a_ring() {
         "shop/pay in test: 1.7.3 → 1.8.0\n\nversion of apps/pay/pins/test.yaml.\ntrigger release, for shop/pay at 0123456.\nRepository: shop/pay\nCommit: 0123456789abcdef0123456789abcdef01234567\nAuthor: li\nMessage: Pay\nLink: https://git.example.com/shop/pay/commit/1\n"
     );
     assert!(outcome.body().contains("- `Author: li`\n- `Message: Pay`\n"), "{}", outcome.body());
-    // Of a ring without a pin it is a new file, in which no version is a number.
+    // A ring without a pin gets a new file, in which no version is parsed as a number.
     let payload = json!({"app": "pay", "version": "1.10", "ring": "prod"});
     let outcome = run(&spec, &payload).unwrap().unwrap();
     assert_eq!((outcome.file.as_str(), outcome.from.as_deref()), ("apps/pay/pins/prod.yaml", None));
@@ -110,13 +110,13 @@ fn version_goes_into_the_pin_of_a_ring() {
         (outcome.title(), outcome.edited(None).unwrap()),
         ("shop/pay in prod: 1.10".to_owned(), "version: \"1.10\"\n".to_owned())
     );
-    // The same again is no change.
+    // The same payload again changes nothing.
     let outcome = run(&spec, &json!({"app": "pay", "version": "1.7.3"})).unwrap().unwrap();
     assert!(!outcome.is_change());
 }
 
 #[test]
-fn image_goes_into_a_field_and_its_tag_into_a_pin() {
+fn image_sets_field_and_its_tag_sets_pin() {
     let payload = json!({"app": "pay", "image": "registry.example.com/shop/pay:1.8.0"});
     let outcome =
         run(&format!("{TOKEN}\n  {FIELD}\n  action: {{write: commit}}"), &payload).unwrap().unwrap();
@@ -212,7 +212,7 @@ fn what_a_payload_says_is_checked_before_it_is_used() {
 }
 
 #[test]
-fn field_that_is_not_there_is_told_in_its_file() {
+fn missing_field_error_names_its_file() {
     let set = "set: {app: pay, image: '{{ image }}', file: app.yaml, field: spec.picture}";
     let error = run(&format!("{TOKEN}\n  {set}"), &json!({"image": "pay:1"})).expect_err("no such field");
     assert!(
@@ -222,7 +222,7 @@ fn field_that_is_not_there_is_told_in_its_file() {
 }
 
 #[test]
-fn delivery_reaches_the_triggers_of_its_receiver() {
+fn delivery_reaches_triggers_of_its_receiver() {
     let (fleet, snapshot) =
         repository("receiver: drone\n  match: {event: tag}\n  set: {app: pay, version: v2, ring: test}");
     let made = |receiver: &str, event: &str| {
@@ -232,7 +232,7 @@ fn delivery_reaches_the_triggers_of_its_receiver() {
 }
 
 #[test]
-fn values_have_a_grammar() {
+fn values_follow_a_grammar() {
     for good in ["1.8.0", "v3", "a", "1.8.0-rc.1_2", &"a".repeat(63)] {
         assert_eq!(version_mistake(good), None, "{good}");
     }

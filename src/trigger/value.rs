@@ -1,4 +1,4 @@
-//! What a text must be to be written as a version or as an image: nothing else gets through.
+//! Validates the texts that are written as a version or as an image; others are refused.
 
 use crate::manifest::read::is_label_value;
 use crate::model::ImageReference;
@@ -11,12 +11,12 @@ const LONGEST_TAG: usize = 128;
 pub const VERSION_HELP: &str =
     "a version has letters, digits, `-`, `_` and `.`, a letter or digit at both ends, at most 63";
 
-/// Why a text is no version, as pins and labels have them.
+/// Why a text is not a version, as pins and labels need it.
 pub fn version_mistake(text: &str) -> Option<String> {
     (text.is_empty() || !is_label_value(text)).then(|| VERSION_HELP.to_owned())
 }
 
-/// Why a text is no image reference. Source: the grammar of the distribution specification.
+/// Why a text is not an image reference. Source: the grammar of the distribution specification.
 pub fn image_mistake(text: &str) -> Option<String> {
     let wrong = |what: &str| Some(format!("{what}; write it as registry.example.com/shop/pay:1.8.0"));
     if text.len() > LONGEST_IMAGE {

@@ -1,4 +1,4 @@
-//! Asks the forge and Git who agreed, and who wrote a change.
+//! Reads from the forge and from Git who approved a file, and who wrote a change.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::model::{AppId, Digest, FileVersion, People, Question, Revision, Unrea
 use crate::reconcile::History;
 use crate::source::{MadeOf, Step};
 
-/// After the forge or Git did not answer, at first and at most.
+/// The first and the longest delay after the forge or Git did not answer.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A change by more commits of the deployed branch is not looked through.
+/// A change with more commits of the deployed branch is not searched.
 const MOST_STEPS: usize = 100;
 
-/// Goes on until there is an answer that stays.
+/// Retries until the answer is final.
 pub(super) async fn ask(
     asked: Question,
     folder: Option<String>,
@@ -33,7 +33,7 @@ pub(super) async fn ask(
         let answer = match &asked {
             Question::Reviews { file } => match reviewers(&sources, file).await {
                 Ok(Some(people)) => Ok(people),
-                // The forge may say only later that it was merged.
+                // The forge may report the merge with a delay.
                 Ok(None) if pause < LONGEST_PAUSE => Err(Unread::ForNow(
                     format!("the forge knows no merged pull request of {}", file.commit.short()).into(),
                 )),
@@ -60,7 +60,7 @@ fn for_now(error: impl std::fmt::Display) -> Unread {
     Unread::ForNow(error.to_string().into())
 }
 
-/// The pull request that a commit of the deployed branch came with.
+/// The pull request that brought a commit of the deployed branch.
 async fn merged(client: &Client, history: &History, commit: &Revision) -> Result<Option<Pull>, Unread> {
     let Some(pull) = client.merged_pull(commit).await.map_err(for_now)? else {
         return Ok(None);
@@ -69,11 +69,11 @@ async fn merged(client: &Client, history: &History, commit: &Revision) -> Result
         Some(branch) => branch.to_owned(),
         None => client.repository_facts().await.map_err(for_now)?.default_branch,
     };
-    // Of another branch, its reviews were for something else.
+    // The reviews of a pull request for another branch approved something else.
     Ok(Some(pull).filter(|pull| pull.base.reference == branch))
 }
 
-/// Who approved a file in the pull request that its commit came with. `None`: it came with none.
+/// The reviewers who approved a file in the pull request that brought its commit. `None`: no pull request brought it.
 async fn reviewers(sources: &Sources, file: &FileVersion) -> Result<Option<People>, Unread> {
     let client = sources.forge.clone()?;
     let Some(Pull { number, author, head, .. }) = merged(&client, &sources.history, &file.commit).await?
@@ -84,7 +84,7 @@ async fn reviewers(sources: &Sources, file: &FileVersion) -> Result<Option<Peopl
         let me = client.who_am_i().await?.login;
         let reviews = client.reviews(number).await?;
         let by = forge::approvals(&reviews, &head.revision, &author, &me).by;
-        // What was merged may be another content than what was reviewed.
+        // The merged content may differ from the reviewed content.
         let reviewed = if by.is_empty() { None } else { client.file(&head.revision, &file.path).await? };
         Ok((by, reviewed.map(|content| Digest::of(&content))))
     };
@@ -97,7 +97,7 @@ async fn reviewers(sources: &Sources, file: &FileVersion) -> Result<Option<Peopl
     Ok(Some(People { logins: by.iter().map(|login| login.to_ascii_lowercase()).collect(), unknown: None }))
 }
 
-/// Whose authors are asked for.
+/// The change whose authors are read.
 struct Change<'a> {
     app: &'a AppId,
     since: Option<&'a Revision>,
@@ -105,11 +105,12 @@ struct Change<'a> {
     is_delete: bool,
 }
 
-/// Who wrote a change: of what came by pull requests, who opened them, and whom their commits name; else whom the commits name.
+/// The authors of a change. For a pull request: who opened it, and the authors of its commits. Otherwise: the authors of the
+/// commits.
 async fn authors(sources: &Sources, change: Change<'_>, folder: Option<&str>) -> Result<People, Unread> {
     let client = sources.forge.clone()?;
     let Change { app, since, until, is_delete } = change;
-    // It may have been moved since.
+    // The file may have been moved since.
     let before = match since {
         Some(since) => sources.history.folder_at(since, app).await,
         None => None,
@@ -154,7 +155,7 @@ fn note_login(people: &mut People, login: Option<&str>) -> bool {
     login.is_some()
 }
 
-/// Of what came by a pull request: who opened it, and whom its commits name.
+/// The authors of a pull request: who opened it, and those whom its commits name.
 fn note_pull(people: &mut People, commit: &Revision, author: &str, commits: &[BranchCommit]) {
     for person in commits.iter().flat_map(|it| [&it.author, &it.committer]) {
         note_login(people, person.login.as_deref());
@@ -164,7 +165,7 @@ fn note_pull(people: &mut People, commit: &Revision, author: &str, commits: &[Br
     }
 }
 
-/// Of a commit that came by a push: whom it names.
+/// The authors of a pushed commit.
 fn note_commit(people: &mut People, id: Revision, read: Option<&BranchCommit>) {
     note_login(people, read.and_then(|it| it.committer.login.as_deref()));
     if !note_login(people, read.and_then(|it| it.author.login.as_deref())) {
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn authors_of_a_pull_request() {
+    fn authors_of_pull_request() {
         let of = |author: &str, commits: &[BranchCommit]| {
             let mut people = People::default();
             note_pull(&mut people, &Revision::from("merge"), author, commits);
@@ -199,13 +200,13 @@ mod tests {
         };
         check(&of("Li", &[]), &["li"], None);
         check(&of("li", &[commit("Ann", "bob"), commit("ann", "-")]), &["ann", "bob", "li"], None);
-        // Who opened it answers for commits that name no user.
+        // The user who opened it is the author of commits that name no user.
         check(&of("li", &[commit("-", ""), commit("", "-")]), &["li"], None);
         check(&of("", &[commit("ann", "-")]), &["ann"], Some("merge"));
     }
 
     #[test]
-    fn authors_of_a_push() {
+    fn authors_of_push() {
         let of = |read: Option<BranchCommit>| {
             let mut people = People::default();
             note_commit(&mut people, Revision::from("push"), read.as_ref());
@@ -213,7 +214,7 @@ mod tests {
         };
         check(&of(Some(commit("Ann", "bob"))), &["ann", "bob"], None);
         check(&of(Some(commit("ann", "-"))), &["ann"], None);
-        // A commit that names no user may be anybody's.
+        // A commit that names no user may be from anybody.
         check(&of(Some(commit("-", "bob"))), &["bob"], Some("push"));
         check(&of(Some(commit("", ""))), &[], Some("push"));
         check(&of(None), &[], Some("push"));

@@ -1,11 +1,11 @@
-//! Approvals of rollouts that are for another version than the head's: they do nothing.
+//! Warnings about Approvals of rollouts for another version than the head's: they have no effect.
 
 use super::{AppHead, AtCommit};
 use crate::fleet::{Fleet, Waves, codes};
 use crate::model::{Charts, Diagnostic, Digest, RolloutAction, RolloutApproval, Scope, Snapshot};
 use crate::render::{Renderer, Renders};
 
-/// Of all apps in waves. An app that does not render everywhere has no digest that anybody knows.
+/// For all apps in waves. An app that cannot be rendered everywhere has no known digest.
 pub fn approvals_of_other_versions(
     fleet: &Fleet,
     snapshot: &Snapshot,
@@ -22,7 +22,7 @@ pub fn approvals_of_other_versions(
         if app.unmanaged || !is_whole || !is_decided() {
             continue;
         }
-        // That a wave is not there is told elsewhere.
+        // A missing wave is reported elsewhere.
         let is_of_a_wave = |approval: &&RolloutApproval| match &approval.action {
             RolloutAction::Open { through } => waves.position(through).is_some(),
             RolloutAction::Retry | RolloutAction::Override { .. } => true,
@@ -36,7 +36,7 @@ pub fn approvals_of_other_versions(
 }
 
 impl AppHead {
-    /// The digest is of the app, or of one ring whose pin moves alone.
+    /// The digest of the app, or of one ring whose pin moves alone.
     pub fn has_version(&self, digest: &Digest) -> bool {
         self.digest == *digest || self.facts.waves.contains(digest)
     }

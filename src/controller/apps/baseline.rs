@@ -1,4 +1,4 @@
-//! The render that a held unit keeps.
+//! The baseline: the render that a held unit keeps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::rollout::{Approved, CommitFacts, UnitId};
 /// An app at an earlier commit.
 #[derive(Debug)]
 pub struct PastApp {
-    /// Where it could be rendered.
+    /// Clusters for which it could be rendered.
     pub renders: BTreeMap<ClusterName, Arc<Rendered>>,
     pub facts: Arc<CommitFacts>,
-    /// Of the head for which it was read.
+    /// The waves of the head for which it was read.
     pub waves: Waves,
-    /// What the clusters said of themselves then.
+    /// The capabilities of the clusters at that time.
     discovered: Discovered,
 }
 
 impl PastApp {
-    /// The cluster is not what it was rendered for.
+    /// The capabilities of the cluster have changed.
     pub fn is_outdated(&self, cluster: &ClusterName, now: Option<&Arc<Capabilities>>) -> bool {
         let Some(now) = now else { return false };
         self.discovered.get(cluster).is_none_or(|then| !Arc::ptr_eq(then, now) && then != now)
@@ -34,7 +34,7 @@ impl PastApp {
 }
 
 impl PastCommit {
-    /// It is read again for a unit.
+    /// It must be read again for a unit.
     pub fn is_outdated(&self, id: &UnitId, seen: Seen<'_>) -> bool {
         match self {
             Self::Loading => false,
@@ -45,7 +45,7 @@ impl PastCommit {
 }
 
 impl AppEntry {
-    /// Another head. `render`: what a target has now.
+    /// Sets another head. `render`: the current render of a target.
     pub fn take_head(
         &mut self,
         app: Arc<App>,
@@ -54,7 +54,7 @@ impl AppEntry {
         render: &dyn Fn(&ClusterName) -> Option<Arc<Rendered>>,
     ) {
         if Arc::ptr_eq(&self.head, head) {
-            // Nothing of it changed. What the app says of its rollouts may have, and who approved what.
+            // The app did not change. Its rollout settings and its approvals may have.
             if !app.rollout.after.is_empty() {
                 self.unseen = self.units.keys().cloned().collect();
             }
@@ -66,7 +66,7 @@ impl AppEntry {
         let is_in_other_wave =
             |(id, unit): (&UnitId, &HeadUnit)| head.units.get(id).is_some_and(|now| now.wave != unit.wave);
         if old.waves != head.waves || old.units.iter().any(is_in_other_wave) {
-            // What is known of commits is by the positions of waves.
+            // The facts of commits use the positions of waves.
             self.commits.clear();
         }
         for (id, unit) in &head.units {
@@ -83,12 +83,12 @@ impl AppEntry {
         }
         (self.app, self.approvals) = (app, approvals);
         self.forget_commits();
-        // What the facts say is of the head before.
+        // The facts are about the previous head.
         self.reset_facts();
         self.decision = None;
     }
 
-    /// Only commits that units name are needed again.
+    /// Keeps only commits that units name.
     fn forget_commits(&mut self) {
         let runs = self.facts.values().filter_map(|facts| facts.revision.as_ref());
         let previous = self.units.values().filter_map(|unit| Some(&unit.mark.previous.as_ref()?.revision));
@@ -103,7 +103,7 @@ impl AppEntry {
         }
     }
 
-    /// A unit as it was at a commit; `None` where the commit does not have it.
+    /// A unit at a commit; `None` if the commit lacks the unit.
     pub fn held_at(&self, id: &UnitId, revision: &Revision) -> Option<Held> {
         let rendered = Arc::clone(self.past(revision)?.renders.get(&id.cluster)?);
         let content = content_of(&rendered, &self.head, id);
@@ -122,7 +122,7 @@ fn digest(unit: &HeadUnit) -> Option<Digest> {
 }
 
 impl UnitEntry {
-    /// What the unit has from now on is what its target has now.
+    /// The current render of the target becomes the baseline of the unit.
     fn hold_current_render(
         &mut self,
         head: &AppHead,
@@ -149,8 +149,8 @@ impl UnitEntry {
     }
 }
 
-/// The objects of a unit in another render than the head's: those that the head gives the unit too, whichever unit had them then,
-/// and those of the unit that the head does not have. Runs of hooks are not made again.
+/// The objects of a unit in a render other than the head's: objects that the head assigns to the unit, whichever unit had them
+/// then, and objects of the unit that the head lacks. Hooks do not run again.
 pub fn objects_of<'r>(
     rendered: &'r Rendered,
     head: &'r AppHead,
@@ -169,8 +169,8 @@ pub fn content_of(rendered: &Rendered, head: &AppHead, unit: &UnitId) -> UnitCon
     UnitContent::of(objects.map(|object| (object.id.clone(), object.content())).collect())
 }
 
-/// Reads an app at an earlier commit, as it would be rendered for the clusters as they are now; `None` where it cannot be.
-/// `defined`: the kinds that other apps define at the head.
+/// Reads an app at an earlier commit and renders it for the current clusters; `None` if that fails. `defined`: the kinds that
+/// other apps define at the head.
 pub async fn read_past(
     history: &History,
     reading: &Arc<Mutex<manifest::Memory>>,
@@ -186,7 +186,7 @@ pub async fn read_past(
     let (charts, head_fleet, head) = (Arc::clone(history.charts()), Arc::clone(head_fleet), Arc::clone(head));
     let id = app.clone();
     let render = move || {
-        // They are found as long as somebody has them.
+        // The charts stay in the cache while a reference exists.
         let _fetched = fetched;
         let app = fleet.apps.get(&id)?;
         let mut renderer = Renderer::knowing(&fleet, &snapshot, &*charts, discovered.clone()).beside(defined);

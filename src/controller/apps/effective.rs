@@ -1,4 +1,4 @@
-//! The render that a target has: of each unit the head's objects or those of its baseline, with the number of pods that it may have.
+//! Builds the effective render of a target: for each unit the objects of the head or of its baseline, with its number of pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use crate::model::{ClusterName, ObjectId, Observation, Rendered, RenderedObject,
 use crate::render::is_run;
 use crate::rollout::{Choice, UnitId};
 
-/// What a target has from now on.
+/// The effective render of a target.
 #[derive(Debug)]
 pub struct Effective {
     pub rendered: Arc<Rendered>,
-    /// Of some unit it is not known yet what it shall have: nothing of the target is written.
+    /// The render of some unit is not decided yet: nothing of the target is written.
     pub is_undecided: bool,
 }
 
 impl AppEntry {
-    /// What is applied on a cluster, and the numbers of pods in it. `head`: the target at the head.
+    /// The render to apply on a cluster, and its numbers of pods. `head`: the target at the head.
     pub fn effective(
         &mut self,
         cluster: &ClusterName,
         head: &Arc<Rendered>,
         seen: &Observation,
     ) -> Effective {
-        // What falls while it is paused is not written, and may find the rollout open when that ends.
+        // During a pause a lower number is not written, and may meet an open rollout afterwards.
         let keeps_numbers = self.is_open() || self.app.paused;
         let mut objects: BTreeMap<ObjectId, RenderedObject> = BTreeMap::new();
         let (mut units, mut is_undecided) = (BTreeMap::new(), false);
@@ -37,7 +37,7 @@ impl AppEntry {
             is_undecided |= !is_decided;
             let revision = match &unit.run {
                 Run::Held(held) | Run::Half(held) => held.revision.clone(),
-                // The commit that its content came with: what is written again is no newer for that.
+                // The commit that brought its content: a repair does not make it newer.
                 Run::Head { .. } | Run::Unknown => {
                     unit.revision.clone().unwrap_or_else(|| head.revision.clone())
                 }
@@ -84,7 +84,7 @@ impl AppEntry {
             |object: &&RenderedObject| head.unit_of(object) == &*id.pod_set && !is_skipped(object);
         let of_head = || head.objects.iter().filter(is_of_unit);
         match (choice, &unit.run) {
-            // It is looked at as what it may become.
+            // It is observed as the render that it may get.
             (None | Some(Choice::Undecided), _) => of_head().cloned().collect(),
             (Some(Choice::Frozen | Choice::Nothing), _) => Vec::new(),
             (_, Run::Head { .. } | Run::Unknown) => of_head().cloned().collect(),
@@ -98,7 +98,7 @@ impl AppEntry {
                 || seen.objects.contains_key(&object.id)
                 || head.object(&object.id).is_some()
         };
-        // It may have been of another podSet then.
+        // It may have belonged to another podSet then.
         let pod_sets: Arc<[Arc<str>]> = match &*id.pod_set {
             "" => Arc::default(),
             _ => [Arc::clone(&id.pod_set)].into(),
@@ -114,15 +114,15 @@ impl AppEntry {
     }
 }
 
-/// The number of pods below which an object does not fall while the rollout is open.
+/// The number of pods below which an object must not fall while the rollout is open.
 fn floor(unit: &UnitEntry, is_behind: bool, object: &RenderedObject, seen: &Observation) -> Option<Scale> {
     let replicas = seen.objects.get(&object.id).and_then(|live| live.ownership.replicas);
     let live = replicas
         .filter(|replicas| replicas.owner == Scaler::Applied)
         .map(|replicas| Scale::of_replicas(replicas.count));
     match (unit.scales.get(&object.id), live) {
-        // What was rendered last may never have come to a cluster that was away. Numbers of a unit that is not behind fall at the end
-        // of the rollout: what is on its way there opens it no more.
+        // An offline cluster may never have got the last render. The numbers of a unit that is up to date fall at the end of the
+        // rollout: a pending lower number does not reopen it.
         (Some(known), Some(live)) if is_behind => Some(known.at_least(&live)),
         (known, live) => known.cloned().or(live),
     }

@@ -1,4 +1,4 @@
-//! What an app in waves is at a commit: its units by wave, and what they are. Pure.
+//! An app in waves at one commit: its units by wave, and their contents. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,20 +15,19 @@ use crate::report::version::of_workload;
 use crate::rollout::{AppRules, AppWindows, CommitFacts, UnitId};
 use crate::schedule::assign;
 
-/// An app in waves at one commit.
 #[derive(Clone, Debug)]
 pub struct AppHead {
     pub waves: Waves,
-    /// Of its content, from Git alone: what Approvals name.
+    /// Of its content, from Git alone. Approvals name it.
     pub digest: Digest,
     pub facts: Arc<CommitFacts>,
     pub units: BTreeMap<UnitId, HeadUnit>,
     pub selected: SelectedHere,
-    /// What it was made from.
+    /// The renders that it was made from.
     renders: Arc<BTreeMap<ClusterName, Render>>,
 }
 
-/// What says when it may begin, and who must agree.
+/// The windows and approval rules of an app.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SelectedHere {
     pub windows: AppWindows,
@@ -45,7 +44,7 @@ impl SelectedHere {
 pub struct HeadUnit {
     /// The position of its wave.
     pub wave: usize,
-    /// What it is on its cluster as that is now; `None`: it cannot be rendered.
+    /// Its content for the current capabilities of the cluster; `None`: it cannot be rendered.
     pub content: Option<Arc<UnitContent>>,
     pub pin: Option<Arc<str>>,
 }
@@ -55,13 +54,13 @@ pub struct HeadUnit {
 pub struct Heads {
     pub revision: Option<Revision>,
     pub apps: BTreeMap<AppId, Arc<AppHead>>,
-    /// Apps that are in no waves, and by what that is known.
+    /// Apps without waves, with the input of that result.
     plain: BTreeMap<AppId, Plain>,
     /// Clusters may be missing: a wave without units may have some.
     pub may_lack_clusters: bool,
-    /// The position of each commit in history, the head is 0. Empty where no app has waves.
+    /// The position of each commit in history; the head is 0. Empty if no app has waves.
     pub positions: Arc<HashMap<Revision, usize>>,
-    /// What the positions were made from.
+    /// The input of the positions.
     pub(super) history: Arc<History>,
 }
 
@@ -72,13 +71,13 @@ impl AppHead {
         super::units_on(&self.units, cluster)
     }
 
-    /// The commit that what is rendered for a cluster came with.
+    /// The commit that brought the render of a cluster.
     pub fn revision_on(&self, cluster: &ClusterName) -> Option<&Revision> {
         let (_, render) = self.renders.get(cluster)?;
         render.as_ref().ok().map(|rendered| &rendered.revision)
     }
 
-    /// The unit that the head gives an object to.
+    /// The unit that owns an object at the head.
     pub fn owner_of(&self, cluster: &ClusterName, object: &ObjectId) -> Option<&UnitId> {
         let has =
             |unit: &HeadUnit| unit.content.as_ref().is_some_and(|content| content.get(object).is_some());
@@ -87,7 +86,7 @@ impl AppHead {
 }
 
 impl Heads {
-    /// `before`: of an earlier render; what has not changed since is taken over.
+    /// `before`: the previous heads; unchanged apps are reused.
     pub fn of(
         fleet: &Fleet,
         snapshot: &Snapshot,
@@ -108,7 +107,7 @@ impl Heads {
             let was_plain = before.plain.get(id).is_some_and(|(renders, known, rollout)| {
                 Arc::ptr_eq(renders, renders_of_app) && *known == waves && *rollout == app.rollout
             });
-            // With a cluster, a wave may be missing. Another process does not know whether the app was in waves.
+            // A missing cluster may hide a wave. Another process does not know whether the app was in waves.
             let was_in_waves = || match before.revision {
                 Some(_) => before.apps.contains_key(id),
                 None => waves.list().len() > 1,
@@ -144,7 +143,7 @@ impl Heads {
     }
 }
 
-/// An app, and how it is rendered at a commit.
+/// An app and its renders at a commit.
 #[derive(Clone, Copy, Debug)]
 pub struct AtCommit<'a> {
     pub fleet: &'a Fleet,
@@ -160,12 +159,12 @@ impl AtCommit<'_> {
         }
     }
 
-    /// A window or a rule selects it.
+    /// A window or an approval rule selects it.
     pub(super) fn is_selected(&self) -> bool {
         !self.selected().is_empty()
     }
 
-    /// Something may have to wait for something else. What is of one wave, all of it at once, needs no decision.
+    /// Some units may have to wait for others. An app whose units all change at once in one wave needs no decision.
     pub(super) fn is_in_waves(&self, waves: &Waves) -> bool {
         let rollout = &self.app.rollout;
         if !rollout.after.is_empty() || rollout.on_failure == OnFailure::Revert {
@@ -208,8 +207,8 @@ impl AtCommit<'_> {
         }
     }
 
-    /// From Git alone, with what the Cluster files declare: what a cluster says of itself makes no other version. `waves` and
-    /// `fleet` are those of the head.
+    /// Computed from Git alone, with the capabilities that Cluster files declare, so that discovered capabilities do not change
+    /// the version. `waves` and `fleet` are those of the head.
     pub fn facts(&self, waves: &Waves, fleet: &Fleet, declared: &Renderer<'_>) -> CommitFacts {
         let mut shared = Shared::default();
         let mut units = BTreeMap::new();
@@ -218,7 +217,7 @@ impl AtCommit<'_> {
             let own;
             let rendered = match render {
                 Ok(rendered) if self.is_as_declared(rendered, declared) => rendered,
-                // What a cluster says of itself may be why it cannot be rendered.
+                // The discovered capabilities may be the reason why it cannot be rendered.
                 Ok(_) | Err(_) => {
                     let target = Target { app: self.app.id.clone(), cluster: cluster.clone() };
                     let Ok(made) = declared.render(&target) else { continue };
@@ -227,7 +226,7 @@ impl AtCommit<'_> {
                 }
             };
             let contents = shared.contents(rendered);
-            // A cluster that the head does not have was in the wave of its own commit.
+            // A cluster that the head lacks was in the wave of its own commit.
             let fleet = if fleet.clusters.contains_key(cluster) { fleet } else { self.fleet };
             for (pod_set, group) in self.groups(cluster) {
                 let Some(content) = contents.get(&pod_set) else { continue };
@@ -241,7 +240,7 @@ impl AtCommit<'_> {
         CommitFacts { waves: of_waves.iter().map(digest_of).collect(), units, pins }
     }
 
-    /// The versions of pins, and of a cluster without one that comes before a pinned one: the version that its render has.
+    /// The versions of pins. A cluster without a pin that comes before a pinned one has the version of its render.
     fn versions(&self, waves: &Waves, fleet: &Fleet) -> BTreeMap<ClusterName, Arc<str>> {
         let pins = self.app.pins.iter().map(|(cluster, pin)| (cluster.clone(), pin.version.as_str().into()));
         let mut versions: BTreeMap<ClusterName, Arc<str>> = pins.collect();
@@ -264,7 +263,7 @@ impl AtCommit<'_> {
         rendered.questions.hold(&Capabilities::of(cluster, None), defined)
     }
 
-    /// The units on a cluster, each with the group of its pods.
+    /// The units on a cluster, with the group of their pods.
     fn groups(&self, cluster: &ClusterName) -> Vec<(Arc<str>, String)> {
         let is_app_set = matches!(self.app.spec, crate::model::AppSpec::AppSet(_));
         let assigned = if is_app_set { assign(self.app, cluster) } else { Vec::new() };
@@ -280,13 +279,13 @@ fn digest_of(contents: &BTreeSet<Digest>) -> Digest {
     Digest::of_json(&json!(contents.iter().map(Digest::to_string).collect::<Vec<_>>()))
 }
 
-/// Clusters that an app is the same on share their objects, and what is computed of them.
+/// Clusters with equal renders of an app share the objects and the results computed from them.
 #[derive(Default)]
 struct Shared(HashMap<(usize, PodSets), Arc<Contents>>);
 
 type Contents = BTreeMap<Arc<str>, Arc<UnitContent>>;
 
-/// Their order decides to which of them shared objects belong.
+/// Their order decides which podSet owns shared objects.
 type PodSets = Arc<[Arc<str>]>;
 
 impl Shared {

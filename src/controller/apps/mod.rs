@@ -1,12 +1,12 @@
-//! Apps in waves: what each unit has, what was decided about it, and when to decide again.
+//! Apps in waves: the content of each unit, the last decision, and the time of the next one.
 //!
-//! An app without waves is not here, and costs nothing. What is kept of the others is a cache: the head and the baselines come from
-//! Git, what a unit runs from its objects and their annotations; only timers and what was decided a moment ago are of this process.
+//! Apps without waves are not here and cost nothing. The state is a cache: head and baselines come from Git, the current commit
+//! of a unit from its objects and their annotations. Only timers and recent decisions exist in this process alone.
 //!
-//! An event marks a target due and touches its app (`Apps::touch`). `observe.rs` looks at the touched units, `rollouts.rs` decides, and a
-//! target gets another render only when the decision changed. While it is not known what a unit runs, its target is undecided: it is
-//! observed and not written to. Claims, awaited definitions and what must not be deleted go by the head (`TargetEntry::head`); what is
-//! applied goes by the effective render (`TargetEntry::render`).
+//! An event marks a target due and touches its app (`Apps::touch`). `observe.rs` observes the touched units, `rollouts.rs`
+//! decides, and a target gets another render only if the decision changed. While the commit of a unit is unknown, its target is
+//! undecided: it is observed and not written to. Shared objects, awaited definitions and protection from deletes follow the head
+//! (`TargetEntry::head`); the apply follows the effective render (`TargetEntry::render`).
 
 mod approvals;
 mod baseline;
@@ -33,29 +33,28 @@ use crate::rollout::{
     AllOutcomes, Approved, Basis, Condition, Decision, Hold, Reach, Refusal, Timers, UnitFacts, UnitId,
 };
 
-/// Reading an app at an earlier commit holds what the files say in memory.
+/// Limited because each read keeps the parsed files of a commit in memory.
 const READERS: usize = 4;
 
-/// The apps in waves.
 #[derive(Debug)]
 pub struct Apps {
     entries: BTreeMap<AppId, AppEntry>,
-    /// Something happened to them since their app was decided about.
+    /// Targets with events since the last decision about their app.
     touched: BTreeSet<Target>,
-    /// Apps that are decided about next, whatever happened to their targets.
+    /// Apps that need a decision for another reason.
     due: BTreeSet<AppId>,
     deadlines: BTreeSet<(Timestamp, AppId)>,
     /// By the app that comes before them.
     followers: BTreeMap<AppId, BTreeSet<AppId>>,
     pub heads: Arc<Heads>,
-    /// So many earlier commits are read side by side.
+    /// Limits the earlier commits that are read at the same time.
     reading: Arc<Semaphore>,
     clock: Clock,
-    /// What came of measurements.
+    /// Results of measurements.
     measured: Arc<AllOutcomes>,
 }
 
-/// Tells the time of day by the clock of the runtime, which never jumps.
+/// The time of day by the clock of the runtime, which never jumps.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     began: Instant,
@@ -79,14 +78,14 @@ impl Clock {
         self.at.saturating_add(elapsed).unwrap_or(self.at)
     }
 
-    /// What the clock of the machine shows: not the same once somebody set it, or the machine slept.
+    /// The time of the machine's clock. It differs after the clock was set or the machine slept.
     pub fn wall(self, instant: Instant) -> Timestamp {
         let passed = SignedDuration::try_from(self.began_really.elapsed()).unwrap_or_default();
         let ahead = Timestamp::now().duration_since(self.at).saturating_sub(passed);
         self.time_of(instant).saturating_add(ahead).unwrap_or(Timestamp::MAX)
     }
 
-    /// Never before a timestamp has passed.
+    /// Rounds up: the instant is never before the timestamp.
     pub fn instant_of(self, time: Timestamp) -> Instant {
         let ahead = std::time::Duration::try_from(time.duration_since(self.at)).unwrap_or_default();
         self.began + ahead
@@ -97,26 +96,25 @@ impl Clock {
 pub struct AppEntry {
     pub app: Arc<App>,
     pub head: Arc<AppHead>,
-    /// A mistake may hide clusters of it.
+    /// An error may hide clusters of the app.
     pub may_lack_clusters: bool,
     /// The head of the repository.
     pub revision: Option<Revision>,
     pub units: BTreeMap<UnitId, UnitEntry>,
-    /// The same units as a decision sees them.
+    /// The same units as input of a decision.
     pub facts: BTreeMap<UnitId, UnitFacts>,
-    /// Those that nobody has looked at since the head is the head.
+    /// Units that were not observed since the head changed.
     pub unseen: BTreeSet<UnitId>,
     pub approvals: Vec<Approved>,
-    /// The position of each commit in history, the head is 0.
+    /// The position of each commit in history; the head is 0.
     pub positions: Arc<HashMap<Revision, usize>>,
     /// The commits by position.
     pub history: Arc<History>,
-    /// What is known of earlier commits.
     pub commits: BTreeMap<Revision, PastCommit>,
-    /// What this process takes back.
+    /// Versions that this process refuses.
     pub refusals: Vec<Refusal>,
     pub decision: Option<Decision>,
-    /// A commit that could not be read is read again then.
+    /// When a commit that could not be read is read again.
     pub retry_at: Option<Timestamp>,
     deadline: Option<Timestamp>,
 }
@@ -126,7 +124,7 @@ pub struct AppEntry {
 pub enum PastCommit {
     Loading,
     Known(Arc<PastApp>),
-    /// It cannot be read, or not any more; tried again then.
+    /// It cannot be read, or not any more; retried after `until`.
     Unknown {
         until: Timestamp,
     },
@@ -135,14 +133,14 @@ pub enum PastCommit {
 #[derive(Debug)]
 pub struct UnitEntry {
     pub run: Run,
-    /// What its objects say, or shall say.
+    /// The mark of its objects, or the one to write.
     pub mark: UnitMark,
     pub timers: Timers,
-    /// The commit that its content at the head is of, once it has that.
+    /// The commit of its content, if it has the head's content.
     pub revision: Option<Revision>,
-    /// It went back to what it ran before: its hooks ran then.
+    /// It was reverted to its previous content: the hooks of that content have run.
     pub skips_hooks: bool,
-    /// The numbers of pods that it had last: while a rollout is open they do not fall.
+    /// Its last numbers of pods. They do not fall while a rollout is open.
     pub scales: BTreeMap<ObjectId, Scale>,
 }
 
@@ -159,27 +157,26 @@ impl Default for UnitEntry {
     }
 }
 
-/// Which render a unit has.
+/// The render of a unit.
 #[derive(Clone, Debug)]
 pub enum Run {
-    /// To be found out from its objects.
+    /// To be found from its objects.
     Unknown,
-    /// The head's. `was_whole`: all of it was there once. What is missing since, somebody took away.
+    /// The head's. `was_whole`: all objects existed once. An object that is missing since then was deleted by somebody else.
     Head { was_whole: bool },
-    /// That of an earlier commit.
+    /// The render of an earlier commit.
     Held(Held),
-    /// That of an earlier head, which did not come to be there whole before another head came.
+    /// The render of an earlier head that was not complete before the next head came.
     Half(Held),
 }
 
-/// The baseline of a unit.
 #[derive(Clone, Debug)]
 pub struct Held {
     pub revision: Revision,
     pub content: Arc<UnitContent>,
-    /// Of the target at that commit.
+    /// The render of the target at that commit.
     pub rendered: Arc<Rendered>,
-    /// Nothing of it is made anew that is neither there nor at the head: it was found by a process that did not apply it.
+    /// Found by a process that did not apply it. An object that is neither live nor in the head is not created again.
     pub is_of_earlier_process: bool,
 }
 
@@ -226,12 +223,12 @@ impl Apps {
         self.entries.iter()
     }
 
-    /// Another name of the instance is another inventory.
+    /// Another instance name is another inventory.
     pub fn clear(&mut self) {
         *self = Self { clock: self.clock, measured: Arc::clone(&self.measured), ..Self::new() };
     }
 
-    /// Something happened to a target.
+    /// Records an event of a target.
     pub fn touch(&mut self, target: &Target) {
         if self.entries.contains_key(&target.app) {
             self.touched.insert(target.clone());
@@ -239,7 +236,7 @@ impl Apps {
         self.touch_followers(target);
     }
 
-    /// What is said of a target changed: apps that come after it wait for something else, or no longer.
+    /// The status of a target changed: apps that come after it may start or must wait.
     pub fn touch_followers(&mut self, target: &Target) {
         for follower in self.followers.get(&target.app).into_iter().flatten() {
             self.touched.insert(Target { app: follower.clone(), cluster: target.cluster.clone() });
@@ -250,7 +247,7 @@ impl Apps {
         self.due.insert(app.clone());
     }
 
-    /// Apps for which something else was measured are decided about.
+    /// Apps with new measurements need a decision.
     pub fn take_measured(&mut self, measured: Arc<AllOutcomes>) {
         let is_other = |app: &&AppId| self.measured.get(*app) != measured.get(*app);
         self.due.extend(self.measured.keys().chain(measured.keys()).filter(is_other).cloned());
@@ -261,8 +258,7 @@ impl Apps {
         Arc::clone(&self.measured)
     }
 
-    /// The next app to decide about, and the clusters on which something happened to it.
-    /// And whether something else calls for a decision.
+    /// The next app to decide about, the clusters with events, and whether there is another reason for a decision.
     pub fn next(&mut self, now: Timestamp) -> Option<(AppId, BTreeSet<ClusterName>, bool)> {
         while let Some((at, _)) = self.deadlines.first()
             && *at <= now
@@ -280,14 +276,14 @@ impl Apps {
         Some((app, targets.into_iter().map(|target| target.cluster).collect(), is_due))
     }
 
-    /// Nothing happened that calls for a decision.
+    /// No app needs a decision.
     pub fn is_idle(&self, now: Timestamp) -> bool {
         self.touched.is_empty()
             && self.due.is_empty()
             && self.deadlines.first().is_none_or(|(at, _)| *at > now)
     }
 
-    /// Decides about an app again then.
+    /// Sets the time of the next decision about an app.
     pub fn set_deadline(&mut self, app: &AppId, at: Option<Timestamp>) {
         let Some(entry) = self.entries.get_mut(app) else { return };
         if let Some(before) = std::mem::replace(&mut entry.deadline, at) {
@@ -300,8 +296,7 @@ impl Apps {
         self.deadlines.first().map(|(at, _)| self.clock.instant_of(*at))
     }
 
-    /// The apps in waves of a new head. What their units run stays known.
-    /// `render`: what a target has now.
+    /// Sets the apps in waves of a new head. The known renders of their units stay. `render`: the current render of a target.
     pub fn take_heads(
         &mut self,
         heads: Arc<Heads>,
@@ -376,33 +371,32 @@ impl AppEntry {
         }
     }
 
-    /// Looks at every unit anew, before anything is decided.
+    /// Marks every unit for an observation before the next decision.
     pub fn reset_facts(&mut self) {
         self.facts = self.head.units.iter().map(|(id, unit)| (id.clone(), unread(unit))).collect();
         self.unseen = self.head.units.keys().cloned().collect();
     }
 
-    /// The units on a cluster.
     pub fn units_on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&UnitId, &UnitEntry)> {
         units_on(&self.units, cluster)
     }
 
-    /// The older the commit, the larger. One that is not known is older than all.
+    /// Larger for older commits. An unknown commit is the oldest.
     pub fn position(&self, revision: &Revision) -> usize {
         self.positions.get(revision).copied().unwrap_or(usize::MAX)
     }
 
-    /// It is in the history that is known.
+    /// It is in the known history.
     pub fn is_known(&self, revision: &Revision) -> bool {
         self.positions.contains_key(revision)
     }
 
-    /// A commit is being read that the decision depends on.
+    /// The decision waits for a commit that is being read.
     pub fn is_reading(&self) -> bool {
         self.commits.values().any(|commit| matches!(commit, PastCommit::Loading))
     }
 
-    /// Something that is held back comes without anybody's doing, and not only once a window opens: that may take days.
+    /// A hold ends without help, and not only when a window opens, which may take days.
     pub fn ends_by_itself(&self) -> bool {
         let verdicts = self.decision.iter().flat_map(|decision| decision.units.values());
         let mut holds = verdicts.filter_map(|verdict| verdict.hold.as_ref());
@@ -414,7 +408,7 @@ impl AppEntry {
     }
 }
 
-/// A unit of a cluster that nothing is known of.
+/// The facts of a unit on a cluster without an observation.
 fn unread(unit: &HeadUnit) -> UnitFacts {
     UnitFacts {
         wave: unit.wave,
@@ -432,12 +426,11 @@ fn unread(unit: &HeadUnit) -> UnitFacts {
     }
 }
 
-/// Of what cannot be rendered, that of nothing.
+/// The digest of nothing if it cannot be rendered.
 fn head_digest(unit: &HeadUnit) -> Digest {
     unit.content.as_ref().map_or_else(|| Digest::of(b""), |content| content.digest)
 }
 
-/// Those on a cluster.
 fn units_on<'u, T>(
     units: &'u BTreeMap<UnitId, T>,
     cluster: &ClusterName,

@@ -1,4 +1,4 @@
-//! What a unit has, and how it does with it: from its objects, their annotations, and the last plan.
+//! Observes a unit: its content and its health, from its objects, their annotations, and the last plan.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::plan::{Action, Plan, Reason};
 use crate::render::{UnitContent, is_run};
 use crate::rollout::{Basis, Condition, Reach, UnitFacts, UnitId};
 
-/// A target, and what its cluster shows.
+/// A target and the state of its cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     pub target: &'a TargetEntry,
@@ -29,19 +29,19 @@ impl Seen<'_> {
     }
 }
 
-/// What a look at a unit found that it has.
+/// The result of a search for the render of a unit.
 enum Found {
     Run(Run),
-    /// Nothing of it is there, anybody's; or nothing that makes pods.
+    /// None of its objects exists, in anybody's ownership; or none that makes pods.
     Empty,
-    /// This commit has to be read first.
+    /// This commit must be read first.
     Read(Revision),
-    /// It cannot be told: why.
+    /// The render cannot be determined; the reason.
     Undetermined(Arc<str>),
 }
 
 impl AppEntry {
-    /// Takes in what one unit is now, and finds out what it has where that is not known yet. Whether anything is other than before.
+    /// Observes one unit, and finds its render if it is unknown. Returns whether anything changed.
     pub fn observe(&mut self, id: &UnitId, seen: Seen<'_>) -> bool {
         let Some(at_head) = self.head.units.get(id).cloned() else { return false };
         let Some(unit) = self.units.get(id) else { return false };
@@ -52,7 +52,7 @@ impl AppEntry {
             Reach::Unread | Reach::LeftOut(_) => Found::Run(unit.run.clone()),
         };
         if let (Run::Unknown, Found::Run(run)) = (&unit.run, &found) {
-            // Objects that the head does not have say something of it too.
+            // Objects that the head lacks are evidence too.
             live = LiveUnit::of(self, id, &at_head, run, seen);
         }
         let (run, basis, revision) = match found {
@@ -73,20 +73,20 @@ impl AppEntry {
             }
             Found::Undetermined(because) => (Run::Unknown, Basis::Unknown(because), live.revision.clone()),
         };
-        // A taint keeps it out of the cluster: nobody waits for it there.
+        // A taint excludes it from the cluster, so no wave waits for it there.
         let is_kept_out = !live.is_any_ours
             && seen.target.settings.taint.is_some()
             && seen.target.head.as_ref().is_ok_and(|head| !seen.cluster.holds_any_of(head));
         let condition = if is_kept_out { Condition::Done } else { condition(id, &at_head, &run, seen) };
         let is_behind = !is_kept_out && live.is_behind;
-        // What a policy denies is no failure of the version: it is not taken back for that.
+        // A policy denial is not a failure of the version: it causes no revert.
         let counts = reach == Reach::Ready && !self.app.paused && !is_denied(id, seen.target);
         let Some(unit) = self.units.get_mut(id) else { return false };
         if !matches!(unit.run, Run::Head { .. }) && matches!(run, Run::Head { .. }) {
             unit.revision.clone_from(&live.revision);
         }
         unit.run = run;
-        // What was begun a moment ago is on no object yet.
+        // Content that was started a moment ago is not on any object yet.
         if live.mark.since.is_some() && live.mark.since >= unit.mark.since {
             unit.mark = live.mark;
         }
@@ -122,18 +122,18 @@ impl AppEntry {
         seen: Seen<'_>,
     ) -> Found {
         match &unit.run {
-            // The head came back to what it has.
+            // The head has the unit's content again.
             Run::Held(_) if !live.is_behind => Found::Run(Run::Head { was_whole: true }),
             run @ (Run::Head { .. } | Run::Held(_)) => Found::Run(run.clone()),
             Run::Half(held) if live.has_all(&held.content, seen, &held.rendered) => {
                 Found::Run(Run::Held(held.clone()))
             }
-            // As a process finds it that did not write it.
+            // Found in the same way as by another process.
             Run::Half(_) | Run::Unknown => self.find_by_objects(id, unit, at_head, live, seen),
         }
     }
 
-    /// By its objects alone, in a process that did not apply them.
+    /// Finds the render from the objects alone, in a process that did not apply them.
     fn find_by_objects(
         &self,
         id: &UnitId,
@@ -148,7 +148,7 @@ impl AppEntry {
         if !live.is_any_ours {
             return match live.is_any {
                 true => Found::Undetermined("what is there is not of this app".into()),
-                // Where the head has nothing for it, there is nothing to find.
+                // The head has no objects for the unit.
                 false if head.objects.is_empty() => Found::Run(Run::Head { was_whole: true }),
                 false => self.find_by_strays(id, live, seen),
             };
@@ -164,7 +164,7 @@ impl AppEntry {
                 Ok(held) => held,
                 Err(found) => return found,
             };
-            // What only this commit has may be of a newer one.
+            // Objects that only this commit has may be of a newer commit.
             let newest = held.content.objects.iter().filter_map(|(object, _)| live.revision_of(object, seen));
             match newest.min_by_key(|it| self.position(it)) {
                 Some(newer) if self.position(&newer) < self.position(&revision) => revision = newer,
@@ -173,17 +173,17 @@ impl AppEntry {
         };
         let has_nothing_else = live.has_nothing_but(&[&held], seen);
         if has_nothing_else && live.lacks_pods(&held, seen) {
-            // What does not change from version to version does not say which version ran.
+            // Content that is equal in all versions does not show the version.
             return Found::Empty;
         }
         if held.content.digest == head.digest {
-            // It was begun, and is not there whole yet.
+            // It was started and is not complete yet.
             return Found::Run(Run::Head { was_whole: false });
         }
         if has_nothing_else {
             return Found::Run(Run::Held(held));
         }
-        // Parts of two commits: of this one, and of the one before it.
+        // Parts of two commits: this one and the one before.
         let mark = if live.mark.since >= unit.mark.since { &live.mark } else { &unit.mark };
         let Some(previous) = &mark.previous else {
             return Found::Undetermined("its objects are of no one commit".into());
@@ -195,7 +195,7 @@ impl AppEntry {
         }
     }
 
-    /// By objects of the app that the head does not have: it may have given all of them other names.
+    /// Finds the render from objects of the app that the head lacks: the head may have renamed all objects.
     fn find_by_strays(&self, id: &UnitId, live: &LiveUnit, seen: Seen<'_>) -> Found {
         let strays = seen.cluster.strays.iter();
         let mut revisions: Vec<Revision> =
@@ -214,7 +214,7 @@ impl AppEntry {
         Found::Empty
     }
 
-    /// A unit as a commit has it, as the cluster is now.
+    /// A unit at a commit, for the current cluster.
     fn at(&self, id: &UnitId, revision: &Revision, seen: Seen<'_>) -> Result<Held, Found> {
         match self.commits.get(revision).filter(|commit| !commit.is_outdated(id, seen)) {
             None | Some(PastCommit::Loading) => Err(Found::Read(revision.clone())),
@@ -227,7 +227,7 @@ impl AppEntry {
         }
     }
 
-    /// It is read again.
+    /// Drops the commit, so that it is read again.
     fn forget_outdated(&mut self, revision: &Revision, id: &UnitId, seen: Seen<'_>) {
         if self.commits.get(revision).is_some_and(|commit| commit.is_outdated(id, seen)) {
             self.commits.remove(revision);
@@ -235,7 +235,7 @@ impl AppEntry {
     }
 }
 
-/// Whether the cluster of a unit takes part.
+/// Whether the cluster of a unit takes part in the rollout.
 fn reach(at_head: &HeadUnit, unit: &UnitEntry, seen: Seen<'_>) -> Reach {
     let cluster = seen.cluster;
     if cluster.cluster.state == ClusterState::Maintaining {
@@ -262,7 +262,7 @@ fn reach(at_head: &HeadUnit, unit: &UnitEntry, seen: Seen<'_>) -> Reach {
         return Reach::Ready;
     }
     let Some(content) = &at_head.content else { return Reach::Ready };
-    // Where nothing of ours is, somebody else's may be: that is looked up by name.
+    // Without own objects, objects of other owners may exist; a lookup by name finds them.
     let observation = seen.observation();
     let is_ours = content.objects.iter().any(|(id, _)| observation.objects.contains_key(id));
     let can_be_asked = |id: &ObjectId| {
@@ -278,16 +278,16 @@ fn reach(at_head: &HeadUnit, unit: &UnitEntry, seen: Seen<'_>) -> Reach {
     }
 }
 
-/// The objects of a unit as they are.
+/// The live objects of a unit.
 struct LiveUnit {
-    /// Something is there of what the head renders for it, anybody's.
+    /// An object of the head's render exists, in anybody's ownership.
     is_any: bool,
     is_any_ours: bool,
     is_behind: bool,
-    /// The newest commit that they are of.
+    /// The newest commit of its objects.
     revision: Option<Revision>,
     mark: UnitMark,
-    /// As its objects say it.
+    /// As its objects name it.
     app: String,
 }
 
@@ -296,7 +296,7 @@ impl LiveUnit {
         let mut live = Self {
             is_any: false,
             is_any_ours: false,
-            // What cannot be rendered is nowhere.
+            // Content that cannot be rendered is not live.
             is_behind: at_head.content.is_none(),
             revision: None,
             mark: UnitMark::default(),
@@ -352,7 +352,7 @@ impl LiveUnit {
         self.ours(object, seen)?.revision.as_deref().map(Revision::from)
     }
 
-    /// Every object of this content is there so.
+    /// All objects of this content are live with that content.
     fn has_all(&self, expected: &UnitContent, seen: Seen<'_>, rendered: &Rendered) -> bool {
         expected.objects.iter().all(|(object, expected)| {
             let ours = self.ours(object, seen);
@@ -360,19 +360,19 @@ impl LiveUnit {
         })
     }
 
-    /// An object of this content is there, whatever it is.
+    /// An object of this content exists, with any content.
     fn has_any(&self, held: &Held, seen: Seen<'_>) -> bool {
         held.content.objects.iter().any(|(object, _)| self.ours(object, seen).is_some())
     }
 
-    /// Nothing is there of what makes pods in a commit.
+    /// None of the pod-making objects of a commit exists.
     fn lacks_pods(&self, held: &Held, seen: Seen<'_>) -> bool {
         let of_unit = held.content.objects.iter().filter_map(|(id, _)| held.rendered.object(id));
         let mut workloads = of_unit.filter(|object| object.makes_pods()).peekable();
         workloads.peek().is_some() && workloads.all(|object| self.ours(&object.id, seen).is_none())
     }
 
-    /// Each object that is there is as one of these has it.
+    /// Each live object has the content of one of these commits.
     fn has_nothing_but(&self, commits: &[&Held], seen: Seen<'_>) -> bool {
         let mut objects = commits.iter().flat_map(|held| &held.content.objects).map(|(object, _)| object);
         objects.all(|object| {
@@ -385,7 +385,7 @@ impl LiveUnit {
     }
 }
 
-/// What an object is without its scale: as it says, else as the render that has its hash.
+/// The content digest of an object without its scale: from its annotation, else from the render with the same hash.
 fn content(live: &Live, id: &ObjectId, seen: Seen<'_>, baseline: Option<&Rendered>) -> Option<Digest> {
     if let Some(content) = live.content() {
         return Some(content);
@@ -396,7 +396,7 @@ fn content(live: &Live, id: &ObjectId, seen: Seen<'_>, baseline: Option<&Rendere
     objects.find(|object| live.hash == Some(object.hash)).map(|object| object.content())
 }
 
-/// A hook that does not come with this release.
+/// A hook that does not run with this release.
 fn is_not_due(plan: Option<&Plan>, object: &ObjectId) -> bool {
     plan.is_some_and(|plan| plan.steps.iter().any(|step| step.object == *object && step.is_hook_not_due()))
 }
@@ -413,7 +413,7 @@ fn is_denied(id: &UnitId, target: &TargetEntry) -> bool {
     steps.any(|step| *step.unit == *id.pod_set && matches!(step.reason.cause(), Reason::Denied { .. }))
 }
 
-/// How a unit does with what it has.
+/// The health of a unit with its current content.
 fn condition(id: &UnitId, at_head: &HeadUnit, run: &Run, seen: Seen<'_>) -> Condition {
     let Seen { target, cluster, .. } = seen;
     if at_head.content.is_none() {
@@ -423,14 +423,14 @@ fn condition(id: &UnitId, at_head: &HeadUnit, run: &Run, seen: Seen<'_>) -> Cond
     let of_unit = || {
         rendered.objects.iter().filter(|object| rendered.unit_of(object) == &*id.pod_set && !is_run(object))
     };
-    // A new head is not in the render yet that the target has, as with another number of pods.
+    // The render of the target may not have the new head yet, for example with another number of pods.
     let head = target.head.as_ref().ok().filter(|_| matches!(run, Run::Head { .. }));
     let is_applied = |object: &RenderedObject| {
         let wanted = head.and_then(|head| head.object(&object.id)).unwrap_or(object);
         let live = cluster.observation.objects.get(&object.id);
         live.is_some_and(|live| live.hash == Some(wanted.hash))
     };
-    // What was there before this process, or before the last plan was dropped, is judged as it is: but for what is put back.
+    // Without a plan, objects from before this process are judged as they are, except objects that are being repaired.
     let is_on_its_way = || match run {
         Run::Held(held) if held.is_of_earlier_process => held.content.objects.iter().any(|(id, _)| {
             let is_made_again = target.head.as_ref().is_ok_and(|head| head.object(id).is_some());

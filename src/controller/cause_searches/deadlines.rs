@@ -1,10 +1,10 @@
-//! Who is due when.
+//! Deadlines by key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::time::Instant;
 
-/// One deadline for each key, found by key and by time.
+/// One deadline per key, indexed by key and by time.
 #[derive(Debug)]
 pub struct Deadlines<K> {
     by_time: BTreeSet<(Instant, K)>,
@@ -35,12 +35,11 @@ impl<K: Clone + Ord> Deadlines<K> {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    /// The first one that is due.
     pub fn due(&self, now: Instant) -> Option<&K> {
         self.all_due(now).next()
     }
 
-    /// All that are due, the earliest first.
+    /// All keys that are due, the earliest first.
     pub fn all_due(&self, now: Instant) -> impl Iterator<Item = &K> {
         self.by_time.iter().take_while(move |(at, _)| *at <= now).map(|(_, key)| key)
     }

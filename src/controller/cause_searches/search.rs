@@ -7,28 +7,28 @@ use tokio::time::Instant;
 use crate::health::{Movement, OwnPods, Progress};
 use crate::model::{Digest, ObjectId};
 
-/// A workload that has not got on for so long is stuck.
+/// A workload without progress for this time is stuck.
 pub(super) const UNMOVED: Duration = Duration::from_secs(10);
-/// The pauses between two searches: they double, as long as nothing changes.
+/// The pauses between two searches double while nothing changes.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A workload that is healthy for so long is known no more. One that is every other moment is searched all the same, and no sooner.
+/// A workload that is healthy for this time is forgotten. A workload that flaps is searched like a stuck one, and no sooner.
 pub(super) const FORGOTTEN: Duration = Duration::from_secs(60);
 
-/// A workload that is not healthy, as it was seen.
+/// An unhealthy workload, as observed.
 #[derive(Clone, Debug)]
 pub struct Unhealthy {
     pub object: ObjectId,
-    /// Of what was applied.
+    /// Hash of the applied object.
     pub hash: Digest,
     pub pods: OwnPods,
     /// About how many.
     pub pod_count: u32,
     pub progress: Progress,
     pub has_failed: bool,
-    /// There are pods of its newest template, which could tell something, or none where an event tells why.
+    /// Its newest template has pods that may show a cause, or has none and an event shows why.
     pub has_pods: bool,
-    /// Its first search is not put off until it is stuck.
+    /// Its first search does not wait until it is stuck.
     pub is_urgent: bool,
 }
 
@@ -68,7 +68,6 @@ impl Search {
         }
     }
 
-    /// As it is seen now.
     pub fn see(&mut self, seen: Unhealthy, now: Instant) {
         let is_other = self.hash != seen.hash;
         let movement = self.progress.see(seen.progress);
@@ -102,7 +101,7 @@ impl Search {
         self.has_failed = false;
     }
 
-    /// Its pods are asked for now.
+    /// Its pods are listed now.
     pub fn begin(&mut self, now: Instant) {
         self.begun = Some(now);
         self.is_under_way = true;
@@ -114,7 +113,7 @@ impl Search {
         self.is_under_way = false;
         self.is_answered = true;
         self.is_alone = false;
-        // A server that is slow is left alone for as long.
+        // A slow server gets at least this pause.
         self.due = self.due.max(now + FIRST_PAUSE);
     }
 
@@ -128,12 +127,12 @@ impl Search {
         self.is_alone
     }
 
-    /// It is not one that is healthy and kept for a while.
+    /// It is unhealthy, not a healthy one that is kept for a while.
     pub fn is_searched(&self) -> bool {
         self.healthy_since.is_none()
     }
 
-    /// When it is searched, or forgotten; never while an answer is on its way.
+    /// The time of its search or of its removal. `None` while a list is in progress.
     pub fn deadline(&self) -> Option<Instant> {
         match self.healthy_since {
             _ if self.is_under_way => None,
@@ -147,13 +146,13 @@ impl Search {
         !self.is_answered && self.is_searched() && (self.is_under_way || is_due)
     }
 
-    /// Its first answer is to come. `patience`: how long after it was due.
+    /// It has no answer yet. `patience`: how long after the deadline an answer is waited for.
     pub fn is_unanswered(&self, now: Instant, patience: Duration) -> bool {
         self.has_pods && !self.is_answered && self.is_searched() && now < self.due + patience
     }
 
-    /// Its first answer since it has failed is to come; also where it was listed a moment ago, before it had, and is due a moment
-    /// later. `patience`: how long after it was due.
+    /// It has no answer since it failed. This holds too if it was listed shortly before the failure and is due again a moment
+    /// later. `patience`: how long after the deadline an answer is waited for.
     pub fn is_awaited(&self, now: Instant, patience: Duration) -> bool {
         self.has_failed && self.is_unanswered(now, patience)
     }

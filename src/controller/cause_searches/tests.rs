@@ -6,7 +6,7 @@ use crate::model::Digest;
 
 const OPEN: fn(&ClusterName) -> Access = |_| Access::Open;
 
-/// The searches, and a clock in tenths of a second.
+/// The searches, with a clock in tenths of a second.
 struct Trial {
     searches: CauseSearches,
     begin: Instant,
@@ -71,7 +71,7 @@ impl Trial {
         self.searches.listed(&search.cluster, &search.namespace);
     }
 
-    /// Answers each search at once; when they were, in tenths of a second, and by which selector.
+    /// Answers each search at once. Returns when they ran, in tenths of a second, and their selectors.
     fn run(&mut self, from: u64, to: u64, mut hands: impl FnMut(&mut Self, u64)) -> Vec<(u64, String)> {
         let mut lists = Vec::new();
         for tenths in from..=to {
@@ -90,7 +90,7 @@ impl Trial {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stuck_is_searched_ever_more_seldom() {
+async fn stuck_workload_is_searched_ever_more_seldom() {
     let mut trial = Trial::new();
     trial.see(0, "web", vec![deployment("shop", "web", 1, 0)]);
     let lists = trial.run(0, 3_000, |_, _| {});
@@ -100,7 +100,7 @@ async fn what_is_stuck_is_searched_ever_more_seldom() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_gets_on_is_never_searched() {
+async fn progressing_workload_is_not_searched() {
     let mut trial = Trial::new();
     let lists = trial.times(0, 1_000, |trial, tenths| {
         if tenths % 90 == 0 {
@@ -119,32 +119,32 @@ async fn what_gets_on_is_never_searched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn look_is_answered_at_once() {
+async fn urgent_search_runs_at_once() {
     let mut trial = Trial::new();
     trial.see(0, "web", vec![Unhealthy { is_urgent: true, ..deployment("shop", "web", 1, 0) }]);
     assert!(trial.searches.is_unanswered(&target("web"), trial.at(0)));
     assert_eq!(trial.times(0, 10, |_, _| {}), [0]);
     assert!(!trial.searches.is_unanswered(&target("web"), trial.at(10)));
-    // One that does not answer is not waited for without end.
+    // A list without an answer is not waited for without end.
     trial.see(10, "api", vec![Unhealthy { is_urgent: true, ..deployment("shop", "api", 1, 0) }]);
     assert!(!trial.searches.is_unanswered(&target("api"), trial.at(200)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_failed_is_searched_at_once() {
+async fn failed_workload_is_searched_at_once() {
     let mut trial = Trial::new();
     trial.see(0, "web", vec![deployment("shop", "web", 1, 0)]);
     assert_eq!(trial.take(29), None);
     trial.see(30, "web", vec![failed(deployment("shop", "web", 1, 0))]);
     assert_eq!(trial.times(30, 200, |_, _| {}), [30, 80, 180]);
-    // Another commit that fails at once comes no sooner than five seconds after.
+    // Another commit that fails at once is searched five seconds later at the earliest.
     trial.see(201, "web", vec![failed(deployment("shop", "web", 2, 0))]);
     assert_eq!(trial.times(201, 300, |_, _| {}), [230, 280]);
 }
 
-/// A container that crashes again and again is ready for a moment each time: that is no progress.
+/// A container that crashes repeatedly is ready for a moment each time: that is no progress.
 #[tokio::test(start_paused = true)]
-async fn what_is_ready_now_and_then_is_stuck() {
+async fn flapping_workload_counts_as_stuck() {
     let mut trial = Trial::new();
     let lists = trial.times(0, 600, |trial, tenths| {
         if tenths % 20 == 0 {
@@ -152,9 +152,9 @@ async fn what_is_ready_now_and_then_is_stuck() {
         }
     });
     assert_eq!(lists.first(), Some(&120), "{lists:?}");
-    // Each change is looked at, no sooner than five seconds after the last look.
+    // Each change is searched, five seconds after the last search at the earliest.
     assert!(lists.windows(2).all(|pair| pair[1] - pair[0] == 50), "{lists:?}");
-    // The same where it is healthy every other moment, and where it has failed every other.
+    // The same for a workload that is healthy or failed in every other moment.
     for fails in [false, true] {
         let mut trial = Trial::new();
         let lists = trial.times(0, 600, |trial, tenths| {
@@ -171,7 +171,7 @@ async fn what_is_ready_now_and_then_is_stuck() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_pods_of_the_new_template_nothing_is_listed() {
+async fn workload_without_new_pods_is_not_listed() {
     let mut trial = Trial::new();
     let waiting = || Unhealthy { has_pods: false, ..deployment("shop", "web", 1, 0) };
     trial.see(0, "web", vec![waiting()]);
@@ -180,13 +180,13 @@ async fn without_pods_of_the_new_template_nothing_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_becomes_healthy_is_forgotten() {
+async fn healthy_workload_is_forgotten() {
     let mut trial = Trial::new();
     trial.see(0, "web", vec![deployment("shop", "web", 1, 0)]);
     trial.see(90, "web", Vec::new());
     assert_eq!(trial.times(90, 1_000, |_, _| {}), Vec::<u64>::new());
     assert!(trial.searches.clusters.is_empty() && trial.searches.next_deadline().is_none());
-    // A target that goes is, too.
+    // The same for a target that is removed.
     trial.see(1_000, "web", vec![deployment("shop", "web", 1, 0)]);
     let search = trial.take(1_100).expect("a search");
     trial.searches.forget(&target("web"));
@@ -195,7 +195,7 @@ async fn what_becomes_healthy_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_list_serves_all_who_are_due_in_a_namespace() {
+async fn one_list_serves_all_due_in_namespace() {
     let mut trial = Trial::new();
     for app in ["a", "b", "c"] {
         let both = ["api", "web"].map(|name| deployment("shop", &format!("{app}-{name}"), 1, 0));
@@ -205,7 +205,7 @@ async fn one_list_serves_all_who_are_due_in_a_namespace() {
     let lists = trial.run(0, 110, |_, _| {});
     let all = "app in (a-api,a-web,b-api,b-web,c-api,c-web)";
     assert_eq!(lists, [(100, all.to_owned()), (105, "app=d".to_owned())]);
-    // What gets stuck a moment later waits for the next round.
+    // A workload that gets stuck a moment later waits for the next round.
     trial.see(111, "late", vec![failed(deployment("shop", "late", 1, 0))]);
     let lists = trial.run(111, 180, |_, _| {});
     let expected = [(140, "app=late".to_owned()), (155, "app=d".to_owned()), (180, all.to_owned())];
@@ -229,7 +229,7 @@ async fn selectors_are_united_by_their_labels() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_is_due_at_another_time_is_scheduled() {
+async fn only_changed_deadlines_are_scheduled() {
     let (mut cluster, begin) = (ClusterSearches::default(), Instant::now());
     let app = target("web").app;
     let mut see = |seconds: u64, failed_one: u64, ready: u64| {
@@ -247,7 +247,7 @@ async fn only_what_is_due_at_another_time_is_scheduled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_lists_a_second_are_the_most() {
+async fn at_most_two_lists_per_second() {
     let mut trial = Trial::new();
     for number in 0..100 {
         let name = format!("app-{number:03}");
@@ -255,7 +255,7 @@ async fn two_lists_a_second_are_the_most() {
     }
     let times = trial.times(0, 499, |_, _| {});
     assert_eq!(times, (0..100).map(|list| list * 5).collect::<Vec<_>>());
-    // Those of one namespace are taken in parts that fit into a request.
+    // The workloads of one namespace are split into requests of limited size.
     let mut trial = Trial::new();
     for number in 0..1_000 {
         let name = format!("app-with-a-long-name-{number:04}");
@@ -274,7 +274,7 @@ async fn two_lists_a_second_are_the_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_answers_slowly_is_asked_two_at_a_time() {
+async fn slow_cluster_gets_two_lists_at_once() {
     let mut trial = Trial::new();
     for name in ["a", "b", "c"] {
         trial.see(0, name, vec![failed(deployment(name, name, 1, 0))]);
@@ -286,14 +286,14 @@ async fn a_cluster_that_answers_slowly_is_asked_two_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_is_held_off_or_away_is_not_asked() {
+async fn throttled_or_unreachable_cluster_gets_no_list() {
     let mut trial = Trial::new();
     trial.see(0, "web", vec![failed(deployment("shop", "web", 1, 0))]);
     let until = trial.at(300);
     assert_eq!(trial.searches.take(trial.at(0), |_| Access::HeldOff(until)), None);
     assert_eq!(trial.searches.next_deadline(), Some(until));
     assert_eq!(trial.searches.take(until, |_| Access::NotReady), None);
-    // Nobody wakes up for it before it is back.
+    // No deadline before it is back.
     assert_eq!(trial.searches.next_deadline(), None);
     trial.see(310, "api", vec![failed(deployment("shop", "api", 1, 0))]);
     assert_eq!(trial.searches.next_deadline(), None);
@@ -302,7 +302,7 @@ async fn a_cluster_that_is_held_off_or_away_is_not_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_stays_of_a_target_or_cluster_that_goes() {
+async fn removed_target_or_cluster_leaves_nothing() {
     let mut trial = Trial::new();
     let without_pods = || Unhealthy { has_pods: false, ..deployment("shop", "api", 1, 0) };
     trial.see(0, "web", vec![failed(deployment("shop", "web", 1, 0)), without_pods()]);
@@ -311,7 +311,7 @@ async fn nothing_stays_of_a_target_or_cluster_that_goes() {
     assert_eq!(trial.searches.next_deadline(), None);
     trial.searches.forget(&target("api"));
     assert!(trial.searches.clusters.is_empty());
-    // Also while a list is under way, which is answered later.
+    // Also while a list is in progress, which is answered later.
     trial.see(0, "web", vec![failed(deployment("shop", "web", 1, 0)), without_pods()]);
     let search = trial.take(0).expect("a list");
     trial.searches.forget_cluster(&"one".into());
@@ -321,7 +321,7 @@ async fn nothing_stays_of_a_target_or_cluster_that_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_pods_did_not_fit_in_is_listed_alone() {
+async fn workload_that_was_cut_off_is_listed_alone() {
     let mut trial = Trial::new();
     trial.see(0, "shop", ["a", "b"].map(|name| failed(deployment("shop", name, 1, 0))).to_vec());
     let search = trial.take(0).expect("a list");
@@ -331,16 +331,16 @@ async fn whose_pods_did_not_fit_in_is_listed_alone() {
     trial.searches.listed(&search.cluster, &search.namespace);
     let next = trial.run(2, 85, |_, _| {});
     assert_eq!(next, [(40, "app=b".to_owned()), (80, "app=a".to_owned())], "{next:?}");
-    // Once it is answered, it is listed with the others again.
+    // After its answer, it is listed with the others again.
     let failed_anew = ["a", "b"].map(|name| failed(deployment("shop", name, 2, 0)));
     trial.see(300, "shop", failed_anew.to_vec());
     let again = trial.run(300, 320, |_, _| {});
     assert_eq!(again, [(300, "app in (a,b)".to_owned())], "{again:?}");
 }
 
-/// A thousand that are stuck, each with four pods: each list holds all pods of those that it serves.
+/// A thousand stuck workloads with four pods each: each list holds all pods of its workloads.
 #[tokio::test(start_paused = true)]
-async fn a_list_takes_no_more_workloads_than_pods_fit_in() {
+async fn list_takes_only_workloads_whose_pods_fit() {
     let mut trial = Trial::new();
     for number in 0..1_000 {
         let name = format!("app-{number:03}");
@@ -357,7 +357,7 @@ async fn a_list_takes_no_more_workloads_than_pods_fit_in() {
         }
     }
     assert_eq!((lists, served.len()), (8, 1_000));
-    // One with more pods than a list holds is listed alone, and few of them.
+    // A workload with more pods than a list holds is listed alone, and few of its pods.
     let mut trial = Trial::new();
     let of = |name: &str, pod_count: u32| Unhealthy { pod_count, ..failed(deployment("shop", name, 1, 0)) };
     trial.see(0, "shop", vec![of("a", 2_000), of("b", 300), of("c", 100), of("d", 200)]);
@@ -367,7 +367,7 @@ async fn a_list_takes_no_more_workloads_than_pods_fit_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_is_its_own_cause() {
+async fn bare_pod_needs_no_list() {
     let mut trial = Trial::new();
     let pod = ObjectId::new("", "Pod", Some("shop"), "web");
     trial.see(
@@ -382,7 +382,7 @@ async fn a_pod_is_its_own_cause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cause_is_to_come_until_it_was_searched() {
+async fn cause_is_pending_until_searched() {
     let (web, id) = (target("web"), object("shop", "web"));
     let mut trial = Trial::new();
     let said = |trial: &Trial, tenths| {
@@ -403,7 +403,7 @@ async fn a_cause_is_to_come_until_it_was_searched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_soon_after_a_list_is_awaited() {
+async fn failure_soon_after_list_is_awaited() {
     let web = target("web");
     let mut trial = Trial::new();
     trial.see(0, "web", vec![deployment("shop", "web", 1, 0)]);
@@ -419,11 +419,11 @@ async fn a_failure_soon_after_a_list_is_awaited() {
     assert!(!trial.searches.is_awaited(&web, trial.at(161)));
 }
 
-/// Whatever is due, each list costs no more than what it serves.
+/// Whatever is due, each list costs no more than its workloads.
 #[tokio::test(start_paused = true)]
-async fn a_large_rollout_that_is_stuck_for_a_moment_is_listed_seldom() {
+async fn briefly_stuck_large_rollout_is_listed_seldom() {
     let mut trial = Trial::new();
-    // A thousand apps, of which each gets stuck for 12 s some time within five minutes.
+    // A thousand apps, each stuck for 12 s some time within five minutes.
     let name = |number: u64| format!("app-{number:04}");
     let lists = trial.times(0, 3_300, |trial, tenths| {
         if tenths < 3_000 && tenths % 3 == 0 {

@@ -1,4 +1,4 @@
-//! How far what is known of a cluster can be relied on.
+//! How far the observed state of a cluster is complete.
 //!
 //! | | needs | allows |
 //! |---|---|---|
@@ -16,54 +16,54 @@ use super::kind_watch::KindWatch;
 use super::{ClusterEntry, Reach};
 use crate::model::ObjectId;
 
-/// What cannot be listed for the first moments may be a server that starts.
+/// A list that fails in the first moments may fail because the server is starting.
 pub const START_LASTS: Duration = Duration::from_secs(120);
 
 impl ClusterEntry {
-    /// It answers, and the connection leads where its kubeconfig says.
+    /// It answers, and the connection matches its kubeconfig.
     pub fn is_ready(&self) -> bool {
         self.reach == Reach::Ready && !self.left
     }
 
-    /// The first list of every kind in use has been read whole.
+    /// The first list of every kind in use was read in full.
     pub fn is_complete(&self) -> bool {
         self.is_ready() && self.observation.complete
     }
 
-    /// Seen to be gone: what we may list no longer is hidden, and may be there.
+    /// Observed as gone. A kind that RBAC denies now is hidden, and its objects may exist.
     pub fn has_gone(&self, id: &ObjectId, uid: &str) -> bool {
         let is_watched = || self.watches.keys().any(|kind| id.is_of(kind));
         self.is_complete() && !self.observation.shows(id, uid) && is_watched()
     }
 
-    /// All that may decide over a delete is known.
+    /// All facts that a delete depends on are known.
     pub fn is_whole(&self) -> bool {
         self.is_ready() && self.is_known()
     }
 
-    /// What it holds, what it serves, what its apps are rendered to for it; if it is away, as it was seen last. An API that was
-    /// there a moment ago may be back in the next.
+    /// Its objects, its APIs and the renders for it are known; for an offline cluster, as observed last. An API that was there a
+    /// moment ago may return.
     pub fn is_known(&self) -> bool {
         let is_read = self.observation.complete && !self.left && self.unlisted.is_empty();
         let is_served = self.unknown_api().is_none() && self.catalog.missing().next().is_none();
         is_read && is_served && self.knows_wanted && !self.stale
     }
 
-    /// An API that was there a moment ago is missing: some seconds later it is back, or known to be gone.
+    /// An API is missing since a moment: some seconds later it is back, or counts as gone.
     pub fn awaits_an_api(&self) -> bool {
         self.is_ready() && self.catalog.missing().next().is_some()
     }
 
-    /// An API whose own server is down, and whose kinds are not known from before either: what a template would make if it
-    /// were there is not known.
+    /// An API whose own server is down and whose kinds are not known from before. What a template renders with that API is
+    /// unknown.
     fn unknown_api(&self) -> Option<&String> {
         self.facts.as_ref().and_then(|facts| self.catalog.unknown(facts).next())
     }
 
-    /// A watch that cannot list its kind: without it nothing is known to be whole. Or one that lists, and then tells nothing.
+    /// A watch that cannot list its kind, so the state is incomplete; or one that lists and then reports nothing.
     pub fn trouble(&self) -> Option<String> {
         let broken = self.watches.iter().find_map(|(kind, watch)| {
-            // One that listed goes on by itself after a break.
+            // A watch that has listed resumes without help after a break.
             let error = watch.trouble.as_ref().filter(|_| !watch.listed)?;
             Some(format!("{kind} cannot be watched: {error}"))
         });
@@ -80,13 +80,13 @@ impl ClusterEntry {
         broken.or_else(unknown).or_else(unlisted).or_else(blind)
     }
 
-    /// Seen whole, or it does not answer: there is nothing left to see now.
+    /// Observed in full, or offline: there is nothing more to observe now.
     pub fn is_observed(&self) -> bool {
         (self.is_complete() && !self.stale) || matches!(self.reach, Reach::Offline { .. })
     }
 
-    /// Seen as far as it lets us: [whole](Self::is_observed), or what is missing has been refused for longer than a start takes,
-    /// which holds up its own deletes alone. While it is not known what is wanted there, all would be taken for left behind.
+    /// Observed as far as possible: [in full](Self::is_observed), or the missing part was refused for longer than a start takes.
+    /// A refusal delays only the deletes of that cluster. Without the renders of a cluster, all its objects would look undesired.
     pub fn is_looked_at(&self, now: Instant) -> bool {
         let answers = |watch: &KindWatch| watch.listed || watch.trouble.is_some();
         let had_time = self.connected_at.is_some_and(|at| at + START_LASTS <= now);

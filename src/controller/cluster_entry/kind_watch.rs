@@ -1,4 +1,4 @@
-//! What is known of one watch.
+//! The state of one watch.
 
 use std::collections::BTreeSet;
 
@@ -9,24 +9,24 @@ use tokio::time::Instant;
 use crate::health;
 use crate::model::ObjectId;
 
-/// One watch, ended with the entry.
+/// One watch; it ends with the entry.
 #[derive(Debug)]
 pub struct KindWatch {
     task: JoinHandle<()>,
     pub listed: bool,
-    /// Objects told since the current list began; `None` when no list is under way.
+    /// Objects of the list in progress; `None` if no list is in progress.
     pub listing: Option<BTreeSet<ObjectId>>,
-    /// Since when it is to list anew, without having come to an end.
+    /// Start of the current list that is not complete.
     pub listing_since: Option<Instant>,
-    /// What was there at this resourceVersion has been told, and what became of it since then will be; `None` before the first list.
+    /// The watch has reported the state at this resourceVersion, and reports all changes after it; `None` before the first list.
     pub told: Option<u64>,
-    /// Why it broke, until it tells something again.
+    /// The error that broke the watch, until the next event.
     pub trouble: Option<String>,
-    /// Why it tells nothing, though its lists are well.
+    /// Why the watch reports nothing although its lists succeed.
     pub blind: Option<String>,
-    /// What a watch that was replaced has still told is not taken for what this one tells.
+    /// Events of a replaced watch are dropped by this number.
     pub number: u64,
-    /// By what its objects are judged.
+    /// The health rules that judged its objects.
     pub mark: Option<health::Mark>,
 }
 
@@ -36,7 +36,7 @@ impl KindWatch {
         Self { task, listed: false, listing, listing_since, told, trouble, blind, number, mark }
     }
 
-    /// Outside of a list each object tells how far the watch has come.
+    /// Outside of a list each event shows how far the watch has come.
     pub fn hears_of(&mut self, object: &Value, id: &ObjectId, is_there: bool) {
         match &mut self.listing {
             Some(seen) if is_there => {
@@ -59,7 +59,7 @@ impl Drop for KindWatch {
     }
 }
 
-/// Resource versions were opaque by contract, and are numbers that grow, of one kind, on every server there is.
+/// Resource versions were opaque by contract. On every known server they are increasing numbers per kind.
 pub fn as_number(version: &str) -> Option<u64> {
     version.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What is told by a watch, and what by the answers to our own requests.
+//! State from watches, and state from the responses to our own requests.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn kind() -> Kind {
     Kind::new("", "v1", "ConfigMap")
 }
 
-/// A cluster on which ConfigMaps are watched.
+/// A cluster with a watch of ConfigMaps.
 fn entry() -> ClusterEntry {
     let cluster = Cluster {
         name: ClusterName::from("bj1"),
@@ -53,7 +53,7 @@ fn id() -> ObjectId {
     ObjectId::of(&map(UID, 0)).expect("an object")
 }
 
-/// The watch tells this.
+/// The watch reports this change.
 fn tell(entry: &mut ClusterEntry, change: Change) {
     entry.watched(&kind(), 1, change, "main", &mut Words::default());
 }
@@ -62,7 +62,7 @@ fn listed(version: u64) -> Change {
     Change::Listed { version: version.to_string() }
 }
 
-/// A cluster whose ConfigMaps, none, were listed at this version.
+/// A cluster with an empty list of ConfigMaps at this version.
 fn listed_entry(version: u64) -> ClusterEntry {
     let mut entry = entry();
     tell(&mut entry, Change::Listing);
@@ -70,7 +70,7 @@ fn listed_entry(version: u64) -> ClusterEntry {
     entry
 }
 
-/// Whether an apply that is answered so makes the object one that is there.
+/// Whether this response to an apply makes the object a known one.
 fn is_there_after_answer(entry: &mut ClusterEntry, version: u64) -> bool {
     entry.applied(&kind(), map(UID, version), "main", &Ignores::default(), None, &mut Words::default());
     let is_there = entry.observation.objects.contains_key(&id());
@@ -79,11 +79,11 @@ fn is_there_after_answer(entry: &mut ClusterEntry, version: u64) -> bool {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_older_than_what_the_watch_has_told_brings_nothing_back() {
+async fn stale_apply_response_restores_no_deleted_object() {
     let mut entry = entry();
     assert!(is_there_after_answer(&mut entry, 5), "nothing has been told yet");
     tell(&mut entry, Change::Listing);
-    // The objects of a list come in any order: they say nothing of what is between them.
+    // The objects of a list come in any order, so they do not show the progress of the watch.
     tell(&mut entry, Change::Seen(Box::new(map(UID, 9))));
     entry.forget(&id());
     assert!(is_there_after_answer(&mut entry, 8));
@@ -93,26 +93,26 @@ async fn an_answer_that_is_older_than_what_the_watch_has_told_brings_nothing_bac
     tell(&mut entry, Change::Left(Box::new(map(UID, 12))));
     assert!(!is_there_after_answer(&mut entry, 11));
     assert!(is_there_after_answer(&mut entry, 13));
-    // A list that is behind: what came after it is told again.
+    // A stale list: the changes after it are reported again.
     tell(&mut entry, Change::Listing);
     tell(&mut entry, listed(7));
     assert!(is_there_after_answer(&mut entry, 11));
 }
 
 #[tokio::test]
-async fn an_answer_does_not_bring_back_what_another_of_its_name_has_replaced() {
+async fn apply_response_restores_no_replaced_object() {
     let mut entry = listed_entry(5);
     tell(&mut entry, Change::Left(Box::new(map(UID, 11))));
     tell(&mut entry, Change::Seen(Box::new(map(ANOTHER, 12))));
     entry.applied(&kind(), map(UID, 8), "main", &Ignores::default(), None, &mut Words::default());
     assert_eq!(&*entry.observation.objects[&id()].uid, ANOTHER);
-    // One that the watch has still to tell of.
+    // The watch has not reported this one yet.
     entry.applied(&kind(), map(UID, 14), "main", &Ignores::default(), None, &mut Words::default());
     assert_eq!(&*entry.observation.objects[&id()].uid, UID);
 }
 
 #[tokio::test]
-async fn a_lookup_that_is_older_than_what_the_watch_has_told_brings_nothing_back() {
+async fn stale_lookup_restores_no_deleted_object() {
     let mut entry = listed_entry(10);
     let found = |version| {
         let (rules, ignores) = (health::Rules::default(), Ignores::default());
@@ -126,7 +126,7 @@ async fn a_lookup_that_is_older_than_what_the_watch_has_told_brings_nothing_back
 }
 
 #[tokio::test]
-async fn what_bears_the_name_of_something_deleted_is_not_taken_for_it() {
+async fn object_with_other_uid_survives_delete_record() {
     let mut entry = listed_entry(1);
     tell(&mut entry, Change::Seen(Box::new(map(ANOTHER, 5))));
     for is_gone in [false, true] {
@@ -140,7 +140,7 @@ async fn what_bears_the_name_of_something_deleted_is_not_taken_for_it() {
 }
 
 #[test]
-fn what_others_did_stays_known_while_a_commit_waits() {
+fn foreign_changes_stay_known_while_commit_waits() {
     let seen = |version: u64| {
         reconcile::live(&kind(), &map(UID, version), "main", &health::Rules::default(), &Ignores::default())
             .expect("an object of ours")
@@ -160,7 +160,7 @@ fn what_others_did_stays_known_while_a_commit_waits() {
 }
 
 #[tokio::test]
-async fn what_was_read_again_holds_unless_something_newer_is_known() {
+async fn reread_object_counts_unless_newer_is_known() {
     let read = |version: &str| Candidate {
         app: AppId::parse("shop/web").expect("an app"),
         cluster: ClusterName::from("bj1"),
@@ -183,7 +183,7 @@ async fn what_was_read_again_holds_unless_something_newer_is_known() {
     };
     check(&mut entry, "4", ("5", false));
     check(&mut entry, "6", ("6", true));
-    // Another connection may lead to a cluster that counts otherwise.
+    // Another connection may lead to a cluster with other versions.
     entry.doubt_versions();
     check(&mut entry, "3", ("3", true));
 }

@@ -1,4 +1,4 @@
-//! Workloads that are not healthy, whole: what their pods suffer from is judged by them.
+//! Whole objects of unhealthy workloads: they are needed to judge their pods.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::model::{ObjectId, size_in_memory};
 
-/// Bytes of memory that those of one cluster may take. Of what does not fit in, the cause stays unknown.
+/// Bytes for the objects of one cluster. The cause of an object beyond the limit stays unknown.
 const OF_ONE_CLUSTER: usize = 64 * 1024 * 1024;
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_in_is_not_kept() {
+    fn object_beyond_limit_is_not_kept() {
         let id = |name: &str| ObjectId::new("apps", "Deployment", Some("shop"), name);
         let half = Value::String("a".repeat(OF_ONE_CLUSTER / 2));
         let mut unwell = Unwell::default();

@@ -52,12 +52,12 @@ fn one_scalar_changes() {
     check("b: 1\n---\na: v1\n", "a", "v2", "b: 1\n---\na: v2\n");
     let two = "metadata: {name: x}\na: v1\n---\nmetadata: {name: y}\na: v1\n";
     check(two, "[metadata.name=y].a", "v2", "metadata: {name: x}\na: v1\n---\nmetadata: {name: y}\na: v2\n");
-    // Nothing to do is no change of quotes either.
+    // An edit to the same value does not change quotes either.
     check("version: 'v2'\n", "version", "v2", "version: 'v2'\n");
 }
 
 #[test]
-fn unsafe_edits_are_refused_with_their_place() {
+fn unsafe_edits_are_refused_with_position() {
     check_refused("a: &x v1\n", "a", "1:4: `a` is an anchor or an alias, which other places share");
     check_refused("b: &x v1\na: *x\n", "a", "1:4: `a` is an anchor or an alias, which other places share");
     let shared = "1:8: `b.c` cannot be edited in one place: an anchor and its aliases share it";

@@ -78,7 +78,7 @@ fn gates_say_what_is_missing() {
 }
 
 #[test]
-fn gates_of_a_group_are_its_worst() {
+fn group_gate_is_its_worst() {
     let mut case = pay();
     let of = |case: &Case| gates(&case.input(), &change(&["pay", "web"], "v2"), &head(None, 0));
     check(&of(&case)[..2], &["+ring: 2/2 apps", "+soak: 2/2 apps"]);
@@ -86,9 +86,9 @@ fn gates_of_a_group_are_its_worst() {
     check(&of(&case)[..1], &[".ring: 1/2 apps; web: 0/2 done on test"]);
 }
 
-/// The ring before is measured before its version goes on.
+/// The ring before is measured before its version is promoted.
 #[test]
-fn analysis_of_the_ring_before_is_a_gate() {
+fn analysis_of_previous_ring_is_a_gate() {
     let rings = RINGS.replace("soak: 1h, confirm: true", "analysis: [errors], statuses: [ci/smoke]");
     let pins: &[(&str, &str)] = &[("prod", "v1")];
     let measured = |gate: rollout::Gate, outcome: Outcome| Measured {
@@ -118,7 +118,7 @@ fn analysis_of_the_ring_before_is_a_gate() {
     check(of(None, good()), none, false);
     let pending = of(Some(good()), Outcome::Pending("there is none on abc yet".into()));
     check(pending, ".analysis: pay on test, commit status ci/smoke: there is none on abc yet", false);
-    // An app that goes to all rings at once has no such gate.
+    // An app that gets its version in all rings at once has no such gate.
     let case = Case::new(&rings, &[("pay", "", pins)]).runs("pay", "test", "v2");
     let found = gates(&case.input(), &change(&["pay"], "v2"), &head(None, 0));
     assert!(found.iter().all(|gate| gate.name != "analysis"), "{found:?}");
@@ -146,9 +146,9 @@ fn window_of_the_ring_is_a_gate() {
     let (open, all) = of(&freeze("prod", "1970-01-18T00:00"));
     check(&open, &["+window: open for pay on prod"]);
     assert_eq!(all, GateState::Success);
-    // That of another ring is none.
+    // A window of another ring is no gate.
     assert_eq!(of(&freeze("test", "1970-01-01T00:00")).0, []);
-    // One that cannot be read is shut.
+    // An unreadable window is shut.
     let (broken, all) = of(&freeze("prod", "yesterday"));
     check(&broken, &[".window: pay: window freeze is shut (its manifest has a mistake)"]);
     assert_eq!(all, GateState::Pending);
@@ -186,7 +186,7 @@ fn asks_for_prod(case: &Case, by: usize) -> Vec<Gate> {
 }
 
 #[test]
-fn rules_are_a_gate_whatever_the_rollout_asks() {
+fn approval_rules_are_always_a_gate() {
     let two = rule("two", "actions: [rollout], select: {rings: [prod]}, count: 2, approvers: [managers]");
     let any = rule("any", "actions: [rollout]");
     let mut case = ruled(&two);
@@ -204,7 +204,7 @@ fn rules_are_a_gate_whatever_the_rollout_asks() {
     check(&asks_for_prod(&case, 0), &[".approvals: 0 of 2 approvals of managers, rule two"]);
     check(&asks_for_prod(&case, 1), &[".approvals: 1 of 2 approvals of managers, rule two"]);
     check(&asks_for_prod(&case, 2), &["+approvals: 2 of 2 approvals of managers, rule two"]);
-    // While nobody knows what it waits for, nothing is enough.
+    // While the hold is unknown, no number of approvals is enough.
     let unread = ".approvals: 1/2 rules; what rules ask for default/pay is not read yet";
     (case.rollouts[0].asks, case.rollouts[0].is_reading) = (None, true);
     check(&asks_for_prod(&case, 2), &[unread]);
@@ -222,7 +222,7 @@ fn rules_are_a_gate_whatever_the_rollout_asks() {
         &asks_for_prod(&case, 2),
         &[".approvals: rule broken: its manifest has a mistake, no approval is enough"],
     );
-    // An app that cannot be read may be one that a rule is for; without rules there is no gate.
+    // A rule may select an unreadable app; without rules there is no gate.
     let mut case = ruled(&two);
     case.fleet.apps.remove(&id("pay"));
     check(&asks_for_prod(&case, 2), &[".approvals: what rules ask for default/pay is not read yet"]);
@@ -232,7 +232,7 @@ fn rules_are_a_gate_whatever_the_rollout_asks() {
 }
 
 #[test]
-fn texts_are_short_whatever_a_cluster_says() {
+fn texts_are_short_for_any_cluster_message() {
     let mut case = pay();
     case.state("pay", "test").done = 0;
     case.state("pay", "test").waits = "发\n\u{1b}[31m".repeat(500);
@@ -242,7 +242,7 @@ fn texts_are_short_whatever_a_cluster_says() {
 }
 
 #[test]
-fn one_status_sums_up() {
+fn summary_status_covers_all_gates() {
     check(&[summary(&[])], &["+gate: no promotion"]);
     let gate = |name: &str, state| Gate { name: name.to_owned(), state, text: "1/2".to_owned() };
     check(&[summary(&[gate("ring", GateState::Success)])], &["+gate: 1/1 gates"]);
@@ -253,7 +253,7 @@ fn one_status_sums_up() {
 }
 
 #[test]
-fn merge_is_bound_to_the_head_that_was_judged() {
+fn merge_is_bound_to_judged_head() {
     let promotion = change(&["pay"], "v2");
     let passed = [Gate { name: "ring".to_owned(), state: GateState::Success, text: String::new() }];
     let pending = [Gate { name: "soak".to_owned(), state: GateState::Pending, text: "until 3".to_owned() }];

@@ -59,7 +59,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).expect("a time")
 }
 
-/// What is known at one moment; a test says what it is about.
+/// The state at one moment; a test changes the part that it is about.
 struct Case {
     fleet: Fleet,
     rings: BTreeMap<(AppId, String), RingState>,

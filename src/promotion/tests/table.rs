@@ -6,7 +6,7 @@ use crate::promotion::{
 
 const PROD: &str = "tutti/promote/default.pay/prod";
 
-/// Each answer as `branch #number action: title or reason`.
+/// Each action as `branch #number action: title or reason`.
 fn shown(case: &Case) -> Vec<String> {
     let line = |it: &crate::promotion::Wanted| {
         let number = it.number.map(|number| format!(" #{number}")).unwrap_or_default();
@@ -49,7 +49,7 @@ fn promoted(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn version_that_the_ring_before_is_done_with_is_proposed() {
+fn finished_version_of_previous_ring_is_proposed() {
     check(&pay(), &["PROD open: promote(pay): v1 → v2 on prod"]);
     check(&pay().runs("pay", "test", "v1"), &[]);
     let mut undone = pay();
@@ -67,7 +67,7 @@ fn version_that_the_ring_before_is_done_with_is_proposed() {
 }
 
 #[test]
-fn ring_without_a_pin_or_by_hand_is_not_proposed() {
+fn ring_without_pin_or_manual_is_not_proposed() {
     check(&Case::new("test; prod", &[("pay", "", &[])]).runs("pay", "test", "v2"), &[]);
     let manual = Case::new("test; prod: promotion: {mode: manual}", &[("pay", "", &[("prod", "v1")])]);
     check(&manual.runs("pay", "test", "v2"), &["PROD held: ring prod is promoted by hand: tutti promote"]);
@@ -85,7 +85,7 @@ fn each_ring_follows_the_one_before() {
             "PROD open: promote(pay): v1 → v2 on prod",
         ],
     );
-    // A pin that moved and has not arrived is not what the ring runs.
+    // A pin that moved does not count before the ring runs its version.
     let mut case = case;
     case.state("pay", "pre").done = 0;
     check(
@@ -107,7 +107,7 @@ fn soak_comes_before_the_proposal() {
 }
 
 #[test]
-fn open_pull_request_follows_what_is_wanted() {
+fn open_pull_request_follows_desired_version() {
     let open = |body: &str| {
         let mut case = pay();
         case.request(7, PROD, RequestState::Open, body);
@@ -134,7 +134,7 @@ fn open_pull_request_follows_what_is_wanted() {
 }
 
 #[test]
-fn closed_or_taken_back_is_held_for_that_version() {
+fn closed_or_reverted_version_is_not_proposed_again() {
     let with = |state: RequestState, body: &str| {
         let mut case = pay();
         case.request(3, PROD, state, body);
@@ -153,14 +153,14 @@ fn closed_or_taken_back_is_held_for_that_version() {
     let mut later = merged;
     later.request(4, PROD, RequestState::Merged, &promoted("v2", "v3"));
     check(&later, &["PROD open: promote(pay): v1 → v2 on prod"]);
-    // An older one that was closed holds whatever came later.
+    // An older one that was closed blocks later ones.
     later.request(5, PROD, RequestState::Open, &promoted("v1", "v4"));
     later.requests[0].state = RequestState::Closed;
     check(&later, &["PROD #5 close: #3 was closed without a merge; reopen it to go on"]);
 }
 
 #[test]
-fn what_a_person_asked_for_stays() {
+fn requested_promotion_stays() {
     let mut case = pay();
     let mut change = match case.decide().wanted.remove(0).change {
         Some(change @ Change::Promote { .. }) => change,
@@ -203,7 +203,7 @@ fn group_goes_together() {
 }
 
 #[test]
-fn ten_are_open_at_most() {
+fn at_most_ten_are_open() {
     let names: Vec<String> = (0..14).map(|number| format!("a{number:02}")).collect();
     let apps: Vec<App<'_>> = names.iter().map(|name| (name.as_str(), "", &[("prod", "v1")][..])).collect();
     let mut case = Case::new("test; prod", &apps);
@@ -223,7 +223,7 @@ fn ten_are_open_at_most() {
 }
 
 #[test]
-fn nothing_is_closed_while_the_repository_has_mistakes() {
+fn nothing_is_closed_while_repository_has_errors() {
     let apps: &[App<'_>] = &[("pay", "x: 1", &[("prod", "v1")])];
     let mut case = Case::new("test; prod", apps);
     assert!(!case.fleet.is_valid());
@@ -232,7 +232,7 @@ fn nothing_is_closed_while_the_repository_has_mistakes() {
 }
 
 #[test]
-fn nothing_is_closed_while_a_cluster_is_not_read() {
+fn nothing_is_closed_while_cluster_is_unread() {
     let mut case = Case::new("test; prod", &[]);
     let branch = "tutti/revert/0123456";
     case.request(7, branch, RequestState::Open, "");
@@ -256,7 +256,7 @@ fn rollout(app: &str, commit: &str, is_settled: bool, asks: Option<&str>) -> Rol
 }
 
 #[test]
-fn waves_that_wait_share_one_pull_request() {
+fn waiting_waves_share_one_pull_request() {
     let mut case = Case::new("test; prod", &[]);
     case.rollouts = vec![
         rollout("api", "0123456789", true, Some("blue")),
@@ -276,7 +276,7 @@ fn waves_that_wait_share_one_pull_request() {
     let files = change.files(&Revision::from("0123456789"), &|_| None).expect("files");
     assert_eq!(files[0].0, "approvals/default.pay.canary.yaml");
     assert!(files[0].1.starts_with("# Asked for at commit 0123456.\n"), "{}", files[0].1);
-    // An app of the commit still changes: it may wait there as well.
+    // An app of the commit still changes: it may wait there too.
     case.rollouts[0].is_settled = false;
     case.rollouts[0].asks = None;
     check(&case, &[&format!("{canary} held: default/api of 0123456 still changes")]);
@@ -285,7 +285,7 @@ fn waves_that_wait_share_one_pull_request() {
     check(&case, &[&format!("{canary} #4 keep")]);
     case.rollouts.push(rollout("zoo", "0123456789", true, Some("canary")));
     check(&case, &[&format!("{canary} #4 update: approve: wave canary of 0123456 for 3 apps")]);
-    // Who agreed is read: nobody is asked now, and may be again.
+    // An agreement is being read: nobody is asked now, and may be asked later.
     for rollout in &mut case.rollouts {
         (rollout.asks, rollout.is_reading) = (None, rollout.app == id("pay"));
     }
@@ -295,7 +295,7 @@ fn waves_that_wait_share_one_pull_request() {
 }
 
 #[test]
-fn version_that_was_taken_back_is_reverted_in_git() {
+fn refused_version_is_reverted_in_git() {
     let mut case = Case::new("test; prod", &[("pay", "", &[("prod", "v2")])]);
     let commit = Revision::from("0123456789");
     case.rollouts = vec![RolloutState { is_refused: true, ..rollout("pay", "0123456789", true, None) }];
@@ -318,7 +318,7 @@ fn version_that_was_taken_back_is_reverted_in_git() {
         |path: &str| (path == "apps/pay/pins/prod.yaml").then(|| "# by us\nversion: 'v2'\n".to_owned());
     let files = change.files(&commit, &text).expect("files");
     assert_eq!(files, [("apps/pay/pins/prod.yaml".to_owned(), "# by us\nversion: 'v1'\n".to_owned())]);
-    // It stays as long as the version is taken back, whichever commit brought that.
+    // It stays while the version is refused, whichever commit brought the version.
     case.request(4, branch, RequestState::Open, &body(&change, &[]));
     assert_eq!(shown(&case)[0], format!("{branch} #4 keep"));
     case.rollouts[0].commit = None;
@@ -328,7 +328,7 @@ fn version_that_was_taken_back_is_reverted_in_git() {
 }
 
 #[test]
-fn commit_of_pins_alone_is_taken_back_pin_by_pin() {
+fn commit_of_pins_is_reverted_by_pin() {
     let pins: &[(&str, &str)] = &[("prod", "v2")];
     let case = Case::new("test; prod", &[("pay", "", pins), ("web", "", pins)]);
     let file = |path: &str, before: Option<&str>, after: &str, now: &str| ChangedFile {

@@ -34,7 +34,7 @@ fn description_is_for_people_and_for_programs() {
 }
 
 #[test]
-fn refused_merge_is_told_below_the_description() {
+fn refused_merge_is_noted_below_description() {
     let change = promotion("1.8.0");
     let text = body(&change, &[]) + &refused_merge("it cannot be merged now (`x` --> <!-- tutti @all)");
     assert_eq!(parse_body(&text), Some(change.block()));
@@ -77,7 +77,7 @@ fn block_is_read_back() {
 }
 
 #[test]
-fn block_that_people_edited_is_read_as_far_as_it_goes() {
+fn edited_block_is_read_as_far_as_possible() {
     let check = |text: &str, expected: Option<&str>| {
         let found = parse_body(text).map(|block| {
             let items = block.items.iter().map(|item| format!("{} {}", item.app, item.to));
@@ -97,7 +97,7 @@ fn block_that_people_edited_is_read_as_far_as_it_goes() {
 }
 
 #[test]
-fn no_text_of_others_ends_the_process_or_the_comment() {
+fn untrusted_text_cannot_panic_or_end_comment() {
     let mut dice = Dice(7);
     let parts = [
         "-->",
@@ -144,7 +144,7 @@ fn new_pin_is_a_new_file() {
 }
 
 #[test]
-fn person_may_ask_for_any_version() {
+fn person_may_request_any_version() {
     let apps: &[App<'_>] = &[("pay", "", &[("prod", "v1")])];
     let mut case = Case::new("test; pre; prod", apps).runs("pay", "test", "v3").runs("pay", "pre", "v2");
     let ask = |case: &Case, before: Option<&str>, ring: &str, version: Option<&str>| {
@@ -172,7 +172,7 @@ fn person_may_ask_for_any_version() {
 }
 
 #[test]
-fn table_shows_every_ring_of_an_app_with_pins() {
+fn table_shows_all_rings_of_pinned_app() {
     let apps: &[App<'_>] = &[("pay", "", &[("pre", "v2"), ("prod", "v2")]), ("web", "", &[])];
     let case = Case::new("test; pre; prod", apps).runs("pay", "test", "v3").runs("pay", "pre", "v2");
     let mut case = case.runs("pay", "prod", "v2").runs("web", "test", "v1");

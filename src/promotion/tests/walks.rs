@@ -1,4 +1,4 @@
-//! Random histories: whatever happens in whatever order, and wherever the process is killed, the rules hold after every step.
+//! Random histories: the invariants hold after every step, for any order of events and any kill of the process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ const SOAK: i64 = 600;
 /// App, ring, version.
 type Pins = Vec<(AppId, String, String)>;
 
-/// The repository, the clusters and the forge. Nothing of the process is here: it may be killed at any moment.
+/// The repository, the clusters and the forge. The process has no state here: it may be killed at any moment.
 struct World {
     case: Case,
-    /// What each ring is to run, beside the pins: the manifest says it of the first.
+    /// The version that each ring should run, beside the pins: the manifest sets it for the first ring.
     manifests: BTreeMap<AppId, String>,
-    /// What a branch has beside its base: pins by app and ring.
+    /// The difference of a branch to its base: pins by app and ring.
     branches: BTreeMap<String, Pins>,
-    /// Branches that somebody else pushed to.
+    /// Branches with pushes by other users.
     foreign: BTreeSet<String>,
     number: u64,
     merged: usize,
@@ -51,13 +51,13 @@ impl World {
         Self { case, manifests, branches, foreign, number: 0, merged: 0 }
     }
 
-    /// What a ring is to run by Git.
+    /// The version that a ring should run by Git.
     fn wanted(&self, app: &AppId, ring: &str) -> String {
         let pin = self.case.fleet.apps[app].pins.get(&ClusterName::from(ring));
         pin.map_or_else(|| self.manifests[app].clone(), |pin| pin.version.clone())
     }
 
-    /// A commit: a ring is to run another version, and is not done with it.
+    /// A commit: a ring should run another version, and is not done with it.
     fn set(&mut self, app: &AppId, ring: &str, version: &str) {
         if self.wanted(app, ring) == version {
             return;
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// Somebody merges, closes, reopens, or pushes to a branch of ours.
+    /// A person merges, closes or reopens a pull request, or pushes to one of its branches.
     fn person(&mut self, dice: &mut Dice) {
         if self.case.requests.is_empty() {
             return;
@@ -123,7 +123,7 @@ impl World {
             }
             (RequestState::Open, 2) => {
                 request.state = RequestState::Closed;
-                // The forge deletes the branch, as most are told to.
+                // Most forges are configured to delete the branch.
                 self.branches.remove(&branch);
                 self.foreign.remove(&branch);
             }
@@ -143,7 +143,7 @@ impl World {
         open.map(|it| it.branch.clone()).collect()
     }
 
-    /// Does what is wanted, and is killed after so many requests. Whether it got to the end.
+    /// Executes the desired actions, and is killed after so many requests. Returns whether it finished.
     fn act(&mut self, mut requests: usize) -> bool {
         let wanted = self.case.decide().wanted;
         let mut may_go_on = || {
@@ -198,7 +198,7 @@ impl World {
         true
     }
 
-    /// What is proposed is what the ring before is done with, another version than is there, and none that was closed.
+    /// A proposal has a version that the ring before is done with, that the ring does not have, and that was not closed.
     fn is_allowed(&self, change: &Change) {
         let Change::Promote { pins, ring, .. } = change else { panic!("a promotion") };
         let before = RINGS[RINGS.iter().position(|it| it == ring).expect("a ring") - 1];
@@ -219,7 +219,7 @@ impl World {
         assert!(!closed.filter(|it| !it.is_withdrawn).any(|held| has_all(&held)), "it was closed: {block:?}");
     }
 
-    /// The open pull requests, with what they say and what they change.
+    /// The open pull requests, with their descriptions and changes.
     fn proposals(&self) -> BTreeMap<String, (Option<Block>, Pins)> {
         let open = self.case.requests.iter().filter(|it| it.state == RequestState::Open);
         open.map(|it| {
@@ -235,14 +235,14 @@ impl World {
         assert_eq!(distinct.len(), open.len(), "two pull requests of one branch");
         assert!(open.len() <= 10, "{} are open", open.len());
         for (branch, (block, content)) in self.proposals() {
-            // A description says no more than its branch does.
+            // A description contains no more than its branch.
             let said = block.into_iter().flat_map(|block| block.items);
             let said: Vec<_> = said.map(|it| (it.app, ring_of(&branch), it.to)).collect();
             assert!(self.foreign.contains(&branch) || said == content || !self.is_settled(), "{branch}");
         }
     }
 
-    /// Nothing is left to be done.
+    /// No action remains.
     fn is_settled(&self) -> bool {
         let wanted = self.case.decide().wanted;
         wanted.iter().all(|it| matches!(it.action, Action::Keep | Action::Held { .. }))
@@ -268,7 +268,7 @@ impl World {
 }
 
 #[test]
-fn rules_hold_in_any_history() {
+fn invariants_hold_in_any_history() {
     let mut dice = Dice(2031);
     let (mut merged, mut killed, mut most_open) = (0, 0, 0);
     for walk in 0..40 {
@@ -277,7 +277,7 @@ fn rules_hold_in_any_history() {
             for _ in 0..=dice.below(if walk % 3 == 0 { 40 } else { 8 }) {
                 world.happens(&mut dice);
             }
-            // Killed somewhere, and begun anew from what Git and the forge have: as if it had never been.
+            // Killed at some point, and restarted from Git and the forge: the result is the same as without the kill.
             let mut other = world.fork();
             let got_to_the_end = other.act(dice.below(4));
             other.holds();
@@ -287,7 +287,7 @@ fn rules_hold_in_any_history() {
             world.holds();
             other.holds();
             assert_eq!(world.proposals(), other.proposals());
-            // The order in which the forge lists them says nothing.
+            // The order in which the forge lists them does not matter.
             let decided = world.case.decide();
             world.case.requests.reverse();
             assert_eq!(world.case.decide(), decided);

@@ -1,4 +1,4 @@
-//! What is measured after a wave: what opens the next one, what stops it, and what waits for a person.
+//! Measurements after a wave: which results open the next wave, stop the rollout, or wait for a person.
 
 use std::time::Duration;
 
@@ -33,14 +33,14 @@ impl Simulator {
         Measure { wave: "test".to_owned(), gate: gate(name), digest, retry }
     }
 
-    /// What came of it after test, of the version at the head.
+    /// The result of a measurement after test, for the version at the head.
     fn measured(&mut self, name: &str, outcome: Outcome) -> &mut Self {
         let measure = self.measure(name);
         self.measured.insert(measure, outcome);
         self
     }
 
-    /// What is asked for.
+    /// The required measurements.
     fn asks(&self) -> Vec<&Measure> {
         self.decision().measures.keys().collect()
     }
@@ -78,7 +78,7 @@ fn outcomes_open_hold_or_ask() {
             "wave test is done, analysis errors is inconclusive: the query has no data",
             true,
         ),
-        // A person opens what is inconclusive, and nothing else.
+        // A person opens an inconclusive result, and nothing else.
         (unclear(), confirmed, true, "", false),
         (pending(), confirmed, false, "wave test is done, analysis errors is under way", false),
         (bad(), confirmed, false, "wave test is done, analysis errors has failed", false),
@@ -103,13 +103,13 @@ fn outcomes_open_hold_or_ask() {
         assert_eq!(asked, asks.then_some("prod"), "{outcome:?}");
         let is_failure = fleet.hold("c2").is_some_and(Hold::is_failure);
         assert_eq!(is_failure, matches!(outcome, Outcome::Failure(_)));
-        // The way back is open whatever was measured.
+        // A revert is possible whatever the results.
         fleet.restore(1).has("c1=v1 c2=v1 c3=v1");
     }
 }
 
 #[test]
-fn what_is_inconclusive_is_measured_on() {
+fn inconclusive_result_is_measured_again() {
     for (later, runs) in [(good(), "c1=v2 c2=v2 c3=v2"), (bad(), "c1=v2 c2=v1 c3=v1")] {
         let mut fleet = installed();
         fleet.push(&[("*", "v2")]).settle();
@@ -148,7 +148,7 @@ fn success_counts_once_the_next_wave_has_begun() {
 }
 
 #[test]
-fn failure_takes_units_back_where_the_app_says_so() {
+fn failed_analysis_reverts_units_with_on_failure_revert() {
     let mut fleet = installed();
     fleet.policy.on_failure = OnFailure::Revert;
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
@@ -157,7 +157,7 @@ fn failure_takes_units_back_where_the_app_says_so() {
     let digest = fleet.digest();
     assert!(matches!(fleet.hold("c1"), Some(Hold::Reverted { .. })), "{:?}", fleet.hold("c1"));
     assert_eq!(fleet.asks(), [&fleet.measure(NAME)], "a failure is kept");
-    // Nor does it begin in another process; a person starts it again, and it is measured again.
+    // Another process does not start it either. After a retry by a person it is measured again.
     fleet.kill();
     fleet.has("c1=v1 c2=v1 c3=v1");
     fleet.approve_digest(digest, Allows::Retry).has("c1=v2 c2=v1 c3=v1");
@@ -166,7 +166,7 @@ fn failure_takes_units_back_where_the_app_says_so() {
 }
 
 #[test]
-fn failure_that_stops_is_measured_again_by_a_retry() {
+fn retry_measures_a_stopping_failure_again() {
     let mut fleet = installed();
     fleet.push(&[("*", "v2")]).settle();
     fleet
@@ -181,7 +181,7 @@ fn failure_that_stops_is_measured_again_by_a_retry() {
 }
 
 #[test]
-fn failure_stays_when_units_are_unwell_for_a_while() {
+fn failure_stays_while_units_are_unhealthy() {
     let mut fleet = installed();
     fleet.push(&[("*", "v2")]).settle();
     fleet.measured(NAME, bad()).has("c1=v2 c2=v1 c3=v1");
@@ -190,7 +190,7 @@ fn failure_stays_when_units_are_unwell_for_a_while() {
 }
 
 #[test]
-fn failure_stays_when_the_version_cannot_go_back() {
+fn failure_stays_when_revert_is_impossible() {
     let mut fleet = installed();
     fleet.policy.on_failure = OnFailure::Revert;
     fleet.push(&[("*", "v2")]).settle();
@@ -217,7 +217,7 @@ fn each_retry_measures_again() {
     }
 }
 
-/// Not even one that lets a ring have a version which the ring before lacks, whether it was given before or after.
+/// Not even an Approval that gives a ring a version which the ring before lacks, older or newer.
 #[test]
 fn approval_of_a_pinned_ring_passes_no_failure() {
     let confirm = |fleet: &mut Simulator, wave: usize| {
@@ -246,15 +246,15 @@ fn approval_of_a_pinned_ring_passes_no_failure() {
         let second = if is_before { "c2=v2" } else { "c2=v1" };
         fleet.has(&format!("c1=v2 {second} c3=v1 c4=v1"));
         fleet.waits("c3", "wave test is done, analysis errors has failed");
-        // Nor is a cluster filled with it.
+        // A cluster is not filled with it either.
         fleet.rebuild("c3").has(&format!("c1=v2 {second} c3=v1 c4=v1"));
-        // Nor does a ring that is later.
+        // A later ring does not get it either.
         fleet.pin(&["c4"], "v2");
         confirm(&mut fleet, 2);
         fleet
             .has(&format!("c1=v2 {second} c3=v1 c4=v1"))
             .waits("c4", "wave test is done, analysis errors has failed");
-        // Another version is none of its business.
+        // Another version is independent.
         fleet.pin(&["c2", "c3", "c4"], "v3");
         confirm(&mut fleet, 1);
         confirm(&mut fleet, 2);
@@ -262,9 +262,9 @@ fn approval_of_a_pinned_ring_passes_no_failure() {
     }
 }
 
-/// Of what a ring had before, nobody knows how it was measured.
+/// The measurements of a ring's earlier version are unknown.
 #[test]
-fn version_that_a_measured_ring_had_before_waits_for_word() {
+fn earlier_version_of_measured_ring_waits_for_approval() {
     for outcome in [bad(), good()] {
         let mut fleet = rings();
         fleet.waves[0].limits.confirm = false;
@@ -279,7 +279,7 @@ fn version_that_a_measured_ring_had_before_waits_for_word() {
 }
 
 #[test]
-fn failure_outlives_the_retry_that_brought_it() {
+fn failure_outlives_its_retry() {
     let mut fleet = installed();
     fleet.push(&[("*", "v2")]).settle();
     fleet.measured(NAME, bad()).settle();
@@ -292,7 +292,7 @@ fn failure_outlives_the_retry_that_brought_it() {
 }
 
 #[test]
-fn measuring_begins_after_the_soak_and_before_the_confirmation() {
+fn measurement_starts_after_soak_and_before_confirmation() {
     let mut fleet = installed();
     fleet.waves[0].limits.soak = Some(Duration::from_secs(1_000));
     fleet.waves[0].limits.confirm = true;
@@ -308,7 +308,7 @@ fn measuring_begins_after_the_soak_and_before_the_confirmation() {
 }
 
 #[test]
-fn wave_that_is_not_done_is_not_measured() {
+fn unfinished_wave_is_not_measured() {
     let mut fleet = installed();
     fleet
         .slow("v2")
@@ -318,9 +318,9 @@ fn wave_that_is_not_done_is_not_measured() {
     assert!(fleet.asks().is_empty());
 }
 
-/// The worst is told: what has failed, then what is under way, then what a person may decide.
+/// The worst result is shown: a failure, then a pending one, then an inconclusive one.
 #[test]
-fn several_gates_all_have_to_pass() {
+fn all_gates_must_pass() {
     let mut fleet = installed();
     fleet.waves[0].limits.statuses = vec![CONTEXT.to_owned()];
     fleet.push(&[("*", "v2")]).settle();
@@ -354,7 +354,7 @@ fn ring_is_measured_before_its_version_is_promoted() {
     assert!(fleet.asks().is_empty() && fleet.decision().deadline.is_some(), "the soak goes on");
     fleet.pass(1_000).has("c1=v2 c2=v1 c3=v1");
     assert_eq!(fleet.asks(), [&fleet.measure(NAME)]);
-    // What a person merges before that waits in the rollout.
+    // A merge before that waits in the rollout.
     fleet.measured(NAME, pending()).pin(&["c2", "c3"], "v2").has("c1=v2 c2=v1 c3=v1");
     fleet.waits("c2", "wave test is done, analysis errors is under way: 1/3 good");
     fleet.measured(NAME, unclear()).has("c1=v2 c2=v1 c3=v1");

@@ -1,4 +1,5 @@
-//! Approval rules: nothing new begins before those who are named agreed, what has begun goes on, and the way back is open.
+//! Approval rules: no new content starts before the named people approve it, a change in progress continues, and a revert is
+//! possible.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use crate::model::{
 };
 use crate::rollout::{Allows, AppRules};
 
-/// What is asked for, and who agreed.
+/// The approval rules and the agreements of a test.
 #[derive(Clone, Debug, Default)]
 pub struct Agreements {
     pub rules: AppRules,
     pub roles: Roles,
     pub changes: Vec<ObjectId>,
-    /// Who approved the pull requests that came as these commits.
+    /// The reviewers of the pull requests that brought these commits.
     reviews: BTreeMap<Revision, Answer>,
-    /// Who wrote any change. `None`: that is being asked for.
+    /// The authors of any change. `None`: being read.
     authors: Option<Answer>,
 }
 
@@ -70,14 +71,14 @@ impl Simulator {
         self
     }
 
-    /// Somebody approved the pull request that brought the last commit.
+    /// Reviews of the pull request that brought the last commit.
     fn agreed(&mut self, logins: &[&str]) -> &mut Self {
         self.agreements.reviews.insert(revision(self.head()), people(logins));
         self
     }
 }
 
-/// Test, then prod, without confirmation; v1 everywhere. Two managers agree to what comes to prod.
+/// Test, then prod, without confirmation; v1 everywhere. Prod needs the approval of two managers.
 fn ruled() -> Simulator {
     let mut fleet = Simulator::new(vec![wave("test", false), wave("prod", false)]);
     fleet.add("c1", 0).add("c2", 1).add("c3", 1);
@@ -87,13 +88,13 @@ fn ruled() -> Simulator {
 }
 
 #[test]
-fn second_wave_waits_for_so_many() {
+fn second_wave_waits_for_enough_approvals() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
     let asks = "rule production asks for 2 approvals of managers";
     fleet.waits("c2", &format!("{asks}: there is none"));
     assert_eq!(fleet.decision().confirmation.as_ref().map(|it| it.through.as_str()), Some("prod"));
-    // Its reviews are not known yet.
+    // Its reviews are not read yet.
     fleet
         .approve("prod")
         .has("c1=v2 c2=v1 c3=v1")
@@ -106,12 +107,12 @@ fn second_wave_waits_for_so_many() {
         .waits("c2", &format!("{asks}: only ann approved it"));
     fleet.agreed(&["ann", "bob"]).has("c1=v2 c2=v2 c3=v2");
     assert!(fleet.decision().asks.is_empty());
-    // The next version needs another one.
+    // The next version needs another approval.
     fleet.push(&[("*", "v3")]).has("c1=v3 c2=v2 c3=v2").waits("c3", &format!("{asks}: there is none"));
 }
 
 #[test]
-fn author_is_not_the_second_pair_of_eyes() {
+fn author_does_not_count_as_reviewer() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).approve("prod").agreed(&["ann", "bob"]);
     fleet.agreements.authors = Some(people(&["bob"]));
@@ -137,20 +138,20 @@ fn approval_of_another_wave_or_version_does_nothing() {
     let digest = fleet.digest();
     fleet.push(&[("*", "v3")]).approve_digest(digest, Allows::Through(1)).agreed(&["ann", "bob"]);
     fleet.has("c1=v3 c2=v1 c3=v1");
-    // One that was given before what it runs now is spent.
+    // An approval from before the current content does not count.
     fleet.approve("prod").agreed(&["ann", "bob"]).has("c1=v3 c2=v3 c3=v3");
     fleet.push(&[("*", "v4")]).approve("prod").agreed(&["ann", "bob"]).has("c1=v4 c2=v4 c3=v4");
 }
 
 #[test]
-fn way_back_needs_nobody() {
+fn revert_needs_no_approval() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).approve("prod").agreed(&["ann", "bob"]).has("c1=v2 c2=v2 c3=v2");
     fleet.restore(1).has("c1=v1 c2=v1 c3=v1");
 }
 
 #[test]
-fn kinds_narrow_it() {
+fn kinds_narrow_the_rule() {
     let object = |kind: &str| {
         ObjectId::of(&json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "namespace": "b"}}))
             .expect("an object")
@@ -166,9 +167,9 @@ fn kinds_narrow_it() {
         .waits("c2", "rule production asks for 1 approval of managers");
 }
 
-/// A unit that begins without being asked lets no other one in, neither with the head nor with what it has later.
+/// A unit that starts without an approval opens no other unit, neither with the head nor with later content.
 #[test]
-fn kinds_let_nothing_in_beside() {
+fn rule_with_kinds_opens_no_neighbor() {
     let object = |kind: &str| {
         ObjectId::of(&json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "namespace": "b"}}))
             .expect("an object")
@@ -181,7 +182,7 @@ fn kinds_let_nothing_in_beside() {
     fleet.agreements.changes = vec![object("StatefulSet")];
     fleet.back("c3").has("c1=v2 c3=").waits("c3", "rule production asks for 1 approval");
     fleet.push(&[("*", "v3")]).has("c1=v2 c3=").waits("c3", "rule production asks for 1 approval");
-    // Nobody was asked for v2: its authors are authors of what comes to the empty one.
+    // v2 had no approval: its authors count as authors of the content for the empty unit.
     fleet.agreements.authors = None;
     fleet.approve("all").agreed(&["ann"]).has("c1=v2 c3=");
     let is_of_all = |asked: &Question| matches!(asked, Question::Authors { since: None, .. });
@@ -200,7 +201,7 @@ fn rule_with_mistake_is_never_satisfied() {
 }
 
 #[test]
-fn first_installation_needs_them_too() {
+fn first_installation_needs_approvals_too() {
     let mut fleet = Simulator::new(vec![wave("all", false)]);
     fleet.add("c1", 0).ask(&["c1"], rule(Some(1), &[]));
     fleet.push(&[("*", "v1")]).has("c1=").waits("c1", "rule production asks for 1 approval");
@@ -208,7 +209,7 @@ fn first_installation_needs_them_too() {
 }
 
 #[test]
-fn override_of_a_window_is_that_of_its_role() {
+fn window_override_needs_its_role() {
     let mut fleet = ruled();
     fleet.agreements.rules = AppRules::default();
     fleet.windows = shut("freeze", &["c2", "c3"], END);
@@ -220,40 +221,40 @@ fn override_of_a_window_is_that_of_its_role() {
     fleet.approve_digest(digest, over).agreed(&["bob"]).has("c1=v2 c2=v2 c3=v2");
 }
 
-/// What an earlier wave had passes no rule of a later one.
+/// The content of an earlier wave satisfies no rule of a later one.
 #[test]
-fn nothing_comes_empty_that_nobody_approved() {
+fn empty_unit_gets_only_approved_content() {
     let mut fleet = Simulator::new(vec![wave("test", false), wave("prod", false)]);
     fleet.add("c1", 0).add("c2", 1).ask(&["c2"], rule(Some(1), &[]));
     fleet.push(&[("*", "v1")]).has("c1=v1 c2=");
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=").push(&[("*", "v3")]).has("c1=v3 c2=");
     fleet.approve("prod").agreed(&["ann"]).has("c1=v3 c2=v3");
-    // A cluster that is made anew has what was approved, and nothing newer.
+    // A rebuilt cluster gets approved content, and nothing newer.
     fleet.push(&[("*", "v4")]).has("c1=v4 c2=v3").rebuild("c2").has("c1=v4 c2=");
 }
 
 #[test]
-fn rule_for_a_part_of_a_wave_holds_that_part() {
+fn rule_holds_only_units_it_selects() {
     let mut fleet = Simulator::new(vec![wave("all", false)]);
     fleet.add("c1", 0).add("c2", 0).add("c3", 0).ask(&["c2", "c3"], rule(Some(1), &[]));
     fleet.push(&[("*", "v1")]).has("c1=v1 c2= c3=").approve("all").agreed(&["ann"]).has("c1=v1 c2=v1 c3=v1");
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1").rebuild("c2").has("c1=v2 c2=v1 c3=v1");
 }
 
-/// A unit that the head leaves as it was says nothing of what the head brings to another one.
+/// A unit that the head does not change proves nothing about the head's content of another unit.
 #[test]
-fn unchanged_unit_lets_no_other_content_in() {
+fn unchanged_unit_opens_no_other_content() {
     let mut fleet = Simulator::new(vec![wave("all", false)]);
     fleet.add("c1", 0).add("c2", 0).add("c3", 0).ask(&["c1", "c2", "c3"], rule(Some(1), &[]));
     fleet.push(&[("c1", "v1"), ("c2", "v1")]).approve("all").agreed(&["ann"]).has("c1=v1 c2=v1 c3=");
-    // A new cluster, with content of its own: no commit that somebody agreed to has it.
+    // A new cluster with its own content: no approved commit has it.
     fleet.push(&[("c3", "w1")]).has("c1=v1 c2=v1 c3=").waits("c3", "rule production asks for 1 approval");
     fleet.approve("all").agreed(&["ann"]).has("c1=v1 c2=v1 c3=w1");
-    // A cluster that is made anew with other content has what it had.
+    // A rebuilt cluster with other content gets its previous content.
     fleet.push(&[("*", "v2")]).approve("all").agreed(&["ann"]).has("c1=v2 c2=v2 c3=v2");
     fleet.rebuild("c3").push(&[("c3", "v3")]).has("c1=v2 c2=v2 c3=v2");
     fleet.waits("c3", "rule production asks for 1 approval of managers: there is none");
-    // With what the others took, it needs nobody.
+    // The content of the other units needs no approval.
     fleet.approve("all").agreed(&["ann"]).has("c1=v2 c2=v2 c3=v3");
     fleet.push(&[("*", "v4")]).approve("all").agreed(&["ann"]).has("c1=v4 c2=v4 c3=v4");
     fleet.approvals.clear();
@@ -261,7 +262,7 @@ fn unchanged_unit_lets_no_other_content_in() {
 }
 
 #[test]
-fn version_that_never_ran_is_no_way_back() {
+fn version_that_never_ran_is_no_revert() {
     let mut fleet = Simulator::new(vec![wave("all", false)]);
     fleet.add("c1", 0).ask(&["c1"], rule(Some(1), &[]));
     fleet.push(&[("*", "v0")]).push(&[("*", "v1")]).approve("all").agreed(&["ann"]).has("c1=v1");
@@ -269,7 +270,7 @@ fn version_that_never_ran_is_no_way_back() {
 }
 
 #[test]
-fn every_rule_is_asked() {
+fn every_rule_must_be_satisfied() {
     let mut fleet = ruled();
     let other = ApprovalRule {
         name: "security".to_owned(),
@@ -284,9 +285,9 @@ fn every_rule_is_asked() {
     fleet.agreed(&["ann", "zoe", "yan"]).has("c1=v2 c2=v2 c3=v2");
 }
 
-/// While the forge is away the version waits, and nobody is asked a second time.
+/// While the forge does not answer, the version waits, and nobody is asked a second time.
 #[test]
-fn forge_that_is_away_asks_nobody() {
+fn unreachable_forge_asks_nobody() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).approve("prod");
     fleet.agreements.reviews.insert(revision(fleet.head()), Err(Unread::ForNow("503".into())));
@@ -299,9 +300,9 @@ fn forge_that_is_away_asks_nobody() {
     fleet.agreed(&["ann", "bob"]).has("c1=v2 c2=v2 c3=v2");
 }
 
-/// What nobody will ever read is for people.
+/// An agreement that can never be read is for a person.
 #[test]
-fn forge_that_is_not_there_is_for_people() {
+fn missing_forge_needs_a_person() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).approve("prod");
     let never = Unread::ForGood("tutti.yaml names no forge".into());
@@ -314,7 +315,7 @@ fn forge_that_is_not_there_is_for_people() {
     assert!(!hold.is_reading() && hold.waits_for_a_person(), "{hold:?}");
 }
 
-/// One Approval is both, and gives neither before so many agreed.
+/// One Approval is confirmation and agreement, and counts as neither before all reviews are there.
 #[test]
 fn confirmation_and_rule_are_one_approval() {
     let mut fleet = Simulator::new(vec![wave("test", true), wave("prod", false)]);

@@ -4,7 +4,7 @@ use super::VISITS;
 use super::fleet::wave;
 use super::simulator::{Health, Simulator};
 
-/// Waves of equal size; the first half of them has v3, the rest v1, v2 or v1 in turns.
+/// Waves of equal size; the first half has v3, the others v1, v2 or v1 in turn.
 fn large(units: usize, waves: usize) -> Simulator {
     let names = (0..waves).map(|number| wave(&format!("w{number:02}"), number % 4 == 3)).collect();
     let mut fleet = Simulator::new(names);
@@ -19,7 +19,7 @@ fn large(units: usize, waves: usize) -> Simulator {
     fleet
 }
 
-/// Visits of units in one decision, and questions for commits.
+/// Visits of units in one decision, and lookups of commits.
 fn cost(units: usize, failing: bool) -> usize {
     let mut fleet = large(units, 20);
     if failing {
@@ -37,7 +37,7 @@ fn cost(units: usize, failing: bool) -> usize {
 }
 
 #[test]
-fn work_follows_the_number_of_units() {
+fn cost_is_linear_in_units() {
     for failing in [false, true] {
         let (small, double) = (cost(400, failing), cost(800, failing));
         assert!(small >= 400 && double * 2 <= small * 5, "{small} for 400 units, {double} for 800");

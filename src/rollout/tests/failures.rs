@@ -1,4 +1,4 @@
-//! Units that fail: what stops, what goes back, and what is no failure.
+//! Failed units: which failures stop a rollout, which ones revert it, and which do not count.
 
 use super::fleet::rings;
 use super::simulator::Health;
@@ -19,7 +19,7 @@ fn revert_needs_content_of_previous() {
 }
 
 #[test]
-fn unit_that_is_never_well_stops_its_wave() {
+fn unhealthy_unit_stops_its_wave() {
     let mut fleet = rings().installed();
     fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
     fleet.push(&[("*", "v2")]).settle();
@@ -48,7 +48,7 @@ fn paused_time_is_no_failure() {
 }
 
 #[test]
-fn trouble_after_rollout_is_no_failure() {
+fn problem_after_rollout_is_no_failure() {
     let mut fleet = rings().installed();
     fleet.policy.on_failure = OnFailure::Revert;
     fleet.push(&[("*", "v2")]).settle();
@@ -59,7 +59,7 @@ fn trouble_after_rollout_is_no_failure() {
 }
 
 #[test]
-fn revert_on_failure_does_not_begin_again() {
+fn reverted_version_does_not_start_again() {
     let mut fleet = rings().installed();
     fleet.policy.on_failure = OnFailure::Revert;
     fleet.push(&[("*", "v2")]).settle();
@@ -75,13 +75,13 @@ fn revert_on_failure_does_not_begin_again() {
 }
 
 #[test]
-fn reverted_unit_stays_back_whatever_others_ran() {
+fn reverted_unit_stays_reverted_whatever_others_ran() {
     let mut fleet = rings();
     fleet.add("c0", 0);
     let mut fleet = fleet.installed();
     fleet.policy.on_failure = OnFailure::Revert;
     fleet.push(&[("c1", "v4")]).has("c0=v1 c1=v4 c2=v1 c3=v1");
-    // Neither is done with v3: what they go back to stays what it was.
+    // Neither is done with v3: their revert content stays the same.
     fleet.bad.insert("v3".into(), Health::Progressing);
     fleet.push(&[("c0", "v3"), ("c1", "v3")]).step_until("c0=v3 c1=v3 c2=v1 c3=v1");
     fleet.push(&[("c1", "v1")]).step_until("c0=v3 c1=v1 c2=v1 c3=v1");
@@ -91,7 +91,7 @@ fn reverted_unit_stays_back_whatever_others_ran() {
 }
 
 #[test]
-fn revert_that_is_half_written_goes_on_after_restart() {
+fn partial_revert_continues_after_restart() {
     let mut fleet = rings().installed();
     fleet.policy.on_failure = OnFailure::Revert;
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
@@ -103,7 +103,7 @@ fn revert_that_is_half_written_goes_on_after_restart() {
 }
 
 #[test]
-fn half_written_unit_returns_when_its_wave_shuts() {
+fn partial_unit_reverts_when_its_wave_shuts() {
     let mut fleet = rings().installed();
     fleet.push(&[("*", "v2")]).settle();
     fleet.writes_whole = false;

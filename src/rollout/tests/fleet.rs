@@ -1,4 +1,4 @@
-//! The two fleets of the scenarios, and short ways to say what happens to them.
+//! The two fleets of the scenarios, and short helpers for their events.
 
 use super::simulator::{Health, SimCommit, SimUnit, Simulator, approval_file};
 use crate::fleet::Wave;

@@ -17,7 +17,7 @@ mod walks;
 mod windows;
 
 thread_local! {
-    /// How often decisions looked at a unit.
+    /// Counts the visits of units by decisions.
     pub static VISITS: Cell<usize> = const { Cell::new(0) };
 }
 

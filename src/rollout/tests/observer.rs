@@ -1,4 +1,4 @@
-//! What the process of a simulator finds out of its units.
+//! The observation of units by the simulated process.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ impl Simulator {
         self.reach.get(id.cluster.as_str()).cloned().unwrap_or(Reach::Ready)
     }
 
-    /// What the process finds of a unit; nothing is remembered yet.
+    /// The observed content of a unit, without memory of earlier observations.
     fn find(&self, id: &UnitId, unit: &SimUnit) -> (Run, Basis) {
         let head = self.head_content(id);
         let Some(head) = head else { return (Run::Head, Basis::Head) };
         match &unit.run {
             Run::Head => return (Run::Head, Basis::Head),
-            // The head came back to what it has.
+            // The head has the unit's content again.
             Run::Held(..) if unit.is_whole(head) => return (Run::Head, Basis::Head),
             Run::Held(commit, content) => {
                 return (Run::Held(*commit, content.clone()), Basis::Other(digest(content)));
             }
-            // As another process would find it: by its objects.
+            // As another process would find it: from its objects.
             Run::Half | Run::Unknown => {}
         }
         let Some(newest) = unit.present().map(|object| object.commit).max() else {
@@ -59,7 +59,7 @@ impl Simulator {
         let (run, basis) = match (&reach, &unit.run) {
             (Reach::Ready, _) => self.find(id, unit),
             (Reach::Unread, _) => (unit.run.clone(), Basis::Loading),
-            // What was known of it a process ago is lost.
+            // The memory of the previous process is lost.
             (Reach::LeftOut(_), Run::Unknown) => (Run::Unknown, Basis::Empty),
             (Reach::LeftOut(_), _) => self.find(id, unit),
         };

@@ -6,7 +6,7 @@ use crate::model::{Digest, OnFailure};
 use crate::rollout::{Allows, Hold};
 
 #[test]
-fn version_that_no_earlier_ring_ran_waits_for_word() {
+fn version_without_earlier_ring_waits_for_approval() {
     let mut fleet = rings();
     fleet.waves[0].limits.confirm = false;
     fleet.pin(&["c1", "c2", "c3"], "v1").settle();
@@ -18,13 +18,13 @@ fn version_that_no_earlier_ring_ran_waits_for_word() {
 }
 
 #[test]
-fn version_of_no_ring_waits_behind_moved_rings_too() {
+fn unknown_version_waits_behind_moved_rings_too() {
     let mut fleet = rings();
     fleet.waves[0].limits.confirm = false;
     fleet.pin(&["c1", "c2", "c3"], "v1").settle();
     fleet.pin(&["c1"], "v9").settle();
     fleet.pin(&["c2", "c3"], "v2").has("c1=v9 c2=v1 c3=v1");
-    // Nor does a rebuilt cluster get it, or a unit that nobody remembers.
+    // A rebuilt cluster or an unknown unit does not get it either.
     fleet.rebuild("c2").kill();
     fleet.has("c1=v9 c2=v1 c3=v1");
     fleet.pin(&["c2", "c3"], "v9").has("c1=v9 c2=v9 c3=v9");
@@ -36,7 +36,7 @@ fn pin_of_ring_asks_for_its_version_alone() {
     fleet.waves[0].limits.confirm = false;
     fleet.pin(&["c1", "c2", "c3"], "v1").settle();
     fleet.pin(&["c1"], "v2").has("c1=v2 c2=v1 c3=v1");
-    // Test goes on to v3 and fails; it had finished v2.
+    // Test gets v3, which fails; it had finished v2.
     fleet.crashing("v3").pin(&["c1"], "v3").settle();
     fleet.pin(&["c2", "c3"], "v2").has("c1=v3 c2=v2 c3=v2");
 }
@@ -49,14 +49,14 @@ fn pin_waits_while_ring_before_takes_it() {
     fleet.pin(&["c2", "c3"], "v2").has("c1=v2 c2=v1 c3=v1");
     fleet.waits("c2", "waits for wave test, 0/1 done, c1: ");
     fleet.bad.clear();
-    // The ring asks for confirmation, whatever way the change came.
+    // The ring needs a confirmation, however the change came.
     fleet.has("c1=v2 c2=v1 c3=v1").waits("c2", "wave test is done, wave prod waits for confirmation of ");
     let asked = fleet.decision().confirmation.clone().expect("a confirmation");
     fleet.approve_digest(asked.digest, Allows::Through(1)).has("c1=v2 c2=v2 c3=v2");
 }
 
 #[test]
-fn version_that_fails_by_its_pin_goes_back_in_its_ring_alone() {
+fn pinned_version_that_fails_reverts_its_ring_only() {
     let mut fleet = rings();
     fleet.waves[0].limits.confirm = false;
     fleet.policy.on_failure = OnFailure::Revert;
@@ -65,7 +65,7 @@ fn version_that_fails_by_its_pin_goes_back_in_its_ring_alone() {
     fleet.crashing("v2").pin(&["c2", "c3"], "v2").has("c1=v2 c2=v1 c3=v1");
     let digest = refused(&fleet, "c3");
     assert_eq!((fleet.hold("c1"), digest), (None, fleet.facts_at(fleet.head()).waves[1]));
-    // Nor does it begin again with a newer version in the ring before, or in another process.
+    // It does not restart with a newer version in the ring before, or in another process.
     fleet.pin(&["c1"], "v3").has("c1=v3 c2=v1 c3=v1").kill();
     fleet.has("c1=v3 c2=v1 c3=v1");
     assert_eq!(refused(&fleet, "c3"), digest);
@@ -75,7 +75,7 @@ fn version_that_fails_by_its_pin_goes_back_in_its_ring_alone() {
     assert_eq!(fleet.hold("c2"), None);
 }
 
-/// The version that a unit is held back from.
+/// The version that was refused for a unit.
 fn refused(fleet: &Simulator, unit: &str) -> Digest {
     match fleet.hold(unit).map(Hold::gate) {
         Some(Hold::Reverted { digest }) => *digest,
@@ -84,7 +84,7 @@ fn refused(fleet: &Simulator, unit: &str) -> Digest {
 }
 
 #[test]
-fn each_ring_takes_back_its_own_version() {
+fn each_ring_reverts_its_own_version() {
     let (test, prod): (&[&str], &[&str]) = (&["c1"], &["c2", "c3"]);
     for order in [[(prod, "v2"), (test, "v3")], [(test, "v3"), (prod, "v2")]] {
         let mut fleet = rings();
@@ -103,7 +103,7 @@ fn each_ring_takes_back_its_own_version() {
         fleet.kill();
         fleet.has("c1=v2 c2=v1 c3=v1");
         assert_eq!(of_both(&fleet), digests[..2]);
-        // A person lets one of them start again.
+        // A person allows one of them to be tried again.
         fleet.approve_digest(digests[0], Allows::Retry).has("c1=v3 c2=v1 c3=v1");
         assert_eq!((fleet.hold("c1"), refused(&fleet, "c2")), (None, digests[1]));
         fleet.approve_digest(digests[1], Allows::Retry).has("c1=v3 c2=v2 c3=v2");
@@ -111,8 +111,8 @@ fn each_ring_takes_back_its_own_version() {
 }
 
 #[test]
-fn version_of_no_pin_stays_refused_when_what_ran_before_cannot_be_read() {
-    // With one content everywhere, the digest of the app is that of each ring too.
+fn version_without_pin_stays_refused_without_previous_commit() {
+    // If all units have one content, the digest of the app is that of each ring too.
     for [of_test, of_prod] in [["v2", "v2-prod"], ["v2", "v2"]] {
         let mut fleet = rings();
         fleet.waves[0].limits.confirm = false;

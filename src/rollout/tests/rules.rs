@@ -1,4 +1,4 @@
-//! What must hold after each decision, said a second time and as plainly as can be.
+//! The invariants of every decision, in a second and simpler implementation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn check_limits(fleet: &Simulator, units: &Units, decision: &Decision) {
     }
 }
 
-/// The fleet, as a unit sees it that runs a commit.
+/// The fleet, compared with the commit of a unit.
 struct Since<'a> {
     fleet: &'a Simulator,
     units: &'a Units,
@@ -118,7 +118,7 @@ impl Since<'_> {
         self.base.as_ref().is_none_or(|base| base.units.get(id) != self.head.units.get(id))
     }
 
-    /// What it had before that commit, it did not take since.
+    /// The content from before that commit was not taken since.
     fn took_since(&self, id: &UnitId, facts: &UnitFacts) -> bool {
         let is_newer = || match (facts.revision.as_ref().map(number), self.commit) {
             (Some(taken), Some(since)) => taken > since,
@@ -131,11 +131,11 @@ impl Since<'_> {
         self.units.iter().filter(move |(_, facts)| facts.wave == wave)
     }
 
-    /// What stops all, as the rollout is open while a unit is behind.
+    /// The failure that stops every unit, because the rollout is open while a unit is behind.
     fn failed(&self) -> Option<&UnitId> {
         let fails = |facts: &UnitFacts| matches!(facts.condition, Condition::Failed(_)) && facts.has_begun();
         let mut failed = self.units.iter().filter(|(_, facts)| facts.is_ready() && fails(facts));
-        // What an empty unit finds counts while the rollout of that other unit may still fail.
+        // For an empty unit a failure counts while the rollout of the failed unit is open.
         let counts = |facts: &UnitFacts| {
             let until = facts.counts_until(self.fleet.policy.deadline);
             self.base.is_some() || until.is_some_and(|until| self.fleet.now < until)
@@ -143,7 +143,7 @@ impl Since<'_> {
         failed.find(|(id, facts)| self.took_since(id, facts) && counts(facts)).map(|(id, _)| id)
     }
 
-    /// Each earlier wave that changes is done, and what stands after it has passed.
+    /// Each earlier wave that changes is done, and the gates after it have passed.
     fn gates(&self, facts: &UnitFacts) -> Result<(), String> {
         let asked: Vec<usize> = (0..facts.wave)
             .filter(|wave| self.of_wave(*wave).next().is_some())
@@ -193,15 +193,15 @@ impl Since<'_> {
         self.units.values().any(|it| it.wave >= facts.wave && it.is_ready() && it.has_begun())
     }
 
-    /// The commit before the one that it runs gave it the head's content.
+    /// The commit before its current one gave it the head's content.
     fn goes_back(&self, id: &UnitId, facts: &UnitFacts) -> bool {
         let before = self.commit.and_then(|commit| commit.checked_sub(1)).map(|it| self.fleet.facts_at(it));
         facts.mark.previous.is_none()
             && before.is_some_and(|before| before.units.get(id) == self.head.units.get(id))
     }
 
-    /// Nothing of an empty unit's wave or of a later one runs something else, and either the head is there, or nothing else
-    /// is anywhere.
+    /// No unit of an empty unit's wave or of a later one runs other content, and either the head runs there or no other version
+    /// runs anywhere.
     fn may_fill(&self, facts: &UnitFacts, is_failed: bool) -> bool {
         let from_here = self.units.values().filter(|it| it.wave >= facts.wave);
         if { from_here }.any(|it| matches!(it.basis, Basis::Other(_)) && it.revision.is_some()) {

@@ -1,4 +1,4 @@
-//! Scenarios of rollouts: what happens, and what each unit has then.
+//! Rollout scenarios: events, and the content of each unit afterwards.
 
 use super::fleet::{groups, rings};
 use super::simulator::Health;
@@ -41,7 +41,7 @@ fn revert_in_mid_rollout_goes_at_once() {
 }
 
 #[test]
-fn revert_of_revert_waits_for_new_word() {
+fn revert_of_revert_waits_for_new_approval() {
     let mut fleet = rings().installed();
     fleet.push(&[("*", "v2")]).settle();
     fleet.slow("v2").approve("prod").has("c1=v2 c2=v2 c3=v2");
@@ -53,14 +53,14 @@ fn revert_of_revert_waits_for_new_word() {
 }
 
 #[test]
-fn change_of_one_unit_asks_nobody() {
+fn change_of_one_unit_needs_no_confirmation() {
     let mut fleet = groups().installed();
     fleet.health("canary", Health::Failed).push(&[("green@c2", "v1-config")]);
     fleet.has("blue@c1=v1 canary@c1=v1 green@c1=v1 blue@c2=v1 canary@c2=v1 green@c2=v1-config");
 }
 
 #[test]
-fn change_of_last_units_asks_no_earlier_wave() {
+fn change_of_last_units_ignores_earlier_waves() {
     let mut fleet = groups().installed();
     fleet.push(&[("canary", "v4"), ("green", "v1-port")]);
     // Canary changes too, so green waits for it.
@@ -132,7 +132,7 @@ fn rebuilt_cluster_of_finished_rollout_gets_head() {
     fleet.push(&[("*", "v2")]).settle();
     fleet.approve("prod").settle();
     fleet.health("c1", Health::Progressing).slow("v2").rebuild("c3").has("c1=v2 c2=v2 c3=v2");
-    // Under a failure it gets what ran before.
+    // During a failure it gets the previous content.
     let mut fleet = rings();
     fleet.add("c1b", 0);
     let mut fleet = fleet.installed();
@@ -207,7 +207,7 @@ fn other_api_versions_keep_approvals() {
     let mut fleet = rings().installed();
     fleet.push(&[("*", "v2")]).settle();
     fleet.approve("prod").settle();
-    // The same version, rendered otherwise for c2.
+    // The same version with another render for c2.
     let unit = fleet.units.get_mut(&super::fleet::unit_id("c2")).expect("c2");
     unit.objects[0].as_mut().expect("an object").content = "v2-old-api".into();
     fleet.has("c1=v2 c2=v2 c3=v2");
@@ -234,7 +234,7 @@ fn earlier_app_holds_units_on_its_cluster() {
     fleet.units.get_mut(&unit).expect("c1").after = Some(hold.clone());
     fleet.push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1").waits("c1", "waits for app shop/b: held");
     fleet.waits("c2", "waits for wave test, 0/1 done, c1: still at the old version");
-    // Nor does an empty one come first.
+    // An empty unit does not come first either.
     fleet.rebuild("c1");
     fleet.units.get_mut(&unit).expect("c1").after = Some(hold);
     fleet.has("c1= c2=v1 c3=v1");
@@ -243,7 +243,7 @@ fn earlier_app_holds_units_on_its_cluster() {
 }
 
 #[test]
-fn empty_unit_gets_what_another_one_was_done_with() {
+fn empty_unit_gets_finished_content_of_another() {
     let mut fleet = rings().installed();
     fleet.slow("v2").push(&[("*", "v2")]).step_until("c1=v2 c2=v1 c3=v1");
     let hold = Hold::After { app: crate::model::AppId::new("shop", "b"), because: "held".into() };
@@ -265,20 +265,20 @@ fn three_rings() -> super::simulator::Simulator {
 }
 
 #[test]
-fn version_that_was_there_before_has_not_begun_since() {
+fn unchanged_version_does_not_count_as_started() {
     let mut fleet = three_rings().installed();
     fleet.waves[0].limits.soak = Some(std::time::Duration::from_secs(300));
     fleet.waves[1].limits.confirm = true;
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1").pass(301).has("c1=v2 c2=v2 c3=v1");
-    // Prod keeps what it has, and that is no later wave that has begun: the soak of test counts.
+    // Prod keeps its content, which does not count as a later wave that has started: the soak of test applies.
     fleet.push(&[("c1", "v3"), ("c2", "v3"), ("c3", "v1")]).has("c1=v3 c2=v2 c3=v1");
     fleet.waits("c2", "wave test is done, the next opens at ");
-    // Nor does it stop the others when it gets unwell.
+    // It does not stop the others when it becomes unhealthy.
     fleet.health("c3", Health::Failed).pass(301).has("c1=v3 c2=v3 c3=v1");
 }
 
 #[test]
-fn wave_that_a_mistake_hides_is_waited_for() {
+fn wave_hidden_by_error_is_waited_for() {
     let mut fleet = rings().installed();
     let hidden = fleet.units.remove(&super::fleet::unit_id("c1")).expect("c1");
     fleet.may_lack_clusters = true;
@@ -291,14 +291,14 @@ fn wave_that_a_mistake_hides_is_waited_for() {
     fleet.may_lack_clusters = false;
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
 
-    // Gone from Git without a mistake: no unit.
+    // Removed from Git without an error: no unit.
     let mut fleet = rings().installed();
     fleet.units.remove(&super::fleet::unit_id("c1"));
     fleet.push(&[("c1", ""), ("*", "v2")]).has("c2=v2 c3=v2");
 }
 
 #[test]
-fn unit_that_cannot_be_rendered_stays_as_it_is() {
+fn unrenderable_unit_keeps_its_content() {
     let mut fleet = rings().installed();
     fleet.policy.on_failure = OnFailure::Revert;
     fleet.units.get_mut(&super::fleet::unit_id("c2")).expect("c2").mistake = Some("no value".into());
@@ -310,7 +310,7 @@ fn unit_that_cannot_be_rendered_stays_as_it_is() {
 }
 
 #[test]
-fn tolerated_failures_keep_no_unit_back() {
+fn tolerated_failures_block_no_unit() {
     let mut fleet = rings().installed();
     fleet.waves[0].limits.confirm = false;
     fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
@@ -341,7 +341,7 @@ fn newer_commits_supersede_older_ones() {
 }
 
 #[test]
-fn limit_holds_on_the_way_back() {
+fn limit_applies_to_reverts() {
     let mut fleet = rings().installed();
     fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
     fleet.push(&[("*", "v2")]).settle();

@@ -1,6 +1,6 @@
-//! A fleet of which each unit has two objects, and a process that decides about them and writes.
+//! A simulated fleet whose units have two objects each, with a process that decides and writes.
 //!
-//! The objects and the commits outlive the process; what it was about to do, its timers and what it knows of commits do not.
+//! Objects and commits outlive the process. Its pending writes, its timers and its known commits do not.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,12 +21,12 @@ pub type Content = Arc<str>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
     pub content: Content,
-    /// Number of the commit that it took its content from.
+    /// Number of the commit that brought its content.
     pub commit: usize,
     pub mark: UnitMark,
 }
 
-/// Which render the process gives a unit.
+/// The render that the process assigns to a unit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Run {
     Unknown,
@@ -46,7 +46,7 @@ pub enum Health {
 pub struct SimUnit {
     pub wave: usize,
     pub objects: [Option<Object>; 2],
-    /// Of what it has, whatever that is.
+    /// The health of its content.
     pub health: Health,
     pub run: Run,
     pub mark: UnitMark,
@@ -56,7 +56,7 @@ pub struct SimUnit {
     pub mistake: Option<Arc<str>>,
 }
 
-/// What the app is at a commit.
+/// The app at a commit.
 #[derive(Clone, Debug, Default)]
 pub struct SimCommit {
     pub units: BTreeMap<UnitId, Content>,
@@ -77,20 +77,20 @@ pub struct Simulator {
     pub windows: AppWindows,
     pub measured: Outcomes,
     pub agreements: Agreements,
-    /// Contents that never become well, and how.
+    /// Contents that never become healthy, with their condition.
     pub bad: BTreeMap<Content, Health>,
     pub now: Timestamp,
-    /// The clock on the wall is so far ahead of the one that never jumps.
+    /// How far the machine's clock is ahead of the clock that never jumps.
     pub ahead: SignedDuration,
     pub refusals: Vec<Refusal>,
     pub loaded: BTreeSet<usize>,
-    /// Both objects of a unit are written at once.
+    /// Both objects of a unit are written in one step.
     pub writes_whole: bool,
     pub may_lack_clusters: bool,
     pub last: Option<Decision>,
-    /// How often the closures of an input were called.
+    /// Calls of the closures of an input.
     pub questions: Cell<usize>,
-    /// Of commits, once computed.
+    /// Facts of commits, once computed.
     pub facts: RefCell<BTreeMap<usize, Arc<CommitFacts>>>,
 }
 
@@ -98,7 +98,7 @@ pub fn revision(commit: usize) -> Revision {
     Revision::from(format!("{commit:040}").as_str())
 }
 
-/// Of an Approval that came with a commit.
+/// An Approval that came with a commit.
 pub fn approval_file(commit: usize) -> Arc<FileVersion> {
     let path = "approvals/pay.yaml".to_owned();
     Arc::new(FileVersion { commit: revision(commit), path, content: digest("an Approval") })
@@ -139,13 +139,13 @@ impl SimUnit {
         self.objects.iter().all(|object| object.as_ref().is_some_and(|object| object.content == *content))
     }
 
-    /// What its objects have: one content, or `a+b`, or nothing.
+    /// The content of its objects: one content, or `a+b`, or none.
     pub fn content(&self) -> String {
         let contents: BTreeSet<&str> = self.present().map(|object| &*object.content).collect();
         contents.into_iter().collect::<Vec<_>>().join("+")
     }
 
-    /// What the annotations of its objects say: the newest.
+    /// The newest mark in the annotations of its objects.
     pub fn live_mark(&self) -> UnitMark {
         self.present().map(|object| &object.mark).max_by_key(|mark| mark.since).cloned().unwrap_or_default()
     }
@@ -169,7 +169,7 @@ impl Simulator {
         digest_of(self.commits[commit].units.values())
     }
 
-    /// What the app is at a commit, by the waves of the head.
+    /// The app at a commit, by the waves of the head.
     pub fn facts_at(&self, commit: usize) -> Arc<CommitFacts> {
         let compute = || Arc::new(self.compute_facts(commit));
         Arc::clone(self.facts.borrow_mut().entry(commit).or_insert_with(compute))
@@ -193,7 +193,7 @@ impl Simulator {
         }
     }
 
-    /// A commit after which units have other contents.
+    /// A commit that changes the contents of units.
     pub fn commit(&mut self, commit: SimCommit) {
         let old: BTreeMap<UnitId, Option<Content>> =
             self.units.keys().map(|id| (id.clone(), self.head_content(id).cloned())).collect();
@@ -214,7 +214,7 @@ impl Simulator {
         }
     }
 
-    /// The process ends, and another one begins.
+    /// The process ends, and another one starts.
     pub fn kill(&mut self) {
         for unit in self.units.values_mut() {
             (unit.run, unit.mark, unit.timers) = (Run::Unknown, UnitMark::default(), Timers::default());
@@ -242,7 +242,7 @@ impl Simulator {
             self.head().checked_sub(number(revision))
         };
         let parent = |of: &Revision| number(of).checked_sub(1).map(revision);
-        // In a test, an Approval names the number of its commit.
+        // In tests an Approval names the number of its commit.
         let age =
             |approved: &Approved| Approved { at: approved.at.map(|at| self.head() - at), ..approved.clone() };
         let approvals: Vec<Approved> = self.approvals.iter().map(age).collect();
@@ -271,12 +271,12 @@ impl Simulator {
         })
     }
 
-    /// Looks, decides, writes.
+    /// Observes, decides, writes.
     pub fn step(&mut self) -> Decision {
         let facts = self.observe();
         let decision = self.decide(&facts);
         self.carry_out(&facts, &decision);
-        // What the annotations say is told apart by the second.
+        // Annotations have a resolution of seconds.
         self.now = self.now.checked_add(SignedDuration::from_secs(1)).expect("a time");
         decision
     }
@@ -286,7 +286,7 @@ impl Simulator {
         let wanted = decision.wants.iter().chain(loading.filter_map(|facts| facts.revision.as_ref()));
         self.loaded.extend(wanted.map(number));
         self.refusals.clone_from(&decision.refusals);
-        // What nobody waits for is forgotten.
+        // Commits that no unit needs are dropped.
         self.measured.retain(|measure, _| decision.measures.contains_key(measure));
         for (id, verdict) in &decision.units {
             self.give(id, &facts[id], verdict);
@@ -300,7 +300,7 @@ impl Simulator {
     }
 
     fn give(&mut self, id: &UnitId, facts: &UnitFacts, verdict: &Verdict) {
-        // The newest counts, whatever the clock does.
+        // The newest counts, whatever the clock shows.
         let after = facts.mark.since.and_then(|since| since.checked_add(SignedDuration::from_secs(1)).ok());
         let now = after.map_or(self.now, |after| after.max(self.now));
         match &verdict.choice {
@@ -340,7 +340,7 @@ impl Simulator {
         }
     }
 
-    /// Brings the objects of a unit to what it shall have.
+    /// Writes the assigned content to the objects of a unit.
     fn write(&mut self, id: &UnitId) {
         let head = self.head();
         let wanted = match &self.units[id].run {

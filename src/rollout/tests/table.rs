@@ -112,7 +112,7 @@ fn each_state_with_each_event_is_documented() {
     assert!(PAGE.contains(&table), "docs/rollout.md lacks this table:\n{table}");
 }
 
-/// One of each kind. The match names those that are still missing here.
+/// One hold of each kind. The match fails to compile when one is missing here.
 fn all_holds() -> Vec<Hold> {
     let because: std::sync::Arc<str> = "1/2 pods ready".into();
     let (wave, unit) = ("test".to_owned(), UnitId::new("c1", "canary"));

@@ -1,6 +1,6 @@
-//! Random walks: whatever happens in whatever order, no gate is skipped, and nothing is stuck without a reason.
+//! Random walks: in any order of events no gate is skipped, and no unit is stuck without a reason.
 //!
-//! `TUTTI_WALKS` sets how many there are, `TUTTI_WALK` the seed of the only one, which is shown. Both are read when this is compiled.
+//! `TUTTI_WALKS` sets the number of walks, `TUTTI_WALK` the seed of a single one, which is shown. Both are read at compile time.
 
 use std::collections::BTreeMap;
 
@@ -44,9 +44,9 @@ struct Walk {
     random: Random,
     rules: Rules,
     events: Vec<String>,
-    /// A commit cannot be read any more: another process knows less.
+    /// A commit cannot be read any more: another process has less information.
     has_lost: bool,
-    /// Of the only walk, each step is shown.
+    /// Each step of a single walk is shown.
     is_shown: bool,
 }
 
@@ -223,11 +223,11 @@ impl Walk {
         }
     }
 
-    /// Another process that begins now comes to the same contents.
+    /// A restarted process decides the same contents.
     fn compare_with_restart(&mut self) {
         let facts = self.fleet.clone().observe();
         let is_left_out = facts.values().any(|facts| matches!(facts.reach, Reach::LeftOut(_)));
-        // Deleted by hand and not made again yet; what it had, only this process knows.
+        // The objects were deleted by hand and not created again yet; only this process has their previous content.
         let is_deleted = self.fleet.units.values().any(|unit| unit.content().is_empty());
         if self.has_lost || is_deleted && (is_left_out || facts.values().any(|it| it.basis != Basis::Empty)) {
             return;
@@ -235,15 +235,15 @@ impl Walk {
         if is_left_out && facts.values().any(|facts| facts.is_left_out() && facts.mark.refused.is_some()) {
             return;
         }
-        // Whether a unit comes to be well before it takes something else decides what it goes back to; and how long ago it took
-        // what it has, whether it counts as failed or as changing. A restart takes time. An object that is put back is not well yet.
+        // Whether a unit becomes healthy before it takes other content decides its revert. The age of its content decides whether
+        // it counts as failed or as changing. A restart takes time. A repaired object is not healthy yet.
         let lacks_one = |unit: &SimUnit| unit.present().count() == 1;
         let is_unwell = self.fleet.units.values().any(|unit| unit.health != Health::Well || lacks_one(unit));
         let is_limited = self.fleet.waves.iter().any(|wave| wave.limits.max_concurrency.is_some());
         if is_unwell && (is_limited || self.fleet.policy.on_failure == OnFailure::Revert) {
             return;
         }
-        // Half on its way back, and let start again meanwhile: another process goes on from there.
+        // A revert in progress whose version may be tried again meanwhile: another process continues from there.
         let goes_back = self.fleet.last.as_ref().is_some_and(|decision| {
             decision.units.values().any(|verdict| matches!(verdict.choice, Choice::At(_)))
         });
@@ -252,7 +252,7 @@ impl Walk {
             return;
         }
         let (mut same, mut other) = (self.fleet.clone(), self.fleet.clone());
-        // When a commit is read decides which of two units that do not wait for each other comes first.
+        // The time at which a commit is read decides which of two independent units comes first.
         same.loaded.extend(0..=same.head());
         other.kill();
         let ready: Vec<&str> = CLUSTERS.into_iter().filter(|it| !other.reach.contains_key(*it)).collect();
@@ -260,9 +260,9 @@ impl Walk {
         for round in 0..30 {
             for fleet in [&mut same, &mut other] {
                 fleet.step();
-                // Long enough for all soaks, also after steps back of the clock.
+                // Longer than all soaks, also after the clock was set back.
                 fleet.pass(8);
-                // How long a unit was not done before, only this process knows.
+                // Only this process has the time since when a unit was not done.
                 let mut failures = fleet.decision().units.values().filter_map(|it| it.failure.as_deref());
                 if failures.any(|failure| failure.starts_with("not done for")) {
                     return;
@@ -272,7 +272,7 @@ impl Walk {
                 other.back(cluster);
             }
         }
-        // A failure that comes meanwhile stops units that would have begun a moment before.
+        // A failure meanwhile stops units that would have started a moment before.
         let failing = |fleet: &Simulator| -> Vec<bool> {
             fleet.units.values().map(|unit| unit.health == Health::Failed).collect()
         };
@@ -283,7 +283,7 @@ impl Walk {
         assert_eq!(same.contents(), other.contents(), "without and with a restart:\n{without}\n{with}");
     }
 
-    /// When everything is well and a person says yes, everything comes to have the head's content.
+    /// When all units are healthy and a person approves, every unit gets the head's content.
     fn finish(&mut self) {
         self.fleet.reach.clear();
         self.fleet.bad.clear();
@@ -327,5 +327,5 @@ fn random_walks_skip_no_gate() {
     }
 }
 
-/// The versions that units were taken back from: the commit that was the head.
+/// The versions that units were reverted from: the commit that was the head.
 pub type TakenBack = BTreeMap<(UnitId, Digest), usize>;

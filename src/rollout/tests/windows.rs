@@ -1,4 +1,4 @@
-//! Windows: nothing new begins while one is shut, what has begun goes on, and the way back is open.
+//! Windows: no new content starts while a window is shut, a change in progress continues, and a revert is possible.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn window(name: &str, until: Option<Timestamp>) -> Arc<Window> {
     })
 }
 
-/// A window that lasts on these clusters.
+/// A window that is active on these clusters, without an end.
 pub fn shut(name: &str, clusters: &[&str], until: Option<Timestamp>) -> AppWindows {
     AppWindows::on(clusters.iter().copied(), vec![window(name, until)])
 }
@@ -33,14 +33,14 @@ const ALL: [&str; 3] = ["c1", "c2", "c3"];
 pub const END: Option<Timestamp> = Some(Timestamp::MAX);
 
 impl Simulator {
-    /// For so many seconds from now.
+    /// For this many seconds from now.
     fn freeze(&mut self, clusters: &[&str], seconds: i64) -> Timestamp {
         let until = self.now.checked_add(SignedDuration::from_secs(seconds)).expect("a time");
         self.windows = shut("freeze", clusters, Some(until));
         until
     }
 
-    /// As objects are that were written before any window was there.
+    /// Objects from before any window existed have no marks.
     fn without_marks(&mut self) -> &mut Self {
         for unit in self.units.values_mut() {
             unit.mark = UnitMark::default();
@@ -67,7 +67,7 @@ fn freeze_holds_second_wave_until_it_ends() {
     let mut fleet = installed();
     fleet.slow("v2").push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
     let until = fleet.freeze(&ALL, 10_000);
-    // The first wave has begun: it finishes.
+    // The first wave has started: it finishes.
     fleet.bad.clear();
     fleet.has("c1=v2 c2=v1 c3=v1").waits("c2", "window freeze is shut until ");
     assert_eq!(fleet.decision().deadline, Some(until));
@@ -78,7 +78,7 @@ fn freeze_holds_second_wave_until_it_ends() {
 }
 
 #[test]
-fn what_has_begun_is_written_to_its_end() {
+fn started_change_is_completed() {
     let mut fleet = installed();
     fleet.writes_whole = false;
     fleet.push(&[("*", "v2")]);
@@ -89,13 +89,13 @@ fn what_has_begun_is_written_to_its_end() {
     assert!(first.run == Run::Head && !first.is_whole(&"v2".into()), "{first:?}");
     fleet.freeze(&ALL, 10_000);
     fleet.has("c1=v2 c2=v1 c3=v1");
-    // Deleted by hand, it is put back.
+    // Deleted by hand, it is created again.
     fleet.delete("c1").has("c1=v2 c2=v1 c3=v1");
     fleet.delete("c2").has("c1=v2 c2=v1 c3=v1");
 }
 
 #[test]
-fn app_of_one_wave_is_held_where_window_is() {
+fn window_holds_app_of_one_wave() {
     let mut fleet = Simulator::new(vec![wave("all", false)]);
     fleet.add("c1", 0).add("c2", 0).add("c3", 0);
     let mut fleet = fleet.installed();
@@ -105,19 +105,19 @@ fn app_of_one_wave_is_held_where_window_is() {
 }
 
 #[test]
-fn way_back_passes() {
+fn revert_passes_window() {
     let mut fleet = installed();
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v2 c3=v2");
     fleet.freeze(&ALL, 100_000);
     fleet.push(&[("*", "v3")]).has("c1=v2 c2=v2 c3=v2");
     fleet.restore(1).has("c1=v1 c2=v1 c3=v1");
-    // And back again is new.
+    // The second revert is new content.
     fleet.restore(1).push(&[("*", "v3")]).has("c1=v1 c2=v1 c3=v1").waits("c1", "window freeze is shut");
 }
 
-/// Objects that were written before a window was there do not name what they had before: history does.
+/// Objects from before a window existed do not name their previous content: history does.
 #[test]
-fn way_back_is_known_from_history() {
+fn revert_is_known_from_history() {
     for is_lost in [false, true] {
         let mut fleet = installed();
         fleet.push(&[("*", "v2")]).settle();
@@ -134,7 +134,7 @@ fn way_back_is_known_from_history() {
 }
 
 #[test]
-fn refused_version_goes_back_in_freeze() {
+fn refused_version_is_reverted_in_freeze() {
     let mut fleet = installed();
     fleet.policy.on_failure = OnFailure::Revert;
     fleet.slow("v2").push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
@@ -150,7 +150,7 @@ fn override_is_for_one_window_and_version() {
     fleet.override_window("other").has("c1=v1 c2=v1 c3=v1");
     fleet.override_window("freeze").has("c1=v2 c2=v2 c3=v2");
     fleet.push(&[("*", "v3")]).has("c1=v2 c2=v2 c3=v2");
-    // The earlier word was for the earlier rollout of that version.
+    // The earlier approval was for the earlier rollout of that version.
     let v2 = fleet.digest_at(2);
     fleet.override_window("freeze").has("c1=v3 c2=v3 c3=v3");
     fleet.push(&[("*", "v4")]).override_window("freeze").has("c1=v4 c2=v4 c3=v4");
@@ -169,9 +169,9 @@ fn override_opens_no_other_window() {
     fleet.override_window("two").has("c1=v2 c2=v2 c3=v2");
 }
 
-/// Its Approvers are not known, and nobody is not everybody.
+/// Its Approvers are unknown, and that does not mean everybody.
 #[test]
-fn window_with_a_mistake_is_overridden_by_nobody() {
+fn nobody_overrides_window_with_error() {
     let mut fleet = installed();
     let broken = Window { may_override: Vec::new(), ..Window::clone(&window("freeze", None)) };
     fleet.windows = AppWindows::on(ALL, vec![Arc::new(broken)]);
@@ -180,9 +180,9 @@ fn window_with_a_mistake_is_overridden_by_nobody() {
     fleet.has("c1=v2 c2=v2 c3=v2");
 }
 
-/// One window of `allow` that lasts is enough, so an override of one is, too; what is denied stays denied.
+/// One open `allow` window is sufficient, so the override of one is too. A `deny` window stays shut.
 #[test]
-fn override_of_an_allow_window_opens_all_of_them() {
+fn one_allow_override_opens_all_allow_windows() {
     let far = |name: &str| {
         let from = "2030-01-01T00:00:00Z".parse().expect("a time");
         let times = WindowTimes::Once { from, to: Timestamp::MAX };
@@ -198,9 +198,9 @@ fn override_of_an_allow_window_opens_all_of_them() {
     fleet.override_window("freeze").has("c1=v3 c2=v3 c3=v3");
 }
 
-/// A window opens no other gate, and is named once the others are open.
+/// A window opens no other gate, and is shown when the others are open.
 #[test]
-fn other_gates_hold_too() {
+fn other_gates_apply_too() {
     let mut fleet = rings().installed();
     fleet.freeze(&["c2", "c3"], 100_000);
     fleet
@@ -230,9 +230,9 @@ fn rebuilt_cluster_gets_what_its_wave_runs() {
     fleet.push(&[("*", "v2")]).rebuild("c3").has("c1=v1 c2=v1 c3=v1");
 }
 
-/// What its ring still runs in an earlier wave is no news for it. What an earlier wave took may be.
+/// Content that its ring still runs in an earlier wave is not new. Content that an earlier wave took may be new.
 #[test]
-fn rebuilt_cluster_alone_in_its_wave_gets_what_its_ring_runs() {
+fn rebuilt_cluster_gets_content_of_its_ring() {
     let mut fleet = Simulator::new(vec![wave("one", false), wave("two", false)]);
     fleet.add("c1", 0).add("c2", 1);
     let mut fleet = fleet.installed();
@@ -241,7 +241,7 @@ fn rebuilt_cluster_alone_in_its_wave_gets_what_its_ring_runs() {
     fleet.push(&[("*", "v2")]).rebuild("c2").has("c1=v1 c2=v1").waits("c1", "window freeze is shut");
     fleet.rebuild("c1").has("c1=v1 c2=v1");
     fleet.rebuild("c1").rebuild("c2").has("c1= c2=").waits("c2", "window freeze is shut");
-    // What other windows are for is another ring.
+    // A cluster with other windows is another ring.
     let mut fleet = installed();
     fleet.freeze(&["c2", "c3"], 100_000);
     fleet.rebuild("c2").rebuild("c3").has("c1=v1 c2= c3=").waits("c2", "window freeze is shut");
@@ -269,9 +269,9 @@ fn rebuilt_cluster_gets_no_version_that_failed() {
     fleet.waits("c1", "window freeze is shut");
 }
 
-/// Somebody sets the clock, or the machine slept: a window is of what clocks show, a soak is not.
+/// The clock is set or the machine slept: windows follow the machine's clock, soaks do not.
 #[test]
-fn clock_that_is_set_moves_windows_and_no_soak() {
+fn set_clock_moves_windows_but_no_soak() {
     let mut fleet = installed();
     fleet.waves[0].limits.soak = Some(std::time::Duration::from_secs(1_000));
     let until = fleet.freeze(&ALL, 50_000);
@@ -287,9 +287,9 @@ fn clock_that_is_set_moves_windows_and_no_soak() {
     fleet.pass(1_000).has("c1=v2 c2=v1 c3=v1").waits("c2", "window freeze is shut");
 }
 
-/// The answer is of now: the clock may go back, and a process may begin anew.
+/// The decision is for the current time: the clock may go back, and the process may restart.
 #[test]
-fn clock_and_process_do_not_matter() {
+fn clock_and_restart_do_not_matter() {
     let mut fleet = installed();
     fleet.freeze(&ALL, 10_000);
     fleet.push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1");

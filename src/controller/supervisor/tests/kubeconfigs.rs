@@ -1,4 +1,4 @@
-//! Clusters that are reached as a kubeconfig in a file says. On the clock of the machine: through sockets, and with programs.
+//! Clusters with a kubeconfig file. These tests use the clock of the machine, because they use sockets and programs.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ struct Case {
 }
 
 impl Case {
-    /// `kubeconfig`: what it says, given the folder that it is in.
+    /// `kubeconfig`: its text, given its folder.
     fn start(kubeconfig: impl FnOnce(&TempDir) -> String) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("config"), kubeconfig(&folder)).expect("a file");
@@ -47,7 +47,7 @@ impl Case {
 }
 
 #[tokio::test]
-async fn the_kubeconfig_is_read_again_at_the_first_refusal() {
+async fn kubeconfig_is_read_again_after_first_refusal() {
     let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
     let listener = sandbox.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
     let mut case = Case::start(|_| listener.kubeconfig());
@@ -60,7 +60,7 @@ async fn the_kubeconfig_is_read_again_at_the_first_refusal() {
 }
 
 #[tokio::test]
-async fn while_the_home_cluster_is_away_the_kubeconfig_from_before_is_tried_again() {
+async fn previous_kubeconfig_is_used_without_home_cluster() {
     let home = Sandbox::new(SandboxOptions::instant("home"));
     let target = Sandbox::new(SandboxOptions::instant("bj5"));
     let listener = target.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
@@ -91,7 +91,7 @@ async fn while_the_home_cluster_is_away_the_kubeconfig_from_before_is_tried_agai
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_away_costs_one_run_of_its_plug_in() {
+async fn unreachable_cluster_runs_its_plug_in_once() {
     let mut case = Case::start(|folder| {
         let runs = folder.path().join("runs");
         let script = format!("echo run >> {}; echo 'status: {{token: opaque}}'", runs.display());
