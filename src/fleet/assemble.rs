@@ -1,4 +1,4 @@
-//! Manifests to fleet.
+//! Builds the fleet from manifests. Called once for each revision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::model::{
     Scope, Snapshot,
 };
 
-/// Puts the manifests together, runs every check, and takes out the apps with errors.
+/// Combines the manifests, runs every check, and moves apps with errors to `broken`.
 pub fn assemble(manifests: Manifests, snapshot: &Snapshot) -> Fleet {
     assemble_after(manifests, snapshot, &Holders::default())
 }
 
-/// The same after a revision at which `before` held the names.
+/// The same, with the holders of identities from the previous revision.
 pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Holders) -> Fleet {
     let mut unregistered = registry::take(&mut manifests, snapshot);
     let (holders, mut newcomers) = rivals::settle(&mut manifests, before);
@@ -54,7 +54,7 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
     diagnostics.sort_by(|one, other| (&one.location, one.code).cmp(&(&other.location, other.code)));
     diagnostics.dedup();
 
-    // Without its instance nobody knows the namespaces of apps.
+    // Without a valid instance the namespaces of apps are unknown.
     let is_usable = !diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance);
     let holders = if is_usable || before.is_empty() { holders } else { before.clone() };
     let of_folders = pins::by_folder(&manifests.pins);
@@ -67,7 +67,7 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
         rollout_approvals.entry(approval.app.clone()).or_default().push(approval);
     }
     let wrong: BTreeSet<&Scope> = diagnostics.iter().filter(|it| it.is_error()).map(|it| &it.scope).collect();
-    // What else is in a file with a mistake may be what it depends on.
+    // Other documents of a broken file may be what this one depends on.
     let is_whole = |place: &Location| !wrong.contains(&Scope::File(place.file.clone()));
     manifests.triggers.retain(|trigger| is_whole(&trigger.location));
     manifests.notifications.retain(|route| is_whole(&route.location));
@@ -100,7 +100,7 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
     }
 }
 
-/// The first ring that selects a cluster has it; a check speaks of clusters in two.
+/// The first ring that selects a cluster wins; a check reports clusters in two rings.
 pub(super) fn rings_of(
     rings: &[Ring],
     clusters: &BTreeMap<ClusterName, Cluster>,
@@ -113,7 +113,6 @@ pub(super) fn ring_for<'a>(rings: &'a [Ring], cluster: &Cluster) -> Option<&'a R
     rings.iter().find(|ring| ring.clusters.matches(cluster.facts(None)))
 }
 
-/// Apps without errors, and the others with theirs.
 fn part(
     apps: Vec<Arc<App>>,
     diagnostics: &[Diagnostic],

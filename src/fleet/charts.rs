@@ -1,4 +1,4 @@
-//! Which charts a fleet wants, and where each is.
+//! Finds the source of each chart: a remote repository, an OCI registry, or the folder `charts/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use crate::model::{
     File, Snapshot,
 };
 
-/// The folder of charts that are kept in the config repository.
+/// The folder of charts in the config repository.
 pub const CHARTS: &str = "charts/";
 
-/// Why a chart has no source; the help is in the failure.
+/// Why a chart has no source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSource {
     UnknownRepository { help: String },
     NoVersion,
 }
 
-/// Where a named chart is. Pure: aliases are of the instance.
+/// The source of a chart. Aliases come from the instance.
 pub fn source(chart: &ChartRef, repositories: &[ChartRepository]) -> Result<ChartSource, NoSource> {
     let (url, version) = match &chart.named {
         ChartName::Raw(archive) => {
@@ -56,7 +56,7 @@ pub fn source(chart: &ChartRef, repositories: &[ChartRepository]) -> Result<Char
     Ok(ChartSource::Repository { url: repository.url.clone(), chart: name.to_owned(), version: wanted()? })
 }
 
-/// The folder of a chart that is kept in the config repository, with a final `/`.
+/// The folder of a chart in the config repository, with a final `/`.
 pub fn folder_of(chart: &ChartRef, repositories: &[ChartRepository]) -> Option<String> {
     match source(chart, repositories) {
         Ok(ChartSource::Folder { name, .. }) => Some(format!("{CHARTS}{name}/")),
@@ -69,14 +69,13 @@ pub fn remote_sources(fleet: &Fleet) -> BTreeSet<ChartSource> {
     fleet.apps.values().flat_map(|app| remote_sources_of(app, fleet)).collect()
 }
 
-/// The same of one app.
 pub fn remote_sources_of(app: &App, fleet: &Fleet) -> BTreeSet<ChartSource> {
     let AppSpec::AppSet(app_set) = &app.spec else { return BTreeSet::new() };
     let sources = app_set.charts().filter_map(|chart| source(chart, &fleet.instance.charts).ok());
     sources.filter(ChartSource::is_remote).collect()
 }
 
-/// A chart of the folder `charts/`. Its digest is over names and blob ids: nothing is hashed again.
+/// A chart of the folder `charts/`. Its digest covers names and blob ids, so no content is hashed.
 pub fn in_folder(name: &str, version: Option<&str>, snapshot: &Snapshot) -> Result<Chart, ChartFailure> {
     let origin = format!("{CHARTS}{name}/");
     let inside = snapshot.files_in(&origin);
@@ -106,7 +105,7 @@ pub fn in_folder(name: &str, version: Option<&str>, snapshot: &Snapshot) -> Resu
     }
 }
 
-/// What the `Chart.yaml` of a chart says, where it is a text.
+/// A text field of the `Chart.yaml`.
 pub fn says(chart: &Chart, field: &str) -> Option<String> {
     let values = yaml::parse_values("Chart.yaml", chart.text("Chart.yaml")?).ok()?;
     values.get(field)?.as_str().map(str::to_owned)

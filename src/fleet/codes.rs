@@ -1,4 +1,4 @@
-//! The codes of mistakes that show when manifests are seen together; stable for ever.
+//! Codes of mistakes found across manifests. A code never changes its meaning.
 
 /// Two manifests with one identity.
 pub const DUPLICATE: &str = "E2001";
@@ -7,24 +7,23 @@ pub const UNKNOWN_RING: &str = "E2003";
 pub const TWO_RINGS: &str = "E2004";
 pub const EMPTY_RING: &str = "E2005";
 pub const NO_RING: &str = "E2006";
-/// A placement that fits no cluster.
+/// A placement that matches no cluster.
 pub const PLACED_NOWHERE: &str = "E2007";
-/// An app names a cluster that is being removed.
+/// An app names a cluster in state Removed.
 pub const CLUSTER_REMOVED: &str = "E2008";
 /// An app names a cluster whose taint it does not tolerate.
 pub const CLUSTER_TAINTED: &str = "E2009";
-/// replicas-mismatch.
 pub const REPLICAS_MISMATCH: &str = "E2011";
 pub const PERCENT_OF_NOTHING: &str = "E2012";
 /// Two podSets with one name in one namespace of one cluster.
 pub const POD_SET_TWICE: &str = "E2013";
 /// The image of a podSet has another tag than its version.
 pub const TWO_TAGS: &str = "E2014";
-/// A pattern of an Objects app that fits no file.
+/// A pattern of an Objects app that matches no file.
 pub const NO_SUCH_FILE: &str = "E2021";
-/// A Kubernetes document that no app takes.
+/// A Kubernetes document that belongs to no app.
 pub const STRAY_DOCUMENT: &str = "E2022";
-/// A file for kustomize, which is not run.
+/// A kustomization file. tutti does not run kustomize.
 pub const KUSTOMIZATION: &str = "E2023";
 /// A manifest outside of its folder (a warning).
 pub const MISPLACED: &str = "E2024";
@@ -33,7 +32,7 @@ pub const UNKNOWN_LAYER: &str = "E2031";
 pub const UNKNOWN_REPOSITORY: &str = "E2041";
 /// A chart that is not in the folder `charts/`, or not in that version.
 pub const NO_SUCH_CHART: &str = "E2042";
-/// A chart without `deployType: helm`, or that without a chart.
+/// A chart without `deployType: helm`, or that type without a chart.
 pub const CHART: &str = "E2043";
 /// Two projects with one namespace.
 pub const NAMESPACE_TWICE: &str = "E2051";
@@ -47,11 +46,10 @@ pub const ROUTE_TWICE: &str = "E2061";
 pub const ROUTE_OF_NOBODY: &str = "E2062";
 /// A health rule that cannot be compiled.
 pub const HEALTH_RULE: &str = "E2081";
-/// A file among the health rules that is none, or for a kind that has no rules, or that has one already.
+/// A file among the health rules that is no rule, is for an unsupported kind, or is a second rule.
 pub const NOT_A_HEALTH_RULE: &str = "E2082";
-/// A pin that fits no app, or none that has a version, or that is not the only one to say it.
+/// A pin without its app, for an app without a version, or beside another version.
 pub const PIN: &str = "E2071";
-/// A canary cluster on which the app has no canary podSet.
 pub const NO_CANARY: &str = "E2101";
 /// Canary clusters of which the app uses none.
 pub const CANARY_UNUSED: &str = "E2102";
@@ -65,9 +63,9 @@ pub const UNKNOWN_GROUP: &str = "E2105";
 pub const AFTER_CYCLE: &str = "E2106";
 /// `after` names an app that does not exist.
 pub const AFTER_NOBODY: &str = "E2107";
-/// An approval of a rollout of which there is no app, or no wave, or of a window that does not exist.
+/// An approval of an unknown rollout, wave or window.
 pub const NO_SUCH_ROLLOUT: &str = "E2108";
-/// An approval of another version of its app than the one in Git.
+/// An approval of another version than the one in Git.
 pub const OTHER_VERSION: &str = "E2109";
 /// A trigger names a receiver, an app, a ring or a file that does not exist.
 pub const TRIGGER: &str = "E2121";
@@ -75,13 +73,13 @@ pub const TRIGGER: &str = "E2121";
 pub const NOTIFICATION: &str = "E2131";
 /// A server is of a cluster that is not registered.
 pub const SERVER: &str = "E2132";
-/// A route of notifications by mail, in a program that sends none.
+/// A route of notifications by mail, in a build without mail.
 pub const NO_MAIL: &str = "E2133";
 /// An expression of a policy that cannot be used.
 pub const POLICY: &str = "E2141";
 /// A policy selects an app, a ring or a cluster that does not exist.
 pub const POLICY_SELECTS: &str = "E2142";
-/// A binding of a policy, or its params, that do not fit.
+/// A binding of a policy, or its params, that does not fit.
 pub const POLICY_BINDING: &str = "E2143";
 /// A window selects an app, a ring or a cluster that does not exist.
 pub const WINDOW: &str = "E2151";

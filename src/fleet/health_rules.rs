@@ -1,5 +1,5 @@
-//! The health rules of the repository: `health/<group>/<Kind>.yaml` with expressions, and
-//! `health/<group>/<Kind>/health.lua`, the layout in which the ecosystem keeps its scripts.
+//! Reads the health rules of the repository: CEL in `health/<group>/<Kind>.yaml`, and Lua in
+//! `health/<group>/<Kind>/health.lua` (the layout of Argo CD). Called by `assemble`.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,13 @@ use crate::manifest::read::Reading;
 use crate::manifest::yaml;
 use crate::model::{Diagnostic, Expression, Location, Scope, Snapshot};
 
-/// The name of the core group's folder.
 const CORE: &str = "core";
-/// Of all rules, and of each at least, in bytes of scripts: compiled they have up to twenty times as much, and stay; and all are compiled
-/// for every commit.
+/// In bytes of script, for all rules together. A compiled rule takes up to twenty times that in memory, and all rules are
+/// compiled for every commit. Each rule counts as at least the second number.
 const MOST_WEIGHT: usize = 4 * 1024 * 1024;
 const LEAST_WEIGHT: usize = 4 * 1024;
 
-/// The rules of a snapshot, with the mistakes in them. One with a mistake is among them: its objects are Unknown.
+/// The rules and their mistakes. A rule with a mistake stays: its objects are Unknown.
 pub fn of(snapshot: &Snapshot) -> (Rules, Vec<Diagnostic>) {
     let (mut sources, mut written, mut mistakes) = (Vec::new(), Vec::new(), Vec::new());
     let mut left = MOST_WEIGHT;
@@ -74,7 +73,7 @@ enum Meaning<'a> {
         group: &'a str,
         kind: &'a str,
     },
-    /// It belongs to a rule, or to people.
+    /// A file of a rule that is not read, or documentation.
     Nothing,
     Mistake(&'static str),
 }
@@ -83,7 +82,7 @@ fn meaning(path: &str) -> Meaning<'_> {
     let parts: Vec<&str> = path.strip_prefix(FOLDER).unwrap_or(path).split('/').collect();
     let is_yaml = |file: &str| file.ends_with(".yaml") || file.ends_with(".yml");
     let (group, kind) = match parts.as_slice() {
-        // What stands beside a script where scripts are published: its tests, and actions.
+        // Files that Argo CD keeps beside its scripts: tests and actions.
         [_, _, "health_test.yaml"] | [_, _, "testdata" | "actions", ..] => return Meaning::Nothing,
         [group, kind, "health.lua"] => (*group, *kind),
         [group, file] if is_yaml(file) => (*group, file.rsplit_once('.').map_or(*file, |(kind, _)| kind)),
@@ -95,7 +94,7 @@ fn meaning(path: &str) -> Meaning<'_> {
         _ => return Meaning::Nothing,
     };
     match (group, kind) {
-        // What a rule says is shown to everybody.
+        // A rule's message is public, so a rule must not read a Secret.
         (CORE, "Secret") => Meaning::Mistake("a Secret has no health, and nothing may look into it"),
         (group, _) if group != CORE && !group.contains('.') && !SHORT.contains(&group) => {
             Meaning::Mistake("the folder is named as the API group is, for example example.com, or core")
@@ -126,7 +125,7 @@ fn too_much(path: &str) -> Diagnostic {
     Diagnostic::error(codes::HEALTH_RULE, message, scope(path)).at(Location::new(path, 1, 1)).help(help)
 }
 
-/// What cannot be read is a rule that cannot be used.
+/// An unreadable file becomes a rule that cannot be used.
 fn read(path: &str, snapshot: &Snapshot, mistakes: &mut Vec<Diagnostic>) -> (RuleBody, Option<HealthRule>) {
     let Some(text) = snapshot.text(path) else {
         let error = Diagnostic::error(
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_says_which_kind_a_rule_is_for() {
+    fn path_names_the_kind_of_a_rule() {
         let (yaml, lua) = (rule("  current: 'false'\n"), "return {status = 'Degraded', message = 'lua'}");
         let files = [
             ("health/core/ConfigMap.yaml", yaml.as_str()),
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_rules() {
+    fn other_files_are_no_rules() {
         let (yaml, lua) = (rule("  current: 'true'\n"), "return nil");
         check(
             &[("health/Database.yaml", &yaml)],
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_stand_where_they_are_written() {
+    fn mistakes_have_their_place() {
         let at = |spec: &str, expected: &[&str]| check(&[("health/a.b/C.yaml", &rule(spec))], expected);
         at(
             "  current: nope(1)\n",

@@ -1,14 +1,14 @@
-//! Which layers there are: those of the repository over those that the program ships.
+//! Names of template layers: those of the repository, and those shipped with the binary.
 
 use std::collections::BTreeSet;
 
 use super::shipped::SHIPPED;
 use crate::model::Snapshot;
 
-/// The folder of all shared layers.
+/// The folder of all layers that apps share.
 pub const TEMPLATES: &str = "templates/";
 
-/// A level whose layers an app names.
+/// A level of layers that an app chooses by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Workload,
@@ -35,12 +35,11 @@ impl Level {
     }
 }
 
-/// The names of all layers of a level.
 pub fn layers_of(level: Level, snapshot: &Snapshot) -> BTreeSet<String> {
     folders(level.folder(), in_templates(snapshot).chain(SHIPPED.iter().map(|(path, _)| *path)))
 }
 
-/// The names of the cluster layers of the repository; none is shipped.
+/// The names of the cluster layers of the repository. The binary ships none.
 pub fn cluster_layers(snapshot: &Snapshot) -> BTreeSet<String> {
     folders("templates/cluster/", in_templates(snapshot))
 }
@@ -54,7 +53,7 @@ fn folders<'a>(level: &str, paths: impl Iterator<Item = &'a str>) -> BTreeSet<St
     paths.filter_map(name).collect()
 }
 
-/// The files that the program ships in a folder (with a final `/`): path and text, sorted by path.
+/// The files shipped in a folder (with a final `/`): path and text, sorted by path.
 pub fn shipped_in(folder: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     SHIPPED.iter().copied().filter(move |(path, _)| path.starts_with(folder))
 }

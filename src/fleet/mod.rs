@@ -1,11 +1,10 @@
 //! One snapshot of the config repository as one validated whole.
 //!
-//! Needs the manifests and the snapshot that they were read from; gives the [`Fleet`]: which apps run on
-//! which clusters, with every mistake that shows only when manifests are seen together. Checks stand by
-//! name in one table ([`checks`]). An app with an error is taken out and named in [`Fleet::broken`]; its
-//! neighbours stay. While any error stands, [`Fleet::is_valid`] is false and nothing may be deleted.
+//! `assemble` takes the manifests and their snapshot and returns the [`Fleet`]: which apps run on which clusters, with the
+//! mistakes that only show across manifests ([`checks`]). An app with an error moves to [`Fleet::broken`]; other apps stay.
+//! While any error exists, [`Fleet::is_valid`] is false and nothing may be deleted.
 //!
-//! Never renders, never reads files, never decides how many replicas run where.
+//! The module is pure: it does not render, read files or schedule replicas. `controller` and `cli` call it.
 
 mod assemble;
 pub mod charts;
@@ -63,48 +62,42 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// An app that must not be applied as it is written.
+/// An app with errors. Its live objects stay as they are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Broken {
-    /// `None` when its manifest could not even be read.
+    /// `None` if its manifest could not be read.
     pub app: Option<Arc<App>>,
     pub errors: Vec<Diagnostic>,
 }
 
-/// The config repository at one revision, understood.
+/// The config repository at one revision, read and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fleet {
     pub instance: Instance,
     pub clusters: BTreeMap<ClusterName, Cluster>,
-    /// First to last; empty without `rings.yaml`.
+    /// In order; empty without `rings.yaml`.
     pub rings: Vec<Ring>,
     pub rings_location: Option<Location>,
-    /// The apps without errors.
     pub apps: BTreeMap<AppId, Arc<App>>,
     pub broken: BTreeMap<AppId, Broken>,
-    /// Of objects that are no longer rendered.
+    /// Approvals of deletes.
     pub approvals: Vec<Approval>,
     /// By the app whose waves they open.
     pub rollout_approvals: BTreeMap<AppId, Vec<RolloutApproval>>,
     /// By name.
     pub triggers: BTreeMap<String, Arc<Trigger>>,
-    /// Routes, each with a name of its own.
     pub notifications: Vec<Arc<Notification>>,
     /// The inventory of machines.
     pub servers: Vec<Arc<Server>>,
-    /// What may be deployed.
     pub policies: Arc<Policies>,
-    /// When new versions may begin.
     pub windows: Vec<Arc<Window>>,
-    /// What waves and rings may have measured, by name.
+    /// By name.
     pub analyses: BTreeMap<String, Arc<Analysis>>,
-    /// Who must agree, and to what.
     pub approval_rules: Arc<ApprovalRules>,
-    /// How the health of objects is judged.
     pub health: Arc<health::Rules>,
-    /// Of reading and of the checks here, by place.
+    /// From reading and from the checks here, sorted by place.
     pub diagnostics: Vec<Diagnostic>,
-    /// The file of each app and cluster: at the next revision it keeps the name.
+    /// The file of each app and cluster. It keeps the identity at the next revision.
     pub holders: Arc<Holders>,
     ring_of: BTreeMap<ClusterName, String>,
     /// By namespace.
@@ -112,33 +105,32 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// No error at all. Only then may anything be deleted.
+    /// No error exists. Only then may anything be deleted.
     pub fn is_valid(&self) -> bool {
         !self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
-    /// A cluster with a mistake is left out, and a file that nobody understands may be of one: some may be missing here.
+    /// An error in a Cluster manifest or an unreadable file: clusters may be missing here.
     pub fn may_lack_clusters(&self) -> bool {
         let hides = |it: &Diagnostic| matches!(it.scope, Scope::Cluster(_) | Scope::File(_));
         self.diagnostics.iter().any(|it| it.is_error() && hides(it))
     }
 
-    /// The instance itself is understood; if not, nothing is applied anywhere.
+    /// The instance has no errors. Otherwise nothing is applied anywhere.
     pub fn is_usable(&self) -> bool {
         !self.errors_of(&Scope::Instance)
     }
 
-    /// The ring that a cluster belongs to.
     pub fn ring_of(&self, cluster: &ClusterName) -> Option<&str> {
         self.ring_of.get(cluster).map(String::as_str)
     }
 
-    /// The ring that a cluster would be in which is not here (any more).
+    /// The ring that selects a cluster which is not (or no longer) registered.
     pub fn ring_for(&self, cluster: &Cluster) -> Option<String> {
         assemble::ring_for(&self.rings, cluster).map(|ring| ring.name.clone())
     }
 
-    /// As it was before this cluster was to be removed: apps are placed there.
+    /// The fleet with this cluster in state Ready instead of Removed: apps are placed there.
     pub fn before_removal(&self, cluster: &ClusterName) -> Self {
         let mut before = self.clone();
         if let Some(cluster) = before.clusters.get_mut(cluster) {
@@ -147,7 +139,7 @@ impl Fleet {
         before
     }
 
-    /// The project of an app's namespace, if there is one without mistakes.
+    /// The project of the app's namespace, if it has no errors.
     pub fn project_of(&self, app: &App) -> Option<(&Arc<App>, &Project)> {
         if app.id.is_project() {
             return None;
@@ -156,7 +148,7 @@ impl Fleet {
         Some((project, projects::of(project)?.1))
     }
 
-    /// Every (app, cluster) that can be rendered and applied, sorted. Empty when the instance is broken.
+    /// Every target that can be rendered and applied, sorted. Empty if the instance is broken.
     pub fn targets(&self) -> Vec<Target> {
         let of_app = |(app, clusters): (&Arc<App>, Vec<ClusterName>)| {
             let id = app.id.clone();
@@ -165,7 +157,7 @@ impl Fleet {
         self.placed().flat_map(of_app).collect()
     }
 
-    /// The same app by app.
+    /// The same, grouped by app.
     pub fn placed(&self) -> impl Iterator<Item = (&Arc<App>, Vec<ClusterName>)> {
         let errors = self.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
         let wrong: BTreeSet<&Scope> = errors.map(|error| &error.scope).collect();
@@ -182,20 +174,20 @@ impl Fleet {
         })
     }
 
-    /// The registered clusters that an app is placed on, whether it is broken or not.
+    /// The registered clusters that an app is placed on, also for a broken app.
     pub fn clusters_of(&self, app: &App) -> Vec<ClusterName> {
         placement(app, &self.clusters, &self.ring_of)
     }
 
-    /// The targets of an earlier revision, those of its broken apps too, that this one takes away.
+    /// The targets of an earlier revision (also of its broken apps) that this revision removes.
     pub fn taken_away(&self, before: &Self) -> BTreeSet<Target> {
         let broken = before.broken.values().filter_map(|broken| broken.app.as_ref());
         let apps = before.apps.values().chain(broken);
         apps.flat_map(|app| self.takes_away(app, before.clusters_of(app))).collect()
     }
 
-    /// From which of these clusters this revision takes an app, as it was before: it is placed there no longer, no mistake hides
-    /// it, and what it had there is to go.
+    /// From which of these clusters this revision removes the app. The app must no longer be placed there, no error may hide
+    /// it, and `prune` must allow the removal.
     pub fn takes_away(&self, before: &App, clusters: Vec<ClusterName>) -> Vec<Target> {
         let default = self.instance.defaults.prune;
         let goes = |app: &App| app.prune.unwrap_or(default) != PruneMode::Never;
@@ -217,8 +209,7 @@ impl Fleet {
         self.diagnostics.iter().any(|it| it.is_error() && is_there(it))
     }
 
-    /// The fleet of one app on one cluster, with the instance and the rings of these manifests, or else its
-    /// own. Nothing is checked.
+    /// The fleet of one app on one cluster, with the instance and rings of these manifests if they have some. Runs no checks.
     pub fn narrowed(&self, mut app: Arc<App>, cluster: Cluster, manifests: Manifests) -> Self {
         let rings = manifests.rings.map_or_else(|| self.rings.clone(), |rings| rings.rings);
         let clusters = BTreeMap::from([(cluster.name.clone(), cluster)]);
@@ -253,7 +244,7 @@ impl Fleet {
     }
 }
 
-/// Whether rendering an app on a cluster looks at the ring of the cluster: its placement names one.
+/// Whether the render of an app depends on the ring of the cluster.
 pub fn selects_by_ring(app: &App) -> bool {
     selector(app).is_some_and(|placement| placement.clusters.ring.is_some())
         || app.routes.iter().any(Route::looks_at_ring)

@@ -1,14 +1,14 @@
-//! Patterns of paths. Nearly all say no more than `*` within a folder; those are matched by hand, as a matcher of any pattern takes
-//! far longer to make than to use, and every commit asks about every pattern.
+//! Glob patterns of paths. Most patterns only use `*` within a folder. Those are matched by hand: building a glob matcher
+//! costs more than using it, and every commit matches every pattern.
 
 use globset::GlobSet;
 
 use crate::model::glob::{self, Separator};
 
-/// `*` stays within one folder, `**` does not. What is called as the pattern is written fits it in any case.
+/// `*` stays within one folder, `**` crosses folders. A path equal to the pattern always matches.
 pub struct Pattern {
     text: String,
-    /// Of a pattern that is not simple.
+    /// `None` for a simple pattern.
     matcher: Option<GlobSet>,
     is_simple: bool,
 }
@@ -35,7 +35,7 @@ impl Pattern {
     }
 }
 
-/// One name of a path. What stands between two stars is looked for as far to the left as it can be.
+/// Matches one name of a path. A part between two stars matches at its leftmost position.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(first) else { return false };
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn simple_patterns_fit_what_any_matcher_fits() {
+    fn simple_patterns_match_like_the_glob_matcher() {
         let paths = texts(&['a', 'b', '/'], 5);
         for pattern in texts(&['a', 'b', '*', '/'], 4).iter().filter(|pattern| !pattern.contains("**")) {
             let matcher = glob::compile(pattern, Separator::Ends).expect("a pattern");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn other_patterns_are_left_to_the_matcher() {
+    fn other_patterns_use_the_glob_matcher() {
         let check = |pattern: &str, path: &str, expected: bool| {
             assert_eq!(Pattern::new(pattern).fits(path), expected, "{pattern} {path}");
         };

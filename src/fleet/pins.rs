@@ -1,4 +1,4 @@
-//! Pins to the apps and clusters that they are for.
+//! Attaches pins (version files of rings) to their apps. Called by `assemble`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub fn by_folder(pins: &[PinManifest]) -> Pins<'_> {
     folders
 }
 
-/// Gives an app the versions that its folder's pins say, cluster by cluster.
+/// Sets the versions of an app from the pins of its folder, for each cluster.
 pub fn attach(app: &mut Arc<App>, pins: &Pins<'_>, ring_of: &BTreeMap<ClusterName, String>) {
     if !matches!(app.spec, AppSpec::AppSet(_) | AppSpec::Component(_)) {
         return;

@@ -1,4 +1,4 @@
-//! Which clusters an app runs on.
+//! Computes which clusters an app runs on, and which files an Objects app reads.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::model::{
     App, AppSpec, Cluster, ClusterName, ClusterState, Placement, Snapshot, TaintEffect, beside,
 };
 
-/// The registered clusters that an app is placed on, sorted by name. None of them is being removed, and none has a taint that
-/// sends the app away.
+/// The registered clusters that an app is placed on, sorted by name, without clusters in state Removed and clusters whose
+/// NoExecute taint the app does not tolerate.
 pub fn placement(
     app: &App,
     clusters: &BTreeMap<ClusterName, Cluster>,
@@ -28,7 +28,7 @@ pub fn placement(
     stays.filter(matches).map(|cluster| cluster.name.clone()).collect()
 }
 
-/// The placement of an app; `None` for an AppSet that names its clusters one by one.
+/// The placement of an app; `None` for an AppSet that lists its clusters.
 pub fn selector(app: &App) -> Option<&Placement> {
     match &app.spec {
         AppSpec::AppSet(app_set) => app_set.placement.as_deref(),
@@ -46,16 +46,15 @@ fn names(app: &App) -> impl Iterator<Item = &ClusterName> {
     topology.iter().map(|cluster| &cluster.name)
 }
 
-/// The files of the repository that a path or pattern of an Objects app fits, sorted. `*` stays within
-/// one folder, `**` does not.
+/// The files that match a path or pattern of an Objects app, sorted. `*` stays within one folder, `**` crosses folders.
 pub fn files_of<'a>(pattern: &str, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a str> {
     let placed = beside::placed(&snapshot.folder, pattern);
     let pattern = placed.as_deref().unwrap_or(pattern);
-    // Only what begins as the pattern does can fit it.
+    // Only paths with the literal prefix of the pattern can match.
     let plain = beside::before_wildcards(pattern);
     let (up, rest) = beside::split(pattern);
     let matcher = Pattern::new(rest);
-    // What kustomize reads is no object: only who names it means it.
+    // A kustomization file is no object. It is read only if the app names it exactly.
     let named = pattern.to_owned();
     let fits_from_there = move |path: &str| {
         let (own_up, rest) = beside::split(path);

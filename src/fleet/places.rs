@@ -1,11 +1,12 @@
-//! Where manifests belong. What one may say is a matter of its folder, so that who may write a folder says who has the power.
+//! Warns about manifests outside of their folder. Trust goes by folder: who may write a folder decides what its manifests may do.
+//! Called by `cli::lint`.
 
 use std::collections::BTreeMap;
 
 use super::{Fleet, codes};
 use crate::model::{App, AppSpec, Connection, Diagnostic, Location, Scope};
 
-/// Folders of what others depend on; apps stand elsewhere.
+/// Folders of manifests that other apps depend on. No app belongs there.
 const OF_POWER: [&str; 10] = [
     "clusters/",
     "projects/",
@@ -19,14 +20,13 @@ const OF_POWER: [&str; 10] = [
     "templates/",
 ];
 
-/// A manifest with the file that it belongs to; `None` where it may stay.
+/// A manifest with the file where it belongs; `None` if it may stay.
 struct Found<'a> {
     what: String,
     place: &'a Location,
     home: Option<String>,
 }
 
-/// A warning for each manifest outside of its folder.
 pub fn misplaced(fleet: &Fleet) -> Vec<Diagnostic> {
     let all = all(fleet);
     let mut in_file: BTreeMap<&str, usize> = BTreeMap::new();
@@ -100,7 +100,7 @@ fn home(app: &App) -> Option<String> {
     }
 }
 
-/// Both endings of YAML will do.
+/// `.yaml` and `.yml` are both accepted.
 fn is_at(place: &Location, file: &str) -> bool {
     place.file == file
         || place.file.strip_suffix(".yml").is_some_and(|it| file.strip_suffix(".yaml") == Some(it))
@@ -114,7 +114,7 @@ mod tests {
     use crate::model::Snapshot;
 
     #[test]
-    fn misplaced_manifests_are_told_with_the_way_home() {
+    fn misplaced_manifests_get_the_right_path() {
         let own = |kind: &str, name: &str, spec: &str| {
             format!(
                 "apiVersion: tutti.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n"

@@ -1,4 +1,5 @@
-//! The policies of the repository, compiled: those of kind Policy, and each ValidatingAdmissionPolicy with its bindings.
+//! Compiles the policies of the repository: those of kind Policy, and each ValidatingAdmissionPolicy with its bindings. Called
+//! by `assemble`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::policy::{Policies, PolicyMistake};
 const HELP: &str = "an expression in CEL with the variables of a ValidatingAdmissionPolicy: object, oldObject, request, params, \
                     namespaceObject and variables, and with app, cluster, ring and objects";
 
-/// Each is compiled, and may be asked about each object.
+/// The bound for policies, and for bindings: every policy is compiled and evaluated for every object.
 const MOST_POLICIES: usize = 256;
 
 pub fn of(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnostic>) {
@@ -35,24 +36,23 @@ pub fn of(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnost
         let error = Diagnostic::error(LIMIT, message, scope).at(place.clone());
         found.push(error.help("write one policy with several validations"));
         bound.truncate(MOST_POLICIES);
-        // It stands for those that are not read.
+        // This policy denies everything in place of those that are not read.
         bound.push(Arc::new(Policy::unreadable(&place.file, place.clone())));
     }
     let (compiled, mut mistakes) = Policies::of(&bound);
-    // What has no binding, or only ones with a mistake, is read all the same.
+    // A policy without a valid binding is compiled too, to report its mistakes.
     let is_bound = bound_names(manifests.admission_bindings.iter().filter(|it| !it.has_mistake));
     let unbound = manifests.admission_policies.iter().filter(|it| !is_bound.contains(&*it.policy.name));
     let unbound = unbound.take(MOST_POLICIES).map(|it| Arc::new(with_params(it, Some(Value::Null))));
     mistakes.append(&mut Policies::of(&unbound.collect::<Vec<_>>()).1);
     let mut told: Vec<Diagnostic> = mistakes.iter().map(|mistake| told(mistake, snapshot)).collect();
-    // A policy with several bindings is compiled for each of them.
+    // A policy with several bindings is compiled once for each of them.
     told.sort_by(|one, other| (&one.location, &one.message).cmp(&(&other.location, &other.message)));
     told.dedup();
     found.append(&mut told);
     (compiled, found)
 }
 
-/// The policies that bindings name.
 fn bound_names<'m>(bindings: impl Iterator<Item = &'m AdmissionBinding>) -> BTreeSet<&'m str> {
     bindings.filter_map(|it| it.policy.as_deref()).collect()
 }
@@ -65,7 +65,7 @@ fn told(found: &PolicyMistake, snapshot: &Snapshot) -> Diagnostic {
     Diagnostic::error(codes::POLICY, message, scope).at(place).in_path(expression.path.clone()).help(HELP)
 }
 
-/// One policy for each binding. What does not fit denies all that it matches.
+/// One policy for each binding. A binding with a mistake denies all that it matches.
 fn bound(manifests: &Manifests) -> (Vec<Arc<Policy>>, Vec<Diagnostic>) {
     let (mut bound, mut found) = (Vec::new(), Vec::new());
     let policies = &manifests.admission_policies;
@@ -136,13 +136,13 @@ fn joined(mut policy: Policy, binding: &AdmissionBinding) -> Policy {
 }
 
 fn with_params(of: &AdmissionPolicy, params: Option<Value>) -> Policy {
-    // Without a paramKind, `params` is unknown to its expressions.
+    // Without a paramKind, expressions cannot name `params`.
     Policy { params: params.filter(|_| of.param_kind.is_some()), ..of.policy.clone() }
 }
 
 enum Params<'a> {
     Known(Option<Value>),
-    /// And the binding allows that.
+    /// The params object is missing, and the binding allows that.
     Missing(&'a ParamRef),
 }
 
@@ -152,7 +152,7 @@ fn params<'a>(
     objects: &[ParamObject],
 ) -> Result<Params<'a>, Box<Diagnostic>> {
     let (reference, (api_version, kind)) = match (&binding.params, &of.param_kind) {
-        // What else does not fit may come of the mistake.
+        // Other mismatches may follow from the mistake.
         _ if binding.has_mistake || of.policy.has_mistake => return Ok(Params::Known(Some(Value::Null))),
         (None, _) => return Ok(Params::Known(Some(Value::Null))),
         (Some(reference), None) => {
@@ -243,7 +243,7 @@ spec:
         fleet.diagnostics.iter().map(|it| format!("{} {} {}", line(it), it.code, it.message)).collect()
     }
 
-    /// Of a Deployment with this spec: action and message.
+    /// Action and message for a Deployment with this spec.
     #[expect(clippy::needless_pass_by_value, reason = "cases are written in place")]
     fn said(fleet: &Fleet, spec: serde_json::Value) -> Vec<(PolicyAction, String)> {
         let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "shop"}, "spec": spec});
@@ -263,7 +263,7 @@ spec:
     }
 
     #[test]
-    fn admission_policy_is_read_with_its_bindings() {
+    fn admission_policy_is_compiled_with_its_bindings() {
         let deny = binding("deny", "  validationActions: [Audit, Deny]\n");
         let warn = binding(
             "warn",
@@ -280,14 +280,14 @@ spec:
         assert_eq!(said(&fleet, json!({"replicas": 1})), [two, five.clone()]);
         assert_eq!(said(&fleet, json!({"replicas": 3})), [five]);
         assert_eq!(said(&fleet, json!({"replicas": 5})), []);
-        // What cannot be evaluated is denied.
+        // An expression that fails denies.
         let (action, message) = &said(&fleet, json!({}))[0];
         assert_eq!(*action, PolicyAction::Deny);
         assert!(message.contains("there is no field `replicas`"), "{message}");
     }
 
     #[test]
-    fn failures_are_ignored_where_a_policy_says_so() {
+    fn failure_policy_ignore_skips_failures() {
         let policy = POLICY.replace("failurePolicy: Fail", "failurePolicy: Ignore");
         let fleet = fleet(&[&policy, &binding("deny", "  validationActions: [Deny]\n")]);
         assert_eq!(said(&fleet, json!({})), []);
@@ -295,11 +295,10 @@ spec:
     }
 
     #[test]
-    fn what_does_not_fit_denies_what_it_matches() {
+    fn broken_policy_denies_what_it_matches() {
         let mistake = || vec![(PolicyAction::Deny, "the policy has a mistake".to_owned())];
         let check = |documents: &[&str], expected: Vec<(PolicyAction, String)>| {
             let said = said(&fleet(documents), json!({"replicas": 9})).into_iter();
-            // Without its place.
             let short =
                 |text: String| text.split(": policies/").next().map(str::to_owned).unwrap_or_default();
             let said: Vec<_> = said.map(|(action, text)| (action, short(text))).collect();
@@ -321,12 +320,12 @@ spec:
         check(&[POLICY, &with("  paramRef: {selector: {}}\n")], mistake());
         let strict = POLICY.replace("replicas >=", "replicas > 99 && object.spec.replicas >=");
         check(&[POLICY, &strict, &deny], vec![(PolicyAction::Deny, "at least 2".to_owned())]);
-        // The params of another binding may be what cannot be read.
+        // The unreadable document may be the params of another binding.
         check(&[POLICY, &deny, "apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n"], mistake());
     }
 
     #[test]
-    fn policies_and_bindings_are_bounded() {
+    fn number_of_policies_and_bindings_is_bounded() {
         let own = |number: usize| {
             format!(
                 "apiVersion: tutti.dev/v1alpha1\nkind: Policy\nmetadata: {{name: p{number}}}\nspec: {{validations: [{{expression: 'true'}}]}}\n"
@@ -349,7 +348,7 @@ spec:
     }
 
     #[test]
-    fn bindings_fit_their_policy() {
+    fn bindings_must_fit_their_policy() {
         let check = |documents: &[&str], expected: &[&str]| assert_eq!(told(&fleet(documents)), expected);
         let deny = binding("deny", "  validationActions: [Deny]\n");
         check(&[POLICY], &["3 E2143 policy least has no binding, so it does nothing"]);
@@ -392,7 +391,7 @@ spec:
             &["1 E1112 ValidatingAdmissionPolicy of admissionregistration.k8s.io/v1alpha1 is not read"],
         );
         let unknown = POLICY.replace("failurePolicy", "failurPolicy");
-        // The expressions of a policy are read whatever its bindings are.
+        // Expressions of a policy are compiled whatever its bindings are.
         let dotted = POLICY.replace("object.spec.replicas >=", "object..spec >=");
         let told = told(&fleet(&[&dotted, &with("{selector: {}}")]));
         assert!(told.iter().any(|it| it.contains("E2141")), "{told:?}");

@@ -1,4 +1,4 @@
-//! Projects and the apps of their namespaces.
+//! Projects: which apps belong to them, and what the apps inherit. Called by `assemble`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use super::{Holders, codes};
 use crate::manifest::{self, Manifests, Native, is_below_apps};
 use crate::model::{App, AppId, AppSpec, Diagnostic, Placement, Project, Scope};
 
-/// The project of each namespace.
 pub fn by_namespace(apps: &[Arc<App>]) -> BTreeMap<String, AppId> {
     let mut projects = BTreeMap::new();
     for (app, project) in apps.iter().filter_map(|app| of(app)) {
@@ -23,7 +22,7 @@ pub fn of(app: &App) -> Option<(&App, &Project)> {
     }
 }
 
-/// An app that names no clusters runs where its project is.
+/// An app without a placement gets the placement of its project.
 pub fn place(apps: &mut [Arc<App>]) {
     let mut places: BTreeMap<String, Placement> = BTreeMap::new();
     for (_, project) in apps.iter().filter_map(|app| of(app)) {
@@ -41,9 +40,9 @@ pub fn place(apps: &mut [Arc<App>]) {
     }
 }
 
-/// Apps that must wait because what their project says is not known.
+/// Errors for apps that must wait because their project is unknown.
 ///
-/// One with mistakes below `apps/` that was no project before says nothing of apps outside of its folder.
+/// A broken project below `apps/` that was no project before only affects apps in its folder.
 pub fn held(manifests: &Manifests, found: &[Diagnostic], before: &Holders) -> Vec<Diagnostic> {
     let errors = || manifests.diagnostics.iter().chain(found).filter(|diagnostic| diagnostic.is_error());
     let mut namespaces: BTreeMap<&AppId, Vec<&str>> = BTreeMap::new();
@@ -62,7 +61,7 @@ pub fn held(manifests: &Manifests, found: &[Diagnostic], before: &Holders) -> Ve
             wrong.entry(namespace).or_insert(error);
         }
     }
-    // Whose project it held is not known: theirs, perhaps.
+    // The namespace of the stray document is unknown, so it may be the project of any app.
     let is_stray = |error: &&Diagnostic| error.code == codes::STRAY_DOCUMENT;
     let stray = errors().filter(is_stray).filter_map(|error| error.location.as_ref());
     let is_of_one =

@@ -1,7 +1,7 @@
-//! Clusters that ConfigMaps of the home cluster register, beside those of files.
+//! Adds the clusters that ConfigMaps of the home cluster register to those of files.
 //!
-//! That there is such a registry stands in Git; who is in it does not. So while it has not been read nothing is deleted, as with
-//! a file that cannot be read, and what only it can know (whether a cluster exists, whether a ring is empty) is not judged.
+//! Git says that a registry exists, but not which clusters are in it. While the registry is unread, nothing is deleted, as
+//! with an unreadable file. Checks that need the full list (unknown cluster, empty ring) are skipped.
 
 use super::codes;
 use crate::manifest::Manifests;
@@ -10,7 +10,7 @@ use crate::model::{
     RegisteredCluster, Scope, Snapshot, StoredKey,
 };
 
-/// Adds the registered clusters; what is wrong with the registry.
+/// Adds the registered clusters and returns the errors of the registry.
 pub fn take(manifests: &mut Manifests, snapshot: &Snapshot) -> Vec<Diagnostic> {
     let Some(instance) = &manifests.instance else { return Vec::new() };
     let Some((registry, registered)) = instance.registry.as_ref().zip(snapshot.registered.as_ref()) else {
@@ -45,7 +45,7 @@ pub fn take(manifests: &mut Manifests, snapshot: &Snapshot) -> Vec<Diagnostic> {
     found
 }
 
-/// Which clusters there are is not known.
+/// Whether the list of clusters is incomplete.
 pub fn is_unknown(manifests: &Manifests, snapshot: &Snapshot) -> bool {
     let has_one = manifests.instance.as_ref().is_some_and(|instance| instance.registry.is_some());
     has_one && snapshot.registered.as_ref().is_none_or(|registered| registered.problem.is_some())
@@ -68,13 +68,12 @@ fn cluster(registry: &ConfigMapRegistry, one: &RegisteredCluster, location: Loca
     }
 }
 
-/// No file of the repository: it is in the history of none.
+/// The location is no file, so it has no history in Git.
 fn place(registry: &ConfigMapRegistry, one: &RegisteredCluster) -> Location {
     Location::new(&format!("ConfigMap {}/{}", registry.namespace, one.name), 1, 1)
 }
 
-/// Whoever wrote anything else than that it is ready wanted it left alone. That what a cluster runs is taken down is for Git
-/// alone to say.
+/// Any status other than ready means maintenance: the objects stay. Only Git may remove what a cluster runs.
 fn state(status: Option<&str>) -> ClusterState {
     let status = status.unwrap_or_default().trim().to_ascii_lowercase();
     match status.as_str() {
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_said_to_be_ready_is_written_to() {
+    fn other_statuses_mean_maintenance() {
         let check = |status: Option<&str>, expected| assert_eq!(state(status), expected, "{status:?}");
         for ready in [None, Some(""), Some("Ready"), Some("true"), Some("TRUE\n")] {
             check(ready, ClusterState::Ready);

@@ -1,24 +1,21 @@
-//! Replicas of an AppSet, divided over its podSets.
+//! Divides the replicas of an AppSet among its podSets.
 
 use crate::model::{AppSet, PodSet, Replicas};
 
-/// How the replicas of an AppSet fall on its podSets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Division {
-    /// In file order, over all clusters; `None` where neither the podSet nor a total says anything, so
-    /// that the layers decide.
+    /// In file order, over all clusters. `None` if neither the podSet nor the total gives a number: the layers decide.
     Divided(Vec<Option<u32>>),
-    /// The podSets come to another sum than `spec.replicas`.
+    /// The podSets sum to another number than `spec.replicas`.
     Mismatch { total: u32, sum: u64 },
-    /// A percent, and no `spec.replicas` that it is of. Holds the index of the podSet in file order.
+    /// A percentage without `spec.replicas`. Holds the index of the podSet in file order.
     PercentOfNothing(usize),
 }
 
-/// Counts as they are. Percents of the total rounded down, and what that leaves goes one by one, in file
-/// order, to those that were rounded. What is left then is shared evenly by the podSets that say nothing,
-/// the first of them taking one more each until nothing is left.
+/// Absolute counts stay. Percentages of the total are rounded down; the remainder goes one by one, in file order, to the
+/// rounded ones. What is left is divided evenly among podSets without a number; the first of them get one more each.
 ///
-/// Without podSets that say nothing, the sum must be the total (`replicas-mismatch`).
+/// If every podSet has a number, the sum must be the total (`replicas-mismatch`).
 pub fn divide(app_set: &AppSet) -> Division {
     let pod_sets: Vec<&PodSet> = app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets).collect();
     let Some(total) = app_set.replicas else {
@@ -56,7 +53,7 @@ pub fn divide(app_set: &AppSet) -> Division {
             }
         }
     }
-    // No share is above the total, which is an u32.
+    // Each share is at most the total, which is a u32.
     Division::Divided(
         shares.into_iter().map(|share| share.and_then(|share| u32::try_from(share).ok())).collect(),
     )

@@ -1,8 +1,8 @@
-//! Manifests that claim one identity. The one that had it first keeps it, and the newcomer alone is refused.
+//! Resolves manifests that claim the same identity: one keeps it, the others are refused.
 //!
-//! What a live object says names the app and not its file, so of two files it cannot tell. A file that held the identity at the
-//! revision before keeps it; a process that starts asks Git which of them has had it for longer. Else the one that stands where its
-//! kind belongs has it, and then the first by path.
+//! A live object names its app and not the file, so it cannot decide. First wins the file that held the identity at the
+//! previous revision; at a start, the Git history decides which file is older. Then wins the file in the folder of its kind,
+//! then the first by path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::model::{App, AppId, Cluster, Connection, Diagnostic, Location, Scope}
 /// The file of each app and cluster, also of those with mistakes.
 pub type Holders = BTreeMap<Scope, String>;
 
-/// How well founded a claim is; the least is the best.
+/// The order of claims; the least wins.
 type Rank<'a> = (bool, u8, &'a Location);
 
-/// Takes out the newcomers: who holds each identity then, and an error for each newcomer.
+/// Removes the losing manifests. Returns the new holders, and an error for each removed manifest.
 pub fn settle(manifests: &mut Manifests, before: &Holders) -> (Holders, Vec<Diagnostic>) {
     let claims = claims(manifests, before);
     let mut holders = Holders::new();
@@ -36,7 +36,7 @@ pub fn settle(manifests: &mut Manifests, before: &Holders) -> (Holders, Vec<Diag
     (holders, found)
 }
 
-/// Names that several files claim, of which it is not known who held them; each with these files.
+/// Identities claimed by several files without a known holder, with these files.
 pub fn disputed(manifests: &Manifests, before: &Holders) -> Vec<(Scope, Vec<String>)> {
     let files = |(scope, claims): (Scope, Vec<Rank<'_>>)| {
         let files: BTreeSet<String> = claims.iter().map(|(_, _, place)| place.file.clone()).collect();
@@ -46,7 +46,7 @@ pub fn disputed(manifests: &Manifests, before: &Holders) -> Vec<(Scope, Vec<Stri
     claims(manifests, before).into_iter().filter_map(files).collect()
 }
 
-/// Every app, the first of two rivals before the other.
+/// Every app; of two with one claim, the holder comes first.
 pub fn by_seniority<'a>(apps: &'a [Arc<App>], before: &Holders) -> Vec<&'a App> {
     let mut apps: Vec<&App> = apps.iter().map(|app| &**app).collect();
     if !before.is_empty() {
@@ -77,7 +77,7 @@ fn claims<'a>(manifests: &'a Manifests, before: &Holders) -> BTreeMap<Scope, Vec
     claims
 }
 
-/// At the revision before it did not have that identity.
+/// The location did not hold that identity at the previous revision.
 fn is_new(scope: &Scope, place: &Location, before: &Holders) -> bool {
     before.get(scope) != Some(&place.file)
 }
@@ -115,7 +115,7 @@ fn same_identity(scope: &Scope, place: &Location, holder: &Location) -> Diagnost
         .related(holder.clone(), "the one that is used")
 }
 
-/// Nothing of a newcomer is used, and its mistakes are none of the holder's.
+/// Removes a newcomer with its routes and mistakes, which must not count for the holder.
 fn refuse(manifests: &mut Manifests, holders: &Holders, refused: &BTreeSet<(Scope, Location)>) {
     if refused.is_empty() {
         return;
@@ -135,7 +135,6 @@ fn refuse(manifests: &mut Manifests, holders: &Holders, refused: &BTreeSet<(Scop
     }
 }
 
-/// Two projects with one namespace.
 fn one_project_each(manifests: &mut Manifests, before: &Holders) -> Vec<Diagnostic> {
     let mut claims: BTreeMap<&str, Vec<(Rank<'_>, &AppId)>> = BTreeMap::new();
     let read = manifests.apps.iter().filter_map(|app| projects::of(app));

@@ -1,4 +1,4 @@
-//! Routes that are manifests of their own join their apps.
+//! Attaches Route manifests to their apps. Called by `assemble`.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::codes;
 use crate::manifest::Manifests;
 use crate::model::{App, AppSpec, Diagnostic, Location, Scope};
 
-/// Gives each Route to the app that it names, or to the only one of its folder.
+/// Attaches each Route to the app that it names, or to the only app of its folder.
 pub fn attach(manifests: &mut Manifests) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     for manifest in std::mem::take(&mut manifests.routes) {

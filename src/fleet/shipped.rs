@@ -1,4 +1,4 @@
-//! The layers that the program brings along: the lowest source of templates and values.
+//! Template layers compiled into the binary: the lowest layer of templates and values.
 
 /// Path in a config repository, and text; sorted by path.
 pub const SHIPPED: &[(&str, &str)] = &[

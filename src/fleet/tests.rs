@@ -68,7 +68,7 @@ fn objects(name: &str, files: &str) -> String {
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
 
 #[test]
-fn a_good_fleet_has_every_target() {
+fn good_fleet_has_every_target() {
     let fleet = fleet(&[("apps/web/app.yaml", &component("web", ""))]);
     assert!(fleet.is_valid());
     let targets: Vec<String> = fleet.targets().iter().map(ToString::to_string).collect();
@@ -76,7 +76,7 @@ fn a_good_fleet_has_every_target() {
 }
 
 #[test]
-fn two_manifests_of_one_app_are_named_both_and_neighbours_stay() {
+fn duplicate_app_is_an_error_and_neighbours_stay() {
     let (web, pay) = (component("web", ""), component("pay", ""));
     let files = [("a.yaml", web.as_str()), ("b.yaml", &objects("web", "x.yaml")), ("c.yaml", &pay)];
     check(&files, &[("E2001", "the app default/web has a manifest already, at a.yaml:3")]);
@@ -86,7 +86,7 @@ fn two_manifests_of_one_app_are_named_both_and_neighbours_stay() {
 }
 
 #[test]
-fn of_two_manifests_of_one_cluster_the_first_is_used() {
+fn first_of_two_cluster_manifests_is_used() {
     let files = [("clusters/other.yaml", BJ.1), ("a.yaml", &component("web", ""))];
     check(&files, &[("E2001", "the cluster bj has a manifest already, at clusters/bj.yaml")]);
     let targets: Vec<String> = fleet(&files).targets().iter().map(ToString::to_string).collect();
@@ -94,7 +94,7 @@ fn of_two_manifests_of_one_cluster_the_first_is_used() {
 }
 
 #[test]
-fn clusters_and_rings_that_do_not_exist() {
+fn unknown_clusters_and_rings_are_errors() {
     let set = app_set("set", "", "{name: bg, podSets: [{name: one, replicas: 1}]}");
     check(
         &[("a.yaml", &set)],
@@ -127,7 +127,7 @@ fn rings_have_clusters_and_clusters_one_ring() {
 }
 
 #[test]
-fn replicas_that_do_not_come_to_the_sum() {
+fn replicas_must_match_the_sum() {
     let set = app_set(
         "set",
         "replicas: 5",
@@ -143,7 +143,7 @@ fn replicas_that_do_not_come_to_the_sum() {
 }
 
 #[test]
-fn a_pod_set_name_is_used_once_in_a_namespace() {
+fn pod_set_name_is_unique_in_a_namespace() {
     let set = app_set("set", "", "{name: gz, podSets: [{name: web, replicas: 1}]}");
     check(
         &[("a.yaml", &component("web", "")), ("b.yaml", &set)],
@@ -154,7 +154,7 @@ fn a_pod_set_name_is_used_once_in_a_namespace() {
 }
 
 #[test]
-fn raw_values_have_the_tag_of_their_pod_set() {
+fn raw_values_must_have_the_pod_set_tag() {
     let with = |pod_set: &str| {
         let pod_sets = format!("{{name: bj, podSets: [{{name: a, {pod_set}}}]}}");
         let chart =
@@ -169,7 +169,7 @@ fn raw_values_have_the_tag_of_their_pod_set() {
 }
 
 #[test]
-fn layers_that_apps_name_exist() {
+fn unknown_layers_are_errors() {
     let web = component("web", "").replace("go", "pyton");
     check(
         &[("a.yaml", &web)],
@@ -191,7 +191,7 @@ fn files_and_apps_fit_each_other() {
 }
 
 #[test]
-fn nothing_is_applied_from_a_broken_instance() {
+fn broken_instance_has_no_targets() {
     let files = [
         (
             "tutti.yaml",
@@ -217,7 +217,7 @@ fn targets(files: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn a_project_is_on_every_cluster_and_its_apps_are_where_it_is() {
+fn apps_inherit_the_placement_of_their_project() {
     let (everywhere, bj) = (project("shop", ""), project("shop", "clusters: {names: [bj]}"));
     let (web, gz) = (in_shop("shop", ""), in_shop("gz", ", placement: {clusters: {names: [gz]}}"));
     let apps = [("a.yaml", web.as_str()), ("b.yaml", gz.as_str())];
@@ -229,7 +229,7 @@ fn a_project_is_on_every_cluster_and_its_apps_are_where_it_is() {
 }
 
 #[test]
-fn a_namespace_has_one_project() {
+fn namespace_has_one_project() {
     let (one, other) = (project("shop", ""), project("store", "namespace: shop"));
     let files = [("a.yaml", one.as_str()), ("b.yaml", &other), ("c.yaml", &in_shop("web", ""))];
     check(&files, &[("E2051", "Project store has the namespace shop of Project shop, at a.yaml:3")]);
@@ -238,7 +238,7 @@ fn a_namespace_has_one_project() {
 }
 
 #[test]
-fn apps_keep_to_what_their_project_allows() {
+fn apps_obey_the_allow_list_of_their_project() {
     let shop = project("shop", "allow: {kinds: [AppSet, Deployment], clusters: {names: [bj]}}");
     let elsewhere = component("web", "");
     let files = [("a.yaml", shop.as_str()), ("b.yaml", &in_shop("web", "")), ("c.yaml", &elsewhere)];
@@ -258,7 +258,7 @@ fn apps_keep_to_what_their_project_allows() {
 }
 
 #[test]
-fn apps_wait_while_nobody_knows_where_their_project_is() {
+fn apps_wait_while_their_project_is_unknown() {
     let wrong = project("shop", "cluster: {names: [bj]}");
     let (web, other) = (in_shop("web", ""), component("web", ""));
     let files = [("a.yaml", wrong.as_str()), ("b.yaml", &web), ("c.yaml", &other)];
@@ -271,7 +271,7 @@ fn apps_wait_while_nobody_knows_where_their_project_is() {
     let (web_waits, placed_waits) =
         (format!("Component shop/web waits: {waits}"), format!("Component shop/placed waits: {waits}"));
     check(&files, &[("E2053", &web_waits), ("E2053", &placed_waits), ("E1102", "projects/a.yaml")]);
-    // Whose project is known goes on.
+    // An app whose project is known is not held.
     let mall = (project("mall", ""), component("mall", ""));
     let files = [
         ("projects/b.yaml", "kind: [\n"),
@@ -295,7 +295,7 @@ enum Waits {
     Nobody,
 }
 
-/// Who waits beside these files, of an app without a project and one with.
+/// Which apps wait beside these files: one without a project, or one with a project.
 fn who_waits(files: &[(&str, &str)]) -> Waits {
     let (web, pay, mart) = (
         component("web", ""),
@@ -314,9 +314,9 @@ fn who_waits(files: &[(&str, &str)]) -> Waits {
     }
 }
 
-/// A slip in what others depend on is not as if it were not there.
+/// A broken file may be the instance, the rings or a project, so it must not count as absent.
 #[test]
-fn nobody_runs_while_the_instance_the_rings_or_a_project_may_be_what_cannot_be_read() {
+fn unreadable_instance_rings_or_project_hold_every_app() {
     for (manifest, kind) in [(OBSERVE, "Instance"), (ONE_RING, "Rings"), (&project("shop", ""), "Project")] {
         for broken in [
             format!("{manifest}<<<<<<< HEAD\n"),
@@ -357,7 +357,7 @@ fn nobody_runs_while_the_instance_the_rings_or_a_project_may_be_what_cannot_be_r
             let waits = who_waits(&[(path, broken)]);
             assert_ne!(waits, Waits::Nobody, "{path} {broken}");
             assert!(waits == Waits::Everybody || path.starts_with("projects/"), "{path} {broken}");
-            // A mistake beside it makes nobody known.
+            // A mistake in a second file does not identify the first one.
             let beside = (&*path.replace(".yaml", "-2.yaml"), &*project("other", "x: 1"));
             assert_eq!(who_waits(&[(path, broken), beside]), waits, "{path} {broken}");
         }
@@ -366,7 +366,7 @@ fn nobody_runs_while_the_instance_the_rings_or_a_project_may_be_what_cannot_be_r
 }
 
 #[test]
-fn nobody_waits_for_what_is_none_of_these() {
+fn other_unreadable_files_hold_no_app() {
     let beside = |instance: &str, rings: &str, broken: &str| {
         who_waits(&[("tutti.yaml", instance), ("rings.yaml", rings), ("apps/other/x.yaml", broken)])
     };
@@ -383,14 +383,14 @@ fn nobody_waits_for_what_is_none_of_these() {
     ] {
         assert_eq!(beside(OBSERVE, ONE_RING, broken), Waits::Nobody, "{broken}");
     }
-    // One of the two is not known.
+    // One of the two projects is unknown.
     assert_eq!(beside(OBSERVE, ONE_RING, "kind: Project\nspec: ["), Waits::Nobody);
     assert_eq!(
         who_waits(&[("rings.yaml", ONE_RING), ("x.yaml", "kind: Project\nspec: [")]),
         Waits::WithoutProject
     );
     assert_eq!(who_waits(&[("tutti.yaml", OBSERVE), ("apps/x.yaml", "kind: Rings\nspec: [")]), Waits::Nobody);
-    // One elsewhere is not taken in its place.
+    // A file in another place does not replace the missing one.
     for path in ["apps/a/x.yaml", "x.yaml"] {
         let files = [("tutti.yaml", "kind: Instance\nspec: ["), (path, OBSERVE)];
         assert_eq!(who_waits(&files), Waits::Everybody, "{path}");
@@ -398,7 +398,7 @@ fn nobody_waits_for_what_is_none_of_these() {
     let (instance, rings) = ("kind: Instance\nspec: [", "kind: Rings\nspec: [");
     assert_eq!(who_waits(&[("rings.yaml", ONE_RING), ("x.yaml", instance)]), Waits::Everybody);
     assert_eq!(who_waits(&[("tutti.yaml", OBSERVE), ("x.yaml", rings)]), Waits::Everybody);
-    // All in one file: a mistake of one app is of that app alone.
+    // All in one file: a mistake of one app affects that app alone.
     let other = component("other", ", prot: 1");
     assert_eq!(who_waits(&[("tutti.yaml", &[OBSERVE, ONE_RING, &other].join("---\n"))]), Waits::Nobody);
     let shop = project("shop", "");
@@ -417,9 +417,9 @@ fn nobody_waits_for_what_is_none_of_these() {
     assert_eq!(who_waits(&[("apps/other/x.yaml", crossplane)]), Waits::Nobody);
 }
 
-/// A project that cannot be told from others is taken for each.
+/// A project without a name may be the project of any namespace.
 #[test]
-fn nobody_runs_without_the_project_that_has_no_name() {
+fn project_without_a_name_holds_every_app() {
     for broken in [
         project("shop", "").replace("name:", "nme:"),
         project("Shop", "namespace: shop"),
@@ -431,9 +431,9 @@ fn nobody_runs_without_the_project_that_has_no_name() {
     }
 }
 
-/// What an app with a mistake lists is not known.
+/// The files of an app with a mistake are unknown.
 #[test]
-fn documents_of_an_app_with_a_mistake_are_no_strays() {
+fn documents_of_a_broken_app_are_no_strays() {
     let app = "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: a, namespace: shop}\nspec: {files: [objects/*.yaml], placment: {}}\n";
     let files = [("apps/a/app.yaml", app), ("apps/a/objects/b.yaml", CONFIG_MAP)];
     check(&files, &[("E1201", "unknown field `placment`")]);
@@ -446,13 +446,13 @@ fn route(name: &str, spec: &str) -> String {
 }
 
 #[test]
-fn a_host_and_path_of_a_cluster_has_one_route() {
+fn cluster_host_and_path_have_one_route() {
     let web = component("web", ", routes: [{host: a.io, paths: [{path: /api/}]}]");
     let pay = component("pay", "");
     let files = [("apps/web/a.yaml", web.as_str()), ("apps/pay/a.yaml", &pay)];
     let beside = |spec: &str| route("more", spec);
     let same = beside("host: a.io, paths: [{path: /}, {path: /api}]");
-    // The app whose manifest comes first by its path has it.
+    // The app whose manifest is first by path keeps the host and path.
     let told = "route web of Component default/web wants a.io/api on cluster bj, which route more of Component default/pay has";
     check(&[&files[..], &[("apps/pay/r.yaml", &same)]].concat(), &[("E2061", told)]);
     let free = beside("host: a.io, paths: [{path: /}]");
@@ -463,7 +463,7 @@ fn a_host_and_path_of_a_cluster_has_one_route() {
 }
 
 #[test]
-fn a_route_belongs_to_an_app_and_names_rings_that_exist() {
+fn route_needs_an_app_and_existing_rings() {
     let web = component("web", ", routes: [{host: a.io, rings: {prod: {host: b.io}}}]");
     check(&[("a.yaml", &web)], &[("E2003", "route web of Component default/web names ring prod")]);
     let lost = route("lost", "host: a.io");
@@ -477,7 +477,7 @@ fn a_route_belongs_to_an_app_and_names_rings_that_exist() {
 }
 
 #[test]
-fn a_pin_is_for_the_clusters_of_its_ring() {
+fn pin_applies_to_the_clusters_of_its_ring() {
     let two = rings("{name: test, clusters: {names: [bj]}}, {name: prod, clusters: {names: [gz]}}");
     let web = component("web", "");
     let set =
@@ -499,7 +499,7 @@ fn a_pin_is_for_the_clusters_of_its_ring() {
 }
 
 #[test]
-fn a_pin_that_does_not_fit_is_told() {
+fn wrong_pins_are_errors() {
     let prod = rings("{name: prod, clusters: {}}");
     let web = component("web", "");
     let pinned = |pin: (&str, &str), app: &str, expected: &[(&str, &str)]| {
@@ -549,7 +549,7 @@ fn a_pin_that_does_not_fit_is_told() {
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
 
 #[test]
-fn kustomize_is_told_once_with_what_lies_beside_it() {
+fn kustomization_is_reported_once_with_its_neighbours() {
     let all = [
         ("web/kustomization.yaml", "resources: [map.yaml]\n"),
         ("web/map.yaml", MAP),
@@ -579,7 +579,7 @@ fn kustomize_is_told_once_with_what_lies_beside_it() {
 }
 
 #[test]
-fn ignored_file_is_read_again_when_it_is_no_longer_ignored() {
+fn file_is_read_when_no_longer_ignored() {
     let instance =
         "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {ignore: [more/a]}\n";
     let app = component("a", "");
@@ -593,7 +593,7 @@ fn ignored_file_is_read_again_when_it_is_no_longer_ignored() {
 }
 
 #[test]
-fn only_charts_are_placed_in_place_of_a_topology() {
+fn only_charts_take_a_placement_without_clusters() {
     let app_set = |pod_spec: &str| {
         format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {{name: agent}}\nspec: {{podSpec: {pod_spec}, placement: {{clusters: \

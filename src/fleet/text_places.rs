@@ -1,9 +1,8 @@
-//! Places in texts of manifests: expressions that stand on lines of their own, or in quotes.
+//! Maps positions in texts of manifests (CEL expressions) to positions in the file.
 
 use crate::model::{Location, Snapshot};
 
-/// A place in a text, as a place in the file that holds it. Where lines were folded or characters escaped, the
-/// beginning of the text.
+/// The file position of a position in a text. For folded lines and escapes it is the beginning of the text.
 pub fn within(text: &Location, line_of_text: u32, column: Option<u32>, snapshot: &Snapshot) -> Location {
     let Some(column) = column else { return text.clone() };
     let line_at = |number: u32| {

@@ -1,4 +1,4 @@
-//! What triggers may write: files in the folder of one app, and no others.
+//! Which files a trigger may write: files in the folder of one app. `checks` and `trigger` call it.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use crate::manifest::read::{NameRule, suggest};
 use crate::manifest::yaml::{self, Node};
 use crate::model::{App, AppId, Snapshot};
 
-/// Bytes of a path of a file.
+/// In bytes of a path.
 const LONGEST: usize = 512;
 
-/// The app of a name, `namespace/name` or the name alone where only one app has it; or what is there instead.
+/// The app of a name: `namespace/name`, or the name alone if it is unique. The error is a help text.
 pub fn find<'a>(name: &str, apps: impl IntoIterator<Item = &'a AppId>) -> Result<AppId, String> {
     let apps: Vec<&AppId> = apps.into_iter().filter(|app| !app.is_project()).collect();
     let wanted = AppId::parse(name);
@@ -27,7 +27,7 @@ pub fn find<'a>(name: &str, apps: impl IntoIterator<Item = &'a AppId>) -> Result
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             Err(match names.len() {
                 0 => "there are no apps".to_owned(),
-                // A list of all would say nothing.
+                // A longer list does not help the reader.
                 1..=20 => suggest(name, &names, &names),
                 _ => "write it as namespace/name, as `tutti get apps` lists it".to_owned(),
             })
@@ -39,7 +39,7 @@ pub fn find<'a>(name: &str, apps: impl IntoIterator<Item = &'a AppId>) -> Result
     }
 }
 
-/// The pin of an app for a ring; or why it can have none, and what to do.
+/// The path of the pin of an app for a ring. The error is a message and a help text.
 pub fn pin_of(app: &App, ring: &str) -> Result<String, (String, String)> {
     let help = || format!("put its manifest into a folder of its own: apps/{}/app.yaml", app.id.name);
     if !NameRule::Label.fits(ring) {
@@ -54,7 +54,7 @@ pub fn pin_of(app: &App, ring: &str) -> Result<String, (String, String)> {
     }
 }
 
-/// A file of an app by its path in the folder of the app; or why it is none that a trigger may write, and what to do.
+/// The path of a writable file of an app, from a path relative to its folder. The error is a message and a help text.
 pub fn file_of(
     app: &App,
     named: &str,
@@ -74,7 +74,7 @@ pub fn file_of(
         );
     }
     let folder = app.folder();
-    // `apps/` itself has the folders of all others in it.
+    // `apps/` itself contains the folders of all other apps.
     if !folder.starts_with("apps/") || folder == "apps/" {
         return Err((
             format!("would stand in {folder:?}, and triggers write below apps/ alone"),
@@ -100,10 +100,10 @@ pub fn file_of(
     Ok(path)
 }
 
-/// The kinds that say what one app is; whatever else is ours says what may be done.
+/// The kinds that define one app. All other tutti kinds grant permissions.
 const OF_APPS: [&str; 4] = ["AppSet", "Component", "Objects", "Route"];
 
-/// The kind of a manifest of ours that is none of an app, such as an Approval beside it.
+/// The kind of a tutti manifest in the text that is not one of [`OF_APPS`], such as an Approval.
 fn of_power(path: &str, text: &str) -> Option<String> {
     let is_own = |root: &Node| {
         let group = |version: &str| version.split('/').next() == OWN_VERSION.split('/').next();

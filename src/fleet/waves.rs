@@ -1,4 +1,4 @@
-//! The waves of an app: which of its units belong to which, from Git alone.
+//! Computes the waves of an app and the wave of each unit, from Git alone. `controller`, `render`, `compare` and `report` call it.
 //!
 //! | what the app says | waves |
 //! |---|---|
@@ -15,7 +15,6 @@ use crate::model::{
     WaveOrder, WaveRule,
 };
 
-/// The waves of one app, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waves {
     list: Vec<Wave>,
@@ -26,15 +25,15 @@ pub struct Waves {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wave {
     pub name: String,
-    /// How it is worked through, and what must pass before the next wave opens.
+    /// How the wave proceeds, and what must pass before the next wave opens.
     pub limits: WaveLimits,
 }
 
-/// By what the wave of a unit is found.
+/// How the wave of a unit is found.
 #[derive(Clone, Debug, PartialEq)]
 enum Order {
     Together,
-    /// `None`: all canary podSets are of the first wave.
+    /// `None`: all canary podSets belong to the first wave.
     Groups(Option<BTreeSet<ClusterName>>),
     Rules(Vec<WaveRule>),
     Rings,
@@ -76,7 +75,7 @@ impl Waves {
         let has_canary = groups.groups.contains(&RolloutGroup::Canary) || !groups.canary_clusters.is_empty();
         let first = has_canary.then(|| wave(Rollout::FIRST));
         let named = groups.groups.iter().map(|group| wave(group.as_str()));
-        // The last one opens nothing.
+        // The last wave opens nothing.
         let last = Wave {
             limits: WaveLimits {
                 confirm: false,
@@ -101,7 +100,7 @@ impl Waves {
         &self.list
     }
 
-    /// Everything is released together, so there is nothing to decide.
+    /// Everything is released together.
     pub fn is_one(&self) -> bool {
         self.order == Order::Together
     }
@@ -110,7 +109,7 @@ impl Waves {
         self.list.iter().position(|wave| wave.name == name)
     }
 
-    /// The position of the wave that a podSet of this group in this cluster is of; for apps without podSets the group is empty.
+    /// The index of the wave of a unit. The group is empty for apps without podSets.
     pub fn wave_of(&self, fleet: &Fleet, cluster: &ClusterName, group: &str) -> usize {
         let last = self.list.len().saturating_sub(1);
         let named = |name: &str| self.position(name).unwrap_or(last);

@@ -1,4 +1,4 @@
-//! One client for whichever forge it is.
+//! The client of the config repository's forge, of whatever kind the forge is.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::model::Revision;
 
-/// Calls the method of the same name of whichever forge it is.
+/// Delegates to the method of the same name.
 macro_rules! ask {
     ($client:ident.$method:ident($($argument:expr),*)) => {
         match $client {
@@ -20,15 +20,15 @@ macro_rules! ask {
     };
 }
 
-/// The API of the forge, for one repository. Cheap to clone.
+/// The API of the forge for one repository. Cheap to clone.
 #[derive(Clone, Debug)]
 pub enum Client {
-    /// Forgejo speaks the same.
+    /// Also for Forgejo, which has the same API.
     Gitea(gitea::Client),
 }
 
 impl Client {
-    /// `url` is the base address of the forge, `repository` is `owner/name`. Does no request.
+    /// `url` is the base address of the forge, `repository` is `owner/name`. Sends no request.
     pub fn gitea(
         url: &str,
         repository: &str,
@@ -38,7 +38,7 @@ impl Client {
         gitea::Client::new(url, repository, token, rules).map(Self::Gitea)
     }
 
-    /// Somebody is told of each request from now on.
+    /// Reports each further request to the observer.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
         match self {
@@ -46,17 +46,17 @@ impl Client {
         }
     }
 
-    /// Writes a status; the newest of a context counts.
+    /// Writes a status. Only the newest of a context counts.
     pub async fn post_status(&self, revision: &Revision, status: &CommitStatus) -> Result<(), Error> {
         ask!(self.post_status(revision, status))
     }
 
-    /// The newest status of each context, by context. States that tutti never writes are left out.
+    /// The newest status of each context, by context, without states that tutti never writes.
     pub async fn statuses(&self, revision: &Revision) -> Result<Vec<CommitStatus>, Error> {
         ask!(self.statuses(revision))
     }
 
-    /// The version of the forge; also shows whether it can be reached.
+    /// The version of the forge. Also tests whether it is reachable.
     pub async fn version(&self) -> Result<String, Error> {
         ask!(self.version())
     }
@@ -66,13 +66,13 @@ impl Client {
         ask!(self.who_am_i())
     }
 
-    /// What a user may do in the repository. Gitea answers this only to an administrator of the repository, except about
-    /// the token's own user.
+    /// The permission of a user in the repository. Gitea requires an administrator of the repository, except for the token's
+    /// own user.
     pub async fn permission(&self, login: &str) -> Result<Permission, Error> {
         ask!(self.permission(login))
     }
 
-    /// All open pull requests, but those that are larger than an answer may be.
+    /// All open pull requests, except those that exceed the size limit of an answer.
     pub async fn pulls_open(&self) -> Result<Vec<Pull>, Error> {
         self.pulls(&PullFilter::default()).await
     }
@@ -81,7 +81,7 @@ impl Client {
         ask!(self.pulls(filter))
     }
 
-    /// Pull requests from a branch of the repository, closed ones too, among the 1,000 that were updated last.
+    /// Pull requests from a branch of the repository, open and closed, among the 1,000 updated last.
     pub async fn pulls_of_branch(&self, branch: &str) -> Result<Vec<Pull>, Error> {
         ask!(self.pulls_of_branch(branch))
     }
@@ -90,7 +90,7 @@ impl Client {
         ask!(self.pull(number))
     }
 
-    /// [`Error::Conflict`] when there is an open one from this head to this base.
+    /// [`Error::Conflict`] if one from this head to this base is open.
     pub async fn create_pull(&self, pull: &NewPull) -> Result<Pull, Error> {
         ask!(self.create_pull(pull))
     }
@@ -103,8 +103,8 @@ impl Client {
         ask!(self.close_pull(number))
     }
 
-    /// Merges exactly this head: [`Error::HeadMoved`] when it is another now, [`Error::NotMergeable`] (transient) when a rule or
-    /// another merge is in the way, [`Error::Conflict`] when the contents are.
+    /// Merges exactly this head: [`Error::HeadMoved`] if the head changed, [`Error::NotMergeable`] (transient) if a rule or
+    /// another merge prevents it, [`Error::Conflict`] if the contents conflict.
     pub async fn merge_pull(&self, number: u64, how: MergeHow, head: &Revision) -> Result<(), Error> {
         ask!(self.merge_pull(number, how, head))
     }
@@ -113,7 +113,7 @@ impl Client {
         ask!(self.labels())
     }
 
-    /// Creates those that are missing, and returns their names.
+    /// Creates the missing ones and returns their names.
     pub async fn ensure_labels(&self, labels: &[Label]) -> Result<Vec<String>, Error> {
         ask!(self.ensure_labels(labels))
     }
@@ -136,7 +136,7 @@ impl Client {
         ask!(self.edit_comment(id, body))
     }
 
-    /// `reaction` is a word as `eyes`.
+    /// `reaction` is a name such as `eyes`.
     pub async fn react(&self, comment: i64, reaction: &str) -> Result<(), Error> {
         ask!(self.react(comment, reaction))
     }
@@ -145,22 +145,22 @@ impl Client {
         ask!(self.reviews(number))
     }
 
-    /// The pull request that was merged as this commit of the branch it was for; of one that was rebased, as its last commit.
+    /// The pull request that was merged as this commit; for a rebased one, as its last commit.
     pub async fn merged_pull(&self, revision: &Revision) -> Result<Option<Pull>, Error> {
         ask!(self.merged_pull(revision))
     }
 
-    /// The commits of a pull request, those of a merged one too.
+    /// The commits of a pull request, open or merged.
     pub async fn pull_commits(&self, number: u64) -> Result<Vec<BranchCommit>, Error> {
         ask!(self.pull_commits(number))
     }
 
-    /// One commit of the repository, and whom it names.
+    /// One commit of the repository, with author and committer.
     pub async fn commit(&self, revision: &Revision) -> Result<Option<BranchCommit>, Error> {
         ask!(self.commit(revision))
     }
 
-    /// The content of a file at a commit; `None` where the commit does not have it.
+    /// The content of a file at a commit; `None` if the commit lacks it.
     pub async fn file(&self, revision: &Revision, path: &str) -> Result<Option<Vec<u8>>, Error> {
         ask!(self.file(revision, path))
     }
@@ -175,12 +175,12 @@ impl Client {
         ask!(self.branch_commits(base, head))
     }
 
-    /// Writes one commit. [`Error::Conflict`] when a file is not what was read, or when the new branch is already there.
+    /// Writes one commit. [`Error::Conflict`] if a file changed since it was read, or if the new branch exists.
     pub async fn commit_files(&self, commit: &FileCommit) -> Result<Revision, Error> {
         ask!(self.commit_files(commit))
     }
 
-    /// One that is gone already is no error.
+    /// Succeeds if the branch does not exist.
     pub async fn delete_branch(&self, name: &str) -> Result<(), Error> {
         ask!(self.delete_branch(name))
     }
@@ -197,8 +197,8 @@ impl Client {
         ask!(self.create_hook(hook))
     }
 
-    /// Makes a hook active and JSON, with these events; its secret, filter and header stay. Gitea changes no secret of a hook:
-    /// for another one, delete it and create it anew.
+    /// Activates a hook with JSON and these events; secret, filter and header stay. Gitea cannot change the secret of a hook:
+    /// delete it and create a new one.
     pub async fn edit_hook(&self, hook: &Hook, events: &[String]) -> Result<(), Error> {
         ask!(self.edit_hook(hook, events))
     }
@@ -212,12 +212,12 @@ impl Client {
         ask!(self.protection(branch))
     }
 
-    /// Protects a branch: merges need these contexts, pushes stay possible.
+    /// Protects a branch: merges need these contexts, pushes stay allowed.
     pub async fn create_protection(&self, branch: &str, required: &[String]) -> Result<(), Error> {
         ask!(self.create_protection(branch, required))
     }
 
-    /// Replaces the contexts that a rule requires; its other settings stay.
+    /// Replaces the required contexts of a rule; other settings stay.
     pub async fn edit_protection(&self, rule: &str, required: &[String]) -> Result<(), Error> {
         ask!(self.edit_protection(rule, required))
     }

@@ -1,24 +1,24 @@
-//! Branches and files of the repository, as the API of a forge changes them.
+//! Changes of branches and files through the API of a forge.
 
 use crate::model::Revision;
 
-/// One commit on a branch, by the forge.
+/// One commit on a branch, made by the forge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCommit {
     pub branch: String,
-    /// The branch is made, from the tip of this one; it must not be there yet.
+    /// Creates the branch from the tip of this one. The branch must not exist.
     pub new_branch_from: Option<String>,
     pub message: String,
     pub files: Vec<FileChange>,
 }
 
-/// What happens to one file. The forge refuses the commit when `replaces` is not what is there.
+/// A change of one file. The forge refuses the commit if the file is not at `replaces`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
     pub path: String,
     /// `None` deletes the file.
     pub content: Option<String>,
-    /// Git's id of the content that was read (the blob); `None` for a file that is new.
+    /// The Git blob id of the content that was read; `None` for a new file.
     pub replaces: Option<String>,
 }
 
@@ -30,7 +30,7 @@ pub struct BranchCommit {
     pub committer: Person,
 }
 
-/// Who a commit names. Anybody may write any name there.
+/// A person in a commit. Anybody may write any name there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     pub email: String,

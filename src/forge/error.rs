@@ -1,4 +1,4 @@
-//! What can go wrong when speaking to a forge. Nothing in here holds a token.
+//! Errors of requests to a forge. They never contain a token.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ pub enum ErrorKind {
     UnknownCommit,
     Unreachable,
     RateLimited,
-    /// What was read before the request has changed since, or is there already.
+    /// Something changed after it was read, or exists already.
     Conflict,
-    /// The head of a pull request is another commit than the one that was to be merged.
+    /// The head of a pull request is not the commit to be merged.
     HeadMoved,
-    /// Not now: it is still being computed, another merge is under way, or a rule of the branch says no.
+    /// Not now: mergeability is being computed, another merge is in progress, or a branch rule forbids it.
     NotMergeable,
-    /// The forge itself failed or answered something unexpected.
+    /// The forge failed or returned something unexpected.
     Server,
 }
 
@@ -28,7 +28,7 @@ pub enum Error {
     Address { url: String, message: String },
     #[error("failed to use forge repository `{repository}`: not `owner/name`")]
     RepositoryName { repository: String },
-    /// Whoever may push names the forge; the operator names whom a token goes to.
+    /// The repository names the forge, so the operator must confirm which host gets the token.
     #[error(
         "failed to use the forge at {host}: the config repository is {home} (help: --forge-host {host} allows this one)"
     )]
@@ -81,7 +81,6 @@ impl Error {
         }
     }
 
-    /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. }

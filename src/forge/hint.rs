@@ -1,4 +1,4 @@
-//! What is left of a webhook.
+//! What a webhook is reduced to: a hint, and why a delivery was ignored or rejected.
 
 use std::sync::Arc;
 
@@ -7,43 +7,43 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// Something may have changed. Only good for waking up and for looking at the right place first.
+/// Something may have changed. It triggers a read of Git or the forge, and is never a fact itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hint {
-    /// The door it came through.
+    /// The receiver that got it.
     pub receiver: String,
     /// `owner/name`.
     pub repository: Option<String>,
     /// Full name, `refs/heads/main`.
     pub reference: Option<String>,
-    /// The commit that the reference is said to be at: 40 or 64 hexadecimal digits.
+    /// The claimed commit of the reference: 40 or 64 hexadecimal digits.
     pub after: Option<String>,
     /// The number of a pull request.
     pub pull: Option<u64>,
     pub kind: HintKind,
-    /// Login of whoever caused it.
+    /// Login of the user who caused it.
     pub sender: Option<String>,
-    /// The forge's id of this delivery.
+    /// The sender's id of the delivery.
     pub delivery: Option<String>,
-    /// What was sent, for triggers: of a build, of a tag, and of senders that are no forge.
+    /// The payload for triggers: of a build, a tag, or a sender that is no forge.
     pub payload: Option<Arc<Value>>,
 }
 
 impl Hint {
-    /// The branch that it names. Some senders write the name alone.
+    /// The branch of the reference. Some senders write the short name.
     pub fn branch(&self) -> Option<&str> {
         let reference = self.reference.as_deref()?;
         Some(reference.strip_prefix("refs/heads/").unwrap_or(reference))
     }
 
-    /// As JSON, for people: without the payload.
+    /// As JSON for people, without the payload.
     pub fn shown(&self) -> Value {
         json!({"kind": self.kind, "repository": self.repository, "reference": self.reference, "after": self.after,
             "pull": self.pull, "sender": self.sender})
     }
 }
 
-/// Whether a text is the id of a commit, as [`Hint::after`] holds it.
+/// Whether a text has the form of a commit id in [`Hint::after`].
 pub fn is_commit(id: &str) -> bool {
     matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -55,36 +55,33 @@ pub enum HintKind {
     Push,
     BranchCreated,
     BranchDeleted,
-    /// A tag was pushed.
     Tag,
-    /// A pull request was opened, closed, merged, or its head or its text changed.
+    /// A pull request was opened, closed or merged, or its head or text changed.
     Pull,
     Review,
     Comment,
     /// Labels of a pull request changed.
     Label,
-    /// A build began or ended, or a sender that is no forge has something to say.
+    /// A build started or ended, or a sender that is no forge sent an event.
     Build,
 }
 
 impl HintKind {
-    /// Whether a branch is somewhere else now, or gone.
+    /// Whether a branch moved or was deleted.
     pub fn is_of_branch(self) -> bool {
         matches!(self, Self::Push | Self::BranchCreated | Self::BranchDeleted)
     }
 }
 
-/// A webhook with a valid signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
     Accepted(Hint),
-    /// Nothing that concerns us; the forge is told why, with success.
+    /// Valid, but without an effect. The sender gets the reason with a success status.
     Ignored {
         reason: String,
     },
 }
 
-/// A webhook that is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Rejected {
     #[error("failed to verify the signature: {0}")]
@@ -96,7 +93,7 @@ pub enum Rejected {
 }
 
 impl Rejected {
-    /// What the sender is answered.
+    /// The HTTP status for the sender.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized(_) => StatusCode::UNAUTHORIZED,

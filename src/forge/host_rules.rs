@@ -1,22 +1,22 @@
-//! Where the forge may be: `tutti.yaml` names it, and the token goes there.
+//! Decides which forge hosts may get the token, as `tutti.yaml` names the forge.
 
 use reqwest::Url;
 
 use super::Error;
 use crate::model::{Hosts, is_loopback};
 
-/// What the operator says of it.
+/// The settings of the operator.
 #[derive(Clone, Debug, Default)]
 pub struct HostRules {
-    /// The host of the config repository, with the port where both speak http.
+    /// The host of the config repository, with its port if both use HTTP.
     home: Option<Url>,
     named: Hosts,
-    /// Where a token may go without TLS.
+    /// Hosts that may get a token without TLS.
     plain: Hosts,
 }
 
 impl HostRules {
-    /// `repository` is the address of the config repository; a path on this machine has no host.
+    /// `repository` is the address of the config repository. A local path has no host.
     pub fn new(repository: &str, named: Hosts, plain: Hosts) -> Self {
         Self { home: home_of(repository), named, plain }
     }
@@ -54,7 +54,7 @@ fn home_of(repository: &str) -> Option<Url> {
     if repository.contains("://") {
         let url = Url::parse(repository).ok()?;
         let host = url.host_str()?.to_ascii_lowercase();
-        // Hosts of other schemes than http are taken as they are written; this brings both to one form.
+        // Parsed again as https, to normalize hosts of other schemes.
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
         let scheme = if matches!(url.scheme(), "http" | "https") { url.scheme() } else { "ssh" };
         return Url::parse(&format!("{scheme}://{host}{port}/")).ok();
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forge_is_on_the_host_of_the_repository() {
+    fn forge_must_be_on_the_repository_host() {
         let check = |repository: &str, forge: &str, expected: Result<(), &str>| {
             let rules = HostRules::new(
                 repository,

@@ -1,13 +1,10 @@
-//! The forge that the config repository lives on, and CI systems beside it: webhooks in; commit statuses, pull requests and settings out.
+//! The forge of the config repository, and senders of webhooks such as CI systems.
 //!
-//! What it does: turns the bytes of a webhook into a [`Hint`], after its signature; reads and writes commit statuses, pull
-//! requests with their comments and reviews, branches, files and settings of one repository. One folder per forge, and in `receive`
-//! one file per sender of webhooks; the types here are the same for all of them.
+//! The module turns webhook bytes with a valid signature into a [`Hint`]. It reads and writes commit statuses, pull requests
+//! with comments and reviews, branches, files and settings of one repository. There is one folder for each forge, and in
+//! `receive` one file for each sender; the types here are common to all. Callers pass resolved secrets and tokens.
 //!
-//! What it needs: secrets and tokens that were already resolved.
-//!
-//! What it never does: believe what a webhook says. A hint wakes whoever asks Git; nothing else
-//! follows from it.
+//! The content of a webhook is never used as a fact. A hint only makes the caller read Git or the forge.
 
 mod client;
 mod contents;

@@ -1,4 +1,4 @@
-//! Who is told of each request to the forge, to count it.
+//! Observes requests to the forge, for metrics.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::Error;
 
-/// What is asked of the forge. With every code that a server may answer, 15 of them stay below 1,000 series.
+/// The kind of a request. 15 kinds with all status codes stay below 1,000 series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     PostStatus,
@@ -66,10 +66,10 @@ impl Operation {
     }
 }
 
-/// Is told of requests, and does not wait.
+/// Gets each request; must not block.
 pub trait Observer: fmt::Debug + Send + Sync {
-    /// One request is over; without a code where no answer came.
+    /// A request ended; without a code if no answer came.
     fn answered(&self, operation: Operation, code: Option<StatusCode>);
-    /// A commit status was written, or not.
+    /// A commit status was written, or the write failed.
     fn posted(&self, result: Result<(), &Error>);
 }

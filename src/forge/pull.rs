@@ -1,4 +1,4 @@
-//! Pull requests, in the words all forges share.
+//! Pull requests in the terms common to all forges.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,7 +11,7 @@ pub struct User {
     pub id: i64,
 }
 
-/// What a user may do in the repository, from own rights, teams and ownership together.
+/// The permission of a user in the repository, combined from own rights, teams and ownership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
@@ -40,12 +40,12 @@ pub struct Pull {
     pub body: String,
     pub state: PullState,
     pub is_draft: bool,
-    /// Login; empty when the user is gone.
+    /// Login; empty if the user was deleted.
     pub author: String,
     pub head: Branch,
     pub base: Branch,
     pub labels: Vec<String>,
-    /// Of the page, for people.
+    /// The web page.
     pub url: String,
     pub merged_by: Option<String>,
     pub merge_commit: Option<Revision>,
@@ -53,7 +53,7 @@ pub struct Pull {
 }
 
 impl Pull {
-    /// Where the repository of the base keeps the head, of a fork too.
+    /// The ref of the head in the base repository, also for a fork.
     pub fn head_reference(&self) -> String {
         format!("refs/pull/{}/head", self.number)
     }
@@ -64,7 +64,7 @@ impl Pull {
 pub enum PullState {
     Open,
     Merged,
-    /// Without a merge.
+    /// Not merged.
     Closed,
 }
 
@@ -72,17 +72,17 @@ pub enum PullState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Branch {
-    /// The name of the branch, without `refs/heads/`; the branch of a closed pull request may be gone. `refs/pull/N/head`
-    /// where there never was one.
+    /// The name of the branch, without `refs/heads/`; the branch of a closed pull request may be deleted. `refs/pull/N/head`
+    /// if there never was a branch.
     pub reference: String,
     pub revision: Revision,
-    /// `owner/name`; `None` when the fork is gone.
+    /// `owner/name`; `None` if the fork was deleted.
     pub repository: Option<String>,
-    /// Nobody needed the right to write to our repository for what is on it.
+    /// Its commits were pushed without write permission in our repository.
     pub is_fork: bool,
 }
 
-/// Which pull requests to list, the most recently updated first.
+/// Filters a list of pull requests, the most recently updated first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PullFilter {
     /// Closed and merged ones too.
@@ -90,7 +90,7 @@ pub struct PullFilter {
     /// Login.
     pub author: Option<String>,
     pub base: Option<String>,
-    /// The list ends after so many; 0 stands for the bound of every list.
+    /// The maximum length; 0 means the general bound of lists.
     pub most: usize,
 }
 
@@ -101,11 +101,11 @@ pub struct NewPull {
     pub base: String,
     pub title: String,
     pub body: String,
-    /// Names; they must exist, see [`super::Client::ensure_labels`].
+    /// Existing names, see [`super::Client::ensure_labels`].
     pub labels: Vec<String>,
 }
 
-/// What is `None` stays.
+/// `None` keeps the value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PullEdit {
     pub title: Option<String>,
@@ -129,7 +129,7 @@ pub struct Label {
     pub description: String,
 }
 
-/// The labels of pull requests that mean something to tutti. `prefix` is that of the statuses.
+/// The labels of pull requests that tutti uses. `prefix` is that of the statuses.
 pub fn own_labels(prefix: &str) -> Vec<Label> {
     let label = |name: &str, color: &str, description: &str| Label {
         name: format!("{prefix}/{name}"),
@@ -147,7 +147,7 @@ pub fn own_labels(prefix: &str) -> Vec<Label> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
     pub id: i64,
-    /// Login; empty when the user is gone.
+    /// Login; empty if the user was deleted.
     pub author: String,
     pub body: String,
     pub created: Timestamp,

@@ -10,14 +10,14 @@ use crate::model::Revision;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Review {
     pub id: i64,
-    /// Login; empty when a team was asked, or when the user is gone.
+    /// Login; empty if a team was asked, or if the user was deleted.
     pub user: String,
     pub state: ReviewState,
-    /// The commit that was looked at; `None` where the forge says none.
+    /// The reviewed commit; `None` if the forge gives none.
     pub commit: Option<Revision>,
-    /// By somebody whose review counts for the forge too: with the right to write, or named by the branch protection.
+    /// It counts for the forge: the reviewer has write permission or is named by the branch protection.
     pub is_official: bool,
-    /// The head has changed since.
+    /// The head changed after it.
     pub is_stale: bool,
     pub is_dismissed: bool,
     pub submitted: Timestamp,
@@ -28,9 +28,9 @@ pub enum ReviewState {
     Approved,
     ChangesRequested,
     Commented,
-    /// Not sent yet.
+    /// A draft.
     Pending,
-    /// Somebody was asked for a review.
+    /// A review was requested.
     Requested,
     Other,
 }
@@ -40,17 +40,17 @@ pub enum ReviewState {
 #[serde(rename_all = "camelCase")]
 pub struct Approvals {
     pub by: Vec<String>,
-    /// Their latest review requests changes, of whichever head.
+    /// Their latest review requests changes, of any head.
     pub refused_by: Vec<String>,
 }
 
-/// The latest verdict of each user counts: comments and requests for a review are none. An approval that was dismissed
-/// brings no earlier one back.
+/// The latest approval or rejection of each user counts; comments and requests do not. A dismissed approval does not restore
+/// an earlier one.
 pub fn approvals(reviews: &[Review], head: &Revision, author: &str, bot: &str) -> Approvals {
     let mut latest: BTreeMap<String, &Review> = BTreeMap::new();
     let is_verdict = |it: &&Review| matches!(it.state, ReviewState::Approved | ReviewState::ChangesRequested);
     for review in reviews.iter().filter(is_verdict) {
-        // Logins are the same in upper and lower case.
+        // Logins are case-insensitive.
         let is = |login: &str| review.user.eq_ignore_ascii_case(login);
         if review.user.is_empty() || is(author) || is(bot) {
             continue;
@@ -108,10 +108,10 @@ mod tests {
         check(&[approved(1, "li"), approved(2, "li")], &["li"], &[]);
         check(&[approved(1, "li"), refused(2, "li")], &[], &["li"]);
         check(&[refused(1, "li"), approved(2, "li")], &["li"], &[]);
-        // In whichever order they are listed, and however the login is written.
+        // In any order, and with any case of the login.
         check(&[refused(2, "Li"), approved(1, "li")], &[], &["Li"]);
         check(&[approved(1, "li"), refused(2, "wu")], &["li"], &["wu"]);
-        // The number decides within one second.
+        // Within one second the id decides.
         let same_time = Review { submitted: refused(1, "li").submitted, ..approved(2, "li") };
         check(&[same_time, refused(1, "li")], &["li"], &[]);
         for state in [Commented, Pending, Requested, Other] {
@@ -127,7 +127,7 @@ mod tests {
         check(&[Review { commit: None, ..approved(1, "li") }], &[], &[]);
         check(&[approved(1, "li"), Review { is_dismissed: true, ..approved(2, "li") }], &[], &[]);
         check(&[Review { is_dismissed: true, ..refused(1, "li") }], &[], &[]);
-        // Who wants a change is not satisfied by any other commit.
+        // A requested change holds for every commit.
         check(&[Review { is_stale: true, commit: old, ..refused(1, "li") }], &[], &["li"]);
         check(&[Review { is_official: false, ..refused(1, "li") }], &[], &["li"]);
     }

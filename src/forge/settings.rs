@@ -1,4 +1,4 @@
-//! Settings of the repository at its forge.
+//! Settings of the repository on its forge.
 
 use secrecy::SecretString;
 
@@ -13,22 +13,22 @@ pub struct RepositoryFacts {
     pub permission: Permission,
 }
 
-/// A webhook as the forge shows it: never with its secret.
+/// A webhook as the forge returns it, without its secret.
 #[derive(Clone, Debug)]
 pub struct Hook {
     pub id: i64,
     pub url: String,
-    /// As the forge names them, sorted.
+    /// In the forge's names, sorted.
     pub events: Vec<String>,
     pub is_json: bool,
     pub is_active: bool,
     /// A pattern of branches; empty for all.
     pub branch_filter: String,
-    /// A header that is sent along; empty for none.
+    /// An additional header; empty for none.
     pub authorization: SecretString,
 }
 
-/// Always active, signed and JSON.
+/// A new webhook: always active, signed and JSON.
 #[derive(Clone, Debug)]
 pub struct NewHook {
     pub url: String,
@@ -41,7 +41,7 @@ pub struct NewHook {
 pub struct Protection {
     /// The name of the branch, or a pattern.
     pub rule: String,
-    /// Contexts that must be successful before a merge.
+    /// Contexts that must succeed before a merge.
     pub required: Vec<String>,
     pub has_status_check: bool,
     pub allows_push: bool,

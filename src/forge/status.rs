@@ -1,18 +1,18 @@
-//! A commit status, in the words all forges share.
+//! A commit status in the terms common to all forges.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-/// In characters; GitHub's limit, the smallest of the forges'.
+/// In characters: GitHub's limit, the smallest of all forges.
 pub const LONGEST_DESCRIPTION: usize = 140;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CommitStatus {
-    /// Who says it, for example `tutti/deploy/prod`. The newest of a context replaces the earlier.
+    /// Its source, for example `tutti/deploy/prod`. The newest status of a context replaces earlier ones.
     pub context: String,
     pub state: State,
-    /// Cut to 140 characters when it is written.
+    /// Cut to 140 characters on write.
     pub description: String,
     pub target_url: Option<String>,
 }
@@ -24,7 +24,7 @@ pub enum State {
     Success,
     Failure,
     Error,
-    /// Gitea has it since 1.24.
+    /// In Gitea since 1.24.
     Skipped,
 }
 
@@ -46,7 +46,7 @@ impl State {
     }
 }
 
-/// At most 140 characters; what was cut is shown as `…`.
+/// At most 140 characters, with `…` if it was cut.
 pub fn shortened(description: &str) -> Cow<'_, str> {
     if description.chars().count() <= LONGEST_DESCRIPTION {
         return description.into();

@@ -1,7 +1,7 @@
-//! From the sight of a commit until its targets are well.
+//! Measures the time from a commit until its targets are healthy.
 //!
-//! The time begins when this process saw the commit on the branch: the time that stands in a commit is the author's clock, and may be
-//! hours before the push. So what a process finds at its start is not measured.
+//! The time begins when this process sees the commit on the branch. The commit's own time comes from the author's clock and
+//! may be hours before the push. Commits that exist at the start are not measured.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,26 +11,26 @@ use tokio::time::Instant;
 use crate::model::Revision;
 use crate::report::Overview;
 
-/// More than commits are told about.
+/// More than the number of tracked commits.
 const MOST: usize = 64;
 
-/// Commits that are under way, the oldest first.
+/// Commits in progress, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Commits(VecDeque<(Revision, Instant)>);
 
-/// What an overview says of a commit.
+/// The state of a commit in an overview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Not read or rendered yet, or not all of it is well.
+    /// Not read or rendered yet, or not all targets are healthy.
     Open,
     Converged,
-    /// It changes nothing, or newer commits took over all that it changed.
+    /// It changes nothing, or newer commits changed everything of it.
     Nothing,
 }
 
 impl Commits {
     pub(super) fn see(&mut self, commit: &Revision, at: Instant) {
-        // One that the branch comes back to begins anew.
+        // If the branch returns to a commit, its time begins anew.
         self.0.retain(|(known, _)| known != commit);
         self.0.push_back((commit.clone(), at));
         if self.0.len() > MOST {
@@ -38,7 +38,8 @@ impl Commits {
         }
     }
 
-    /// How long those took that are well now. They are measured no further: what breaks later is not the commit's doing.
+    /// The durations of commits that are healthy now. They are not measured further: a later problem does not belong to the
+    /// commit.
     pub(super) fn converged(&mut self, overview: &Overview, now: Instant) -> Vec<Duration> {
         let mut took = Vec::new();
         let standings = standings(overview, self.0.iter().map(|(commit, _)| commit));
@@ -74,7 +75,7 @@ fn standings<'a>(overview: &Overview, commits: impl Iterator<Item = &'a Revision
     overview.deletions.iter().for_each(|deletion| note(&deletion.revision, true));
     overview.blamed.iter().for_each(|(commit, _)| note(commit, true));
     overview.deleted.keys().for_each(|(commit, _)| note(commit, false));
-    // What is to be deleted shows only where everything was seen.
+    // Deletes are only known once everything was read.
     let is_known = overview.is_known();
     let standing = |at: usize| match overview.told.contains(commits[at]) && is_known && !is_open[at] {
         false => Standing::Open,
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn standing_of_a_commit() {
+    fn commit_state_follows_its_targets() {
         let check = |what: &str, overview: &Overview, expected: Standing| {
             let two = Revision::from("two");
             assert_eq!(standings(overview, [&two].into_iter()), [expected], "{what}");
@@ -138,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_at_the_start_is_not_measured() {
+    fn commits_before_the_start_are_not_measured() {
         let mut commits = Commits::default();
         assert!(commits.converged(&overview(&[("two", Phase::Running)]), Instant::now()).is_empty());
     }
 
     #[test]
-    fn commits_that_never_end_are_bounded() {
+    fn unfinished_commits_are_bounded() {
         let (mut commits, now) = (Commits::default(), Instant::now());
         for number in 0..1000 {
             commits.see(&Revision::from(number.to_string().as_str()), now);

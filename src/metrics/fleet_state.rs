@@ -10,24 +10,24 @@ use crate::plan::Step;
 use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
 use crate::rollout::WaveState;
 
-/// With more clusters than these none has a series of its own.
+/// With more clusters, there are no series for single clusters.
 pub const MOST_CLUSTERS: usize = 1000;
 
-/// The phases of a rollout.
+/// The phases of a rollout, as label values.
 const DONE: &str = "Done";
 const PROGRESSING: &str = "Progressing";
 const WAITING: &str = "Waiting";
 const FAILED: &str = "Failed";
 
-/// How many of what there is; before the first overview nothing.
+/// Counts by state; empty before the first overview.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FleetState {
     clusters: BTreeMap<&'static str, usize>,
-    /// Which clusters answer; empty where there are too many.
+    /// Which clusters answer; empty if there are too many.
     up: Vec<(String, bool)>,
     is_up_omitted: bool,
     targets: BTreeMap<&'static str, usize>,
-    /// By the worst of their targets.
+    /// By the worst phase of their targets.
     apps: BTreeMap<&'static str, usize>,
     rollouts: BTreeMap<&'static str, usize>,
     drifted: usize,
@@ -44,7 +44,7 @@ impl FleetState {
         if !state.is_up_omitted {
             state.up = ours.map(|cluster| (cluster.name.to_string(), cluster.is_up())).collect();
         }
-        // In order of the apps.
+        // Targets are sorted by app.
         for of_app in overview.targets.chunk_by(|one, next| one.app == next.app) {
             let mut worst = Phase::Running;
             for target in of_app {
@@ -83,7 +83,7 @@ impl FleetState {
         ];
         for (name, help, label, counts, values) in by {
             let mut family = gauge(encoder, name, help, None)?;
-            // Those that are none, too: an alert on what is no more would else end without a value.
+            // With zeros: an alert on a vanished series would end without a value.
             for value in values {
                 let count = counts.get(value).copied().unwrap_or_default();
                 family.encode_family(&[(label, *value)])?.encode_gauge(&number(count))?;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn phase_of_a_rollout() {
+    fn rollout_phase_follows_its_units() {
         let check = |states: &[WaveState], is_open: bool, expected: &str| {
             let waves = states.iter().map(|state| WaveReport::of_test("test", *state, 0, 1)).collect();
             let rollout = RolloutReport::of_test(AppId::new("shop", "pay"), waves, Vec::new());

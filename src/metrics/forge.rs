@@ -1,4 +1,4 @@
-//! Requests to the forge.
+//! Counts requests to the forge.
 
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -12,7 +12,7 @@ pub(super) struct ForgeRequest {
     code: String,
 }
 
-/// A status code that is registered; what else a server makes up is `other`, and no answer is `none`.
+/// A registered status code; `other` for unregistered ones, `none` without an answer.
 fn shown(code: Option<StatusCode>) -> String {
     match code {
         Some(code) if code.canonical_reason().is_some() => code.as_str().to_owned(),
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_that_a_server_makes_up_are_one() {
+    fn unregistered_codes_share_one_label() {
         let check = |code: u16, expected: &str| {
             let code = StatusCode::from_u16(code).expect("a status code");
             assert_eq!(shown(Some(code)), expected);

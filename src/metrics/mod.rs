@@ -1,10 +1,11 @@
-//! What this process counts and measures of itself, as `GET /metrics` shows it: docs/metrics.md lists all of it.
+//! The metrics of this process for `GET /metrics`; docs/metrics.md lists them.
 //!
-//! What it does: a [`Metrics`] is handed to whoever counts (writes, renders, requests to the forge, deliveries, commits);
-//! gauges of the fleet are a pure function of the overview ([`FleetState`]), evaluated when one is published, so that a scrape costs as
-//! much as there are series; the process itself is read from `/proc` at each scrape.
+//! Every part that counts (writes, renders, requests to the forge, deliveries, commits) gets a [`Metrics`]. Gauges of the
+//! fleet are a pure function of the overview ([`FleetState`]), computed when an overview is published, so a scrape costs no
+//! more than its series. Values of the process are read from `/proc` at each scrape.
 //!
-//! What it never does: hold a series for an app or an object, or more than a thousand of one name, whatever the repository says.
+//! There are no series for single apps or objects, and never more than a thousand of one name, whatever the repository
+//! contains.
 
 mod commits;
 mod fleet_state;
@@ -42,16 +43,16 @@ pub use receivers::Verdict;
 use receivers::{Delivery, Receivers};
 pub use write_result::WriteResult;
 
-/// What [`Metrics::encode`] returns.
+/// The content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// In seconds: a commit that changes one app, up to a cold fleet with charts.
+/// In seconds: from a commit to one app to a cold fleet with charts.
 const RENDER_BUCKETS: [f64; 12] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
-/// In seconds: one Deployment, up to a rollout in waves that soak and wait for people.
+/// In seconds: from one Deployment to a rollout with soaks and confirmations.
 const CONVERGED_BUCKETS: [f64; 14] =
     [1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 86_400.0];
 
-/// Counts what happens; clones count the same.
+/// Clones share the counters.
 #[derive(Clone)]
 pub struct Metrics {
     inner: Arc<Inner>,
@@ -67,14 +68,14 @@ struct Inner {
     forge_requests: Family<ForgeRequest, Counter>,
     notifications: Family<Sent, Counter>,
     commits: Mutex<Commits>,
-    /// What became of the newest commit status.
+    /// The result of the newest commit status.
     last_post: Mutex<Option<Result<(), String>>>,
     now: Arc<Now>,
 }
 
-/// What is read or computed at a scrape.
+/// Values that are read or computed at a scrape.
 struct Now {
-    /// When the repository was last read; when this process began, before that.
+    /// When the repository was last read, or when the process started.
     source_read: Mutex<Instant>,
     queue: Mutex<Option<Box<dyn Fn() -> usize + Send + Sync>>>,
     permit: Mutex<WritePermit>,
@@ -119,7 +120,7 @@ impl Default for Metrics {
         });
         let writes = Family::<Write, Counter>::default();
         for result in WriteResult::ALL {
-            // Shown from the start: a series that comes with its first event has no rate of it.
+            // Exposed from the start: without a zero, `rate` misses the first event.
             writes.get_or_create_owned(&Write { result });
         }
         let (deliveries, forge_requests, notifications) =
@@ -178,19 +179,19 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Everything as OpenMetrics text, with the end mark.
+    /// All metrics as OpenMetrics text, with the end mark.
     pub fn encode(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.inner.registry)?;
         Ok(text)
     }
 
-    /// The repository answered.
+    /// The repository was read.
     pub fn source_read(&self, at: Instant) {
         *self.inner.now.source_read.lock() = at;
     }
 
-    /// A commit that came while this process ran.
+    /// A commit was pushed while this process ran.
     pub fn commit_seen(&self, commit: &Revision, at: Instant) {
         self.inner.commits.lock().see(commit, at);
     }
@@ -199,38 +200,38 @@ impl Metrics {
         self.inner.renders.observe(took.as_secs_f64());
     }
 
-    /// A write to a cluster came back.
+    /// A write to a cluster ended.
     pub fn wrote(&self, result: WriteResult) {
         self.inner.writes.get_or_create_owned(&Write { result }).inc();
     }
 
-    /// A delivery was answered; `None`: for a receiver that there is not.
+    /// A delivery was answered; `None`: for an unknown receiver.
     pub fn delivered(&self, receiver: Option<&str>, verdict: Verdict) {
         let receiver = self.inner.receivers.lock().shown(receiver);
         self.inner.deliveries.get_or_create_owned(&Delivery { receiver, verdict }).inc();
     }
 
-    /// A message to people was sent, waits to be sent again, or was refused.
+    /// A notification was sent, waits for a retry, or was refused.
     pub fn notified(&self, service: &'static str, result: &'static str) {
         self.inner.notifications.get_or_create_owned(&Sent { service, result }).inc();
     }
 
-    /// Who knows how many events wait for the controller.
+    /// Returns the number of queued events of the controller.
     pub fn watch_queue(&self, depth: impl Fn() -> usize + Send + Sync + 'static) {
         *self.inner.now.queue.lock() = Some(Box::new(depth));
     }
 
-    /// What lets this process write.
+    /// The permit that lets this process write.
     pub fn watch_permit(&self, permit: WritePermit) {
         *self.inner.now.permit.lock() = permit;
     }
 
-    /// What the newest commit status came to; `None` before the first.
+    /// The result of the newest commit status; `None` before the first.
     pub fn last_post(&self) -> Option<Result<(), String>> {
         self.inner.last_post.lock().clone()
     }
 
-    /// A new overview: the gauges of the fleet, and the commits that converged.
+    /// Updates the gauges of the fleet and the converged commits.
     pub fn publish(&self, overview: &Overview) {
         *self.inner.now.fleet.write() = FleetState::of(overview);
         for took in self.inner.commits.lock().converged(overview, Instant::now()) {
@@ -254,7 +255,7 @@ impl Collector for Now {
     }
 }
 
-/// Describes a gauge; its series follow.
+/// Starts a gauge; the caller adds its series.
 fn gauge<'e>(
     encoder: &'e mut DescriptorEncoder<'_>,
     name: &'e str,

@@ -1,4 +1,4 @@
-//! This process, as `/proc` shows it: the names are those of every Prometheus client.
+//! Metrics of this process from `/proc`, with the names that Prometheus clients use.
 
 use std::{fmt, fs, io};
 
@@ -15,11 +15,10 @@ use super::gauge;
 #[derive(Debug)]
 pub(super) struct Process;
 
-/// What is read anew at each scrape.
 #[derive(Debug, PartialEq)]
 struct Usage {
     cpu_seconds: f64,
-    /// Since the machine started.
+    /// Since boot.
     start_seconds: f64,
     threads: u64,
     virtual_bytes: u64,
@@ -28,7 +27,7 @@ struct Usage {
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        // A system without /proc shows none of these.
+        // Without /proc there are none of these.
         let Ok(now) = Now::read() else { return Ok(()) };
         let Now { usage, start, open_fds, max_fds } = &now;
         let help = "Processor time in user and system mode.";
@@ -63,7 +62,7 @@ impl Now {
         let usage = fs::read_to_string("/proc/self/stat")?;
         let usage = Usage::of(&usage, ticks, page_size() as u64).ok_or_else(strange)?;
         let boot = boot_seconds(&fs::read_to_string("/proc/stat")?).ok_or_else(strange)?;
-        // The descriptor of the listing is one of them.
+        // The listing itself uses one descriptor.
         let open_fds = (fs::read_dir("/proc/self/fd")?.count() as u64).saturating_sub(1);
         let max_fds = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         Ok(Self { start: boot + usage.start_seconds, usage, open_fds, max_fds })
@@ -71,12 +70,12 @@ impl Now {
 }
 
 impl Usage {
-    /// Of `/proc/self/stat` (proc_pid_stat(5)).
+    /// From `/proc/self/stat` (proc_pid_stat(5)).
     fn of(stat: &str, ticks: f64, page: u64) -> Option<Self> {
-        // The name of the program may hold anything, parentheses too.
+        // The name of the program may contain anything, parentheses too.
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        // `state`, the third of the manual, is the first of these.
+        // The first of these is `state`, number 3 in the manual.
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         Some(Self {
             cpu_seconds: (field(14)? + field(15)?) as f64 / ticks,
@@ -88,7 +87,7 @@ impl Usage {
     }
 }
 
-/// When the machine started, of `/proc/stat`.
+/// The boot time from `/proc/stat`.
 fn boot_seconds(stat: &str) -> Option<f64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }

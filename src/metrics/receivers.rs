@@ -1,13 +1,13 @@
-//! Webhook deliveries by receiver, whose names come from Git.
+//! Counts webhook deliveries by receiver. The names come from Git.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 
-/// So many names are shown in the life of a process: with all verdicts less than a thousand series.
+/// Names with their own series in the life of a process; with all verdicts below a thousand series.
 const MOST: usize = 64;
-/// What stands for the names beyond.
+/// The label of further names.
 const OTHERS: &str = "other";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -16,23 +16,23 @@ pub(super) struct Delivery {
     pub verdict: Verdict,
 }
 
-/// What became of a delivery.
+/// The result of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     Accepted,
-    /// It came before.
+    /// A repeated delivery.
     Duplicate,
-    /// Genuine, and nothing for us.
+    /// Valid, without an effect.
     Ignored,
     UnknownReceiver,
     /// The receiver has no secret.
     Disabled,
     /// No signature, or a wrong one.
     Unauthorized,
-    /// Not understood: its media type, or its content.
+    /// An unsupported media type or unreadable content.
     Malformed,
     TooLarge,
-    /// Its body did not come in time.
+    /// The body did not arrive in time.
     TimedOut,
     RateLimited,
     /// The process is stopping.
@@ -77,12 +77,12 @@ impl EncodeLabelValue for Verdict {
     }
 }
 
-/// The names that were shown so far: those that Git has no more stay, as counters do.
+/// The names used so far. Names removed from Git stay, as counters do.
 #[derive(Debug, Default)]
 pub(super) struct Receivers(BTreeSet<String>);
 
 impl Receivers {
-    /// Empty where there is no such receiver: what strangers write into an address is not shown.
+    /// Empty for an unknown receiver: text from a request's path is never a label.
     pub(super) fn shown(&mut self, receiver: Option<&str>) -> String {
         let Some(name) = receiver else { return String::new() };
         if self.0.contains(name) || self.0.len() < MOST && self.0.insert(name.to_owned()) {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_beyond_the_most_are_one() {
+    fn further_names_share_one_label() {
         let mut receivers = Receivers::default();
         assert_eq!(receivers.shown(None), "");
         for number in 0..MOST {

@@ -1,4 +1,4 @@
-//! The whole of `/metrics`: against its documentation, its bounds and its format.
+//! The whole of `/metrics`: documentation, bounds and format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::report::{ClusterReport, Overview, Phase, TargetReport};
 /// Type and labels of each metric.
 type Shape = BTreeMap<String, (String, BTreeSet<String>)>;
 
-/// Everything was counted at least once.
+/// Each counter was incremented.
 fn busy() -> Metrics {
     let metrics = Metrics::default();
     metrics.publish(&fleet(2));
@@ -35,7 +35,7 @@ fn fleet(clusters: usize) -> Overview {
     }
 }
 
-/// A line of a series: its name, and the names of its labels.
+/// The name of a series, and the names of its labels.
 fn series(line: &str) -> (&str, Vec<&str>) {
     let name = line.split(['{', ' ']).next().expect("a name");
     let labels = line.strip_prefix(name).and_then(|rest| rest.strip_prefix('{'));
@@ -86,7 +86,7 @@ fn documentation_lists_what_is_exposed() {
 }
 
 #[test]
-fn documentation_names_each_label_value() {
+fn documentation_lists_each_label_value() {
     let page = include_str!("../../docs/metrics.md");
     let results = WriteResult::ALL.map(WriteResult::as_str);
     let verdicts = Verdict::ALL.map(Verdict::as_str);
@@ -116,7 +116,7 @@ fn text_is_open_metrics() {
     }
 }
 
-/// As many of everything as Git, the forge and strangers can make up.
+/// As many of everything as Git, the forge and strangers can create.
 #[test]
 fn no_name_has_more_than_a_thousand_series() {
     for clusters in [1000, 1001] {
@@ -143,9 +143,9 @@ fn no_name_has_more_than_a_thousand_series() {
     }
 }
 
-/// Series exist before their first event, so that the first one is seen by `rate`.
+/// Series exist before their first event, so that `rate` counts it.
 #[test]
-fn fleet_is_counted_before_it_is_known() {
+fn fleet_series_exist_before_the_first_overview() {
     let text = Metrics::default().encode().expect("text");
     for line in [
         "tutti_targets{phase=\"Degraded\"} 0",
@@ -158,7 +158,7 @@ fn fleet_is_counted_before_it_is_known() {
 }
 
 #[test]
-fn process_without_a_permit_leads_no_longer() {
+fn process_without_permit_is_not_leader() {
     let (metrics, permit) = (Metrics::default(), WritePermit::default());
     metrics.watch_permit(permit.clone());
     assert!(metrics.encode().expect("text").contains("\ntutti_leader 1\n"));
@@ -167,7 +167,7 @@ fn process_without_a_permit_leads_no_longer() {
 }
 
 #[test]
-fn queue_is_measured_at_the_scrape() {
+fn queue_is_read_at_the_scrape() {
     let metrics = Metrics::default();
     metrics.watch_queue(|| 7);
     assert!(metrics.encode().expect("text").contains("\ntutti_queue_depth 7\n"));
@@ -188,7 +188,7 @@ async fn lag_grows_until_the_repository_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn converged_commit_is_one_observation() {
+async fn converged_commit_is_observed_once() {
     let metrics = Metrics::default();
     let commit = Revision::from("two");
     metrics.commit_seen(&commit, tokio::time::Instant::now());

@@ -1,22 +1,21 @@
-//! What became of a write to a cluster.
+//! The result of a write to a cluster.
 
 use std::fmt;
 
 use prometheus_client::encoding::{EncodeLabelValue, LabelValueEncoder};
 
-/// Of one apply or delete that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteResult {
     Created,
     Configured,
     Deleted,
-    /// It was to be deleted, and was not there any more.
+    /// The object was already deleted.
     Gone,
-    /// It changed meanwhile: it is looked at again.
+    /// The object changed in the meantime; it is planned again.
     Changed,
-    /// It may succeed when it is sent again.
+    /// A retry may succeed.
     Failed,
-    /// The cluster refused it.
+    /// The cluster refused the write.
     Refused,
 }
 

@@ -1,4 +1,4 @@
-//! What one route has told, on disk: one file, which the route alone writes.
+//! The history of one route on disk: one file, written only by that route's worker.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,31 +12,31 @@ use serde::{Deserialize, Serialize};
 use crate::model::{AppId, ClusterName, Happened};
 use crate::report::notices::{Facts, Told};
 
-/// Of threads that nobody sees any more.
+/// Of threads that no longer exist.
 const MOST_PAST: usize = 1000;
-/// The process that leads touches the file every ten minutes: while it is this fresh, no other has led since.
+/// The leader touches the file at least every ten minutes. While it is this fresh, no other process has led since.
 const FRESH: Duration = Duration::from_secs(1200);
 /// In bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// `None`: it is lost with the process.
+    /// `None`: the history is lost with the process.
     path: Option<PathBuf>,
-    /// A digest of the route that this was told by.
+    /// A digest of the route, to detect a changed route.
     route: String,
     threads: BTreeMap<String, Entry>,
-    /// Until the first look at how everything stands.
+    /// Set until the first evaluation of all threads.
     pub first_look: Option<FirstLook>,
 }
 
-/// What the first look of a route means for what is done by then.
+/// How a route treats what is already done at its first evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstLook {
-    /// The process begins without what was told just before: what was done long ago was told by another, what was done just now may
-    /// not have been.
+    /// The process starts without a fresh history. What was done long ago was sent by another process; what was done just now
+    /// may not have been.
     OfProcess,
-    /// The route is new, or selects something else: it begins with what comes.
+    /// The route is new or selects something else: it starts with the next events.
     OfRoute,
 }
 
@@ -45,17 +45,17 @@ pub enum FirstLook {
 pub struct Entry {
     #[serde(flatten)]
     pub told: Told,
-    /// What it becomes by a message that was sent, or was about to be: whether it arrived is not known.
+    /// The history after a message that was sent or about to be: whether it arrived is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Told>,
-    /// When the thread began for this route: messages of another memory have other ids.
+    /// When the thread began for this route. Another history gives other message ids.
     #[serde(default)]
     pub began: Timestamp,
     pub at: Timestamp,
-    /// The message at the service, where it can be changed.
+    /// The id of the message at the service, if it can be changed there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it was about, for the words of its end.
+    /// The names of the thread, for the text of its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<String>,
     #[serde(default)]
@@ -64,14 +64,14 @@ pub struct Entry {
     pub clusters: Vec<String>,
     #[serde(default)]
     pub cluster_count: usize,
-    /// Later commits changed all of it, before its end was told.
+    /// Later commits changed everything of it before its end was sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_over: bool,
 }
 
 #[derive(Default, Deserialize)]
 struct Content {
-    /// Of what the route selects, and of where it goes.
+    /// The digest of the route's selection and destination.
     #[serde(default)]
     route: String,
     threads: BTreeMap<String, Entry>,
@@ -84,7 +84,7 @@ struct Shown<'a> {
 }
 
 impl Memory {
-    /// What cannot be read is set aside, and begun anew.
+    /// An unreadable file is set aside, and a new one started.
     pub fn open(folder: Option<&Path>, route: &str, first_look: FirstLook) -> Self {
         let path = folder.map(|folder| folder.join(format!("{route}.json")));
         let content = path.as_ref().map_or(Ok(None), |path| read(path)).unwrap_or_else(|error| {
@@ -100,7 +100,7 @@ impl Memory {
         Self { path, route, threads, first_look: (!is_known).then_some(first_look) }
     }
 
-    /// A route that selects something else, or goes elsewhere, begins anew.
+    /// A route with another selection or destination starts anew.
     pub fn belongs_to(&mut self, route: &str) {
         if self.route == route {
             return;
@@ -124,7 +124,7 @@ impl Memory {
         self.threads.insert(thread, entry);
     }
 
-    /// Forgets the oldest of what nobody sees any more, beyond a bound.
+    /// Drops the oldest threads that no longer exist, beyond a bound.
     pub fn bound(&mut self, is_seen: impl Fn(&str) -> bool) {
         let mut past: Vec<(Timestamp, String)> = self
             .threads
@@ -137,12 +137,11 @@ impl Memory {
         past.into_iter().take(more).for_each(|(_, key)| drop(self.threads.remove(&key)));
     }
 
-    /// Where it is kept.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// What is to be written, and where.
+    /// The path and the bytes to write.
     pub fn content(&self) -> io::Result<Option<(PathBuf, Vec<u8>)>> {
         let Some(path) = &self.path else { return Ok(None) };
         let bytes = serde_json::to_vec(&Shown { route: &self.route, threads: &self.threads })?;
@@ -151,18 +150,18 @@ impl Memory {
 }
 
 impl Entry {
-    /// People think that it is bad, as far as is known.
+    /// The last message of the thread was about a problem, as far as known.
     pub fn is_bad(&self) -> bool {
         self.last().any(|last| matches!(last, Happened::Degraded | Happened::Offline))
     }
 
-    /// A commit whose end was not told.
+    /// A commit whose end was not sent.
     pub fn is_open(&self) -> bool {
         use Happened::{Degraded, Failed, Started, Waiting};
         !self.is_over && self.last().any(|last| matches!(last, Started | Waiting | Failed | Degraded))
     }
 
-    /// What it is about, as far as the facts name something.
+    /// Keeps the names in the facts, if there are any.
     pub fn note_names(&mut self, facts: &Facts) {
         if facts.app_count > 0 {
             self.apps = facts.apps.iter().map(ToString::to_string).collect();
@@ -179,7 +178,7 @@ impl Entry {
         names.map(|(namespace, name)| AppId::new(namespace, name))
     }
 
-    /// These facts; where they name nothing, with the names that were noted.
+    /// These facts, with the kept names if they have none.
     pub fn named(&self, facts: &Facts) -> Facts {
         let mut facts = facts.clone();
         if facts.app_count == 0 && facts.objects == 0 {
@@ -197,7 +196,7 @@ impl Entry {
     }
 }
 
-/// It is on the disk when this returns.
+/// The data is on disk when this returns.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
@@ -205,16 +204,16 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.as_file().sync_data()?;
     file.persist(path).map_err(|error| error.error)?;
-    // The name of the file is in the folder.
+    // The file name is stored in the folder.
     File::open(folder)?.sync_all()
 }
 
-/// This process still leads.
+/// Marks that this process still leads.
 pub fn touch(path: &Path) -> io::Result<()> {
     File::options().write(true).open(path)?.set_modified(SystemTime::now())
 }
 
-/// Whether no other process has led since.
+/// The content, and whether no other process has led since.
 fn read(path: &Path) -> io::Result<Option<(Content, bool)>> {
     let meta = match fs::metadata(path) {
         Ok(meta) if meta.len() > LARGEST => return Err(io::Error::other("it is too large")),
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_is_there_after_a_restart() {
+    fn history_survives_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let mut memory = open(Some(folder.path()), "shop");
         memory.belongs_to("one");
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_of_the_past_is_forgotten() {
+    fn oldest_past_threads_are_dropped() {
         let mut memory = open(None, "shop");
         for number in 0..MOST_PAST + 10 {
             memory.set(format!("{number:05}"), entry(i64::try_from(number).unwrap()));

@@ -1,21 +1,21 @@
-//! One message, in the words of one language, before it is in the form of a service.
+//! One message in one language, independent of the service.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::model::{Happened, Language};
 
-/// What a service makes of it is bounded by the service: long texts are cut there.
+/// Services bound the length and cut long texts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Of this message: one that is sent again has the same.
+    /// A repeated message has the same id.
     pub id: String,
-    /// Of what it is about: messages of one thread come in order, and replace each other where the service can.
+    /// Messages of one thread arrive in order and replace each other if the service can.
     pub thread: String,
     pub happened: Happened,
     pub language: Language,
     pub at: Timestamp,
-    /// One line each, plain text without control characters; `why` may be empty, or a few lines.
+    /// One line each, plain text without control characters. `why` may be empty or have a few lines.
     pub what: String,
     pub place: String,
     pub why: String,
@@ -36,7 +36,7 @@ pub struct Link {
 pub enum Severity {
     Info,
     Good,
-    /// Somebody should look.
+    /// A person should look at it.
     Warning,
     Bad,
 }

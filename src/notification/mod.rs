@@ -1,14 +1,14 @@
-//! Tells chats, mailboxes and other programs what happened.
+//! Sends notifications to chats, mailboxes and other programs.
 //!
-//! Runs beside the controller. What to send follows from two values by pure functions: `report::notices` says how each thread (a commit in
-//! a ring, a cluster, a promotion) is in an overview, and `notices::next` compares that with what was sent. Nothing is queued: a service
-//! that is down for an hour costs no memory and gets the last state.
+//! It runs beside the controller and never delays a rollout. Pure functions of `report::notices` compute the state of each
+//! thread (a commit in a ring, a cluster, a promotion) and compare it with what was sent. There is no queue: a service that is
+//! down for an hour costs no memory and gets the last state.
 //!
-//! - `run` sorts each overview once for all routes; `route` is the worker of one route;
+//! - `run` evaluates each overview once for all routes; `route` is the worker of one route;
 //! - `memory` is its file in the state folder: what was sent, and what was sent without an answer;
-//! - `words` makes the text, `service` the bytes for each vendor; `pace` holds routes to one address to its limits.
+//! - `words` writes the text, `service` the bytes for each vendor; `pace` limits the rate for each address.
 //!
-//! Never holds up a rollout. `docs/notifications.md` describes it for users.
+//! `docs/notifications.md` describes it for users.
 
 mod memory;
 pub mod message;

@@ -1,4 +1,4 @@
-//! How often each address is sent to, whichever routes send there: a service that gets too much hears nothing for minutes.
+//! Limits the rate for each address over all routes. A service that gets too many messages drops them for minutes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::model::Digest;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// When messages went to each address, within the last minute.
+/// The times of messages to each address within the last minute.
 #[derive(Debug, Default)]
 pub struct Pace(Mutex<BTreeMap<Digest, VecDeque<Instant>>>);
 
 impl Pace {
-    /// One message goes now: how many more may, with this one. Or when there is room again.
+    /// Counts one message. Returns how many may be sent now, this one included, or when the next one may.
     pub fn take(&self, address: Digest, limits: Limits, now: Instant) -> Result<usize, Instant> {
         let mut all = self.0.lock();
         all.retain(|_, sent| {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_address_has_its_own_minute() {
+    fn each_address_has_its_own_limit() {
         let (pace, begin) = (Pace::default(), Instant::now());
         let limits = Limits { per_minute: 3, apart: Duration::from_secs(1) };
         let (here, there) = (Digest::of(b"here"), Digest::of(b"there"));

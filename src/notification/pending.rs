@@ -1,4 +1,4 @@
-//! What one route has to tell: how everything stands, against what it has told. No IO: the clock is the caller's.
+//! Computes the due messages of one route from the state of its threads and its history. No IO: the caller passes the clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,48 +11,46 @@ use super::words::CommitFacts;
 use crate::model::{AppId, Happened, Notification, Revision};
 use crate::report::notices::{Condition, Facts, Seen, Step, Thread, Told, next};
 
-/// What was done before a process began is told by it, unless the commit is older.
+/// A commit older than this that was done before the process started counts as sent.
 const YOUNG: SignedDuration = SignedDuration::from_mins(10);
 
-/// How everything stands for one route.
+/// The current state for one route.
 #[derive(Clone, Debug)]
 pub struct Present {
     pub route: Arc<Notification>,
     pub instance: String,
     pub seen: Arc<BTreeMap<Thread, Seen>>,
     pub commits: Arc<BTreeMap<Revision, CommitFacts>>,
-    /// Commits that later ones of the branch took back.
+    /// Commits that later commits of the branch reverted.
     pub reverted: Arc<BTreeSet<Revision>>,
     /// Apps that fail somewhere, also those that the route does not select.
     pub failing: Arc<BTreeSet<AppId>>,
-    /// Not so while tutti only observes: nothing is known of commits then.
+    /// False in observe mode, which has no rollouts.
     pub tells_of_commits: bool,
-    /// Everything is known: what is done now was done before this process began.
+    /// Everything is known: what is done now was done before the process started.
     pub is_settled: bool,
 }
 
-/// Since when each thread has its next message.
+/// When the next message of each thread became necessary.
 #[derive(Debug, Default)]
 pub struct Pending(BTreeMap<Thread, (Happened, Instant)>);
 
-/// One message that is to be sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pended {
     pub thread: Thread,
-    /// What people know, as far as this message goes.
+    /// The history before this message.
     pub before: Told,
     pub step: Step,
     pub facts: Facts,
-    /// When the thread began.
     pub began: Timestamp,
 }
 
 #[derive(Debug)]
 pub struct Due {
     pub messages: Vec<Pended>,
-    /// When there is more, if nothing changes.
+    /// When the next message is due if nothing changes.
     pub next: Option<Instant>,
-    /// The memory was changed: it is to be kept.
+    /// The history changed and must be saved.
     pub is_noted: bool,
 }
 
@@ -71,7 +69,7 @@ impl Pending {
             let mut entry =
                 memory.of(&key).cloned().unwrap_or_else(|| Entry { began: at, ..Entry::default() });
             if entry.at + SignedDuration::from_hours(24) < at && !entry.is_bad() {
-                // It was well for long: what is bad now is told as soon as the first time.
+                // After a long healthy time the next problem is sent as fast as the first.
                 entry.told.episode = 0;
             }
             let mut is_next = false;
@@ -85,7 +83,7 @@ impl Pending {
                     later(ripe);
                     break;
                 }
-                // Who was told nothing of a commit is not told that it is gone.
+                // A commit without any message needs no message about its revert.
                 let is_known = step.happened != Happened::Reverted || before.count > 0;
                 if is_known && present.route.wants(step.happened) {
                     match present.route.quiet_until(at, step.happened) {
@@ -100,7 +98,7 @@ impl Pending {
                     }
                     break;
                 }
-                // Nobody is told, and what comes after it is the same.
+                // The route does not want this message, and the state continues as if it was sent.
                 let told = Told { count: before.count, ..step.after };
                 (entry.told, entry.sent, entry.at, due.is_noted, is_next) = (told, None, at, true, false);
                 entry.note_names(facts);
@@ -115,7 +113,7 @@ impl Pending {
     }
 }
 
-/// What is told next, to people who know what. Where a message may have arrived, it is sent again, or what follows from it.
+/// The next message and the history before it. A message that may have arrived is sent again, or its successor is.
 fn step<'e>(entry: &'e Entry, condition: &Condition) -> Option<(&'e Told, Step)> {
     let certain = next(&entry.told, condition).map(|step| (&entry.told, step));
     let Some(sent) = &entry.sent else { return certain };
@@ -125,7 +123,7 @@ fn step<'e>(entry: &'e Entry, condition: &Condition) -> Option<(&'e Told, Step)>
     }
 }
 
-/// The commits that nothing is of any more, and whose end was not told.
+/// Open commits without any target left.
 fn departed(memory: &Memory, present: &Present) -> BTreeMap<Thread, Seen> {
     let mut departed = BTreeMap::new();
     if !present.tells_of_commits {
@@ -138,7 +136,7 @@ fn departed(memory: &Memory, present: &Present) -> BTreeMap<Thread, Seen> {
         }
         let condition = match thread.commit() {
             Some(commit) if present.reverted.contains(commit) => Condition::Reverted,
-            // What took it over is bad as well, or it is no longer for this route.
+            // The commit that replaced it fails too, or left this route.
             _ if entry.apps().any(|app| present.failing.contains(&app)) => Condition::Unclear,
             _ => Condition::TakenOver,
         };
@@ -147,7 +145,7 @@ fn departed(memory: &Memory, present: &Present) -> BTreeMap<Thread, Seen> {
     departed
 }
 
-/// What is done at the first look was done before: somebody else told of it, or nobody was there to tell.
+/// At the first evaluation, commits that are done count as sent; recent ones only if the route is new.
 fn adopt_finished(memory: &mut Memory, present: &Present, first_look: FirstLook, at: Timestamp) {
     for (thread, Seen { condition, .. }) in &*present.seen {
         let key = thread.to_string();

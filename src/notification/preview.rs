@@ -1,7 +1,7 @@
-//! What routes would send if a commit were deployed: from what it changes in Git, without a cluster. Pure.
+//! Previews the messages that routes would send for a commit, from its changes in Git. Pure, without a cluster.
+//! `cli::notify` uses it.
 //!
-//! The conditions that a rollout passes through are made up, [`next`] decides which of them is a message, and [`Notice`] writes it, as
-//! for a rollout that is watched.
+//! It makes up the conditions of a rollout. [`next`] and [`Notice`] turn them into messages, as for a real rollout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,19 +18,18 @@ use crate::report::notices::{Condition, Facts, Seen, Thread, Told, Worst, next};
 use crate::report::words::invalid;
 use crate::report::{Phase, open_waves, version};
 
-/// One message that a route would send.
 #[derive(Clone, Debug)]
 pub struct Foreseen {
     pub route: Arc<Notification>,
     pub ring: Option<String>,
-    /// Only if this target fails.
+    /// Set if the message is sent only when this target fails.
     pub if_fails: Option<(AppId, ClusterName)>,
-    /// The end of the quiet hours that would hold it now.
+    /// The end of the quiet hours that would delay it now.
     pub held_until: Option<Timestamp>,
     pub message: Message,
 }
 
-/// In the order of routes and rings: what is sent if all goes well, then what is sent if the first target fails.
+/// In the order of routes and rings: the messages of a success, then those of a failure of the first target.
 pub fn foreseen(
     plan: &Comparison,
     fleet: &Fleet,
@@ -46,7 +45,7 @@ pub fn foreseen(
         if !route.selector.asks_for_apps() && !asks_for_places {
             sender.errors();
         }
-        // What only observes changes nothing that people wait for.
+        // In observe mode no rollout makes progress.
         if fleet.instance.mode != Mode::Enforce {
             continue;
         }
@@ -60,13 +59,12 @@ pub fn foreseen(
     all
 }
 
-/// What the commit changes in one ring, for one route.
+/// The changes of the commit in one ring, for one route.
 struct Part<'a> {
-    /// Apps with the clusters on which they change, by name.
     targets: BTreeMap<(&'a AppId, &'a ClusterName), &'a AppChange>,
-    /// Objects that go, by app and cluster.
+    /// Deleted objects, by app and cluster.
     deletes: BTreeMap<(&'a AppId, &'a ClusterName), usize>,
-    /// Where an app is not rendered.
+    /// Targets that are not rendered.
     broken: BTreeSet<(&'a AppId, &'a ClusterName)>,
 }
 
@@ -101,7 +99,7 @@ impl<'a> Part<'a> {
         (!part.targets.is_empty() || !part.deletes.is_empty()).then_some(part)
     }
 
-    /// What persons are asked, in order: apps go on side by side.
+    /// The confirmations, in order. Rollouts of apps run in parallel.
     fn asks(&self) -> Vec<Vec<Ask<'a>>> {
         let mut rounds: Vec<Vec<Ask<'_>>> = Vec::new();
         let apps: BTreeMap<&AppId, &AppChange> =
@@ -110,7 +108,7 @@ impl<'a> Part<'a> {
             let waves = change.waves.iter().enumerate().filter(|(_, wave)| wave.confirm);
             let asks = waves.filter_map(|(number, _)| {
                 let after = change.waves.get(number + 1..)?;
-                // It opens all waves up to the next one that asks.
+                // A confirmation opens all waves up to the next one that needs one.
                 let through = after.iter().find(|wave| wave.confirm).or(after.last())?;
                 let waiting: BTreeSet<&ClusterName> = after.iter().flat_map(|wave| &wave.clusters).collect();
                 let waiting = waiting.iter().filter(|name| self.targets.contains_key(&(app, **name))).count();
@@ -146,16 +144,16 @@ impl<'a> Part<'a> {
     }
 }
 
-/// A person is asked to open waves.
+/// A confirmation that opens waves.
 struct Ask<'a> {
     app: &'a AppId,
-    /// The last wave that opens.
+    /// The last wave that it opens.
     through: &'a str,
-    /// Targets that wait for it.
+    /// The number of waiting targets.
     waiting: usize,
 }
 
-/// Of one route.
+/// Collects the messages of one route.
 struct Sender<'a, 's> {
     plan: &'a Comparison,
     fleet: &'a Fleet,
@@ -166,7 +164,7 @@ struct Sender<'a, 's> {
 }
 
 impl Sender<'_, '_> {
-    /// Errors that no target of the commit answers for.
+    /// Errors that belong to no target of the commit.
     fn errors(&mut self) {
         let errors = self.plan.errors.iter().filter(|it| !matches!(it.scope, Scope::Target(..)));
         let errors: Vec<&Diagnostic> = errors.collect();
@@ -196,7 +194,7 @@ impl Sender<'_, '_> {
                 let facts = Facts { confirm, ..facts(total - waiting) };
                 steps.push(Seen { condition: Condition::Waiting(asked), facts });
             }
-            // Of which app the objects were that went is not known any more: with nothing else, a route for apps hears nothing.
+            // The apps of deleted objects are unknown, so a route for apps gets no message about them alone.
             if !wants_apps || total > 0 {
                 let mut done = facts(total);
                 done.name_apps(part.targets.keys().map(|(app, _)| *app));
@@ -237,7 +235,7 @@ impl Sender<'_, '_> {
         );
     }
 
-    /// Sends what is next, if it is for the route.
+    /// Adds the next message, if the route wants it.
     fn send(
         &mut self,
         thread: &Thread,

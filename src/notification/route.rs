@@ -1,8 +1,8 @@
-//! One route: brings what people were told to what there is to tell, one message after another.
+//! The worker of one route: sends due messages one after another.
 //!
-//! Nothing waits in a queue: what is due follows from how each thread stands now and from what was told of it. So a service that hangs
-//! costs no memory, and what it is told at last is the last state. At least once: what was sent and not noted before the process died
-//! is sent once more, with the same id.
+//! There is no queue. What is due follows from the state of each thread and from its history, so a service that hangs costs no
+//! memory and gets the last state. Delivery is at least once: a message that was sent but not recorded before a crash is sent
+//! once more, with the same id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,22 +24,21 @@ use crate::controller::{Grants, SecretError};
 use crate::model::{Digest, Notification, NotificationService, Revision, SecretRef};
 use crate::report::notices::Thread;
 
-/// The commits of each route whose end was not told.
+/// The open commits of each route: their end was not sent.
 pub type OpenCommits = Arc<Mutex<BTreeMap<String, BTreeSet<Revision>>>>;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// Until what a service refused is tried again: somebody has to mend it.
+/// Before a refused message is tried again; a person has to fix the cause.
 const REFUSED_PAUSE: Duration = Duration::from_secs(300);
-/// Of what a service asks for.
+/// The upper bound for a delay that a service asks for.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// While this process may not write.
 const PERMIT_PAUSE: Duration = Duration::from_secs(1);
-/// The file is touched so often.
 const TOUCHED: Duration = Duration::from_secs(300);
-/// More at once become one message.
+/// More messages at once become one.
 const MOST_AT_ONCE: usize = 10;
-/// So long a credential is good without being read again.
+/// Before a credential is read again.
 const CREDENTIAL_LASTS: Duration = Duration::from_secs(60);
 
 pub(super) struct Worker {
@@ -50,13 +49,12 @@ pub(super) struct Worker {
     pace: Arc<Pace>,
     pending: Pending,
     target: Option<(NotificationService, Target, Instant)>,
-    /// After a failure: nothing is sent before, and the pause that led to it.
+    /// Backoff after a failure: its end and its length.
     pause: Option<(Instant, Duration)>,
-    /// Threads whose message was refused, and when it is tried again: the others go on.
+    /// Threads with a refused message, and when it is tried again. Other threads continue.
     refused: BTreeMap<Thread, Instant>,
-    /// The thread whose message did not get through last: another one is tried before it.
+    /// The thread whose message failed last. Others are tried before it.
     failed: Option<Thread>,
-    /// When the file was touched.
     touched: Option<Instant>,
     /// Logged once.
     trouble: Option<String>,
@@ -90,7 +88,7 @@ impl Worker {
         worker
     }
 
-    /// Until nobody says any more how things stand: the route is gone, or the process ends.
+    /// Runs until the sender is dropped: the route was removed, or the process ends.
     pub async fn run(mut self, mut present: watch::Receiver<Option<Arc<Present>>>) {
         loop {
             let now = present.borrow_and_update().clone();
@@ -105,7 +103,7 @@ impl Worker {
         }
     }
 
-    /// Sends what is due, at most one message; says when to look again.
+    /// Sends at most one due message and returns when to look again.
     async fn turn(&mut self, present: &Present) -> Option<Instant> {
         let now = Instant::now();
         if !self.settings.permit.holds() {
@@ -129,7 +127,7 @@ impl Worker {
         if due.is_empty() {
             return self.refused.values().copied().chain(next).min();
         }
-        // In turn: one that does not get through holds up no other.
+        // Round robin, so that a failing message does not block others.
         let after =
             due.iter().position(|due| self.failed.as_ref().is_some_and(|failed| due.thread > *failed));
         due.rotate_left(after.unwrap_or(0));
@@ -150,13 +148,13 @@ impl Worker {
             },
             None => usize::MAX,
         };
-        // What programs read is not summed up; nor is what may hold words that the service refuses.
+        // Messages for programs are never merged; nor are messages that may contain text refused by the service.
         let is_for_people = !matches!(present.route.service, NotificationService::Generic { .. });
         let together =
             is_for_people && self.refused.is_empty() && (due.len() > MOST_AT_ONCE || due.len() > room);
         let most = if together { due.len() } else { 1 };
         self.send(present, &target, &due[..most]).await;
-        // There may be more.
+        // More may be due.
         Some(self.pause.map_or(now, |(until, _)| until))
     }
 
@@ -178,7 +176,7 @@ impl Worker {
         let language = present.route.language;
         let (message, known) = match notices.as_slice() {
             [one] => {
-                // An edit wakes nobody: what somebody should look at is a message of its own.
+                // Readers are not notified of an edit, so a problem needs a new message.
                 let is_quiet = matches!(Severity::of(one.happened), Severity::Info | Severity::Good);
                 let is_young = |entry: &&Entry| entry.at + SignedDuration::from_hours(24) > at;
                 let entry = self.memory.of(&one.thread.to_string()).filter(|_| is_quiet).filter(is_young);
@@ -204,7 +202,7 @@ impl Worker {
         match outcome {
             Outcome::Sent(name) => {
                 (self.pause, self.trouble, self.failed) = (None, None, None);
-                // One message of several threads is none of theirs.
+                // A merged message belongs to no single thread.
                 let name = name.filter(|_| due.len() == 1);
                 self.note_sent(due, |entry, due| {
                     (entry.told, entry.sent, entry.at) = (due.step.after.clone(), None, at);
@@ -220,7 +218,7 @@ impl Worker {
             }
             Outcome::Lost(why) => self.failed(route, due, &why, None),
             Outcome::Refused(why) => {
-                // Another credential may have been put in its place.
+                // The credential may have been replaced.
                 self.target = None;
                 self.note_sent(due, |entry, _| entry.sent = None).await;
                 self.failed(route, due, &why, None);
@@ -230,7 +228,7 @@ impl Worker {
         }
     }
 
-    /// Notes something of the threads of messages; it is on the disk then.
+    /// Changes the records of the messages' threads and saves them.
     async fn note_sent(&mut self, due: &[Pended], note: impl Fn(&mut Entry, &Pended)) {
         for due in due {
             let key = due.thread.to_string();
@@ -241,7 +239,7 @@ impl Worker {
         self.save().await;
     }
 
-    /// Whoever sorts what is known goes on to look at these commits.
+    /// Keeps these commits in the evaluation of overviews.
     fn note_open(&self, route: &str) {
         let open = self.memory.threads().filter(|(_, entry)| entry.is_open());
         let open = open.filter_map(|(key, _)| Thread::parse(key)?.commit().cloned()).collect();
@@ -261,7 +259,7 @@ impl Worker {
         self.pause(after);
     }
 
-    /// A variable that is not set switches a route off, which is no fault.
+    /// An unset variable turns a route off, which is no error.
     fn log_missing(&mut self, route: &str, why: &SecretError) {
         match why {
             why if !self.note_trouble(&why.to_string()) => {}
@@ -272,7 +270,7 @@ impl Worker {
         }
     }
 
-    /// Whether it is another trouble than before: each is logged once.
+    /// Whether the error differs from the last one; each is logged once.
     fn note_trouble(&mut self, why: &str) -> bool {
         self.trouble.replace(why.to_owned()).as_deref() != Some(why)
     }
@@ -284,7 +282,7 @@ impl Worker {
         until
     }
 
-    /// Says on the disk that this process leads.
+    /// Marks on disk that this process leads.
     async fn touch(&mut self, now: Instant) {
         let Some(path) = self.memory.path().filter(|_| self.touched.is_none_or(|at| at + TOUCHED <= now))
         else {
@@ -292,7 +290,7 @@ impl Worker {
         };
         let path = path.to_owned();
         self.touched = Some(now);
-        // Without it a later process takes what is done for told, if its commit is old.
+        // If this fails, a later process treats done commits as sent if they are old.
         let _ = tokio::task::spawn_blocking(move || memory::touch(&path)).await;
     }
 
@@ -322,7 +320,7 @@ impl Worker {
     }
 }
 
-/// With its credentials.
+/// The service with its credentials.
 pub async fn read_target(
     grants: &Grants,
     home: &Home,
@@ -355,7 +353,7 @@ pub async fn read_target(
     })
 }
 
-/// Of what a route selects and where it goes.
+/// The digest of selection and destination.
 fn digest_of(route: &Notification) -> String {
     let Notification { service, selector, phases, .. } = route;
     Digest::of(format!("{service:?} {} {:?}", selector.of_what(), phases).as_bytes()).to_string()

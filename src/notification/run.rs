@@ -1,4 +1,4 @@
-//! Which routes there are, and how everything stands for each of them.
+//! Starts a worker for each route and gives it the current state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -28,44 +28,41 @@ use crate::report::Overview;
 use crate::report::notices::{Condition, Facts, Look, Moment, Seen, Thread};
 use crate::source::Repository;
 
-/// What changes in between is told together.
+/// Changes within this time are sent together.
 const SETTLES: Duration = Duration::from_millis(500);
-/// So many times as long as a look took is the pause after it: looking never takes more of a core than this leaves.
+/// The pause after an evaluation is this many times its duration, which bounds the CPU share.
 const REST: u32 = 4;
-/// Days and credentials end without an event.
+/// Dates and credentials expire without an event.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
-/// Commits of the branch that are looked through for what takes others back.
+/// Commits of the branch that are searched for reverts.
 const RECENT: usize = 100;
-/// Commits whose words are kept.
 const MOST_COMMITS: usize = 1000;
 
-/// What the process was told.
 #[derive(Debug)]
 pub struct Settings {
-    /// What commits say is read from it.
+    /// For the messages of commits.
     pub repository: Option<Repository>,
     pub home: Home,
     pub grants: Arc<Grants>,
     pub permit: WritePermit,
     pub metrics: Metrics,
-    /// What was told is kept here.
+    /// The folder of the histories.
     pub folder: Option<PathBuf>,
     pub through: Through,
 }
 
-/// Who tells it what.
 #[derive(Debug)]
 pub struct Inputs {
     pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub overview: watch::Receiver<Arc<Overview>>,
     /// `None`: not read yet.
     pub promotions: watch::Receiver<Option<Arc<Vec<Promotion>>>>,
-    /// Until then another process leads.
+    /// Cancelled once this process leads.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
 }
 
-/// A pull request of a promotion, as the forge has it.
+/// A pull request of a promotion, as the forge returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promotion {
     pub number: u64,
@@ -77,7 +74,7 @@ pub struct Promotion {
     pub happened: Happened,
 }
 
-/// Goes on until it is stopped.
+/// Runs until it is stopped.
 pub async fn run(settings: Settings, mut inputs: Inputs) {
     let stop = inputs.stop.clone();
     let work = async {
@@ -120,7 +117,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs) {
 struct Routes {
     settings: Arc<Settings>,
     client: reqwest::Client,
-    /// `None` before the first look.
+    /// `None` before the first evaluation.
     running: Option<BTreeMap<String, Running>>,
     began: Instant,
     open: OpenCommits,
@@ -130,7 +127,7 @@ struct Routes {
 
 struct Running {
     present: watch::Sender<Option<Arc<Present>>>,
-    /// It ends with the rest.
+    /// Aborted when dropped.
     task: AbortOnDropHandle<()>,
 }
 
@@ -141,7 +138,7 @@ impl Routes {
         let promotions = inputs.promotions.borrow_and_update().clone();
         let routes = head.fleet.notifications.clone();
         let names: BTreeSet<&str> = routes.iter().map(|route| route.name.as_str()).collect();
-        // What was told stays on the disk: a route whose file has a mistake comes back.
+        // Histories stay on disk, so a route whose file had a mistake continues.
         let first_look = if self.running.is_none() { FirstLook::OfProcess } else { FirstLook::OfRoute };
         let running = self.running.get_or_insert_default();
         running.retain(|name, running| names.contains(name.as_str()) && !running.task.is_finished());
@@ -149,7 +146,7 @@ impl Routes {
         if routes.is_empty() {
             return;
         }
-        // What they told before says which commits are looked at.
+        // The histories name the open commits.
         for name in names.into_iter().filter(|name| !running.contains_key(*name)).collect::<Vec<_>>() {
             let worker = Worker::new(
                 Arc::clone(&self.settings),
@@ -166,11 +163,11 @@ impl Routes {
         let reverted = Arc::new(self.commits.reverted.clone());
         let open: BTreeSet<Revision> = self.open.lock().values().flatten().cloned().collect();
         let forge = head.fleet.instance.forge.as_ref();
-        // A process that stood by until now has an overview of that.
+        // A process that was on standby may still have an overview of that time.
         let is_of_head =
             overview.mode == head.fleet.instance.mode && overview.revision.as_ref() == Some(revision);
         let is_known = overview.is_known() && (forge.is_none() || promotions.is_some());
-        // What is not known by then may never be: a cluster that lists a kind for nobody, a forge that is down.
+        // What is unknown by then may stay unknown: a kind that RBAC hides, a forge that is down.
         let is_settled = is_of_head && (is_known || self.began.elapsed() > START_LASTS);
         let tells_of_commits = overview.mode == Mode::Enforce;
         let mut named = open.clone();
@@ -204,10 +201,10 @@ impl Running {
     }
 }
 
-/// How everything stands for one route; routes that ask for the same share it.
+/// The threads of one route; routes with the same selection share them.
 type OfRoute = (Arc<Notification>, Arc<BTreeMap<Thread, Seen>>);
 
-/// How everything stands for each route, and the apps that fail. `None`: too little is known.
+/// The threads of each route, and the failing apps. `None`: the overview is not rendered yet.
 pub(super) fn seen_by(
     routes: &[Arc<Notification>],
     fleet: &Fleet,
@@ -250,7 +247,7 @@ pub(super) fn seen_by(
     Some((seen.collect(), moment.failing()))
 }
 
-/// What a route selects by name and label; `None`: all.
+/// The names and labels that a route selects; `None`: all.
 pub(super) struct Chosen<'a> {
     fleet: &'a Fleet,
     selector: &'a TargetSelector,
@@ -276,7 +273,7 @@ impl<'a> Chosen<'a> {
     }
 
     pub fn app(&self, app: &AppId) -> bool {
-        // Of an app that is not there any more, or cannot be read, only the name is known.
+        // Of a deleted or unreadable app only the name is known.
         let is_gone =
             || !self.fleet.apps.contains_key(app) && self.selector.selects_app(app, &BTreeMap::new());
         self.apps.as_ref().is_none_or(|apps| apps.contains(app) || is_gone())
@@ -303,7 +300,7 @@ fn of_server(server: &Server) -> (Thread, Seen) {
     (thread, Seen { condition: Condition::Is(Happened::ServerEnds), facts })
 }
 
-/// What commits say, as far as messages name them.
+/// The messages of commits, as far as notifications need them.
 #[derive(Debug, Default)]
 struct Commits {
     of: Option<Revision>,
@@ -312,7 +309,7 @@ struct Commits {
 }
 
 impl Commits {
-    /// Of a head that is new.
+    /// Reads the commits of a new head.
     async fn read(&mut self, repository: Option<&Repository>, head: &Revision) {
         let Some(repository) = repository.filter(|_| self.of.as_ref() != Some(head)) else { return };
         let Ok(reverted) = repository.reverted(head, RECENT).await else { return };

@@ -1,4 +1,5 @@
-//! What a rollout waits for, and which command goes on with it.
+//! What a rollout waits for, in one line, and the commands with which a person continues it. Statuses, `why` and the CLI use
+//! it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,15 +8,15 @@ use super::{OtherApproval, RolloutReport, UnitReport};
 use crate::model::{AppId, ClusterName, Digest, RuleAsks};
 use crate::rollout::{Confirmation, Hold, Standing, WaveReport, WaveState};
 
-/// What a person may do, and what for.
+/// What a person may do, and for what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextStep {
     pub because: String,
-    /// One of these, the best first.
+    /// Alternatives, the best first.
     pub commands: Vec<String>,
 }
 
-/// A window, and the version that it holds.
+/// A closed window, and the version that it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShutWindow<'r> {
     pub window: &'r str,
@@ -29,12 +30,12 @@ impl fmt::Display for NextStep {
 }
 
 impl RolloutReport {
-    /// What comes next, in one line; empty once every unit has the version and is well.
+    /// What comes next, in one line; empty once every unit has the version and is healthy.
     pub fn awaited(&self) -> String {
         if !self.is_open {
             return String::new();
         }
-        // What a person may confirm is not stopped by what has failed (`maxFailures`).
+        // Failures (`maxFailures`) do not block what a person may confirm.
         let is_stopped = self.confirmation.is_none() || self.holds().any(is_stopped);
         let failed = self.failed().filter(|_| is_stopped);
         if let Some((unit, because)) = failed {
@@ -53,13 +54,13 @@ impl RolloutReport {
         }
     }
 
-    /// The commands of which a person types one to go on, the best first.
+    /// The commands that continue the rollout, one of which a person runs; the best first.
     pub fn commands(&self) -> Vec<String> {
         if let Some(Confirmation { through, .. }) = &self.confirmation {
             return vec![open_waves(&self.app, through)];
         }
         let has_failed = self.has_failed();
-        // Without a reverted commit, Git and the clusters differ for ever.
+        // Without a commit to revert, Git and the clusters would differ forever.
         let revert = self.commit.as_ref().filter(|_| has_failed);
         let is_measured = self.holds().any(|hold| hold.standing() == Some(Standing::Failed));
         let retry =
@@ -72,7 +73,6 @@ impl RolloutReport {
         }
     }
 
-    /// What a person may do for it to go on.
     pub fn next_step(&self) -> Option<NextStep> {
         let (app, digest) = (&self.app, self.digest.short());
         let commands = self.commands();
@@ -110,7 +110,7 @@ impl RolloutReport {
         Some(NextStep { because, commands })
     }
 
-    /// The ring that a pin passes over, and the version that did not run there.
+    /// The ring that a pin skips, and the version that did not run there.
     pub(super) fn ring_passed_over(&self, opens: &str) -> Option<(&str, &str)> {
         self.holds().find_map(|hold| match hold.gate() {
             Hold::Pin { ring, version, through, .. } if through == opens => Some((&**ring, &**version)),
@@ -118,7 +118,7 @@ impl RolloutReport {
         })
     }
 
-    /// The wave that waits for what is measured, and the digest that an Approval would name.
+    /// The wave that waits for a measurement, and the digest that an Approval would name.
     pub fn measured(&self) -> Option<(&str, Digest)> {
         self.holds().find_map(|hold| match hold.gate() {
             Hold::Analysis { through, digest, .. } | Hold::Status { through, digest, .. } => {
@@ -128,7 +128,7 @@ impl RolloutReport {
         })
     }
 
-    /// What is measured before a wave and does not say whether it may open, and why.
+    /// An inconclusive measurement before a wave, and its reason.
     pub(super) fn inconclusive(&self, opens: &str) -> Option<(String, &str)> {
         self.holds().find_map(|hold| match hold.gate() {
             Hold::Analysis { analysis, standing: Standing::Inconclusive, because, through, .. }
@@ -145,7 +145,7 @@ impl RolloutReport {
         })
     }
 
-    /// The clusters of units that wait in a wave or in one before it.
+    /// The clusters of units that wait in this wave or in an earlier one.
     pub fn opens_with(&self, through: &str) -> BTreeSet<ClusterName> {
         let last = self.waves.iter().position(|wave| wave.name == through).map_or(0, |last| last + 1);
         let waves: BTreeSet<&str> = self.waves.iter().take(last).map(|wave| wave.name.as_str()).collect();
@@ -153,7 +153,7 @@ impl RolloutReport {
         waiting.map(|unit| unit.unit.cluster.clone()).collect()
     }
 
-    /// What rules ask for before a wave.
+    /// What approval rules require before a wave.
     pub fn rules_asking(&self, opens: &str) -> Vec<RuleAsks> {
         let of_hold = |hold: &Hold| match hold.gate() {
             Hold::Approval { asks, through, .. } if through == opens => asks.clone(),
@@ -168,7 +168,7 @@ impl RolloutReport {
         found
     }
 
-    /// Approvals of other versions, while a person is asked for one of this version.
+    /// Approvals of other versions, while an approval of this version is needed.
     pub fn approvals_in_vain(&self) -> Vec<String> {
         let Some(digest) = self.asked_for() else { return Vec::new() };
         let one = |OtherApproval { file, digest: other, .. }: &OtherApproval| {
@@ -177,24 +177,24 @@ impl RolloutReport {
         self.approvals_unused.iter().map(one).collect()
     }
 
-    /// The digest that an Approval has to name.
+    /// The digest that an Approval must name.
     fn asked_for(&self) -> Option<Digest> {
         let of_wave = self.confirmation.as_ref().map(|asked| asked.digest);
         of_wave.or_else(|| self.refused())
     }
 
-    /// The version was reverted: it starts again only when a person says so.
+    /// The version was reverted. It starts again only with an Approval of action retry.
     pub fn is_refused(&self) -> bool {
         self.refused().is_some()
     }
 
-    /// The digest that was reverted: of the app, or of a ring whose pin brought it. Of several the first; the next one is named once
-    /// that has ended.
+    /// The digest that was reverted: of the app, or of a ring whose pin changed. Of several, the first; the next one follows
+    /// once that is resolved.
     pub fn refused(&self) -> Option<Digest> {
         self.all_refused().next()
     }
 
-    /// Those of all units.
+    /// The same for all units.
     pub fn all_refused(&self) -> impl Iterator<Item = Digest> {
         self.holds().filter_map(|hold| match hold.gate() {
             Hold::Reverted { digest } => Some(*digest),
@@ -215,17 +215,17 @@ impl RolloutReport {
         self.is_open && self.failed().is_some() || self.holds().any(is_over)
     }
 
-    /// The first unit that fails, and why.
+    /// The first unit that fails, and its failure.
     fn failed(&self) -> Option<(&UnitReport, &str)> {
         self.units.iter().find_map(|unit| Some((unit, unit.failure.as_deref()?)))
     }
 
-    /// Why units do not have the version.
+    /// The holds of all units.
     pub fn holds(&self) -> impl Iterator<Item = &Hold> {
         self.units.iter().filter_map(|unit| unit.hold.as_ref())
     }
 
-    /// A unit that is left out is named.
+    /// The text of a hold, with the unit if it is left out of the rollout.
     fn named(&self, hold: &Hold) -> String {
         let is_left_out = matches!(hold.gate(), Hold::LeftOut { .. });
         let unit = || self.units.iter().find(|unit| unit.hold.as_ref() == Some(hold));
@@ -241,7 +241,7 @@ impl RolloutReport {
 }
 
 impl UnitReport {
-    /// Why it is not done.
+    /// Why the unit is not done.
     pub fn told(&self) -> String {
         let hold = || self.hold.as_ref().map(ToString::to_string);
         let detail = || Some(self.detail.clone()).filter(|detail| !detail.is_empty());
@@ -257,7 +257,7 @@ fn is_stopped(hold: &Hold) -> bool {
     matches!(hold.gate(), Hold::Stopped { .. })
 }
 
-/// The command that opens the waves of an app up to one.
+/// The command that opens the waves of an app up to one wave.
 pub fn open_waves(app: &AppId, through: &str) -> String {
     format!("tutti approve rollout {app} --through {through}")
 }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn rollout_says_what_it_waits_for() {
+    fn rollout_names_what_it_waits_for() {
         let check = |rollout: &RolloutReport, awaited: &str, next: Option<&str>| {
             let step = rollout.next_step().map(|step| step.to_string());
             assert_eq!((rollout.awaited().as_str(), step.as_deref()), (awaited, next));
@@ -302,7 +302,7 @@ mod tests {
         let step =
             "wave prod of shop/pay waits for confirmation: tutti approve rollout shop/pay --through prod";
         check(&rollout(confirmation(), None), &words, Some(step));
-        // So many may fail: what is asked for goes before that.
+        // `maxFailures` allows the failures, so the confirmation comes first.
         check(&rollout(confirmation(), Some("no image")), &words, Some(step));
         let pin = Hold::Pin {
             ring: "test".to_owned(),
@@ -321,7 +321,7 @@ mod tests {
         check(&rollout(refused(), None), &words, Some(&step));
         let unknown = RolloutReport { commit: None, ..rollout(refused(), None) };
         check(&unknown, &words, Some(&format!("{because}: {retry}")));
-        // Where what a unit runs is not known, too.
+        // The same if the commit that a unit runs is unknown.
         let frozen = Hold::Frozen { because: "its commit is gone".into(), waits: Some(Box::new(refused())) };
         let of_frozen = "frozen, ".to_owned() + &words + "; its commit is gone";
         check(&rollout(frozen, None), &of_frozen, Some(&step));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn approval_of_another_version_is_told_while_one_is_awaited() {
+    fn approval_of_another_version_is_named_while_waiting() {
         let (digest, other) = (Digest::of(b"v2"), Digest::of(b"v1"));
         let of = |hold: Hold| {
             let approval = OtherApproval {

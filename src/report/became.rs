@@ -1,4 +1,4 @@
-//! What became of a commit, and how an app is: what pipelines wait for. Pure functions of the overview.
+//! State of a commit or an app for pipelines: pure functions of the overview. `api::v1` returns them.
 
 use serde::Serialize;
 
@@ -6,28 +6,27 @@ use super::{Overview, Phase, TargetReport, statuses};
 use crate::forge;
 use crate::model::{AppId, ClusterName, PodCount, Revision, short_line};
 
-/// Targets of one answer.
+/// Targets in one report.
 const MOST_UNWELL: usize = 20;
 const MOST_CLUSTERS: usize = 1000;
-/// Of a detail, in characters.
+/// In characters.
 const LONGEST_DETAIL: usize = 300;
-/// Digits of a commit that name it.
+/// The fewest digits that name a commit.
 const FEWEST_DIGITS: usize = 7;
 
-/// Ordered from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outlook {
     Success,
     Pending,
-    /// Newer commits changed all that it had changed, before it was everywhere or after.
+    /// Newer commits changed everything that it had changed.
     Superseded,
     Error,
     Failure,
 }
 
 impl Outlook {
-    /// Nothing is to be waited for.
+    /// Nothing is left to wait for.
     pub fn is_final(self) -> bool {
         self != Self::Pending
     }
@@ -51,12 +50,12 @@ pub struct CommitReport {
     pub head: Revision,
     pub state: Outlook,
     pub text: String,
-    /// It is known what there is to do.
+    /// The changes of the commit are computed.
     pub planned: bool,
     pub rings: Vec<RingReport>,
 }
 
-/// What became of it in one ring, as its commit status says.
+/// The commit in one ring, as its commit status shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RingReport {
@@ -67,18 +66,17 @@ pub struct RingReport {
     pub text: String,
     /// The worst first.
     pub unwell: Vec<TargetState>,
-    /// Beside those.
+    /// How many more targets are unhealthy.
     pub more: usize,
 }
 
-/// An app on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetState {
     pub app: AppId,
     pub cluster: ClusterName,
     pub ring: Option<String>,
-    /// The commit that changed it last.
+    /// The last commit that changed it.
     pub revision: Revision,
     pub version: String,
     pub phase: Phase,
@@ -90,7 +88,7 @@ pub struct TargetState {
 #[serde(rename_all = "camelCase")]
 pub struct AppReport {
     pub app: AppId,
-    /// The commit that was read last.
+    /// The last commit that was read.
     pub commit: Revision,
     pub state: Outlook,
     pub healthy: bool,
@@ -115,7 +113,7 @@ impl TargetState {
     }
 }
 
-/// `None`: no such commit is known, perhaps not yet. `sha`: its first digits, at least seven.
+/// `None`: the commit is unknown, perhaps not yet. `sha`: its first digits, at least seven.
 pub fn of_commit(overview: &Overview, sha: &str) -> Option<CommitReport> {
     let head = overview.revision.as_ref()?;
     let of_targets = overview.targets.iter().map(|target| &target.revision);
@@ -142,7 +140,7 @@ pub fn of_commit(overview: &Overview, sha: &str) -> Option<CommitReport> {
         .collect();
     let worst = rings.iter().rev().max_by_key(|ring| ring.state);
     let (state, text) = match worst {
-        // The targets of the revision before are still there.
+        // The overview still holds the targets of the previous revision.
         _ if is_head && !overview.is_rendered => (Outlook::Pending, super::words::rendering()),
         Some(RingReport { state, text, ring: Some(ring), .. }) if rings.len() > 1 => {
             (*state, format!("{ring}: {text}"))
@@ -154,7 +152,7 @@ pub fn of_commit(overview: &Overview, sha: &str) -> Option<CommitReport> {
     Some(CommitReport { commit: commit.clone(), head: head.clone(), state, text, planned, rings })
 }
 
-/// Those that are not done, the worst first.
+/// The targets that are not done, the worst first.
 fn unwell<'a>(targets: impl Iterator<Item = &'a TargetReport>) -> Vec<&'a TargetReport> {
     let mut found: Vec<&TargetReport> = targets.filter(|target| !target.phase.is_done()).collect();
     found.sort_by_key(|target| std::cmp::Reverse(target.phase));
@@ -166,15 +164,15 @@ fn first(targets: Vec<&TargetReport>, most: usize) -> (Vec<TargetState>, usize) 
     (targets.into_iter().take(most).map(TargetState::of).collect(), more)
 }
 
-/// What of an app is asked for; all of it by default.
+/// Limits the report to a version or a ring; the default is the whole app.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppQuestion {
-    /// It is not done before it has this version.
+    /// The app is not done before it runs this version.
     pub version: Option<String>,
     pub ring: Option<String>,
 }
 
-/// `None`: it is nowhere, perhaps not yet.
+/// `None`: the app has no target, perhaps not yet.
 pub fn of_app(overview: &Overview, app: &AppId, question: &AppQuestion) -> Option<AppReport> {
     let commit = overview.revision.clone()?;
     let is_asked = |target: &&TargetReport| {
@@ -184,7 +182,7 @@ pub fn of_app(overview: &Overview, app: &AppId, question: &AppQuestion) -> Optio
     if targets.is_empty() {
         return None;
     }
-    // What runs before the version comes says nothing of the version.
+    // A healthy target with an earlier version says nothing about this version.
     let has_version =
         |target: &TargetReport| question.version.as_ref().is_none_or(|it| target.version == *it);
     let is_done = |target: &TargetReport| {
@@ -263,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn commit_is_as_its_statuses_say() {
+    fn commit_state_follows_its_statuses() {
         let now = overview(vec![
             target("pay", "bj1", B, Phase::Running, "2"),
             target("pay", "sh1", B, Phase::Progressing, "2"),
@@ -303,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn app_is_done_with_the_version_that_is_asked_for() {
+    fn app_is_done_with_the_requested_version() {
         let now = overview(vec![
             target("pay", "bj1", B, Phase::Running, "2"),
             target("pay", "sh1", A, Phase::Running, "1"),

@@ -1,11 +1,11 @@
-//! Reports for tests: what a test does not say is empty.
+//! Reports for tests, with defaults for all other fields.
 
 use super::{ClusterReport, Phase, RolloutReport, TargetReport, UnitReport};
 use crate::model::{AppId, ClusterName, Digest, PodCount, Revision};
 use crate::rollout::{Confirmation, Hold, UnitId, WaveReport, WaveState};
 
 impl ClusterReport {
-    /// It answers, and was read.
+    /// A cluster that is connected and read.
     pub(crate) fn of_test(name: &str, ring: Option<&str>) -> Self {
         Self {
             name: ClusterName::from(name),
@@ -59,7 +59,7 @@ impl UnitReport {
 }
 
 impl RolloutReport {
-    /// A person is asked whether the wave behind `after` may open; units on these clusters, in order, wait for it.
+    /// A rollout that waits for a confirmation of the wave behind `after`; units on these clusters, in order, wait for it.
     pub(crate) fn that_asks(app: AppId, clusters: &[&str], after: &str, through: &str) -> Self {
         let (after, through, digest) = (after.to_owned(), through.to_owned(), Digest::of(b"v2"));
         let unit = |cluster: &&str| UnitReport {
@@ -74,7 +74,6 @@ impl RolloutReport {
         Self { confirmation, ..Self::of_test(app, Vec::new(), units) }
     }
 
-    /// An open rollout.
     pub(crate) fn of_test(app: AppId, waves: Vec<WaveReport>, units: Vec<UnitReport>) -> Self {
         Self {
             app,

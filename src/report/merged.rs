@@ -1,27 +1,26 @@
-//! Equal mistakes of several clusters as one, which names the clusters.
+//! Merges equal mistakes of several clusters into one that names the clusters.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::model::{AppId, ClusterName, Diagnostic, Location, Scope};
 
-/// So many clusters, and so many different helps, are listed; of the others only the number.
+/// The most clusters, and help texts, in one message; of more, only the number.
 const LISTED: usize = 3;
 
-/// What makes two mistakes equal, whatever their app and cluster.
+/// Mistakes with one key are equal, whatever their app and cluster.
 type Key = (&'static str, Option<Location>, String);
 
-/// The targets of equal mistakes.
 #[derive(Default)]
 struct Places {
     targets: usize,
     clusters: BTreeSet<ClusterName>,
     apps: BTreeSet<AppId>,
-    /// With the help that each was given.
+    /// The clusters of each help text.
     helps: BTreeMap<String, Vec<ClusterName>>,
 }
 
-/// Mistakes in the order in which they were found, equal ones once. One that was not found on every cluster of its apps
-/// names the clusters. `placed`: how many clusters an app has.
+/// Mistakes in their order, equal ones once. A mistake that is not on every cluster of its apps names its clusters. `placed`:
+/// how many clusters an app has.
 pub fn merged<'m>(
     mistakes: impl IntoIterator<Item = &'m Diagnostic>,
     placed: impl Fn(&AppId) -> usize,
@@ -78,7 +77,6 @@ fn name_clusters(mut mistake: Diagnostic, places: Places, placed: impl Fn(&AppId
     mistake
 }
 
-/// `one, three and 12 more`.
 fn list(clusters: &[ClusterName]) -> String {
     let names: Vec<&str> = clusters.iter().map(ClusterName::as_str).collect();
     match names.as_slice() {
@@ -112,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_of_equal_mistakes_are_named() {
+    fn merged_mistake_names_its_clusters() {
         check(&[("a", "x")], 1, "x is undefined on a", "x");
         check(&[("a", "x"), ("b", "x")], 3, "x is undefined on a and b", "x");
         check(&[("a", "x"), ("b", "y")], 3, "x is undefined on a and b", "on a: x; on b: y");

@@ -1,9 +1,8 @@
-//! What happened, in words: states of targets, commit statuses, and the outbox that posts them.
+//! What happened, as text: an overview of all targets, commit statuses, and the outbox that posts them.
 //!
-//! [`overview`] holds the facts (one [`Overview`] is everything that is known at one moment);
-//! [`words`], and `wave_words` of apps in waves, turn them into sentences; [`statuses`] says which commit gets
-//! which status, as a pure function of the overview; [`outbox`] brings the forge to that, and
-//! repeats nothing that is already there. It never decides what is deployed.
+//! [`overview`] holds the facts (one [`Overview`] is everything known at one moment). [`words`] and `wave_words` turn them
+//! into sentences. [`statuses`] computes which commit gets which status, and [`outbox`] posts the difference to the forge. The
+//! module never decides what is deployed. `controller`, `notification`, `api` and `cli` call it.
 
 mod awaited;
 pub mod became;

@@ -1,10 +1,10 @@
-//! Brings the statuses on the forge to what they shall be.
+//! Posts commit statuses to the forge until they match the desired ones. `controller` and `pulls` start it and send commands.
 //!
-//! At least once, without repeating: what the forge already says is not said again, two texts of one
-//! context in one state are at least ten seconds apart. Of a deployment, success is final, and a failure is only followed
-//! by another one or by success; of a check of a pull request, anything may follow, as what it is compared with changes. A forge that does not
-//! answer is tried again with growing pauses and never holds up a rollout. What was not posted when
-//! the process died is posted by the next one, because statuses are computed from facts.
+//! Delivery is at least once, without repetitions: a status that the forge has is not posted again, and two texts of one
+//! context in one state are at least ten seconds apart. For a deployment, success is final, and after a failure only another
+//! failure or success follows. For a check of a pull request any state may follow, as its base changes. If the forge does not
+//! answer, the post is retried with growing backoff; rollouts do not wait. Statuses are computed from facts, so the next
+//! process posts what this one could not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,40 +19,39 @@ use crate::cluster::WritePermit;
 use crate::forge::{Client, CommitStatus, State};
 use crate::model::Revision;
 
-/// The shortest time between two texts of one context in one state.
 const APART: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What the controller tells the outbox.
+/// A command of the controller.
 #[derive(Debug)]
 pub enum Order {
-    /// What a new head says before anything is known of it; nobody else's status is touched.
+    /// The statuses of a new head before anything else is known. Other statuses stay.
     First(BTreeMap<Key, CommitStatus>),
-    /// All statuses as they shall be now. A commit that is under way and has none any more is
-    /// superseded by `head`; only what is `told` is remembered.
+    /// All desired statuses. A commit in progress without a status is superseded by `head`. Only commits in `told` are
+    /// remembered.
     Desired { head: Revision, told: Vec<Revision>, statuses: BTreeMap<Key, CommitStatus> },
-    /// What the forge already says of a commit.
+    /// The statuses that the forge has for a commit.
     Known { revision: Revision, statuses: Vec<CommitStatus> },
-    /// All that the forge already says is known: posting may begin.
+    /// All existing statuses were read, so posting may begin.
     Open,
-    /// Answers when nothing is left to post, or the forge has failed for the last time in `patience`.
+    /// Answers when nothing is left to post, or with the last error after `patience`.
     Flush { patience: Duration, done: oneshot::Sender<Result<(), String>> },
 }
 
-/// What may follow a state that is not pending.
+/// Which states may follow a final state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     Deployment,
     Check,
 }
 
-/// The door to a running outbox.
+/// A handle to a running outbox.
 #[derive(Clone, Debug)]
 pub struct Outbox(mpsc::UnboundedSender<Order>);
 
 impl Outbox {
-    /// Starts posting to a forge until every handle is dropped, or the permit is revoked.
+    /// Posts until every handle is dropped or the permit is revoked.
     pub fn start(forge: Client, permit: WritePermit, rule: Rule) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
         let contexts = BTreeMap::new();
@@ -62,11 +61,11 @@ impl Outbox {
     }
 
     pub fn send(&self, order: Order) {
-        // The worker ends only with the last handle: this cannot fail while we hold one.
+        // The worker ends with the last handle, so this send cannot fail.
         let _ = self.0.send(order);
     }
 
-    /// Waits until everything is posted; the last error when that does not come about in time.
+    /// Waits until everything is posted. Returns the last error if that takes too long.
     pub async fn flush(&self, patience: Duration) -> Result<(), String> {
         let (done, answer) = oneshot::channel();
         self.send(Order::Flush { patience, done });
@@ -77,16 +76,15 @@ impl Outbox {
     }
 }
 
-/// One (commit, context).
 #[derive(Debug)]
 struct Context {
     wanted: CommitStatus,
-    /// A pending that something final overtook before it was posted. It is posted all the same: who
-    /// reads the history sees when work began, however quickly it ended.
+    /// A pending status that a final one replaced before it was posted. It is posted too, so that the history shows when work
+    /// began.
     overtaken: Option<CommitStatus>,
     posted: Option<CommitStatus>,
     posted_at: Option<Instant>,
-    /// The forge refused it: not again before.
+    /// The forge refused the status until then.
     refused_until: Option<Instant>,
 }
 
@@ -103,12 +101,11 @@ impl Context {
         }
     }
 
-    /// What is posted when it is due.
     fn next(&self) -> &CommitStatus {
         self.overtaken.as_ref().filter(|_| self.posted.is_none()).unwrap_or(&self.wanted)
     }
 
-    /// When it is to be posted: `None` never, `Some(None)` at once.
+    /// When it is due: `None` never, `Some(None)` at once.
     fn due(&self, rule: Rule) -> Option<Option<Instant>> {
         let Some(posted) = &self.posted else { return Some(None) };
         if posted.state == self.wanted.state && posted.description == self.wanted.description {
@@ -118,9 +115,9 @@ impl Context {
         match (posted.state, self.wanted.state) {
             (State::Pending, now) if rule == Rule::Check && now != State::Pending => Some(None),
             _ if rule == Rule::Check => later,
-            // Success is final: what breaks later is not this commit's doing.
+            // Success is final: a later problem does not belong to this commit.
             (State::Success, _) => None,
-            // A failure stands until it is known to be over, also while a new process looks again.
+            // A failure stays until it is known to be over, also after a restart.
             (State::Failure, State::Pending | State::Skipped) => None,
             (before, now) if before == now => later,
             _ => Some(None),
@@ -130,12 +127,12 @@ impl Context {
 
 struct Worker {
     forge: Client,
-    /// Of the process: a stop alone does not revoke it.
+    /// Stopping the process does not revoke it.
     permit: WritePermit,
     rule: Rule,
     open: bool,
     contexts: BTreeMap<Key, Context>,
-    /// After a failure: no request before, and the pause that led to it.
+    /// Backoff after a failure: its end and its length.
     pause: Option<(Instant, Duration)>,
     error: Option<String>,
 }
@@ -145,7 +142,7 @@ impl Worker {
         let mut flush: Option<(Instant, oneshot::Sender<Result<(), String>>)> = None;
         loop {
             let next = self.next();
-            // What is only held back to keep texts apart is not worth waiting for.
+            // Flush does not wait for a status that only keeps its distance.
             let idle =
                 self.open && self.error.is_none() && next.as_ref().is_none_or(|(_, at)| *at > Instant::now());
             let is_revoked = self.permit.is_revoked();
@@ -153,7 +150,7 @@ impl Worker {
                 && (idle || is_revoked || *deadline <= Instant::now())
                 && let Some((_, done)) = flush.take()
             {
-                // Who asked may have gone away meanwhile.
+                // The receiver may be gone.
                 let _ = done.send(match &self.error {
                     _ if is_revoked => Err("this process may not write any more".to_owned()),
                     None if idle => Ok(()),
@@ -163,7 +160,7 @@ impl Worker {
             let now = Instant::now();
             let wake = match &next {
                 Some((_, at)) if *at <= now => {
-                    // Orders that are already here may have changed what is due.
+                    // Commands in the queue may change what is due.
                     match orders.try_recv() {
                         Ok(order) => self.take(order, &mut flush),
                         Err(_) => self.post(next.map(|(key, _)| key)).await,
@@ -187,7 +184,7 @@ impl Worker {
     fn take(&mut self, order: Order, flush: &mut Option<(Instant, oneshot::Sender<Result<(), String>>)>) {
         match order {
             Order::Known { revision, statuses } => {
-                // When it was posted is not known: it may have been a moment ago.
+                // The time of the existing post is unknown; it may be a moment ago.
                 let posted_at = (self.rule == Rule::Check).then(Instant::now);
                 for status in statuses {
                     let key = (revision.clone(), status.context.clone());
@@ -229,14 +226,14 @@ impl Worker {
         }
     }
 
-    /// What is posted next, and when at the earliest.
+    /// The next status, and its earliest time.
     fn next(&self) -> Option<(Key, Instant)> {
         if !self.open || self.permit.is_revoked() {
             return None;
         }
         let now = Instant::now();
         let not_before = self.pause.map_or(now, |(until, _)| until.max(now));
-        // A leader that could not renew its lease may be able to in a moment.
+        // A leader that could not renew its Lease may succeed in a moment.
         let not_before = if self.permit.holds() { not_before } else { not_before.max(now + FIRST_PAUSE) };
         self.contexts
             .iter()
@@ -253,7 +250,7 @@ impl Worker {
         let (revision, context) = (key.0.short(), key.1.as_str());
         let span = tracing::trace_span!("post_status", revision, context, state = wanted.state.as_str());
         let post = Box::pin(self.forge.post_status(&key.0, &wanted).instrument(span));
-        // Whether it arrived is not known: it is posted again, and a leader that comes after this one asks the forge.
+        // Whether it arrived is unknown. It is posted again; the next leader reads the statuses first.
         let Some(result) = self.permit.write(post).await else {
             self.pause = Some((Instant::now() + FIRST_PAUSE, FIRST_PAUSE));
             return;
@@ -267,7 +264,7 @@ impl Worker {
                 self.error = None;
             }
             Err(error) if !error.is_transient() && wanted.state == State::Skipped => {
-                // Older forges do not know `skipped`; `error` is the nearest that all know.
+                // Older forges lack `skipped`; `error` is the nearest state.
                 tracing::debug!(%error, "the forge refused the state skipped");
                 context.wanted.state = State::Error;
             }

@@ -1,4 +1,5 @@
-//! Everything that is known at one moment.
+//! The facts of one moment: targets, clusters, rollouts, deletes and errors. The controller builds it; statuses,
+//! notifications, API, metrics and CLI read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,36 +11,35 @@ use crate::model::{AppId, Approval, ClusterName, Diagnostic, Digest, Mode, PodCo
 use crate::plan::{Action, Difference, Plan};
 use crate::rollout::{Confirmation, Hold, Measured, UnitId, WaveReport};
 
-/// Where a target (an app on a cluster) stands. Ordered from good to bad for the worst-of.
+/// The state of a target. Ordered from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Phase {
     /// As rendered, and healthy.
     Running,
-    /// Left alone on purpose (`unmanaged`).
+    /// `unmanaged`: not touched.
     Unmanaged,
-    /// A taint of its cluster keeps it out, and nothing of it is there.
+    /// A taint keeps it off the cluster, and none of its objects is there.
     KeptOut,
     Paused,
-    /// It differs from what is rendered, and nothing is written: `mode: observe`, or `drift: report`.
+    /// It differs from the render, and `mode: observe` or `drift: report` prevents writes.
     OutOfSync,
-    /// Applied; its objects are on their way.
+    /// Applied; its objects are not ready yet.
     Progressing,
-    /// Not applied yet: the next apply is under way or due.
+    /// Not applied yet: the next apply is running or due.
     Pending,
-    /// Something else must come first: a namespace, an approval, the end of maintenance.
+    /// It waits for something else: a namespace, an approval, the end of maintenance.
     Waiting,
     /// Its cluster does not answer.
     Unreachable,
-    /// Applied, and will not become healthy by itself.
+    /// Applied, and it will not become healthy by itself.
     Degraded,
-    /// The cluster refused an object, or it is somebody else's.
+    /// The cluster refused an object, or another owner has it.
     Refused,
-    /// The manifest or its render has errors; what runs is left as it is.
+    /// The manifest or its render has errors. Live objects stay.
     Invalid,
 }
 
 impl Phase {
-    /// From good to bad.
     pub const ALL: [Self; 12] = [
         Self::Running,
         Self::Unmanaged,
@@ -77,13 +77,12 @@ impl Phase {
         matches!(self, Self::Running | Self::Unmanaged | Self::KeptOut | Self::Paused)
     }
 
-    /// It has failed unless somebody changes something.
+    /// It stays failed until somebody changes something.
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Degraded | Self::Refused | Self::Invalid)
     }
 }
 
-/// One app on one cluster.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetReport {
@@ -91,10 +90,10 @@ pub struct TargetReport {
     pub kind: &'static str,
     pub cluster: ClusterName,
     pub ring: Option<String>,
-    /// The commit that it is told on: the last that changed what this target is made from.
+    /// The commit whose status covers it: the last that changed its inputs.
     pub revision: Revision,
     pub phase: Phase,
-    /// The cause, in words; when it runs, what of it is idle, else empty.
+    /// The cause. For a Running target, what is idle, else empty.
     pub detail: String,
     pub pods: PodCount,
     pub version: String,
@@ -105,12 +104,11 @@ pub struct TargetReport {
     pub created: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub plan: Option<Arc<Plan>>,
-    /// What the plan would make of the objects, where clusters were asked.
+    /// What the plan would change in the objects, if clusters were queried.
     #[serde(skip)]
     pub differences: Option<Arc<Vec<Difference>>>,
 }
 
-/// One podSet of an AppSet on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSetReport {
@@ -123,9 +121,9 @@ fn shared<S: Serializer>(plan: &Option<Arc<Plan>>, serializer: S) -> Result<S::O
     plan.as_deref().serialize(serializer)
 }
 
-/// The state of a cluster that nothing registers any more.
+/// The state of a cluster that is no longer registered.
 pub const DROPPED: &str = "Dropped";
-/// The states of a cluster that does not answer, or did not yet.
+/// The states of a cluster that does not answer (yet).
 const SILENT: [&str; 2] = ["Connecting", "Offline"];
 
 #[derive(Clone, Debug, Serialize)]
@@ -136,53 +134,53 @@ pub struct ClusterReport {
     /// Ready, Connecting, Offline, Maintaining, Removing, Removed, Dropped.
     pub state: &'static str,
     pub detail: String,
-    /// Every list has been read whole, or it does not answer: there is nothing left to see now.
+    /// Every list was read to its end, or the cluster does not answer.
     pub observed: bool,
-    /// Objects of this instance that were seen in it.
+    /// Objects of this instance in the cluster.
     pub objects: usize,
-    /// When what we log in with ends (RFC 3339), where that is known and nobody renews it by itself.
+    /// When the credential expires (RFC 3339), if that is known and it is not renewed automatically.
     pub credential_expires: Option<String>,
-    /// The commit that took its file away, of a cluster that is Dropped; `worktree` where only the folder on disk has it no more.
+    /// The commit that removed the file of a Dropped cluster; `worktree` if only the working tree removed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped_by: Option<Revision>,
 }
 
 impl ClusterReport {
-    /// All that `state` may be.
+    /// All values of `state`.
     pub const STATES: [&str; 7] =
         ["Ready", "Connecting", "Offline", "Maintaining", "Removing", "Removed", DROPPED];
 
-    /// Nothing registers it any more: nobody deploys to it.
+    /// The cluster is no longer registered, so nothing is deployed to it.
     pub fn is_dropped(&self) -> bool {
         self.state == DROPPED
     }
 
-    /// It is one of ours, and answers.
+    /// The cluster is registered and answers.
     pub fn is_up(&self) -> bool {
         !self.is_dropped() && !SILENT.contains(&self.state)
     }
 }
 
-/// One object that Git no longer wants.
+/// An object that Git no longer wants.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionReport {
     pub cluster: ClusterName,
     pub app: AppId,
-    /// `*`: whatever the app has left there, while that is not known.
+    /// `*`: all objects of the app there, while they are unknown.
     pub object: String,
-    /// The head at which it was first found to be no longer wanted.
+    /// The head at which the delete was first found.
     pub revision: Revision,
-    /// Delete, wait, or orphan: it stays.
+    /// Delete, wait, or orphan.
     pub action: Action,
-    /// It waits: for an approval, or until what replaces it is healthy.
+    /// It waits for an approval, or until its replacement is healthy.
     pub waits: bool,
-    /// The digest to approve, when a person's word is what is missing.
+    /// The digest to approve, if an approval is missing.
     pub approval: Option<String>,
     pub reason: String,
 }
 
-/// What was written to clusters.
+/// Counts of writes to clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes {
     pub configured: usize,
@@ -203,44 +201,39 @@ impl Writes {
     }
 }
 
-/// The rollout of one app in waves.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutReport {
     pub app: AppId,
-    /// Of the version at the head: what an Approval names.
+    /// The digest of the head's version: what an Approval names.
     pub digest: Digest,
-    /// The newest commit that changed the app: what `git revert` takes back. `None` where nobody knows.
+    /// The newest commit that changed the app, for `git revert`. `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Revision>,
-    /// Something of it is still to change, or to become well.
+    /// Some unit still changes or is not healthy yet.
     pub is_open: bool,
-    /// Those that have units, in order.
+    /// Waves with units, in order.
     pub waves: Vec<WaveReport>,
-    /// What a person is asked for.
+    /// The confirmation that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<Confirmation>,
-    /// What is measured after waves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<Measured>,
     /// By cluster, then by podSet.
     pub units: Vec<UnitReport>,
-    /// Approvals that are for another version.
+    /// Approvals of another version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub approvals_unused: Vec<OtherApproval>,
 }
 
-/// An Approval of a version that is not the head's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OtherApproval {
     pub name: String,
-    /// Its path in the config repository.
     pub file: String,
     pub digest: Digest,
 }
 
-/// One unit of an app in waves.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnitReport {
@@ -250,19 +243,19 @@ pub struct UnitReport {
     /// It has the head's content.
     pub is_at_head: bool,
     pub is_done: bool,
-    /// The commit that its objects are of, where that is known.
+    /// The commit of its objects, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<Revision>,
-    /// When it took other content, where it did.
+    /// When it took new content, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Since when it is well without a break, as far as this process saw.
+    /// Since when it has been healthy without a break, as observed by this process.
     #[serde(skip)]
     pub done_since: Option<Timestamp>,
-    /// The commit that it ran before, where it did well then.
+    /// The commit that it ran before, if it was healthy then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous: Option<Revision>,
-    /// How it does, where it is not done.
+    /// Its state, if it is not done.
     pub detail: String,
     /// Why it does not have the head's render.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -277,22 +270,21 @@ impl RolloutReport {
         self.units.iter().skip(first).take_while(move |unit| unit.unit.cluster == *cluster)
     }
 
-    /// The hold that the words of a target are of.
+    /// The hold that explains a target.
     pub fn hold_of(&self, target: &TargetReport) -> Option<&Hold> {
         let mut holds = self.units_on(&target.cluster).filter_map(|unit| unit.hold.as_ref());
         holds.find(|hold| hold.to_string() == target.detail)
     }
 }
 
-/// Everything that is known at one moment.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Overview {
     pub revision: Option<Revision>,
-    /// The targets are those of the revision.
+    /// The targets belong to `revision`.
     #[serde(skip)]
     pub is_rendered: bool,
-    /// Since the revision is the head.
+    /// Since `revision` is the head.
     #[serde(skip)]
     pub writes: Writes,
     pub mode: Mode,
@@ -306,41 +298,40 @@ pub struct Overview {
     pub rollouts: Vec<RolloutReport>,
     pub clusters: Vec<ClusterReport>,
     pub deletions: Vec<DeletionReport>,
-    /// What a paused app, a cluster in maintenance or `mode: observe` holds: with the action that it is else, or an approval is needed for.
+    /// Deletes held by a paused app, a cluster in maintenance or `mode: observe`, with the action that would follow or needs an approval.
     pub held: Vec<DeletionReport>,
-    /// What Git no longer wants and is left where it is, for good.
+    /// Objects that Git no longer wants and that stay for good.
     pub orphans: Vec<DeletionReport>,
-    /// How many objects of a cluster went by a commit, since this process began.
+    /// Deleted objects by commit and cluster, since this process began.
     #[serde(skip)]
     pub deleted: BTreeMap<(Revision, ClusterName), usize>,
-    /// What a person may approve.
     pub approvals_wanted: Vec<Approval>,
-    /// Of deletes that are due here; another process may have deleted more by now, and wait for a person's word.
+    /// Of deletes that are due here. Another process may have deleted more by now and wait for an approval.
     #[serde(skip)]
     pub approvals_early: Vec<Approval>,
-    /// Approval files that fit nothing.
+    /// Approval files that match nothing.
     pub approvals_unused: Vec<String>,
     pub diagnostics: Vec<Diagnostic>,
-    /// Commits whose statuses are kept, newest first: the head and what is still under way.
+    /// Commits whose statuses are kept, newest first: the head and commits in progress.
     #[serde(skip)]
     pub told: Vec<Revision>,
     /// The newest commits of the branch, the head first.
     #[serde(skip)]
     pub recent: Vec<Revision>,
-    /// For each error outside a target: the commit that changed its file last.
+    /// For each error outside a target: the last commit that changed its file.
     #[serde(skip)]
     pub blamed: Vec<(Revision, Diagnostic)>,
-    /// The repository could not be read: why, and what to do about it.
+    /// Why the repository cannot be read, and what to do.
     pub source_error: Option<String>,
 }
 
 impl Overview {
-    /// What the revision wants was rendered, and every cluster was read.
+    /// The revision was rendered, and every cluster was read.
     pub fn is_known(&self) -> bool {
         self.is_rendered && self.clusters.iter().all(|cluster| cluster.observed)
     }
 
-    /// The targets of one app, by cluster; the others are not visited.
+    /// The targets of one app, by cluster, by binary search.
     pub fn targets_of(&self, app: &AppId) -> &[TargetReport] {
         of_app(&self.targets, app, |target| &target.app)
     }
@@ -355,7 +346,7 @@ impl Overview {
     }
 }
 
-/// Those of one app, of a list that is in the order of the apps.
+/// Entries of one app in a list sorted by app.
 fn of_app<'t, T>(all: &'t [T], app: &AppId, app_of: impl Fn(&T) -> &AppId) -> &'t [T] {
     let first = all.partition_point(|it| app_of(it) < app);
     let rest = all.get(first..).unwrap_or_default();
@@ -369,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_of_one_app_are_found_without_a_look_at_the_others() {
+    fn targets_of_an_app_are_found_by_search() {
         let app = |number: usize| AppId::new("shop", &format!("{number:05}"));
         let targets: Vec<(AppId, usize)> =
             (0..10_000).flat_map(|it| (0..3).map(move |on| (app(it), on))).collect();

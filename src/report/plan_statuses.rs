@@ -1,14 +1,13 @@
-//! What the statuses `validate` and `plan` say of a pull request: numbers first, cause last.
+//! Texts of the statuses `validate` and `plan` of a pull request: numbers first, cause last.
 
 use super::words::{count, valid, with_room};
 use crate::compare::Comparison;
 use crate::forge::{State, shortened};
 use crate::model::{Diagnostic, short_line};
 
-/// A status of a pull request.
 pub type PlanStatus = (State, String);
 
-/// `validate`, and `plan`. Errors that the base has too fail neither.
+/// `validate` and `plan`. Errors that the base has too do not fail them.
 pub fn plan_statuses(plan: &Comparison) -> (PlanStatus, PlanStatus) {
     let short = |(state, text): (State, String)| (state, shortened(&short_line(&text, 1000)).into_owned());
     (short(validate(plan)), short(of_plan(plan)))

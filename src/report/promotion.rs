@@ -1,4 +1,4 @@
-//! What promotion needs to know of the clusters.
+//! Computes the input of `promotion` from an overview: the state of apps in their rings, and of rollouts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::model::{AppId, ClusterName};
 use crate::promotion::{RingState, RolloutState};
 use crate::rollout::Hold;
 
-/// Why not all is known of what runs: the first cluster that was not read whole.
+/// The first cluster that was not read whole, and why; `None` if everything was read.
 pub fn unread(overview: &Overview) -> Option<String> {
     overview.clusters.iter().find(|cluster| !cluster.observed).map(why_unread)
 }
@@ -25,7 +25,7 @@ fn unread_clusters(overview: &Overview) -> BTreeMap<&ClusterName, String> {
     unread.map(|cluster| (&cluster.name, why_unread(cluster))).collect()
 }
 
-/// How each app with pins does in each of its rings. What is on a cluster that was not read is not done.
+/// The state of each app with pins, by ring. A target on a cluster that was not read is not done.
 pub fn ring_states(overview: &Overview, fleet: &Fleet) -> BTreeMap<(AppId, String), RingState> {
     let is_away = |cluster: &&ClusterReport| matches!(cluster.state, "Offline" | "Maintaining");
     let away: BTreeSet<&ClusterName> =
@@ -74,7 +74,7 @@ fn of_units(rollout: &RolloutReport, targets: &[&TargetReport]) -> RingState {
     }
 }
 
-/// Of an app without waves: a commit reaches all its rings at once, and their limits are not in force.
+/// For an app without waves. A commit reaches all its rings at once, so their limits do not apply.
 fn of_targets(targets: &[&TargetReport]) -> RingState {
     let is_done = |target: &&&TargetReport| target.phase == Phase::Running;
     let waits = targets.iter().find(|target| !is_done(target));
@@ -91,7 +91,7 @@ fn of_targets(targets: &[&TargetReport]) -> RingState {
     }
 }
 
-/// How the rollouts do that may need a pull request. One with a cluster that was not read may still change.
+/// The rollouts that may need a pull request. A rollout with an unread cluster may still change.
 pub fn rollout_states(overview: &Overview) -> Vec<RolloutState> {
     let unread = unread_clusters(overview);
     let on_unread = overview.targets.iter().filter(|target| unread.contains_key(&target.cluster));
@@ -119,7 +119,7 @@ fn rollout_state(rollout: &RolloutReport) -> RolloutState {
             || matches!(hold.gate(), Hold::Stopped { .. } | Hold::Window { .. })
     };
     let has_failed = rollout.units.iter().any(|unit| unit.failure.is_some());
-    // To pass over a ring is for a person to think of: nobody proposes it.
+    // Skipping a ring is a decision of a person, so no pull request proposes it.
     let asks =
         rollout.confirmation.as_ref().filter(|asked| rollout.ring_passed_over(&asked.through).is_none());
     RolloutState {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn ring_is_as_its_units_are() {
+    fn ring_state_follows_its_units() {
         let app = AppId::new("default", "pay");
         let of = |units: Vec<UnitReport>| Overview {
             targets: vec![
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn app_without_waves_is_as_its_targets_are() {
+    fn app_without_waves_follows_its_targets() {
         let targets = vec![
             target("c1", "test", Phase::Running),
             target("c2", "test", Phase::Degraded),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn cluster_that_is_not_read_holds_up_its_own_apps() {
+    fn unread_cluster_holds_only_its_own_apps() {
         let cluster = |name: &str, observed: bool, detail: &str| ClusterReport {
             detail: detail.to_owned(),
             observed,
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_proposes_to_pass_over_a_ring() {
+    fn no_pull_request_skips_a_ring() {
         let digest = Digest::of(b"v2");
         let check = |hold: Hold, asks: bool, is_settled: bool, is_refused: bool| {
             let confirmation = hold.confirmation();

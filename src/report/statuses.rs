@@ -1,8 +1,7 @@
-//! Which commit gets which status: a pure function of the overview.
+//! Computes which commit gets which status, as a pure function of the overview.
 //!
-//! A commit answers for the targets whose inputs it changed last, and for the errors in files that
-//! it changed last. The head always has a status in every context, so that a context that a branch
-//! protection asks for is never missing.
+//! A commit covers the targets whose inputs it changed last, and the errors in files that it changed last. The head has a
+//! status in every context, so that a context required by branch protection is never missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +9,9 @@ use super::{ClusterReport, DeletionReport, Overview, Phase, TargetReport, words}
 use crate::forge::{CommitStatus, State, shortened};
 use crate::model::{ClusterName, Diagnostic, Mode, Revision};
 
-/// A commit and a context.
 pub type Key = (Revision, String);
 
-/// The statuses that commits shall have. `told` in the overview bounds which commits.
+/// The desired statuses of all commits in `told`.
 pub fn desired(overview: &Overview) -> BTreeMap<Key, CommitStatus> {
     if overview.revision.is_none() {
         return BTreeMap::new();
@@ -27,13 +25,13 @@ pub fn desired(overview: &Overview) -> BTreeMap<Key, CommitStatus> {
     statuses
 }
 
-/// The statuses of one commit, by ring in their order. A ring for which it has nothing to say (any more) is left out.
+/// The statuses of one commit, in the order of the rings. A ring without anything to report is left out.
 pub fn of_commit<'a>(overview: &'a Overview, revision: &Revision) -> Vec<(Option<&'a str>, CommitStatus)> {
     let is_head = overview.revision.as_ref() == Some(revision);
     let of_ring = |ring: Option<&'a str>| {
         let told = Told::of(overview, revision, ring);
         let (state, description) = match told.is_empty() {
-            // Success is final: what is to be deleted shows only when everything was seen.
+            // Success is final, and deletes are only known once everything was read.
             true if is_head && !is_observed(overview, ring) => (State::Pending, words::observing()),
             true if is_head => (State::Success, words::unchanged()),
             true => return None,
@@ -50,7 +48,7 @@ pub fn of_commit<'a>(overview: &'a Overview, revision: &Revision) -> Vec<(Option
     rings(overview, revision).into_iter().filter_map(of_ring).collect()
 }
 
-/// The status that every context of a new head gets before anything else is done about it.
+/// The first status of a new head, in every context.
 pub fn first(overview: &Overview, revision: &Revision) -> BTreeMap<Key, CommitStatus> {
     rings(overview, revision)
         .into_iter()
@@ -75,10 +73,10 @@ fn context(prefix: &str, ring: Option<&str>) -> String {
     }
 }
 
-/// All rings, and the clusters outside them where there are such.
+/// All rings, and the clusters outside of them if there are any.
 fn rings<'a>(overview: &'a Overview, revision: &Revision) -> Vec<Option<&'a str>> {
     let mut rings: Vec<Option<&str>> = overview.rings.iter().map(|ring| Some(ring.as_str())).collect();
-    // Nobody deploys to a cluster that is gone from Git: it concerns the commit alone that took it away.
+    // A cluster that was removed from Git concerns only the commit that removed it.
     let is_concerned = |it: &ClusterReport| !it.is_dropped() || it.dropped_by.as_ref() == Some(revision);
     if rings.is_empty() || overview.clusters.iter().any(|it| it.ring.is_none() && is_concerned(it)) {
         rings.push(None);
@@ -86,31 +84,30 @@ fn rings<'a>(overview: &'a Overview, revision: &Revision) -> Vec<Option<&'a str>
     rings
 }
 
-/// Every cluster of the ring was seen whole, or does not answer.
+/// Every cluster of the ring was read whole, or does not answer.
 fn is_observed(overview: &Overview, ring: Option<&str>) -> bool {
     overview.clusters.iter().filter(|cluster| cluster.ring.as_deref() == ring).all(|cluster| cluster.observed)
 }
 
-/// What one commit answers for in one ring.
+/// What one commit covers in one ring.
 struct Told<'a> {
     overview: &'a Overview,
     ring: Option<&'a str>,
     targets: Vec<&'a TargetReport>,
     errors: Vec<&'a Diagnostic>,
-    /// Under way, and waiting.
+    /// In progress, and waiting.
     deletes: Vec<&'a DeletionReport>,
     waiting: Vec<&'a DeletionReport>,
-    /// Objects that went, on how many clusters.
+    /// Deleted objects, and the number of their clusters.
     deleted: (usize, usize),
-    /// Clusters whose file it took away.
+    /// Clusters whose file it removed.
     dropped: Vec<&'a ClusterName>,
-    /// No newer commit is known.
     is_head: bool,
 }
 
 impl<'a> Told<'a> {
     fn of(overview: &'a Overview, revision: &Revision, ring: Option<&'a str>) -> Self {
-        // An unmanaged app is not ours, and one that is kept out is not there: nothing is promised of them.
+        // tutti does not manage an unmanaged app, and an app kept off by a taint has no objects: neither is reported.
         let targets = overview.targets.iter().filter(|target| {
             let is_promised = !matches!(target.phase, Phase::Unmanaged | Phase::KeptOut);
             target.revision == *revision && target.ring.as_deref() == ring && is_promised
@@ -151,7 +148,7 @@ impl<'a> Told<'a> {
             && self.deletes.is_empty()
             && self.waiting.is_empty()
             && self.deleted.0 == 0
-            // Of an older commit it is said beside what is left of it, and is no success of what failed then.
+            // On an older commit this text follows what is left of it, and does not turn its failure into success.
             && (self.dropped.is_empty() || !self.is_head)
     }
 
@@ -168,7 +165,7 @@ impl<'a> Told<'a> {
         if let Some(error) = self.errors.first() {
             return (State::Failure, words::invalid(error, self.errors.len() - 1));
         }
-        // Of equals the first: the text must not change with every look.
+        // Of equal targets the first, so that the text stays stable.
         let worst = self.targets.iter().copied().rev().max_by_key(|target| target.phase);
         match worst {
             Some(worst) if worst.phase.is_failure() => {
@@ -194,7 +191,7 @@ impl<'a> Told<'a> {
                 let text = self.in_waves(worst.phase).map(|text| self.with_counts(text));
                 (State::Pending, text.unwrap_or_else(|| words::under_way(healthy, total, worst)))
             }
-            // Nobody has to act on these: what the apps wait for comes first.
+            // Nobody has to act on these, so what the apps wait for comes first.
             _ if !self.waiting.is_empty() => (State::Pending, self.waiting()),
             _ if !self.deletes.is_empty() && self.overview.mode == Mode::Enforce => {
                 (State::Pending, words::deletes_pending(self.deletes.len()))
@@ -219,12 +216,12 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// How many targets are done, of how many.
+    /// Done targets, and all targets.
     fn healthy(&self) -> (usize, usize) {
         (self.targets.iter().filter(|target| target.phase.is_done()).count(), self.targets.len())
     }
 
-    /// The words are of one app: of several the counts are told too, where there is room.
+    /// A text about one of several apps gets the counts too, if they fit.
     fn with_counts(&self, text: String) -> String {
         let mut apps = self.targets.iter().map(|target| &target.app);
         let first = apps.next();
@@ -235,7 +232,7 @@ impl<'a> Told<'a> {
         words::with_healthy(text, healthy, total)
     }
 
-    /// What the targets of a phase await that are in waves. Of several, a person reads first what a person can do.
+    /// What targets of a phase wait for in waves. Of several, the one that a person can resolve.
     fn in_waves(&self, phase: Phase) -> Option<String> {
         let of_phase = || self.targets.iter().copied().filter(|target| target.phase == phase);
         let told = |target: &TargetReport| self.overview.rollout_of(&target.app)?.awaited_by(target);
@@ -256,7 +253,7 @@ impl<'a> Told<'a> {
             _ => words::deletes_wait(self.waiting.len(), &digests),
         }
     }
-    /// What a person has to approve, each once.
+    /// The digests to approve, each once.
     fn digests(&self) -> BTreeSet<&'a str> {
         self.waiting.iter().filter_map(|it| it.approval.as_deref()).collect()
     }

@@ -1,10 +1,10 @@
-//! The VERSION column: what runs, merged over podSets.
+//! The version of running workloads, for tables and messages.
 
 use serde_json::Value;
 
 use crate::model::{FieldPath, PathStep};
 
-/// The tag of the first container's image of a workload; its digest's first digits when it has none.
+/// The tag of the first container's image; without a tag, the first digits of its digest.
 pub fn of_workload(object: &Value) -> Option<String> {
     let image = object.pointer("/spec/template/spec/containers/0/image")?.as_str()?;
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
@@ -16,7 +16,7 @@ pub fn of_workload(object: &Value) -> Option<String> {
     }
 }
 
-/// Whether the image that the version is read from is among these fields.
+/// Whether these field paths cover the image that gives the version.
 pub fn is_image_ignored(object: &Value, paths: &[FieldPath]) -> bool {
     const CONTAINERS: [&str; 4] = ["spec", "template", "spec", "containers"];
     let Some(container) = object.pointer("/spec/template/spec/containers/0") else { return false };
@@ -29,7 +29,7 @@ pub fn is_image_ignored(object: &Value, paths: &[FieldPath]) -> bool {
     paths.iter().any(|path| path.steps().iter().enumerate().all(holds))
 }
 
-/// Splits on `/`, drops blanks and repeats, sorts by the number in `v<N>`.
+/// Splits on `/`, drops blanks and duplicates, sorts by the number in `v<N>`.
 pub fn merge<'a>(versions: impl Iterator<Item = &'a str>) -> String {
     let mut parts: Vec<&str> = versions
         .flat_map(|version| version.split('/'))
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn image_is_left_by_its_path_or_one_above() {
+    fn ignored_path_may_cover_the_image() {
         let containers = json!([{"name": "app", "image": "a:1"}, {"name": "side", "image": "b:2"}]);
         let object = json!({"spec": {"template": {"spec": {"containers": containers}}}});
         let check = |path: &str, expected: bool| {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_has_the_version_of_its_image() {
+    fn workload_has_the_version_of_its_image() {
         let check = |image: &str, expected: &str| {
             let object = json!({"spec": {"template": {"spec": {"containers": [{"image": image}]}}}});
             assert_eq!(of_workload(&object).as_deref(), Some(expected));

@@ -1,6 +1,6 @@
-//! What a commit status says of a rollout: the wave, how many units are done, and what is awaited.
+//! Texts of commit statuses for apps in waves: the wave, the number of done units, and what they wait for.
 //!
-//! The text changes only with what it says: it has no duration and no time of a look.
+//! A text contains no durations or times, so it changes only with its meaning.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use crate::forge::LONGEST_DESCRIPTION;
 use crate::model::short_line;
 use crate::rollout::{Confirmation, Hold, WaveReport, WaveState};
 
-/// Of why something is inconclusive.
+/// Of the reason of an inconclusive measurement.
 const LONGEST_BECAUSE: usize = 40;
 
-/// What holds a target back.
+/// What a target waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Obstacle {
     /// Its own rollout: another unit, or a person.
@@ -22,7 +22,7 @@ enum Obstacle {
 }
 
 impl RolloutReport {
-    /// What a target awaits that is not done and does not fail. `None`: its own words say more.
+    /// What a target waits for that is neither done nor failing. `None`: its own text is better.
     pub(super) fn awaited_by(&self, target: &TargetReport) -> Option<String> {
         let (unit, wave) = self.place_of(target)?;
         match self.obstacle(target) {
@@ -35,8 +35,8 @@ impl RolloutReport {
         }
     }
 
-    /// Where a target stands that fails, and the commands that end that: `, wave test 0/1 done`.
-    /// The fullest text first: the first that fits is told.
+    /// The wave of a failing target and the commands against the failure: `, wave test 0/1 done`. The fullest text first; the
+    /// first that fits is used.
     pub(super) fn failure_of(&self, target: &TargetReport) -> Option<Vec<String>> {
         let (unit, wave) = self.place_of(target)?;
         match &unit.hold {
@@ -49,7 +49,7 @@ impl RolloutReport {
         }
     }
 
-    /// The unit of a target that its words are of, and the wave of that unit. `None` when nothing is under way.
+    /// The unit that explains a target, and its wave. `None` if no rollout is open.
     fn place_of(&self, target: &TargetReport) -> Option<(&UnitReport, &WaveReport)> {
         let undone = || self.units_on(&target.cluster).filter(|unit| !unit.is_done);
         let hold = self.hold_of(target);
@@ -58,7 +58,7 @@ impl RolloutReport {
         Some((unit, self.waves.iter().find(|wave| wave.name == unit.wave)?))
     }
 
-    /// `None`: the target changes.
+    /// `None`: the target is changing.
     fn obstacle(&self, target: &TargetReport) -> Option<Obstacle> {
         let hold = self.hold_of(target)?;
         Some(match hold.gate() {
@@ -74,7 +74,7 @@ impl RolloutReport {
         })
     }
 
-    /// The confirmation that a person gives. What does not fit any more is left out.
+    /// The confirmation of a person. Parts that do not fit are left out.
     fn asked(&self, asked: &Confirmation) -> String {
         let command = self.commands().join(", or ");
         let mut text = match self.ring_passed_over(&asked.through) {
@@ -105,14 +105,15 @@ impl RolloutReport {
         text
     }
 
-    /// What is inconclusive, where the command fits beside it.
+    /// The inconclusive measurement, if the command fits beside it.
     fn left_to_a_person(&self, through: &str, command: &str) -> Option<String> {
         let (name, because) = self.inconclusive(through)?;
         let text = format!("{name}: {}, {command}", short_line(because, LONGEST_BECAUSE));
         (text.chars().count() <= LONGEST_DESCRIPTION).then_some(text)
     }
 
-    /// The first unit that fails or changes, and which wave waits for it; else the first that waits for something else.
+    /// The first unit that fails or changes, and the wave that waits for it; else the first unit that waits for something
+    /// else.
     fn slowest(&self) -> Option<String> {
         let is = |state: WaveState| self.waves.iter().find(move |wave| wave.state == state);
         if let Some(wave) = is(WaveState::Failed).or_else(|| is(WaveState::Open)) {
@@ -191,7 +192,7 @@ mod tests {
         UnitReport { is_done: false, is_at_head: false, hold: Some(hold.clone()), ..unit }
     }
 
-    /// The waves are those of the units, in order. A wave with a unit that changes is open.
+    /// The waves are those of the units, in order. A wave with a changing unit is open.
     fn rollout(app: &str, units: Vec<UnitReport>) -> RolloutReport {
         let mut waves: Vec<WaveReport> = Vec::new();
         for unit in &units {
@@ -262,7 +263,7 @@ mod tests {
             "wave prod waits for confirmation: tutti approve rollout default/pay --through prod, 1/3 done, \
              wave test has it since 1970-01-01 00:00 UTC",
         );
-        // Not the time: there is no room.
+        // There is no room for the time.
         let long = "a-name-of-an-app-that-is-fairly-long";
         check(
             vec![waits(long, "bj5")],
@@ -270,7 +271,7 @@ mod tests {
             State::Pending,
             "wave prod waits for confirmation: tutti approve rollout default/a-name-of-an-app-that-is-fairly-long --through prod, 1/3 done",
         );
-        // An app that asks is told before one that waits for something else.
+        // An app that needs a confirmation comes before one that waits for something else.
         let other = Hold::Soak { wave: "test".to_owned(), until: Timestamp::UNIX_EPOCH };
         let soaks = rollout("a", vec![unit("bj4", "", "test"), held(unit("bj5", "", "prod"), &other)]);
         let (state, text) = told(
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn status_names_the_unit_that_others_wait_for() {
+    fn status_names_the_unit_that_blocks_others() {
         let cause = "ImagePullBackOff bbcc-gz01a-canary-0 (registry.example.com/bbcc:v4)";
         let hold = Hold::Wave {
             wave: "canary".to_owned(),
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn status_names_what_else_is_awaited() {
+    fn status_names_other_reasons_to_wait() {
         let soak = Hold::Soak { wave: "test".to_owned(), until: Timestamp::UNIX_EPOCH };
         let pay =
             |hold: &Hold| rollout("pay", vec![unit("bj4", "", "test"), held(unit("bj5", "", "prod"), hold)]);
@@ -350,7 +351,7 @@ mod tests {
             State::Pending,
             "ring test has not finished v2: promote it there, or tutti approve rollout default/pay --through prod, 1/2 done",
         );
-        // A wave that waits for one which waits for something else.
+        // A wave that waits for another waiting wave.
         let wave = Hold::Wave {
             wave: "prod".to_owned(),
             done: 0,
@@ -373,7 +374,7 @@ mod tests {
             State::Pending,
             "wave test 0/1 done, bj4 default/pay: 0/1 replicas updated",
         );
-        // Of several apps, how many are healthy.
+        // Of several apps, the number of healthy ones.
         let waits = waits(&soak);
         check(
             vec![waits, target("web", "bj4", Phase::Running, "")],
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn status_of_a_version_that_went_back_names_commands() {
+    fn status_of_a_reverted_version_names_commands() {
         let hold = Hold::Reverted { digest: digest() };
         let pay =
             rollout("pay", vec![held(unit("bj4", "", "test"), &hold), held(unit("bj5", "", "prod"), &hold)]);
@@ -396,7 +397,7 @@ mod tests {
                 "bj4 default/pay: {hold}: git revert 0123456, or tutti approve rollout default/pay --retry"
             ),
         );
-        // Where both commands do not fit, the cause goes before the second.
+        // If both commands do not fit, the cause is dropped before the second.
         let long = "an-app-with-quite-a-long-name";
         check(
             vec![target(long, "bj4", Phase::Degraded, &hold.to_string())],
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn status_changes_only_with_what_it_says() {
+    fn status_text_is_stable() {
         let hold = confirmation();
         let later = |unit: UnitReport| UnitReport {
             since: Some(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(59)),
@@ -417,7 +418,7 @@ mod tests {
         let of =
             |first| told(vec![target("pay", "bj5", Phase::Waiting, &hold.to_string())], vec![pay(first)]);
         assert_eq!(of(unit("bj4", "", "test")), of(later(unit("bj4", "", "test"))));
-        // What is over is told as without waves.
+        // An ended rollout gets the text without waves.
         let over = RolloutReport { is_open: false, ..rollout("pay", vec![unit("bj4", "", "test")]) };
         let drained = target("pay", "bj4", Phase::Progressing, "0/1 available");
         check(vec![drained], vec![over], State::Pending, "0/1 healthy, bj4 default/pay: 0/1 available");

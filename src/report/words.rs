@@ -1,4 +1,4 @@
-//! Everything that commit statuses say. Present tense, numbers first, cause last.
+//! Texts of commit statuses: present tense, numbers first, cause last.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::TargetReport;
 use crate::forge::LONGEST_DESCRIPTION;
 use crate::model::{ClusterName, Diagnostic, Revision};
 
-/// So many names of a kind are told; of the others, how many they are.
+/// The most names of a kind; the others are counted.
 const NAMED: usize = 3;
 
 pub fn healthy(targets: usize, clusters: usize) -> String {
@@ -39,14 +39,13 @@ pub fn under_way(healthy: usize, targets: usize, slowest: &TargetReport) -> Stri
     format!("{healthy}/{targets} healthy, {}", target(slowest))
 }
 
-/// `bj5 shop/pay: ImagePullBackOff pay-7c9f, 5/6 healthy`, with the number behind the cause, as a
-/// failure is read for its cause.
+/// `bj5 shop/pay: ImagePullBackOff pay-7c9f, 5/6 healthy`: the cause comes first, as readers look for it.
 pub fn failed(healthy: usize, targets: usize, worst: &TargetReport) -> String {
     format!("{}, {healthy}/{targets} healthy", target(worst))
 }
 
-/// The same of one whose app is in waves: where it stands, and what ends that.
-/// `rests`: the fullest first; the last is told at the cost of the cause.
+/// The same for an app in waves, with its wave and the commands. `rests`: the fullest first; the last one is used even if it
+/// shortens the cause.
 pub fn failed_in_wave(worst: &TargetReport, rests: &[String]) -> String {
     let text = target(worst);
     let is_short = |rest: &&String| text.chars().count() + rest.chars().count() <= LONGEST_DESCRIPTION;
@@ -63,7 +62,7 @@ pub fn with_healthy(text: String, healthy: usize, targets: usize) -> String {
     if is_short { text + &counts } else { text }
 }
 
-/// Other apps that ask too.
+/// Other apps that need a person too.
 pub fn and_others(text: String, apps: usize) -> String {
     match apps {
         0 => text,
@@ -100,7 +99,7 @@ pub fn deletes_pending(objects: usize) -> String {
     format!("{} under way", count(objects, "delete"))
 }
 
-/// What is said of the apps, and then of clusters whose file the commit took away.
+/// The text about the apps, then the clusters whose file the commit removed.
 pub fn dropped(apps: &str, clusters: &[&ClusterName]) -> String {
     let names: Vec<&str> = clusters.iter().take(NAMED).map(|name| name.as_str()).collect();
     let others = match clusters.len() - names.len() {
@@ -113,7 +112,7 @@ pub fn dropped(apps: &str, clusters: &[&ClusterName]) -> String {
     with_room(apps.to_owned(), &rest)
 }
 
-/// Both, the first shortened where they are too long: forges cut at the end.
+/// Both texts, the first one shortened if needed: forges cut at the end.
 pub(super) fn with_room(mut text: String, rest: &str) -> String {
     let room = LONGEST_DESCRIPTION.saturating_sub(rest.chars().count());
     if text.chars().count() > room {
@@ -140,13 +139,12 @@ fn target(report: &TargetReport) -> String {
 }
 
 impl TargetReport {
-    /// Its cause, or its phase where it has none.
+    /// The cause, or the phase if there is none.
     pub(super) fn words(&self) -> &str {
         if self.detail.is_empty() { self.phase.as_str() } else { &self.detail }
     }
 }
 
-/// `1 object`, `3 objects`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

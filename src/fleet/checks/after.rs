@@ -1,4 +1,4 @@
-//! `after`: apps that wait for others.
+//! Checks `after`: apps that wait for other apps.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,13 +7,13 @@ use crate::fleet::codes;
 use crate::manifest::read::nearest;
 use crate::model::{After, App, AppId, Diagnostic, Scope};
 
-/// How many names of a cycle a message has.
+/// The number of names of a cycle in a message.
 const NAMES: usize = 8;
-/// A wrong name is compared with so many apps of its namespace: to compare ten thousand wrong names with ten thousand others
-/// would take minutes.
+/// A wrong name is compared with this many apps of its namespace at most: comparing ten thousand wrong names with ten thousand
+/// apps takes minutes.
 const COMPARED: usize = 200;
 
-/// An app that is not there holds nobody up: easily missed.
+/// A name that does not exist makes the app wait for nothing, which is easy to miss.
 pub fn exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let waiting = || facts.manifests.apps.iter().filter(|app| !app.rollout.after.is_empty());
     if waiting().next().is_none() {
@@ -39,7 +39,7 @@ fn nobody(app: &App, after: &After, known: &BTreeSet<&AppId>) -> Diagnostic {
     warning.at(after.location.clone()).help(help)
 }
 
-/// Each app of a cycle would wait for ever.
+/// Each app of a cycle would wait forever.
 pub fn no_cycles(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let waiting = facts.manifests.apps.iter().filter(|app| !app.rollout.after.is_empty());
     let apps: BTreeMap<&AppId, &App> = waiting.map(|app| (&app.id, &**app)).collect();
@@ -70,7 +70,7 @@ fn told(app: &App, cycle: &[&AppId]) -> Option<Diagnostic> {
     Some(error.at(after.location.clone()).help("remove one of these from `after` of the app before it"))
 }
 
-/// Apps that lead to a cycle and come from one: those of cycles, and those between two.
+/// Apps on a cycle, or on a path between two cycles.
 fn entangled<'a>(apps: &BTreeMap<&'a AppId, &'a App>) -> BTreeSet<&'a AppId> {
     let of_app = |(id, app): (&&'a AppId, &&'a App)| {
         let others = app.rollout.after.iter().filter_map(|after| apps.get_key_value(&after.app));
@@ -81,7 +81,7 @@ fn entangled<'a>(apps: &BTreeMap<&'a AppId, &'a App>) -> BTreeSet<&'a AppId> {
     endless(flipped).into_iter().map(|(id, _)| id).collect()
 }
 
-/// The steps after which there always is another one.
+/// Edges from which the graph never ends.
 fn endless<'a>(steps: Vec<(&'a AppId, &'a AppId)>) -> Vec<(&'a AppId, &'a AppId)> {
     let mut leaving: BTreeMap<&AppId, usize> = BTreeMap::new();
     let mut coming: BTreeMap<&AppId, Vec<&AppId>> = BTreeMap::new();
@@ -104,7 +104,7 @@ fn endless<'a>(steps: Vec<(&'a AppId, &'a AppId)>) -> Vec<(&'a AppId, &'a AppId)
     steps.into_iter().filter(|(_, to)| leaving.contains_key(to)).collect()
 }
 
-/// The shortest way from an app back to itself, without the app at its end.
+/// The shortest path from an app back to itself, without the app at its end.
 fn cycle_through<'a>(start: &'a AppId, apps: &BTreeMap<&'a AppId, &'a App>) -> Option<Vec<&'a AppId>> {
     let mut came_from: BTreeMap<&AppId, &AppId> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);

@@ -1,4 +1,4 @@
-//! What is measured after waves and rings exists, and can be evaluated.
+//! Checks that analyses of waves and rings exist and that their expressions compile.
 
 use super::Facts;
 use crate::cel::{Names, Program};
@@ -9,7 +9,7 @@ use crate::model::{AnalysisSpec, Diagnostic, Expression, Location, Scope, WaveLi
 
 const HELP: &str = "docs/analysis.md lists what expressions can name, with examples";
 
-/// Each expression can be compiled.
+/// Every expression compiles.
 pub fn can_be_evaluated(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for analysis in &facts.manifests.analyses {
@@ -33,7 +33,7 @@ fn mistakes(name: &str, spec: &AnalysisSpec, expression: &Expression, facts: &Fa
     told.collect()
 }
 
-/// What waves and rings name is there: nobody measures what is not, so a person would be asked at every version.
+/// Every analysis that a wave or ring names exists. A missing analysis would need a person's decision at every version.
 pub fn exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut limits: Vec<(String, &WaveLimits, &Location)> = Vec::new();
     if let Some(rings) = &facts.manifests.rings {

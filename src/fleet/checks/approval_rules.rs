@@ -1,4 +1,4 @@
-//! Who is to approve exists, and is enough.
+//! Checks that approval rules name existing roles with enough people.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::fleet::codes;
 use crate::manifest::read::suggest;
 use crate::model::{Diagnostic, Location, Scope};
 
-/// A rule that nobody can satisfy stays one: what it holds waits until it is mended.
+/// A rule that nobody can satisfy stays in force: what it holds waits until the rule is corrected.
 pub fn can_be_satisfied(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let known: Vec<&str> = facts.manifests.approvers.iter().map(|it| it.name.as_str()).collect();
     let mut found = Vec::new();
@@ -50,7 +50,7 @@ mod tests {
     use crate::model::Snapshot;
 
     #[test]
-    fn rule_that_nobody_can_satisfy_is_an_error() {
+    fn unsatisfiable_approval_rule_is_an_error() {
         let check = |spec: &str, expected: &[&str]| {
             let rule = format!(
                 "apiVersion: tutti.dev/v1alpha1\nkind: ApprovalRule\nmetadata: {{name: prod}}\nspec: {{actions: [rollout], {spec}}}\n"

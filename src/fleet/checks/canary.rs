@@ -1,4 +1,4 @@
-//! `canaryClusters`: clusters of the fleet, where the app has canary podSets.
+//! Checks `canaryClusters`: registered clusters on which the app has canary podSets.
 
 use super::Facts;
 use super::placement::TOLD;

@@ -1,4 +1,4 @@
-//! Charts that apps name.
+//! Checks that charts named by apps have a source.
 
 use super::Facts;
 use crate::fleet::charts::{NoSource, in_folder, source};

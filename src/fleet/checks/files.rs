@@ -1,4 +1,4 @@
-//! Objects apps and the Kubernetes documents of the repository.
+//! Checks Objects apps and the Kubernetes documents of the repository.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let patterns = objects(facts).flat_map(|(_, objects)| &objects.files);
     let listed: BTreeSet<&str> =
         patterns.flat_map(|(pattern, _)| files_of(pattern, facts.snapshot)).collect();
-    // What an app with a mistake lists is not known. What cannot be read may be one.
+    // The files of an app with a mistake are unknown. An unreadable file may be an app.
     let is_of_app = |it: &&Diagnostic| it.is_error() && matches!(it.scope, Scope::App(_) | Scope::File(_));
     let mistakes = facts.manifests.diagnostics.iter().filter(is_of_app);
     let files = mistakes.filter_map(|it| it.location.as_ref()).map(|place| &*place.file);
@@ -52,12 +52,12 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let not_yet: Vec<Diagnostic> = not_yet.filter_map(|document| document.not_yet.clone()).collect();
     let plain = plain.filter(|document| document.not_yet.is_none() && !is_of_kustomize(document));
     let mut strays: Vec<&PlainDocument> = plain.filter(|document| !is_known(&document.file)).collect();
-    // A file is told once, by its first document.
+    // A file is reported once, for its first document.
     strays.sort_by(|one, other| (&one.file, &one.location).cmp(&(&other.file, &other.location)));
     strays.dedup_by(|one, other| one.file == other.file);
     let error = |stray: &PlainDocument| {
         let message = format!("{} in {} belongs to no app", stray.kind, stray.file);
-        // Where the instance or the rings should be, it stands for them.
+        // At the path of the instance or the rings, the document counts as a broken one of these.
         let scope = match manifest::usual_at(&stray.file) {
             Some(usual) if facts.manifests.stops_everybody(usual) => Scope::Instance,
             _ => Scope::File(stray.file.clone()),
@@ -69,7 +69,7 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
     not_yet.into_iter().chain(strays.into_iter().map(error)).collect()
 }
 
-/// Elsewhere it would say nothing: it has to be known before other files are read.
+/// `ignore` works in tutti.yaml only: it must be known before other files are read.
 pub fn ignore_is_read(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let instance = facts.manifests.instance.as_ref().filter(|instance| !instance.ignore.is_empty());
     let place = instance.and_then(|instance| instance.location.as_ref());
@@ -79,7 +79,7 @@ pub fn ignore_is_read(facts: &Facts<'_>) -> Vec<Diagnostic> {
     vec![error.at(place.clone()).in_path("spec.ignore").help("move the instance to that file")]
 }
 
-/// One error for all of them: they are told for the first.
+/// One error for all kustomization files, at the first of them.
 pub fn no_kustomization(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut found: Vec<&PlainDocument> =
         facts.manifests.plain.iter().filter(|it| is_of_kustomize(it)).collect();
@@ -99,7 +99,7 @@ pub fn no_kustomization(facts: &Facts<'_>) -> Vec<Diagnostic> {
     vec![others.iter().take(SHOWN).fold(error, related)]
 }
 
-/// Whether a mistake is what comes of a file for kustomize, of which one error speaks.
+/// Whether a mistake follows from a kustomization file, for which one error exists.
 pub fn comes_of_kustomize<'m>(manifests: &'m Manifests) -> impl Fn(&Diagnostic) -> bool + use<'m> {
     let folders = kustomized_folders(manifests);
     move |mistake| {
@@ -114,13 +114,13 @@ fn is_of_kustomize(document: &PlainDocument) -> bool {
     &*document.kind.group == "kustomize.config.k8s.io"
 }
 
-/// The folders of these files, each with its slash. One at the top speaks of nothing but itself.
+/// The folders of kustomization files, with a final `/`. A file at the top covers only itself.
 fn kustomized_folders(manifests: &Manifests) -> BTreeSet<&str> {
     let files = manifests.plain.iter().filter(|it| is_of_kustomize(it));
     files.filter_map(|it| folders_of(&it.file).last()).collect()
 }
 
-/// Each with its slash, the outermost first; none of a file at the top.
+/// With a final `/`, the outermost first; none for a file at the top.
 fn folders_of(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..=at])
 }

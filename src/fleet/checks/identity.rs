@@ -1,4 +1,4 @@
-//! Two manifests with one identity.
+//! Checks that no two manifests have the same identity.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -31,7 +31,7 @@ pub fn servers(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 pub fn policies(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    // One with a mistake may lack its name.
+    // A manifest with a mistake may lack its name.
     let all = facts.manifests.policies.iter().filter(|it| !it.has_mistake);
     by_name("Policy", all.map(|it| (&*it.name, &it.location)))
 }
@@ -62,7 +62,7 @@ pub fn admission_bindings(facts: &Facts<'_>) -> Vec<Diagnostic> {
     by_name("ValidatingAdmissionPolicyBinding", all.map(|it| (&*it.name, &it.location)))
 }
 
-/// Of a kind without namespaces, whose mistakes are those of its file.
+/// For kinds without namespaces. Their mistakes have the scope of the file.
 fn by_name<'a>(kind: &str, manifests: impl Iterator<Item = (&'a str, &'a Location)>) -> Vec<Diagnostic> {
     twice(manifests.map(|(name, location)| {
         let told = move || (format!("{kind} {name}"), Scope::File(location.file.clone()));
@@ -70,7 +70,7 @@ fn by_name<'a>(kind: &str, manifests: impl Iterator<Item = (&'a str, &'a Locatio
     }))
 }
 
-/// Each manifest by what it is known by, with where it stands; its name and scope are only made when they are told.
+/// Each manifest has a key and a location. Name and scope are built only for a duplicate.
 fn twice<'a, K: Hash + Eq, T: Fn() -> (String, Scope)>(
     manifests: impl Iterator<Item = (K, &'a Location, T)>,
 ) -> Vec<Diagnostic> {

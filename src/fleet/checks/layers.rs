@@ -1,4 +1,4 @@
-//! Layers that apps name.
+//! Checks that the layers named by apps exist.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub fn exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
     facts.manifests.apps.iter().flat_map(|app| missing(app, &known)).collect()
 }
 
-/// `known` has the layers of each level, in their order.
+/// `known` holds the layers of each level, in the order of the levels.
 fn missing(app: &App, known: &[BTreeSet<String>; 3]) -> Vec<Diagnostic> {
     let named = match &app.spec {
         AppSpec::AppSet(app_set) => [

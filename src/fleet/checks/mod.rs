@@ -1,4 +1,4 @@
-//! The table of checks. Each looks at the whole and says what is wrong; none stops another.
+//! The table of checks over the whole fleet. Each check returns its mistakes, and none stops another. Called by `assemble`.
 
 mod after;
 mod analyses;
@@ -26,7 +26,7 @@ use crate::fleet::{Holders, rivals};
 use crate::manifest::Manifests;
 use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
 
-/// What a check may look at.
+/// The input of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     pub manifests: &'a Manifests,
@@ -34,9 +34,9 @@ pub struct Facts<'a> {
     pub clusters: &'a BTreeMap<ClusterName, Cluster>,
     pub rings: &'a [Ring],
     pub ring_of: &'a BTreeMap<ClusterName, String>,
-    /// Who held which name at the revision before.
+    /// Which file held each identity at the previous revision.
     pub before: &'a Holders,
-    /// There may be clusters that are not known here: their registry was not asked.
+    /// The registry of clusters was not read, so there may be more clusters.
     pub more_clusters: bool,
 }
 
@@ -93,12 +93,12 @@ pub const CHECKS: &[(&str, Check)] = &[
 ];
 
 impl<'a> Facts<'a> {
-    /// Of two apps that want one thing the first keeps it.
+    /// Of two apps with the same claim, the earlier one comes first.
     fn by_seniority(&self) -> Vec<&'a App> {
         rivals::by_seniority(&self.manifests.apps, self.before)
     }
 
-    /// The names of all apps in Git, with mistakes and without.
+    /// The names of all apps in Git, also of those with mistakes.
     fn app_names(&self) -> BTreeSet<&AppId> {
         let broken = self.manifests.diagnostics.iter().filter_map(|diagnostic| match &diagnostic.scope {
             Scope::App(id) => Some(id),
@@ -107,7 +107,7 @@ impl<'a> Facts<'a> {
         self.manifests.apps.iter().map(|app| &app.id).chain(broken).collect()
     }
 
-    /// Registered clusters, with those whose manifests have mistakes: they are known all the same.
+    /// Registered clusters, also those whose manifests have mistakes.
     fn cluster_names(&self) -> Vec<&str> {
         let broken = self.manifests.diagnostics.iter().filter_map(|diagnostic| match &diagnostic.scope {
             Scope::Cluster(name) => Some(name.as_str()),

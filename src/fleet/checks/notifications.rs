@@ -1,11 +1,11 @@
-//! Routes of notifications that can be sent, and servers of clusters that are there.
+//! Checks that this build can send each notification, and that clusters of servers exist.
 
 use super::Facts;
 use crate::fleet::codes;
 use crate::manifest::read::suggest;
 use crate::model::{Diagnostic, Notification, NotificationService, Scope, Server};
 
-/// Whether this program can send by the service of a route.
+/// Whether this build supports the service of a route.
 pub fn can_be_sent(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let is_lost = |route: &Notification| {
         matches!(route.service, NotificationService::Email { .. }) && !cfg!(feature = "mail")
@@ -20,7 +20,7 @@ pub fn can_be_sent(facts: &Facts<'_>) -> Vec<Diagnostic> {
     lost.map(|route| refuse(route)).collect()
 }
 
-/// A server may be bought before its cluster is there.
+/// A warning only: a server may be bought before its cluster exists.
 pub fn servers_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     if facts.more_clusters || facts.manifests.servers.is_empty() {
         return Vec::new();
@@ -71,7 +71,7 @@ mod tests {
         told.collect()
     }
 
-    /// Of a route; one with an error is not used, and stops nothing but deletes.
+    /// A route with an error is not used. It blocks deletes and nothing else.
     #[track_caller]
     fn check(spec: &str, expected: &[&str]) {
         let fleet = fleet(&[("notifications/a.yaml", &manifest("Notification", spec))]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_route_selects_is_there() {
+    fn notification_selectors_must_match() {
         let select = |select: &str| format!("{CHAT}  select: {{{select}}}\n");
         check(
             &select("apps: {names: [shop/*, '*']}, rings: [p*], clusters: {names: [bj5, 'b*'], ring: prod}"),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_hours_are_hours_of_a_place() {
+    fn quiet_hours_need_times_and_a_zone() {
         let hours = |hours: &str| format!("{CHAT}  quietHours: [{{{hours}}}]\n");
         check(&hours("from: '22:00', to: '08:00', timeZone: Asia/Shanghai"), &[]);
         check(&hours("from: '00:00', to: '24:00', days: [Sat], timeZone: UTC, except: [failed]"), &[]);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn server_has_a_last_day() {
+    fn server_has_an_expiry_date() {
         let check = |spec: &str, expected: &[&str]| {
             let fleet = fleet(&[("servers/a.yaml", &manifest("Server", spec))]);
             assert_eq!(told(&fleet), expected, "{spec}");

@@ -1,4 +1,4 @@
-//! Pins: an app of their folder, a ring of their name, and nobody else who says the version.
+//! Checks that each pin belongs to one app and one ring, and that no other place sets the version.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::manifest::PinManifest;
 use crate::manifest::read::suggest;
 use crate::model::{App, AppSet, AppSpec, DeployType, Diagnostic, Scope};
 
-/// What an app runs somewhere is not known while a pin of it is wrong: such an app is left as it is.
+/// While a pin is wrong, the version in its ring is unknown, so the app is left as it is.
 pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let pins = by_folder(&facts.manifests.pins);
@@ -78,7 +78,7 @@ fn not_one(pin: &PinManifest, apps: &[&App]) -> Vec<Diagnostic> {
     apps.iter().map(error).collect()
 }
 
-/// Two places that say one version: which of them counts would be a guess.
+/// Two places with a version: which one counts would be a guess.
 fn of_pod_sets(facts: &Facts<'_>, pin: &PinManifest, app: &App, app_set: &AppSet) -> Vec<Diagnostic> {
     let here = app_set.clusters.iter().filter(|it| facts.ring_of.get(&it.name) == Some(&pin.ring));
     let own = here.flat_map(|cluster| &cluster.pod_sets).filter(|pod_set| pod_set.version.is_some());

@@ -1,11 +1,11 @@
-//! Apps and the clusters they ask for.
+//! Checks that the clusters and rings named by apps exist and take the app.
 
 use super::Facts;
 use crate::fleet::{codes, placement, selector};
 use crate::manifest::read::suggest;
 use crate::model::{App, AppSpec, Cluster, ClusterState, Diagnostic, Location, Scope, Selector, TaintEffect};
 
-/// So many unknown names of one list are told.
+/// The most unknown names that are reported for one list.
 pub(super) const TOLD: usize = 20;
 
 pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
@@ -45,7 +45,7 @@ pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// Who names a cluster that is being removed does not run there; what it loses by that is easily missed.
+/// An app that names a cluster in state Removed does not run there, which is easy to miss.
 pub fn clusters_stay(facts: &Facts<'_>) -> Vec<Diagnostic> {
     named(facts, |app, cluster| {
         let title = app.title();
@@ -60,7 +60,7 @@ pub fn clusters_stay(facts: &Facts<'_>) -> Vec<Diagnostic> {
     })
 }
 
-/// The same where a taint sends it away.
+/// The same for a cluster with a taint that the app does not tolerate.
 pub fn taints_are_tolerated(facts: &Facts<'_>) -> Vec<Diagnostic> {
     named(facts, |app, cluster| {
         let taint = app.kept_away_by(&cluster.taints, TaintEffect::NoExecute)?;
@@ -81,7 +81,7 @@ struct Warning {
     help: &'static str,
 }
 
-/// What is to be said of clusters that apps name, each of which is registered.
+/// Applies `judge` to each registered cluster that an app names.
 fn named(facts: &Facts<'_>, judge: impl Fn(&App, &Cluster) -> Option<Warning>) -> Vec<Diagnostic> {
     let warn = |name: &str, app: &App, location: &Location| {
         let Warning { code, message, help } = judge(app, facts.clusters.get(name)?)?;
@@ -102,7 +102,7 @@ fn named(facts: &Facts<'_>, judge: impl Fn(&App, &Cluster) -> Option<Warning>) -
     found
 }
 
-/// Whole names (not patterns) that are not registered.
+/// Names without wildcards that are not registered.
 pub(super) fn missing<'a>(selector: &'a Selector, known: &[&str]) -> impl Iterator<Item = &'a str> {
     let is_pattern = |name: &str| name.contains(['*', '?', '[', '{']);
     let names = selector.names.iter().flatten().map(String::as_str);
@@ -132,7 +132,7 @@ pub fn somewhere(facts: &Facts<'_>) -> Vec<Diagnostic> {
     }
     let check = |app: &App| {
         let selected = selector(app)?;
-        // Names that do not exist are told, and are the cause.
+        // Unknown names are reported by `clusters_exist`, and they are the cause.
         let ring = selected.clusters.ring.as_ref();
         if !placement(app, facts.clusters, facts.ring_of).is_empty()
             || missing(&selected.clusters, &facts.cluster_names()).next().is_some()

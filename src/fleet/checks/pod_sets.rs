@@ -1,4 +1,4 @@
-//! PodSets: how many, and under which names.
+//! Checks replicas, image tags and names of podSets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn fits(app: &App, app_set: &AppSet) -> Option<Diagnostic> {
     }
 }
 
-/// The version of a podSet is the tag of its image.
+/// The version of a podSet equals the tag of its image.
 pub fn tags_agree(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let app_sets = facts.manifests.apps.iter().filter_map(|app| match &app.spec {
         AppSpec::AppSet(app_set) => Some((app, app_set)),
@@ -73,7 +73,7 @@ pub fn tags_agree(facts: &Facts<'_>) -> Vec<Diagnostic> {
     pod_sets.filter_map(two_tags).collect()
 }
 
-/// The tags that values of a chart give to its image, and where they stand. A null or nothing takes the tag away.
+/// The tags that chart values set for the image, and the fields that set them. A null or empty value removes the tag.
 fn raw_tags(raw: &Map<String, Value>) -> Vec<(&'static str, String)> {
     let tag = |value: &Value| match value {
         Value::String(text) => text.split('@').next().unwrap_or_default().to_owned(),
@@ -89,11 +89,11 @@ fn raw_tags(raw: &Map<String, Value>) -> Vec<(&'static str, String)> {
     named.into_iter().filter_map(|(name, tag)| Some((name, tag?))).collect()
 }
 
-/// A podSet is a workload of its name, so the name is taken once in a namespace of a cluster.
+/// A podSet becomes a workload of its name, so the name is unique in a namespace of a cluster.
 pub fn names_differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut taken: BTreeMap<(ClusterName, &str, &str), (&App, &Location)> = BTreeMap::new();
     let mut found: Vec<Diagnostic> = Vec::new();
-    // Most names stand once: where does not matter then.
+    // Most names occur once; those need no comparison by cluster.
     let mut times: HashMap<(&str, &str), usize> = HashMap::new();
     for (app, name) in facts.manifests.apps.iter().flat_map(|app| names(app).map(move |name| (app, name))) {
         *times.entry((&*app.id.namespace, name)).or_default() += 1;
@@ -121,7 +121,7 @@ pub fn names_differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
             );
         }
     }
-    // One app on many clusters says it once.
+    // An app on many clusters gets one error.
     found.sort_by(|one, other| (&one.location, &one.scope).cmp(&(&other.location, &other.scope)));
     found.dedup_by(|one, other| one.location == other.location && one.scope == other.scope);
     found

@@ -1,4 +1,4 @@
-//! Apps keep to what their project allows.
+//! Checks that apps obey the allow list of their project.
 
 use super::Facts;
 use crate::fleet::{codes, placement, projects};

@@ -1,4 +1,4 @@
-//! Rings and their clusters.
+//! Checks that rings have clusters, and that each cluster is in one ring.
 
 use super::Facts;
 use crate::fleet::codes;

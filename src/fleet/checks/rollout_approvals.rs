@@ -1,4 +1,4 @@
-//! Approvals of rollouts: of an app that is there, and of one of its waves, or of a window that is there.
+//! Checks that rollout approvals name an existing app, wave or window.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::fleet::{Waves, codes};
 use crate::manifest::read::{nearest, suggest};
 use crate::model::{App, AppId, Diagnostic, Location, RolloutAction, RolloutApproval, Scope};
 
-/// Whether one fits the version that is rolled out shows only where that is known.
+/// Whether an approval fits the version is checked where the version is rolled out.
 pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let approvals = &facts.manifests.rollout_approvals;
     if approvals.is_empty() {

@@ -1,4 +1,4 @@
-//! Routes: rings that exist, and one way for each host and path of a cluster.
+//! Checks that rings of routes exist, and that each host and path of a cluster has one route.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
             let settings = route.on_ring(ring);
             let host = settings.host.clone().unwrap_or_default();
             for path in settings.paths() {
-                // With and without the last `/` a prefix is the same.
+                // A final `/` does not change a prefix.
                 let path = format!("/{}", path.path.trim_matches('/'));
                 let key = (cluster.clone(), host.clone(), path);
                 let Some((other, first)) = taken.get(&key) else {
@@ -61,7 +61,7 @@ pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
             }
         }
     }
-    // Two routes that meet on many clusters say it once.
+    // Two routes that collide on many clusters get one error.
     found.sort_by(|one, other| (&one.location, &one.related).cmp(&(&other.location, &other.related)));
     found.dedup_by(|one, other| one.location == other.location && one.related == other.related);
     found

@@ -1,4 +1,4 @@
-//! What notifications, policies, windows and approval rules select exists.
+//! Checks that selectors of notifications, policies, windows and approval rules match something.
 
 use super::Facts;
 use super::placement::TOLD;
@@ -7,15 +7,15 @@ use crate::manifest::read::suggest;
 use crate::model::selector::name_matches;
 use crate::model::{Diagnostic, Location, Scope};
 
-/// What is said of a pattern that fits nothing.
+/// The known names, for the message of a pattern that matches nothing.
 struct Names<'a> {
     what: &'static str,
     known: Vec<&'a str>,
-    /// Of an empty repository.
+    /// The help when the repository has none.
     none: &'static str,
 }
 
-/// What selects nothing is silent: easily missed.
+/// A selector that matches nothing has no effect, which is easy to miss.
 pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let routes = facts.manifests.notifications.iter();
     let routes = routes.map(|it| ("Notification", &it.name, &it.selector, codes::NOTIFICATION));
@@ -65,7 +65,7 @@ fn warning(
     pattern: &str,
     place: &Location,
 ) -> Diagnostic {
-    /// A list of more would say nothing.
+    /// A longer list does not help the reader.
     const LISTED: usize = 20;
     let message = format!("{kind} {name} is of {} {pattern}, which fits nothing", names.what);
     let help = match names.known.len() {

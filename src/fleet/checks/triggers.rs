@@ -1,4 +1,4 @@
-//! Triggers: what they name as it stands, not by a payload, is there.
+//! Checks that the static names in triggers exist. Names from a payload are checked on delivery.
 
 use super::Facts;
 use crate::fleet::{codes, triggers};
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_where_they_are() {
+    fn mistakes_have_their_place() {
         let token = "  token: {secretRef: {env: TUTTI_SECRET_A}}\n";
         let set = "  set: {app: pay, version: v1, ring: '{{ ring }}'}\n";
         check(&format!("{token}{set}"), &[]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn file_is_one_of_its_app_and_field_one_of_its_values() {
+    fn trigger_writes_a_field_of_its_app() {
         let of = |file: &str, field: &str| {
             format!(
                 "  token: {{secretRef: {{env: TUTTI_SECRET_A}}}}\n  set: {{app: pay, image: '{{{{ i }}}}', file: {file}, field: {field}}}\n"
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn two_of_one_name_are_told() {
+    fn duplicate_triggers_are_errors() {
         let trigger = "apiVersion: tutti.dev/v1alpha1\nkind: Trigger\nmetadata: {name: a}\nspec: {token: {secretRef: {env: TUTTI_SECRET_A}}, set: {app: pay, version: v1, ring: test}}\n";
         let snapshot = Snapshot::of_texts([
             ("apps/pay/app.yaml", PAY),

@@ -1,4 +1,4 @@
-//! `waves`: each selects something, and nothing is in two of them.
+//! Checks `waves`: each wave selects something, and no two select the same.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -12,10 +12,10 @@ use crate::model::{
     WaveRule,
 };
 
-/// The group of what is no podSet of an AppSet.
+/// The group of an app without podSets.
 const DEFAULT_GROUP: &str = "default";
 
-/// What waves name exists, each wave selects a part of its app, and none what another one has.
+/// Selectors of waves exist, each wave selects a part of its app, and waves do not overlap.
 pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let known = Known {
         clusters: facts.cluster_names(),
@@ -35,18 +35,17 @@ pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// Each group that `upgradeType` names is one of a podSet: what waits behind a slip goes with the rest, after all.
+/// Each group of `upgradeType` has a podSet. With a typo, its podSets would go with the last wave.
 pub fn groups_select(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for app in &facts.manifests.apps {
         let WaveOrder::Groups(order) = &app.rollout.order else { continue };
         let groups: BTreeSet<&str> = groups(app).into_iter().collect();
-        // An app without podSets is told for that.
         if groups.is_empty() {
             continue;
         }
         let is_empty = |(group, _): &(&RolloutGroup, &Location)| {
-            // That a canary cluster of the app has no canary podSet is told as an error.
+            // The check of canary clusters reports that as an error.
             let is_told = **group == RolloutGroup::Canary && runs_on_any(app, &order.canary_clusters);
             !groups.contains(group.as_str()) && !is_told
         };
@@ -77,14 +76,14 @@ struct Known<'a> {
     rings: Vec<&'a str>,
 }
 
-/// An app, its waves with the clusters that they select, and where it runs with the groups of its podSets there.
+/// An app, the clusters that each of its waves selects, and its units: cluster and groups there.
 struct Scene<'a> {
     app: &'a App,
     waves: Vec<(&'a WaveRule, Rc<HashSet<&'a ClusterName>>)>,
     units: Vec<(ClusterName, BTreeSet<&'a str>)>,
 }
 
-/// Apps mostly share selectors, and each asks all clusters: once.
+/// Apps share selectors, so the clusters of each selector are computed once.
 #[derive(Default)]
 struct Reaches<'a>(Vec<(&'a Selector, Rc<HashSet<&'a ClusterName>>)>);
 
@@ -140,7 +139,7 @@ fn selections(scene: &Scene<'_>, known: &Known<'_>, facts: &Facts<'_>) -> Vec<Di
             let what = format!("group {group}, and none of its podSets is in it");
             error(codes::UNKNOWN_GROUP, what, suggest(group, &groups, &groups));
         }
-        // An app that runs nowhere is told once.
+        // An app that runs nowhere is reported by another check.
         if found.len() > before || units.is_empty() || facts.more_clusters {
             continue;
         }
@@ -157,7 +156,7 @@ fn selections(scene: &Scene<'_>, known: &Known<'_>, facts: &Facts<'_>) -> Vec<Di
     found
 }
 
-/// A podSet of two waves would have two turns. One mistake for each wave that meets an earlier one.
+/// A podSet in two waves would be released twice. One error for each wave that overlaps an earlier one.
 fn overlaps(scene: &Scene<'_>) -> Vec<Diagnostic> {
     let Scene { app, waves, units } = scene;
     let mut found: BTreeMap<usize, Diagnostic> = BTreeMap::new();
@@ -192,7 +191,7 @@ fn overlaps(scene: &Scene<'_>) -> Vec<Diagnostic> {
     found.into_values().collect()
 }
 
-/// Where an app runs, with the groups of its podSets there.
+/// The clusters of an app, with the groups of its podSets there.
 fn units<'a>(app: &'a App, facts: &Facts<'_>) -> Vec<(ClusterName, BTreeSet<&'a str>)> {
     let of_cluster = |cluster: ClusterName| {
         let groups = match &app.spec {
@@ -207,7 +206,7 @@ fn units<'a>(app: &'a App, facts: &Facts<'_>) -> Vec<(ClusterName, BTreeSet<&'a 
     placement(app, facts.clusters, facts.ring_of).into_iter().map(of_cluster).collect()
 }
 
-/// The groups of all podSets, on clusters that are not registered too.
+/// The groups of all podSets, also on clusters that are not registered.
 fn groups(app: &App) -> Vec<&str> {
     match &app.spec {
         AppSpec::AppSet(app_set) if app_set.placement.is_none() => {

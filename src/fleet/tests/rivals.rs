@@ -1,4 +1,4 @@
-//! Two that claim one thing: the one that had it keeps it, the newcomer alone is refused.
+//! Duplicate identities: the manifest that had the identity first keeps it, the other one is refused.
 
 use super::super::{Fleet, assemble, assemble_after};
 use super::{BJ, component, objects, project, route};
@@ -7,8 +7,8 @@ use crate::model::{Scope, Snapshot};
 
 type Files<'a> = [(&'a str, &'a str)];
 
-/// What is refused of the files of a newcomer beside those of a holder, and where the mistakes are: the process knows the holder,
-/// or begins with both.
+/// What is refused when the files of a newcomer join those of a holder: once with the holder known from before, once from a
+/// cold start with both.
 fn check(holder: &Files<'_>, newcomer: &Files<'_>, expected: &[(&str, &str)]) {
     let base = [BJ, ("tutti.yaml", super::OBSERVE)];
     let snapshot = |files: &[&Files<'_>]| {
@@ -24,11 +24,11 @@ fn check(holder: &Files<'_>, newcomer: &Files<'_>, expected: &[(&str, &str)]) {
         told.iter().map(|it| (it.code, &*it.location.as_ref().expect("a place").file)).collect();
     assert_eq!(told, expected, "{:#?}", now.diagnostics);
     assert!(is_kept(&before, &now), "{:#?}", now.diagnostics);
-    // Who had it is known on, also by a process that reads the same again.
+    // The holders stay the same in the next revision.
     assert_eq!(before.holders.iter().find(|(scope, file)| now.holders.get(scope) != Some(file)), None);
 }
 
-/// All that ran before runs on, as it was.
+/// All targets of the previous fleet stay.
 fn is_kept(before: &Fleet, now: &Fleet) -> bool {
     let is_same = |target| now.apps.get(&target) == before.apps.get(&target);
     let targets = now.targets();
@@ -37,7 +37,7 @@ fn is_kept(before: &Fleet, now: &Fleet) -> bool {
 }
 
 #[test]
-fn newcomer_with_the_name_of_an_app_is_refused() {
+fn second_manifest_of_an_app_is_refused() {
     let (web, other) = (component("web", ""), objects("web", "x.yaml"));
     for text in [&other, &other.replace("spec: {", "spec: {no: 1, ")] {
         for file in ["apps/a/app.yaml", "apps/z/app.yaml"] {
@@ -51,7 +51,7 @@ fn newcomer_with_the_name_of_an_app_is_refused() {
 }
 
 #[test]
-fn newcomer_with_the_name_of_a_cluster_is_refused() {
+fn second_manifest_of_a_cluster_is_refused() {
     let web = component("web", "");
     let holder = [("apps/web/app.yaml", &*web)];
     let broken = BJ.1.replace("spec: {", "spec: {no: 1, ");
@@ -60,7 +60,7 @@ fn newcomer_with_the_name_of_a_cluster_is_refused() {
 }
 
 #[test]
-fn newcomer_with_the_namespace_of_a_project_is_refused() {
+fn second_project_of_a_namespace_is_refused() {
     let (shop, web) = (project("shop", ""), super::in_shop("web", ""));
     let holder = [("projects/shop.yaml", &*shop), ("apps/web/app.yaml", &web)];
     for newcomer in
@@ -72,13 +72,13 @@ fn newcomer_with_the_namespace_of_a_project_is_refused() {
     }
     let same = project("shop", "allow: {kinds: [AppSet]}");
     check(&holder, &[("apps/a/p.yaml", &same)], &[("E2001", "apps/a/p.yaml")]);
-    // It says something of what stands beside it, and of nothing else.
+    // Its mistakes affect the apps of its folder only.
     let broken = project("shop", "no: 1");
     check(&holder[1..], &[("apps/a/p.yaml", &broken)], &[("E1201", "apps/a/p.yaml")]);
 }
 
 #[test]
-fn newcomer_with_a_taken_route_or_name_is_refused() {
+fn second_route_or_pod_set_name_is_refused() {
     let web = component("web", ", routes: [{host: a.io}]");
     let holder = [("apps/web/app.yaml", &*web)];
     let a = component("a", "");

@@ -1,4 +1,4 @@
-//! Waves, canary clusters, `after` and approvals of rollouts, beside the rest of the fleet.
+//! Waves, canary clusters, `after` and rollout approvals within a whole fleet.
 
 use super::{app_set, check, component, fleet, rings};
 
@@ -16,7 +16,7 @@ fn check_app(app: &str, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn canary_clusters_fit_the_app() {
+fn canary_clusters_must_fit_the_app() {
     let cases: &[(&str, &[(&str, &str)])] = &[
         ("[bj]", &[]),
         (
@@ -42,7 +42,7 @@ fn canary_clusters_fit_the_app() {
 }
 
 #[test]
-fn waves_select_a_part_of_the_app() {
+fn wave_must_select_a_part_of_the_app() {
     let cases: &[(&str, &[(&str, &str)])] = &[
         ("{name: one, clusters: {names: [bj]}}, {name: two, clusters: {names: [gz]}}", &[]),
         ("{name: one, groups: [canary]}", &[]),
@@ -67,7 +67,7 @@ fn waves_select_a_part_of_the_app() {
 }
 
 #[test]
-fn group_of_upgrade_type_selects_a_pod_set() {
+fn upgrade_type_group_must_select_a_pod_set() {
     check_app(&paid("{upgradeType: canary|blue}"), &[]);
     let empty = "warning[E2103]: wave green of AppSet default/pay selects nothing: no podSet is of that group \
                  at apps/a/app.yaml:5";
@@ -79,7 +79,7 @@ fn group_of_upgrade_type_selects_a_pod_set() {
 }
 
 #[test]
-fn unknown_group_has_the_nearest_name() {
+fn unknown_group_suggests_the_nearest_name() {
     let fleet = fleet(&[("a.yaml", &paid("{waves: [{name: one, groups: [canari]}]}"))]);
     let help = fleet.diagnostics[0].help.as_deref();
     assert_eq!(help, Some("did you mean `canary`? valid: blue, canary"));
@@ -137,7 +137,7 @@ fn no_app_waits_for_itself() {
             ("E2106", "default/c → default/a → default/b → default/c"),
         ],
     );
-    // Between two cycles, and in none.
+    // Between two cycles, and on none.
     check_after(
         &[("a", "b"), ("b", "a, c"), ("c", "d"), ("d", "e"), ("e", "d")],
         &[("E2106", "/a"), ("E2106", "/b"), ("E2106", "/d"), ("E2106", "/e")],
@@ -145,7 +145,7 @@ fn no_app_waits_for_itself() {
 }
 
 #[test]
-fn long_cycle_is_cut_short() {
+fn long_cycle_is_shortened_in_the_message() {
     let names: Vec<String> = (0..500).map(|index| format!("a{index}")).collect();
     let texts: Vec<String> =
         names.iter().zip(names.iter().cycle().skip(1)).map(|(name, next)| after(name, next)).collect();
@@ -155,12 +155,12 @@ fn long_cycle_is_cut_short() {
 }
 
 #[test]
-fn app_that_another_waits_for_exists() {
+fn unknown_app_in_after_is_a_warning() {
     check_after(
         &[("a", "b, databse"), ("b", ""), ("database", "")],
         &[("E2107", "warning[E2107]: Component default/a comes after default/databse, which does not exist")],
     );
-    // One with mistakes is there all the same.
+    // An app with mistakes exists.
     let broken = component("b", ", nonsense: true");
     check(&[("a.yaml", &after("a", "b")), ("b.yaml", &broken)], &[("E1201", "nonsense")]);
 }
@@ -179,7 +179,7 @@ fn check_approval(app: &str, approved: &str, action: &str, expected: &[(&str, &s
 }
 
 #[test]
-fn approved_rollout_has_an_app_and_a_wave() {
+fn rollout_approval_needs_an_app_and_a_wave() {
     let groups = paid("{upgradeType: canary|blue}");
     for wave in ["first", "canary", "blue", "rest"] {
         check_approval(&groups, "default/pay", &format!("rollout, through: {wave}"), &[]);
@@ -196,7 +196,7 @@ fn approved_rollout_has_an_app_and_a_wave() {
 }
 
 #[test]
-fn approval_of_no_rollout_marks_the_field() {
+fn approval_without_rollout_has_the_field_place() {
     let groups = paid("{upgradeType: canary|blue}");
     let found = |approved: &str, action: &str| {
         let approval = approval(approved, action);
@@ -229,7 +229,7 @@ fn rings_are_waves_of_plain_apps() {
 }
 
 #[test]
-fn two_approvals_differ_in_name() {
+fn approvals_of_one_name_are_duplicates() {
     let web = component("web", ", updateStrategy: {waves: [{name: one}]}");
     let approval = approval("default/web", "retry");
     let files = [("apps/a/app.yaml", web.as_str()), ("one.yaml", &approval), ("two.yaml", &approval)];
@@ -237,7 +237,7 @@ fn two_approvals_differ_in_name() {
 }
 
 #[test]
-fn override_is_of_a_window_that_is_there() {
+fn override_must_name_an_existing_window() {
     let web = component("web", "");
     let window = "apiVersion: tutti.dev/v1alpha1\nkind: Window\nmetadata: {name: freeze}\nspec: {action: deny, from: 2026-12-24T00:00, to: 2027-01-02T00:00, timeZone: UTC}\n";
     let of = |named: &str| approval("default/web", &format!("override, window: {named}"));
@@ -255,7 +255,7 @@ fn override_is_of_a_window_that_is_there() {
 }
 
 #[test]
-fn what_is_measured_after_waves_is_there() {
+fn unknown_analyses_of_waves_are_errors() {
     let forge = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {forge: {type: gitea, url: 'https://git.example.com', repository: a/b, credentials: {token: {env: TUTTI_SECRET_A}}}}\n";
     let analysis =
         "apiVersion: tutti.dev/v1alpha1\nkind: Analysis\nmetadata: {name: errors}\nspec: {health: 'true'}\n";
@@ -283,7 +283,7 @@ fn what_is_measured_after_waves_is_there() {
         &[("apps/a/app.yaml", web.as_str()), ("tutti.yaml", &nowhere)],
         &[("E2163", "tutti.yaml names no forge")],
     );
-    // One with a mistake is there all the same: its own mistake is told.
+    // An analysis with a mistake exists, and only its own mistake is reported.
     let broken = analysis.replace("'true'", "'tru'");
     let web = of("analysis: [errors]");
     check(&[("apps/a/app.yaml", web.as_str()), ("policies/a.yaml", &broken)], &[("E2162", "`tru`")]);

@@ -1,4 +1,4 @@
-//! Branches, their commits, and commits by the API.
+//! Branches, their commits, and commits made by the API.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -89,7 +89,7 @@ impl Client {
         let (url, step, message) = (self.address(), WRITE_FILES.1, message_of(&answer.body));
         let is_conflict = matches!(answer.status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::NOT_FOUND);
         let body = match self.success(WRITE_FILES, answer).await {
-            // A file or a branch is not what was read: it is another one, it is gone, or it is there although it is new.
+            // A file or branch changed, was removed, or exists although it should be new.
             Err(Error::Refused { .. }) if is_conflict => return Err(Error::Conflict { url, step, message }),
             result => result?,
         };
@@ -135,7 +135,7 @@ pub(super) struct Branch {
     commit: Option<BranchTip>,
     #[serde(default)]
     pub protected: bool,
-    /// Only shown to who may change it.
+    /// Only visible to users who may change it.
     pub effective_branch_protection_name: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Requests to Gitea's REST API (`/api/v1`), and what their answers mean.
+//! Sends requests to Gitea's REST API (`/api/v1`) and maps its answers to errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use serde_json::Value;
 use crate::forge::{Error, HostRules, Observer, Operation};
 use crate::model::{Revision, short_line, shown_address};
 
-/// Of one request, from its start to the last byte of the answer.
+/// From the start of the request to the last byte of the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Of the body of an answer, unpacked, in bytes.
+/// Of an unpacked body, in bytes.
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
-/// Gitea's default for the largest page.
+/// Gitea's default maximum.
 pub(super) const PAGE: usize = 50;
 /// Of one list.
 pub(super) const MOST_ITEMS: usize = 2_000;
-/// For one list: a forge may give smaller pages, and a strange one could give them for ever.
+/// For one list: a forge may give smaller pages, and a faulty one could give them forever.
 pub(super) const MOST_REQUESTS: usize = 400;
-/// How much of an answer is repeated in an error, in characters.
+/// Of an answer in an error, in characters.
 const LONGEST_MESSAGE: usize = 200;
-/// How much of a version, in characters.
+/// In characters.
 const LONGEST_VERSION: usize = 64;
 
 const READ_REPOSITORY: Operation = Operation::ReadRepository;
@@ -40,18 +40,17 @@ pub struct Client {
     pub(super) observer: Option<Arc<dyn Observer>>,
 }
 
-/// What a request is for: as it is counted, and as an error names it.
+/// The purpose of a request: its operation for metrics, and its name for errors.
 #[derive(Clone, Copy)]
 pub(super) struct Call(pub Operation, pub &'static str);
 
-/// What came back, whatever it means.
 pub(super) struct Answer {
     pub status: StatusCode,
     pub body: Vec<u8>,
     retry_after: Option<Duration>,
-    /// Items on all pages of a list together.
+    /// The number of items on all pages of a list.
     total: Option<usize>,
-    /// The body has only the beginning.
+    /// The body is truncated.
     is_too_large: bool,
 }
 
@@ -67,7 +66,7 @@ impl Client {
         if !matches!(base.scheme(), "http" | "https") {
             return Err(address("neither http nor https".to_owned()));
         }
-        // The token is the only credential; a password in the address would show up in errors.
+        // The token is the only credential. A password in the address would appear in errors.
         if !base.username().is_empty() || base.password().is_some() {
             return Err(address("it holds credentials; use the token".to_owned()));
         }
@@ -106,7 +105,7 @@ impl Client {
         self.understood(call, &body)
     }
 
-    /// `None` where it does not exist, in a repository that does.
+    /// `None` if the resource does not exist in an existing repository.
     pub(super) async fn find<T: DeserializeOwned>(&self, call: Call, url: Url) -> Result<Option<T>, Error> {
         let answer = self.answer(call, self.request(Method::GET, url)).await?;
         if answer.status == StatusCode::NOT_FOUND && self.sees_repository(call.1).await? {
@@ -116,7 +115,7 @@ impl Client {
         self.understood(call, &body).map(Some)
     }
 
-    /// All pages; more than [`MOST_ITEMS`] are an error, not a list that lacks some.
+    /// All pages. More than [`MOST_ITEMS`] are an error, not a partial list.
     pub(super) async fn list<T: DeserializeOwned>(&self, call: Call, url: Url) -> Result<Vec<T>, Error> {
         let items = self.first(call, url, MOST_ITEMS + 1, false).await?;
         if items.len() > MOST_ITEMS {
@@ -125,8 +124,8 @@ impl Client {
         Ok(items)
     }
 
-    /// So many items of the list at least, or all of them. With `omits_large`, an item that is larger than an answer may be hides no
-    /// other: a page that is too large is read item by item.
+    /// At least this many items of the list, or all of them. With `omits_large`, a page over the size limit is read item by
+    /// item, and only the items over the limit are left out.
     pub(super) async fn first<T: DeserializeOwned>(
         &self,
         call: Call,
@@ -155,7 +154,7 @@ impl Client {
                 }
             } else {
                 let body = self.success(call, answer).await?;
-                // Some lists have no pages, and are the same whatever page is asked for.
+                // Some lists have no pages and return the same for every page.
                 if body == before {
                     return Ok(items);
                 }
@@ -174,7 +173,7 @@ impl Client {
         Err(self.strange(call, format!("it has more than {MOST_REQUESTS} pages")))
     }
 
-    /// Sends a body, if any, and reads nothing of what a success answers.
+    /// Sends an optional body and ignores the body of a success.
     pub(super) async fn write(
         &self,
         call: Call,
@@ -191,7 +190,7 @@ impl Client {
     pub(super) fn request(&self, method: Method, url: Url) -> RequestBuilder {
         let request = self.http.request(method, url);
         let Some(token) = &self.token else { return request };
-        // A token that is no header value cannot be right; the server then says so.
+        // An invalid header value cannot be a valid token; the server reports that.
         match HeaderValue::from_str(&format!("token {}", token.expose_secret())) {
             Ok(mut value) => {
                 value.set_sensitive(true);
@@ -220,7 +219,7 @@ impl Client {
         Ok(Answer { status, body, retry_after, total, is_too_large })
     }
 
-    /// The body of a success, or what the answer means.
+    /// The body of a success, or the error.
     pub(super) async fn success(&self, call: Call, answer: Answer) -> Result<Vec<u8>, Error> {
         let Answer { status, body, retry_after, is_too_large, .. } = answer;
         let (url, step) = (self.base.to_string(), call.1);
@@ -238,14 +237,14 @@ impl Client {
         }
     }
 
-    /// The same, about a commit.
+    /// The same for a request about a commit.
     pub(super) async fn success_of(
         &self,
         call: Call,
         answer: Answer,
         revision: &Revision,
     ) -> Result<Vec<u8>, Error> {
-        // Gitea reports a commit it does not have as an error of its own.
+        // Gitea reports a missing commit as another error.
         let names_commit = ["object does not exist", "GetCommit", "sha not found"];
         let text = String::from_utf8_lossy(&answer.body);
         let is_unknown = !answer.status.is_success() && names_commit.iter().any(|words| text.contains(words));
@@ -261,7 +260,7 @@ impl Client {
         self.success(call, answer).await
     }
 
-    /// Asked only after a "not found", which does not say what was not found.
+    /// Called only after a 404, which does not say what is missing.
     async fn sees_repository(&self, step: &'static str) -> Result<bool, Error> {
         let request = self.request(Method::GET, self.repository_url(&[]));
         Ok(self.answer(Call(READ_REPOSITORY, step), request).await?.status.is_success())
@@ -312,9 +311,9 @@ impl Client {
 }
 
 fn http_client() -> Result<reqwest::Client, reqwest::Error> {
-    // The process chooses the provider; without a choice (a library user, a test) it is ring.
+    // The process installs a provider; a library user or a test gets ring.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Another thread may have been faster, with the same result.
+        // Another thread may have installed one, with the same result.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
     reqwest::Client::builder()
@@ -328,7 +327,7 @@ fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
-/// What the body of an error says, on one line.
+/// The message in the body of an error, on one line.
 pub(super) fn message_of(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let message = serde_json::from_str::<Value>(&text)
@@ -339,7 +338,7 @@ pub(super) fn message_of(body: &[u8]) -> String {
     if message.is_empty() { "without a reason".to_owned() } else { message }
 }
 
-/// An error with its causes; only the last of them says what happened.
+/// An error with its causes; only the last one explains it.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

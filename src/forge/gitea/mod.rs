@@ -1,4 +1,4 @@
-//! Gitea's API, and Forgejo's, which is the same.
+//! The API of Gitea and Forgejo.
 
 mod comments;
 mod contents;

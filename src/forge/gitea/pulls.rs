@@ -1,4 +1,4 @@
-//! Pull requests, their labels, and who may do what.
+//! Pull requests, their labels, users and permissions.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const MERGE_PULL: Call = Call(Operation::MergePull, "merge a pull request");
 const READ_LABELS: Call = Call(Operation::ReadSettings, "read labels");
 const CREATE_LABEL: Call = Call(Operation::WriteSettings, "create a label");
 const ADD_LABELS: Call = Call(Operation::WritePull, "label a pull request");
-/// How many pull requests are searched for those of a branch, the most recently updated first.
+/// Searched for those of a branch, the most recently updated first.
 const MOST_SEARCHED: usize = 1_000;
 
 impl Client {
@@ -40,7 +40,7 @@ impl Client {
             permission: String,
         }
         let url = self.repository_url(&["collaborators", login, "permission"]);
-        // A user who is gone has none.
+        // A deleted user has no permission.
         let answered: Option<Answered> = self.find(READ_PERMISSION, url).await?;
         let Some(answered) = answered else { return Ok(Permission::None) };
         match answered.permission.as_str() {
@@ -64,13 +64,13 @@ impl Client {
         }
         let is_all = filter.most == 0;
         let most = if is_all { MOST_ITEMS + 1 } else { filter.most.min(MOST_ITEMS) };
-        // Anybody may write a text of any length into one of their own.
+        // Anybody may open a pull request with a text of any length.
         let mut answered: Vec<Answered> = self.first(READ_PULLS, url, most, true).await?;
         if is_all && answered.len() > MOST_ITEMS {
             return Err(self.strange(READ_PULLS, format!("it has more than {MOST_ITEMS} items")));
         }
         answered.truncate(most);
-        // An older version knows neither filter.
+        // Older versions ignore both filters.
         let is_wanted = |pull: &Pull| {
             let is_by = |author: &String| pull.author.eq_ignore_ascii_case(author);
             filter.author.as_ref().is_none_or(is_by)
@@ -143,7 +143,7 @@ impl Client {
         let message = message_of(&answer.body);
         match answer.status {
             StatusCode::METHOD_NOT_ALLOWED => Err(Error::NotMergeable { url, step, message }),
-            // The base has moved while it was merged; the same request may succeed.
+            // The base moved during the merge. The same request may succeed.
             StatusCode::CONFLICT if message.contains("push out of date") => {
                 Err(Error::NotMergeable { url, step, message })
             }
@@ -179,7 +179,7 @@ impl Client {
         self.write(ADD_LABELS, Method::POST, url, Some(&json!({"labels": ids}))).await.map(drop)
     }
 
-    /// Older versions know labels by number alone.
+    /// Older versions accept only the numbers of labels.
     async fn label_ids(&self, names: &[String]) -> Result<Vec<i64>, Error> {
         if names.is_empty() {
             return Ok(Vec::new());
@@ -197,13 +197,13 @@ impl Client {
         self.repository_url(&[&["pulls", &number.to_string()], rest].concat())
     }
 
-    /// Comments and labels of a pull request are those of an issue with its number.
+    /// Comments and labels of a pull request belong to the issue with its number.
     pub(super) fn issue_url(&self, number: u64, rest: &str) -> Url {
         self.repository_url(&["issues", &number.to_string(), rest])
     }
 }
 
-/// Gitea's time, which a strange answer may lack.
+/// A time of Gitea, which an answer may lack.
 pub(super) fn time(text: Option<&str>) -> Timestamp {
     text.and_then(|text| text.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
@@ -262,10 +262,10 @@ struct Repository {
 }
 
 impl Answered {
-    /// `None` when a side is no commit: a broken repository of one pull request does not hide the others.
+    /// `None` if a side has no commit: one broken pull request must not hide the others.
     fn into_pull(self) -> Option<Pull> {
         let home = self.base.repo.as_ref().map(|repository| repository.id);
-        // Without a label it was a push to `refs/for/…`, which everybody who reads may do.
+        // Without a label it was a push to `refs/for/…`, which every reader may do.
         let is_fork = home.is_none()
             || self.head.repo.as_ref().map(|repository| repository.id) != home
             || self.head.label.as_ref().is_none_or(String::is_empty);
@@ -294,7 +294,7 @@ impl Answered {
 
 impl Side {
     fn into_branch(self, is_fork: bool) -> Option<Branch> {
-        // When the branch is gone, the label alone still has its name.
+        // The label keeps the name of a deleted branch.
         let label = self.label.filter(|label| !label.is_empty());
         Some(Branch {
             reference: label.or(self.reference).unwrap_or_default(),
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn head_is_ours_only_on_a_branch_of_ours() {
+    fn head_is_ours_only_on_our_branch() {
         let check = |label: &str, reference: &str, repo: serde_json::Value, expected: (&str, bool)| {
             let head = json!({"label": label, "ref": reference, "sha": HEAD, "repo": repo});
             let head = answered(&head, &json!({})).expect("a pull request").head;
@@ -337,9 +337,9 @@ mod tests {
         check("bump", "bump", ours.clone(), ("bump", false));
         check("bump", "bump", json!({"id": 2, "full_name": "li/b"}), ("bump", true));
         check("bump", "bump", json!(null), ("bump", true));
-        // The branch is gone.
+        // The branch was deleted.
         check("bump", "refs/pull/7/head", ours.clone(), ("bump", false));
-        // Pushed to `refs/for/main`: the repository is ours, and anybody may have done it.
+        // Pushed to `refs/for/main`: in our repository, and open to every reader.
         check("", "refs/pull/7/head", ours, ("refs/pull/7/head", true));
     }
 
@@ -359,7 +359,7 @@ mod tests {
             answered(&head, &json!({"user": null, "labels": [{"name": "tutti"}]})).expect("a pull request");
         assert_eq!((pull.author.as_str(), pull.labels), ("", vec!["tutti".to_owned()]));
         assert_eq!(pull.updated_at.to_string(), "2026-11-27T06:10:04Z");
-        // Nothing can be said of one without a head.
+        // A pull request without a head is skipped.
         let headless = json!({"label": "bump", "ref": "bump", "sha": "", "repo": null});
         assert_eq!(answered(&headless, &json!({})), None);
     }

@@ -1,4 +1,4 @@
-//! Reviews of a pull request. A webhook about one names no commit, so they are read here.
+//! Reviews of a pull request. The webhook of a review names no commit, so reviews are read here.
 
 use serde::Deserialize;
 

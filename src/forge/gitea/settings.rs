@@ -1,4 +1,4 @@
-//! The repository itself, its webhooks and its protected branches.
+//! The repository, its webhooks and its branch protection.
 
 use reqwest::{Method, Url};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -45,7 +45,7 @@ impl Client {
     }
 
     pub(in crate::forge) async fn edit_hook(&self, hook: &Hook, events: &[String]) -> Result<(), Error> {
-        // What is not named would be emptied.
+        // Omitted fields would be cleared.
         let body = json!({
             "active": true, "events": events, "config": {"url": hook.url, "content_type": "json"},
             "branch_filter": hook.branch_filter, "authorization_header": hook.authorization.expose_secret(),
@@ -63,7 +63,7 @@ impl Client {
 
     pub(in crate::forge) async fn protection(&self, branch: &str) -> Result<Option<Protection>, Error> {
         let found: Branch = self.get(READ_BRANCH, self.branch_url(branch)).await?;
-        // A pattern may protect it too; which rule counts is up to Gitea.
+        // A pattern may protect the branch too; Gitea decides which rule is effective.
         let rule = found.effective_branch_protection_name.filter(|name| !name.is_empty());
         let Some(rule) = rule else {
             if found.protected {
@@ -88,7 +88,7 @@ impl Client {
         branch: &str,
         required: &[String],
     ) -> Result<(), Error> {
-        // Pushes stay possible: who forbids them does so.
+        // Pushes stay allowed: forbidding them is a decision of the user.
         let body = json!({
             "rule_name": branch, "enable_push": true,
             "enable_status_check": true, "status_check_contexts": required,
@@ -102,7 +102,7 @@ impl Client {
         rule: &str,
         required: &[String],
     ) -> Result<(), Error> {
-        // What is not named stays as it is.
+        // Omitted fields stay.
         let body = json!({"enable_status_check": true, "status_check_contexts": required});
         let url = self.repository_url(&["branch_protections", rule]);
         self.write(WRITE_PROTECTION, Method::PATCH, url, Some(&body)).await.map(drop)

@@ -47,7 +47,7 @@ impl Client {
                 .append_pair("limit", &PAGE.to_string());
             let answer = self.answer(call, self.request(Method::GET, url)).await?;
             let body = self.success_of(call, answer, revision).await?;
-            // Older versions answer nothing at all when there are no statuses.
+            // Older versions return an empty body if there are no statuses.
             if body.trim_ascii().is_empty() {
                 break;
             }
@@ -77,7 +77,7 @@ struct Combined {
     total_count: Option<usize>,
 }
 
-/// What is written as `state` is read back as `status`.
+/// Written as `state`, read as `status`.
 #[derive(Deserialize)]
 struct Answered {
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! The client against a small server that answers as Gitea does.
+//! The client against a small server with Gitea's answers.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::model::{Hosts, Revision};
 
 const COMMIT: &str = "3f9c2d1a0000000000000000000000000000beef";
 
-/// What the server was sent, and how it behaves.
+/// The requests that the server got, and its settings.
 #[derive(Clone, Default)]
 struct Gitea {
     posted: Arc<Mutex<Vec<(String, Value)>>>,
-    /// Answered to every status request instead of the usual.
+    /// The answer to every status request instead of the usual one.
     broken: Option<(u16, &'static str)>,
-    /// With no statuses: an empty body, as older versions have it.
+    /// Without statuses: an empty body, as in older versions.
     silent: bool,
 }
 
@@ -107,7 +107,7 @@ fn status(description: &str) -> CommitStatus {
 }
 
 #[tokio::test]
-async fn a_status_is_written() {
+async fn status_is_written() {
     let gitea = Gitea::default();
     let client = client(&serve(gitea.clone()).await, "platform/config", "t0ken");
     client.post_status(&Revision::from(COMMIT), &status(&"x".repeat(200))).await.expect("posted");
@@ -132,12 +132,12 @@ impl Observer for Heard {
 }
 
 #[tokio::test]
-async fn observer_hears_of_each_request() {
+async fn observer_gets_each_request() {
     let url = serve(Gitea::default()).await;
     let check = async |url: &str, repository: &str, expected: &[&str]| {
         let heard = Arc::new(Heard::default());
         let client = client(url, repository, "t0ken").observed_by(heard.clone());
-        // What came of it is what the observer heard.
+        // The observer records the result.
         let _ = client.post_status(&Revision::from(COMMIT), &status("x")).await;
         let _ = client.statuses(&Revision::from(COMMIT)).await;
         assert_eq!(*heard.0.lock(), expected);
@@ -153,7 +153,7 @@ async fn observer_hears_of_each_request() {
 }
 
 #[tokio::test]
-async fn the_newest_status_of_each_context_is_read() {
+async fn newest_status_of_each_context_is_read() {
     let client = client(&serve(Gitea::default()).await, "platform/config", "t0ken");
     let statuses = client.statuses(&Revision::from(COMMIT)).await.expect("statuses");
     let found: Vec<_> = statuses.iter().map(|status| (status.context.as_str(), status.state)).collect();
@@ -165,7 +165,7 @@ async fn the_newest_status_of_each_context_is_read() {
 }
 
 #[tokio::test]
-async fn no_statuses_may_be_an_empty_body() {
+async fn empty_body_means_no_statuses() {
     let url = serve(Gitea { silent: true, ..Gitea::default() }).await;
     let statuses = client(&url, "platform/config", "t0ken").statuses(&Revision::from(COMMIT)).await;
     assert_eq!(statuses, Ok(Vec::new()));
@@ -183,7 +183,7 @@ async fn version_is_one_short_clean_line() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn errors_have_their_kind() {
     let url = serve(Gitea::default()).await;
     let commit = Revision::from(COMMIT);
     let check = |result: Result<(), Error>, kind: ErrorKind, words: &str| {

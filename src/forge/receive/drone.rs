@@ -1,8 +1,7 @@
 //! Drone's global webhook: a signature over `Date` and `Digest` (draft-cavage-http-signatures-10).
 //!
-//! Facts that are not obvious: the sender says which headers it signed, so both must be among them; the
-//! signature says nothing of the body unless the digest is compared with it; a captured delivery is good for
-//! ever unless its date is bounded and it is remembered.
+//! The sender lists the headers that it signed, so both must be in the list. The signature covers the body only through the
+//! digest, so the digest is compared. A captured delivery stays valid unless its date is bounded and its id is remembered.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,10 +20,9 @@ use crate::forge::{Hint, HintKind, Received, Rejected};
 
 const DIGEST: &str = "digest";
 const ALGORITHM: &str = "hmac-sha256";
-/// Drone signs two.
+/// Drone signs two headers.
 const MOST_HEADERS: usize = 8;
 
-/// The parameters, `keyId="…",algorithm="…",signature="…",headers="…"`.
 pub(super) fn signature_of(headers: &HeaderMap) -> Option<&[u8]> {
     match headers.get("signature") {
         Some(value) => Some(value.as_bytes()),
@@ -60,7 +58,7 @@ pub(super) fn authenticate(
     let at = rfc2822::parse(only(headers, DATE.as_str())?);
     check_time(at.map_err(|_| Rejected::Unauthorized("its `Date` is no date"))?.timestamp(), now)?;
     check_is_json(headers)?;
-    // It covers time and body, and nobody without the secret makes another one of the same.
+    // The signature covers time and body and needs the secret, so it identifies the delivery.
     let delivery = Some(hex::encode(code));
     Ok(Genuine { body, delivery })
 }
@@ -71,7 +69,7 @@ pub(super) fn read(mut payload: Value, size: usize, hint: Hint) -> Received {
         Some(event) => return not_of_interest(event),
         None => return ignored("there is no `event`"),
     }
-    // What each step did, which is most of a payload.
+    // The steps are most of a payload and are not kept.
     if let Some(build) = payload.get_mut("build").and_then(Value::as_object_mut) {
         build.remove("stages");
     }
@@ -86,13 +84,12 @@ pub(super) fn read(mut payload: Value, size: usize, hint: Hint) -> Received {
     with_payload(payload, size, hint)
 }
 
-/// `name: value`, line after line.
 fn signed_text(headers: &HeaderMap, names: &[String]) -> Result<String, Rejected> {
     let lines = names.iter().map(|name| Ok(format!("{name}: {}", only(headers, name)?)));
     Ok(lines.collect::<Result<Vec<_>, Rejected>>()?.join("\n"))
 }
 
-/// Of a header that is there twice nobody knows which one was signed.
+/// If a header is duplicated, the signed one is unknown.
 fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Rejected> {
     let mut values = headers.get_all(name).iter();
     match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
@@ -101,7 +98,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Rejected> {
     }
 }
 
-/// The value of the only parameter of this name. None of Drone's values holds a quote or a comma.
+/// The value of a unique parameter. Drone's values contain no quotes or commas.
 fn parameter<'a>(parameters: &'a str, name: &str) -> Option<&'a str> {
     let mut found = parameters.split(',').filter_map(|one| {
         let value = one.trim().strip_prefix(name)?.strip_prefix("=\"")?.strip_suffix('"')?;

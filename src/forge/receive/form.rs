@@ -1,4 +1,4 @@
-//! `application/x-www-form-urlencoded`, as far as one field goes.
+//! Reads one field of `application/x-www-form-urlencoded`.
 
 /// The decoded bytes of the first field of this name.
 pub(super) fn field(body: &[u8], name: &str) -> Option<Vec<u8>> {
@@ -9,7 +9,7 @@ pub(super) fn field(body: &[u8], name: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// A broken escape stands for itself, as browsers have it.
+/// A broken escape stays as it is, as in browsers.
 fn decoded(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

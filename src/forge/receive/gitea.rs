@@ -1,9 +1,8 @@
-//! Gitea, and Forgejo, which sends the same with a few more headers.
+//! Webhooks of Gitea, and of Forgejo, which adds a few headers.
 //!
-//! Facts that are not obvious: the signature of a form is made over its JSON, not over the body;
-//! some versions send `status` events with an empty event name, and to hooks that only asked for
-//! pushes; a push lists at most five commits; a review names no commit. So only names are taken, and Git and the
-//! forge are asked for the rest.
+//! The signature of a form covers its JSON, not the body. Some versions send `status` events with an empty event name, also to
+//! hooks for pushes only. A push lists at most five commits, and a review names no commit. So only names are taken from the
+//! payload, and Git and the forge are read for the rest.
 
 use http::HeaderMap;
 use secrecy::SecretString;
@@ -21,11 +20,11 @@ pub(super) const EVENTS: [&str; 5] =
 const DELIVERIES: [&str; 3] = ["x-forgejo-delivery", "x-gitea-delivery", "x-gogs-delivery"];
 const SIGNATURES: [&str; 4] =
     ["x-forgejo-signature", "x-gitea-signature", "x-gogs-signature", "x-hub-signature-256"];
-/// How each comment begins that this program writes.
+/// The beginning of every comment that tutti writes.
 const OWN_COMMENT: &str = "<!-- tutti:";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Forgejo signs with a header of its own; another one says nothing there.
+/// Forgejo signs with its own header, so others do not count there.
 pub(super) fn signature_of(kind: ReceiverKind, headers: &HeaderMap) -> Option<&[u8]> {
     let names = if kind == ReceiverKind::Forgejo { &SIGNATURES[..1] } else { &SIGNATURES[..] };
     names.iter().find_map(|name| given(headers, &[*name]).filter(|given| signature::is_there(given)))
@@ -50,7 +49,7 @@ pub(super) fn authenticate(
         (FORM, None) => return Err(Rejected::Malformed("the form has no `payload`".to_owned())),
         _ => return Err(Rejected::UnsupportedMediaType(media)),
     };
-    // The same when somebody sends it again by hand.
+    // A delivery that a person sends again has the same id.
     let delivery = header(headers, &DELIVERIES).filter(|id| id.len() <= LONGEST_DELIVERY);
     Ok(Genuine { body, delivery: delivery.map(str::to_owned) })
 }
@@ -78,7 +77,7 @@ pub(super) fn read(
         | "pull_request_review_approved"
         | "pull_request_review_rejected"
         | "pull_request_review_comment" => of_pull(&payload, hint, HintKind::Review),
-        // As an event a comment of a review; as a type, where the event has no name, also a plain one.
+        // As an event: a comment of a review. As a type, if the event has no name: also a plain comment.
         "pull_request_comment" if text(&payload, &["action"]).as_deref() == Some("reviewed") => {
             of_pull(&payload, hint, HintKind::Review)
         }
@@ -107,7 +106,7 @@ fn pushed(payload: Value, size: usize, hint: Hint) -> Result<Received, Rejected>
     })
 }
 
-/// A tag is pushed, too.
+/// A tag is also sent as a push.
 fn branch(payload: &Value, hint: Hint, kind: HintKind) -> Result<Received, Rejected> {
     if text(payload, &["ref_type"]).as_deref() != Some("branch") {
         return Ok(ignored("not about a branch"));
@@ -129,7 +128,7 @@ fn pull(payload: &Value, hint: Hint) -> Result<Received, Rejected> {
             | "review_requested"
             | "review_request_removed"),
         ) => return Ok(not_of_interest(&format!("pull_request, {action}"))),
-        // What newer versions add may matter: the forge is asked what came of it.
+        // An unknown action may matter, so the forge is read.
         _ => HintKind::Pull,
     };
     of_pull(payload, hint, kind)

@@ -1,15 +1,15 @@
-//! What is taken out of a payload: a field that is not there, or of another type, is none.
+//! Reads fields of a payload. A missing field or one of another type is `None`.
 
 use serde_json::Value;
 
 use crate::forge::{Rejected, is_commit};
 
-/// Of one payload: each takes some 70 bytes in memory, and two in the body. The largest pushes of Gitea have a tenth of these.
+/// In one payload. A value takes some 70 bytes in memory and at least two in the body. The largest pushes of Gitea have a
+/// tenth of these.
 const MOST_VALUES: usize = 500_000;
 
-/// The payload, which is an object.
 pub(super) fn object(bytes: &[u8]) -> Result<Value, Rejected> {
-    // Before anything is made of it; what texts hold counts too.
+    // Counted before parsing; characters in strings count too.
     let values = bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
     if values > MOST_VALUES {
         return Err(Rejected::Malformed(format!("it holds more than {MOST_VALUES} values")));
@@ -39,12 +39,12 @@ pub(super) fn is_true(value: &Value, path: &[&str]) -> bool {
     at(value, path).is_some_and(|value| value == &Value::Bool(true))
 }
 
-/// The id of a commit, and not the one that stands for "none".
+/// The id of a commit; `None` for the null id.
 pub(super) fn commit(value: &Value, path: &[&str]) -> Option<String> {
     text(value, path).filter(|id| is_commit(id) && !is_nothing(id))
 }
 
-/// The id that stands for "no commit".
+/// The id of all zeros means "no commit".
 pub(super) fn is_nothing(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte == b'0')
 }

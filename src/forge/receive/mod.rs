@@ -1,7 +1,7 @@
-//! From the bytes of a webhook to a hint: one file for each kind of sender.
+//! Turns the bytes of a webhook into a hint; one file for each kind of sender. `api` calls it.
 //!
-//! In this order: is it signed at all, does the signature fit the bytes, is it of now, and only then what
-//! it says. The kind is that of `tutti.yaml`; nothing is guessed from headers.
+//! The order of checks: presence of a signature, signature, time, and then the content. The kind comes from `tutti.yaml`;
+//! nothing is guessed from headers.
 
 mod drone;
 mod form;
@@ -24,17 +24,17 @@ use secrecy::SecretString;
 use super::{Hint, Received, Rejected};
 use crate::model::{ReceiverKind, short_line};
 
-/// How far the clock of a sender may be from ours, where the time is signed.
+/// The allowed difference between the clocks, if the time is signed.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
-/// In bytes: of what is kept for triggers.
+/// In bytes, of a payload that is kept for triggers.
 pub const LARGEST_PAYLOAD: usize = 64 * 1024;
-/// A delivery id is a UUID; anything much longer is not remembered.
+/// A delivery id is a UUID. Much longer ids are not remembered.
 const LONGEST_DELIVERY: usize = 128;
-/// Of the value of a header, or of another word of the sender, that is shown, in characters; and how many headers are.
+/// The most characters of a shown header value or other text of the sender, and the most headers.
 const LONGEST_SHOWN: usize = 128;
 const MOST_SHOWN: usize = 48;
 
-/// Headers whose values are no secret, and make no signature. Of others only the name is shown.
+/// Headers that are neither secret nor part of a signature. Of other headers only the name is shown.
 const SHOWN: [&str; 18] = [
     "content-length",
     "content-type",
@@ -59,15 +59,15 @@ const SHOWN: [&str; 18] = [
 const UNSIGNED: Rejected = Rejected::Unauthorized("there is none");
 const UNFIT: Rejected = Rejected::Unauthorized("it does not fit the body and the secret");
 
-/// The content of a delivery whose signature fits.
+/// A delivery with a valid signature.
 #[derive(Debug)]
 pub struct Genuine {
     body: Vec<u8>,
-    /// The sender's id of it, or one that is made of what was signed: the same when it is sent again.
+    /// The sender's id, or one made of the signed content; a repeated delivery has the same.
     pub delivery: Option<String>,
 }
 
-/// Whether the sender signed at all. What it signed is seen when the body is there.
+/// Whether there is a signature at all; it is verified once the body is read.
 pub fn check_signed(kind: ReceiverKind, headers: &HeaderMap) -> Result<(), Rejected> {
     let is_signed = match kind {
         ReceiverKind::Gitea | ReceiverKind::Forgejo => gitea::signature_of(kind, headers).is_some(),
@@ -78,7 +78,7 @@ pub fn check_signed(kind: ReceiverKind, headers: &HeaderMap) -> Result<(), Rejec
     if is_signed { Ok(()) } else { Err(UNSIGNED) }
 }
 
-/// Checks the signature, its time where it has one, and the kind of body; reads nothing of what the body says.
+/// Verifies the signature, the signed time and the content type. Does not parse the body.
 pub fn authenticate(
     kind: ReceiverKind,
     headers: &HeaderMap,
@@ -112,12 +112,12 @@ pub fn read(
     }
 }
 
-/// What the sender calls the event, for people who look for a delivery.
+/// The sender's name of the event, for people who look for a delivery.
 pub fn event(headers: &HeaderMap) -> Option<&str> {
     header(headers, &gitea::EVENTS).or_else(|| header(headers, &["x-drone-event"]))
 }
 
-/// What may be shown of the headers: all names, and the values that are no secret.
+/// All header names, and the values that are no secret.
 pub fn shown_headers(headers: &HeaderMap) -> Vec<(String, Option<String>)> {
     let names = headers.keys().take(MOST_SHOWN);
     let value = |name: &str| {
@@ -127,9 +127,9 @@ pub fn shown_headers(headers: &HeaderMap) -> Vec<(String, Option<String>)> {
     names.map(|name| (short_line(name.as_str(), LONGEST_SHOWN), value(name.as_str()))).collect()
 }
 
-/// With the payload, for triggers.
+/// Keeps the payload for triggers.
 fn with_payload(payload: serde_json::Value, size: usize, hint: Hint) -> Received {
-    // White space and escapes count only where there is much of them.
+    // The compact form is computed only if whitespace or escapes could matter.
     if size > LARGEST_PAYLOAD && payload.to_string().len() > LARGEST_PAYLOAD {
         return ignored(format!("the payload is larger than {LARGEST_PAYLOAD} bytes"));
     }
@@ -140,21 +140,21 @@ fn ignored(reason: impl Into<String>) -> Received {
     Received::Ignored { reason: reason.into() }
 }
 
-/// What the sender calls it may be as long as a delivery, and is part of the answer.
+/// The event name may be as long as the delivery, and it is part of the answer.
 fn not_of_interest(event: &str) -> Received {
     ignored(format!("event `{}` is not of interest", short_line(event, LONGEST_SHOWN).escape_debug()))
 }
 
-/// A time that was signed.
+/// Checks a signed time.
 fn check_time(at: Timestamp, now: Timestamp) -> Result<(), Rejected> {
-    // Those of this type are at most some ten thousand years apart.
+    // The range of this type is some ten thousand years, so this cannot overflow.
     if at.duration_since(now).unsigned_abs() > CLOCK_SKEW {
         return Err(Rejected::Unauthorized("its time is more than five minutes away from ours"));
     }
     Ok(())
 }
 
-/// Lower case, without parameters, and no longer than what is shown; empty when there is none.
+/// In lower case, without parameters, shortened; empty if missing.
 fn media_type(headers: &HeaderMap) -> String {
     let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     short_line(text.split(';').next().unwrap_or_default(), LONGEST_SHOWN).to_ascii_lowercase()
@@ -167,12 +167,12 @@ fn check_is_json(headers: &HeaderMap) -> Result<(), Rejected> {
     }
 }
 
-/// The first that is there, not empty, and text.
+/// The first header that is present, not empty, and text.
 fn header<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| headers.get(*name)?.to_str().ok().filter(|text| !text.is_empty()))
 }
 
-/// The first that is there and not empty, whatever it says: a wrong one is not saved by a later one.
+/// The first header that is present and not empty. A wrong one is not replaced by a later one.
 fn given<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<&'a [u8]> {
     names.iter().find_map(|name| Some(headers.get(*name)?.as_bytes()).filter(|value| !value.is_empty()))
 }

@@ -1,7 +1,7 @@
-//! JSON with its HMAC in a header, as scripts, registries and steps of pipelines send it.
+//! JSON with its HMAC in a header, as sent by scripts, registries and pipeline steps.
 //!
-//! The signature has neither a time nor an id. So a body that came before is the same delivery: whoever means it
-//! again puts a number or a time into it.
+//! The signature has no time and no id, so an equal body is the same delivery. A sender that means it again adds a number or a
+//! time.
 
 use http::HeaderMap;
 use secrecy::SecretString;
@@ -37,7 +37,7 @@ pub(super) fn read(payload: Value, size: usize, hint: Hint) -> Received {
     with_payload(payload, size, Hint { repository, kind: HintKind::Build, ..hint })
 }
 
-/// Of Woodpecker: the variables that a step has, as an object.
+/// From Woodpecker: the variables of a step, as an object.
 pub(super) fn read_step(payload: Value, size: usize, hint: Hint) -> Received {
     let variable = |name: &str| text(&payload, &[name]);
     let hint = Hint {

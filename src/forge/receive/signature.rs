@@ -1,4 +1,4 @@
-//! HMAC-SHA256, compared in constant time.
+//! HMAC-SHA256 with constant-time comparison.
 
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
@@ -7,13 +7,13 @@ use subtle::{Choice, ConstantTimeEq};
 
 const PREFIX: &[u8] = b"sha256=";
 
-/// Whether any of the secrets made these lower case hexadecimal digits. Takes the same time whichever it was.
+/// Whether one of the secrets gives these lower case hexadecimal digits. Takes the same time for each secret.
 pub(super) fn fits_digits(digits: &[u8], bytes: &[u8], secrets: &[SecretString]) -> bool {
     let codes = secrets.iter().filter_map(|secret| code(secret.expose_secret().as_bytes(), &[bytes]));
     any(codes, |code| hex::encode(code).as_bytes().ct_eq(digits))
 }
 
-/// As digits behind `sha256=`, or without it where `is_bare` allows that.
+/// Digits behind `sha256=`, or bare digits if `is_bare`.
 pub(super) fn fits_prefixed(given: &[u8], is_bare: bool, bytes: &[u8], secrets: &[SecretString]) -> bool {
     match given.strip_prefix(PREFIX) {
         Some(digits) => fits_digits(digits, bytes, secrets),
@@ -21,12 +21,12 @@ pub(super) fn fits_prefixed(given: &[u8], is_bare: bool, bytes: &[u8], secrets: 
     }
 }
 
-/// Whether any of the keys made this code, of all parts one behind the other.
+/// Whether one of the keys gives this code for the concatenated parts.
 pub(super) fn fits_code(given: &[u8], parts: &[&[u8]], keys: impl Iterator<Item = Vec<u8>>) -> bool {
     any(keys.filter_map(|key| code(&key, parts)), |code| code.as_slice().ct_eq(given))
 }
 
-/// Whether a signature stands in a header at all. Gitea sends an empty one when the hook has no secret.
+/// Gitea sends an empty header if the hook has no secret.
 pub(super) fn is_there(given: &[u8]) -> bool {
     !given.is_empty() && given != PREFIX
 }
@@ -35,7 +35,7 @@ fn any<T>(codes: impl Iterator<Item = T>, fits: impl Fn(T) -> Choice) -> bool {
     codes.fold(Choice::from(0), |any, code| any | fits(code)).into()
 }
 
-/// Everybody knows the empty key.
+/// `None` for an empty key, which is public.
 fn code(key: &[u8], parts: &[&[u8]]) -> Option<[u8; 32]> {
     if key.is_empty() {
         return None;

@@ -12,7 +12,7 @@ use super::{
 use crate::forge::Rejected;
 
 const SIGNATURE: &str = "webhook-signature";
-/// Several while the sender changes its secret.
+/// A sender sends several while it rotates its secret.
 const MOST_SIGNATURES: usize = 8;
 
 pub(super) fn signature_of(headers: &HeaderMap) -> Option<&[u8]> {
@@ -35,7 +35,7 @@ pub(super) fn authenticate(
         return Err(Rejected::Unauthorized("webhook-id is too long"));
     }
     let parts = [id.as_bytes(), b".", time.as_bytes(), b".", body.as_slice()];
-    // Those of other versions are left out.
+    // Other versions are skipped.
     let codes = given.split(' ').filter_map(|one| STANDARD.decode(one.strip_prefix("v1,")?).ok());
     let mut fits = false;
     for code in codes.take(MOST_SIGNATURES) {
@@ -51,7 +51,7 @@ pub(super) fn authenticate(
     Ok(Genuine { body, delivery })
 }
 
-/// `whsec_` and base64; any other text is its own key. One that cannot be read is none.
+/// `whsec_` and base64; any other text is the key itself. An unreadable key is skipped.
 fn keys(secrets: &[SecretString]) -> impl Iterator<Item = Vec<u8>> {
     secrets.iter().filter_map(|secret| match secret.expose_secret().strip_prefix("whsec_") {
         Some(encoded) => STANDARD.decode(encoded).ok(),

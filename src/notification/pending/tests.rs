@@ -1,4 +1,4 @@
-//! Random histories, of one thread and of a small fleet, with services that do not answer and deaths between messages.
+//! Random histories of one thread and of a small fleet, with silent services and process deaths.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn present(seen: BTreeMap<Thread, Seen>) -> Present {
     }
 }
 
-/// What comes next, as a rollout could go.
+/// A possible next condition of a rollout.
 fn random_condition(random: &mut StdRng) -> Condition {
     let asked = |wave: &str| BTreeSet::from([wave.to_owned()]);
     match random.random_range(0..10) {
@@ -49,8 +49,8 @@ fn random_condition(random: &mut StdRng) -> Condition {
     }
 }
 
-/// Of one thread, in the order in which the messages were sent: each after the one before it at most once, with `repeats` of those
-/// that were sent and not noted.
+/// Messages of one thread come in order, each after the one before it at most once, plus `repeats` of messages that were sent
+/// and not recorded.
 #[track_caller]
 fn check(sent: &[Happened], last: &Condition, story: &str) {
     let once = |happened: Happened, most: usize| {
@@ -58,7 +58,7 @@ fn check(sent: &[Happened], last: &Condition, story: &str) {
     };
     [Started, Done, Reverted].into_iter().for_each(|happened| once(happened, 1));
     once(Waiting, 2);
-    // What fails after a person let it go on is another failure.
+    // A failure after a confirmation is another failure.
     once(Failed, 3);
     assert!(sent.windows(2).all(|pair| pair[0] != pair[1] || pair[0] == Waiting), "{story}");
     let turns: Vec<Happened> = sent.iter().copied().filter(|it| matches!(it, Degraded | Recovered)).collect();
@@ -71,7 +71,7 @@ fn check(sent: &[Happened], last: &Condition, story: &str) {
     let end = sent.last();
     let is_told = match last {
         Condition::Done => matches!(end, Some(Done | Recovered)),
-        // Something was asked, which was told after the failure.
+        // A confirmation was sent after the failure.
         Condition::Failed(asked) => {
             matches!(end, Some(Failed | Degraded)) || !asked.is_empty() && sent.contains(&Failed)
         }
@@ -82,7 +82,7 @@ fn check(sent: &[Happened], last: &Condition, story: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn histories_with_deaths_lose_no_last_state_and_repeat_at_most_once_for_each_death() {
+async fn histories_with_deaths_keep_the_last_state() {
     let thread = Thread::Rollout { commit: Revision::from("a1"), ring: Some("prod".to_owned()) };
     for seed in 0..400 {
         let mut random = StdRng::seed_from_u64(seed);
@@ -107,7 +107,7 @@ async fn histories_with_deaths_lose_no_last_state_and_repeat_at_most_once_for_ea
                 Seen { condition: condition.clone(), facts: Facts::default() },
             )]);
             let present = present(seen);
-            // A service that does not answer for a while.
+            // The service does not answer for a while.
             let is_deaf = !is_last && random.random_bool(0.2);
             while Instant::now() < until {
                 let due = pending.due(&mut memory, &present, (Instant::now(), Timestamp::UNIX_EPOCH));
@@ -123,7 +123,7 @@ async fn histories_with_deaths_lose_no_last_state_and_repeat_at_most_once_for_ea
                     if random.random_bool(0.1) {
                         deaths += 1;
                         story.push("died".to_owned());
-                        // What was sent stands on the disk.
+                        // Sent messages are on disk.
                         pending = Pending::default();
                         break;
                     }
@@ -135,7 +135,7 @@ async fn histories_with_deaths_lose_no_last_state_and_repeat_at_most_once_for_ea
             }
         }
         let story = format!("seed {seed}: {story:#?}");
-        // What was sent just before a death may be sent once more.
+        // The last message before a death may be repeated.
         let before = sent.len();
         let mut once: Vec<(Step, i32)> = Vec::new();
         for (step, death) in sent {
@@ -152,7 +152,7 @@ async fn histories_with_deaths_lose_no_last_state_and_repeat_at_most_once_for_ea
     }
 }
 
-/// Two apps in two rings, as commits come and pods fail.
+/// Two apps in two rings, with commits and failing pods.
 struct Fleet {
     overview: Overview,
     reverted: BTreeSet<Revision>,
@@ -194,7 +194,7 @@ impl Fleet {
     fn goes_on(&mut self, random: &mut StdRng) {
         let target = random.random_range(0..self.overview.targets.len());
         match random.random_range(0..10) {
-            // A commit changes one app everywhere, and sometimes takes back what changed it last.
+            // A commit changes one app everywhere, and sometimes reverts the previous change.
             0 | 1 => {
                 let commit = Revision::from(format!("c{}", self.commits).as_str());
                 self.commits += 1;
@@ -224,7 +224,7 @@ impl Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn histories_of_a_fleet_tell_each_commit_in_order_and_to_its_end() {
+async fn fleet_histories_report_commits_in_order() {
     for seed in 0..200 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut memory = Memory::open(None, "shop", FirstLook::OfRoute);
@@ -283,14 +283,14 @@ async fn histories_of_a_fleet_tell_each_commit_in_order_and_to_its_end() {
                 }
                 _ => assert!(happened.windows(2).all(|pair| pair[0] != pair[1]), "{story}"),
             }
-            // Whatever was bad is said to be well again.
+            // Every problem ends with a recovery.
             assert!(!matches!(happened.last(), Some(Degraded | Happened::Offline)), "{story}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_done_before_the_first_look_is_told_if_it_is_young() {
+async fn recently_done_commits_are_sent_at_start() {
     let now: Timestamp = "2026-11-27T08:00:00Z".parse().expect("a time");
     let check = |first_look: FirstLook, minutes: i64, expected: &[Happened]| {
         let commit = Revision::from("a1");
@@ -313,7 +313,7 @@ async fn what_was_done_before_the_first_look_is_told_if_it_is_young() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commit_that_the_route_sees_no_more_is_not_well_for_that() {
+async fn deselected_commit_is_not_reported_as_healthy() {
     let thread = Thread::Rollout { commit: Revision::from("a1"), ring: None };
     let mut memory = Memory::open(None, "shop", FirstLook::OfProcess);
     memory.first_look = None;

@@ -1,4 +1,4 @@
-//! Commits of a small repository, and what its routes would send for them.
+//! Messages of routes for commits of a small repository.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ type Texts = BTreeMap<String, String>;
 
 const KIND: &str = "apiVersion: tutti.dev/v1alpha1\nkind: ";
 
-/// Ring `test` with one cluster, ring `prod` with two; apps `pay` and `cart`; one route, with these lines.
+/// Ring `test` with one cluster, ring `prod` with two; apps `pay` and `cart`; one route with these lines.
 fn repository(route: &str) -> Texts {
     let mut texts = Texts::new();
     let mut put = |path: &str, text: String| _ = texts.insert(path.to_owned(), format!("{KIND}{text}"));
@@ -63,7 +63,7 @@ fn snapshot(texts: &Texts, revision: &str) -> Snapshot {
     Snapshot { revision: Revision::from(revision), ..snapshot }
 }
 
-/// Each message in a line: the phase, for what failure, until when it is held, and its lines.
+/// One line for each message: the phase, the failure it is for, the delay, and its text.
 fn told(route: &str, at: &str, change: impl FnOnce(&mut Texts)) -> Vec<String> {
     let base = repository(route);
     let mut head = base.clone();
@@ -122,7 +122,7 @@ fn change_passes_through_the_rings() {
 }
 
 #[test]
-fn apps_that_ask_together_are_one_message() {
+fn confirmations_of_apps_are_collected() {
     let release = |texts: &mut Texts| {
         set(texts, "apps/pay/app.yaml", &component("pay", "1.1.0", 2));
         set(texts, "apps/cart/app.yaml", &component("cart", "2.1.0", 2));
@@ -138,7 +138,7 @@ fn apps_that_ask_together_are_one_message() {
 }
 
 #[test]
-fn version_that_stays_is_named_too() {
+fn unchanged_version_is_named() {
     let scale = |texts: &mut Texts| set(texts, "apps/pay/app.yaml", &component("pay", "1.0.0", 3));
     check(
         "  select: {rings: [test], phases: [done]}\n",
@@ -148,7 +148,7 @@ fn version_that_stays_is_named_too() {
 }
 
 #[test]
-fn app_that_goes_is_objects_in_the_end() {
+fn deleted_app_ends_as_deleted_objects() {
     let remove = |texts: &mut Texts| _ = texts.remove("apps/pay/app.yaml");
     check(
         "  select: {rings: [test], phases: [started, done, failed]}\n",
@@ -161,7 +161,7 @@ fn app_that_goes_is_objects_in_the_end() {
 }
 
 #[test]
-fn mistakes_fail_for_certain() {
+fn errors_are_certain_failures() {
     let slip = |texts: &mut Texts| {
         let text = component("pay", "1.1.0", 2).replace("replicas: 2", "replicas: many");
         set(texts, "apps/pay/app.yaml", &text);
@@ -176,7 +176,7 @@ fn mistakes_fail_for_certain() {
 }
 
 #[test]
-fn who_only_observes_tells_nothing() {
+fn observe_mode_sends_nothing() {
     let observe = |texts: &mut Texts| {
         set(texts, "apps/pay/app.yaml", &component("pay", "1.1.0", 2));
         let text = texts["tutti.yaml"].replace("spec: {", "spec: {mode: observe, ");

@@ -1,4 +1,4 @@
-//! What answers have in common: HTTP's own codes, and codes in a body of JSON.
+//! Interprets answers of services: HTTP status codes, and codes in a JSON body.
 
 use std::time::Duration;
 
@@ -9,21 +9,20 @@ use serde_json::Value;
 use super::Outcome;
 use crate::model::short_line;
 
-/// How much of an answer is repeated, in characters.
+/// Of an answer, in an error, in characters.
 const LONGEST_MESSAGE: usize = 200;
-/// However long a service asks us to wait.
+/// The upper bound for the delay that a service asks for.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
-/// What a service's own code means, beside 0.
+/// The meaning of a service's own code other than 0.
 #[derive(Clone, Copy)]
 pub(super) enum Meaning {
-    /// Too many: wait so many seconds.
+    /// Too many messages: wait this many seconds.
     Wait(u64),
-    /// With what to do about it.
+    /// With the action to take.
     Refused(&'static str),
 }
 
-/// An answer of a service.
 pub(super) struct ServiceAnswer<'a> {
     pub service: &'static str,
     pub status: StatusCode,
@@ -36,7 +35,7 @@ impl ServiceAnswer<'_> {
         serde_json::from_slice(self.body).ok()
     }
 
-    /// Of a service that says with HTTP's codes what came of a message.
+    /// For services that answer with HTTP status codes.
     pub fn by_status(&self) -> Outcome {
         let Self { service, status, .. } = self;
         if status.is_success() {
@@ -54,8 +53,8 @@ impl ServiceAnswer<'_> {
         if is_temporary { self.later(why) } else { Outcome::Refused(why) }
     }
 
-    /// Of a service that answers 200 with a code and a message, in fields of these names. A code that is not in the table may mean anything, so the
-    /// message is tried again.
+    /// For services that answer 200 with a code and a message, in fields of these names. An unknown code may mean anything, so
+    /// the message is tried again.
     pub fn by_code(&self, names: [&str; 2], code_of: impl Fn(i64, &str) -> Option<Meaning>) -> Outcome {
         let json = self.json();
         let code = json.as_ref().and_then(|json| json.get(names[0])?.as_i64());

@@ -1,4 +1,4 @@
-//! A bot of a group of DingTalk: Markdown, signed in its address.
+//! A DingTalk group bot: Markdown, with the signature in the address.
 
 use jiff::Timestamp;
 use reqwest::Url;
@@ -9,7 +9,7 @@ use super::signature::signature;
 use super::text::{Lines, cut, joined, without_markup};
 use crate::notification::Message;
 
-/// In bytes: a body has 20,000 at most.
+/// In bytes: a body has at most 20,000.
 const LONGEST_WHY: usize = 6_000;
 const LONGEST_LINKS: usize = 4_000;
 
@@ -27,7 +27,7 @@ pub(super) fn body(message: &Message) -> Value {
     if !lines.place.is_empty() {
         parts.push(without_markup(&lines.place));
     }
-    // One line break is none.
+    // A single line break is ignored.
     let why: Vec<String> = lines.why.iter().map(|line| format!("> {}", without_markup(line))).collect();
     if !why.is_empty() {
         parts.push(cut(why.join("\n\n"), LONGEST_WHY));
@@ -46,7 +46,7 @@ pub(super) fn body(message: &Message) -> Value {
 
 pub(super) fn meaning(code: i64, _message: &str) -> Option<Meaning> {
     match code {
-        // The bot is silent for ten minutes then.
+        // The bot is then blocked for ten minutes.
         130101 | 410100 => Some(Meaning::Wait(600)),
         310000 => Some(Meaning::Refused(
             "compare the secret with that of the bot, and the clock of this machine; where the bot asks for keywords or addresses, allow \

@@ -1,4 +1,4 @@
-//! A mail as plain text, sent over SMTP. Without the feature `mail` there is no SMTP in the program.
+//! Plain text mail over SMTP. Without the feature `mail` the binary has no SMTP client.
 
 #[cfg(all(test, feature = "mail"))]
 pub(super) use self::smtp::mail;
@@ -46,10 +46,10 @@ mod smtp {
     use crate::model::{is_loopback, short_line};
     use crate::notification::Message;
 
-    /// Of each step: a server that looks into a mail takes long for the last one.
+    /// For each step: a server that scans mails takes long for the last one.
     const PATIENCE: Duration = Duration::from_secs(30);
     const LONGEST_CONVERSATION: Duration = Duration::from_secs(90);
-    /// How much of an error is repeated, in characters.
+    /// Of an error, in characters.
     const LONGEST_ERROR: usize = 200;
 
     pub(in super::super) async fn deliver(
@@ -81,7 +81,7 @@ mod smtp {
         }
     }
 
-    /// As far as that is known without the server.
+    /// Checks that need no server.
     pub(in super::super) fn check(
         url: &SecretString,
         from: &str,
@@ -92,7 +92,7 @@ mod smtp {
         transport(url).map(drop)
     }
 
-    /// Mails of one thread name the same mail before them, which was never sent: clients show them together all the same.
+    /// Mails of one thread refer to the same mail, which was never sent: clients still group them.
     pub(in super::super) fn mail(
         from: &str,
         to: &[String],
@@ -133,7 +133,7 @@ mod smtp {
         })
     }
 
-    /// `smtps://`, or `smtp://` with `?tls=required`, which asks for TLS within the conversation; without TLS only on this machine.
+    /// `smtps://`, or `smtp://` with `?tls=required` for STARTTLS; without TLS only on this machine.
     fn transport(url: &SecretString) -> Result<AsyncSmtpTransport<Tokio1Executor>, String> {
         let wrong = "the address of the mail server is no smtps://USER:PASSWORD@HOST (or smtp://…?tls=required); see the Secret that \
                      `url` names";
@@ -148,7 +148,7 @@ mod smtp {
         if !is_safe {
             return Err(wrong.to_owned());
         }
-        // The process chooses the provider; without a choice it is ring.
+        // The process installs a provider; otherwise it is ring.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
@@ -156,7 +156,7 @@ mod smtp {
         Ok(builder.timeout(Some(PATIENCE)).build())
     }
 
-    /// No conversation began.
+    /// The connection failed before the conversation.
     fn is_unreached(error: &lettre::transport::smtp::Error) -> bool {
         use std::io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
         let mut kinds =

@@ -1,4 +1,4 @@
-//! A bot of a group of Feishu or Lark: a card, signed in its body.
+//! A Feishu or Lark group bot: a card, with the signature in the body.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,16 +8,16 @@ use super::signature::signature;
 use super::text::Lines;
 use crate::notification::{Message, Severity};
 
-/// Of all addresses together, in bytes: a body has 20 KB at most.
+/// For all addresses together, in bytes: a body has at most 20 KB.
 const LONGEST_LINKS: usize = 3_000;
 
-/// All texts are `plain_text`: nothing in them is a mention, a link or a tag.
+/// All texts are `plain_text`, which has no mentions, links or tags.
 pub(super) fn body(message: &Message, at: Timestamp, secret: Option<&str>) -> Result<Value, String> {
     let lines = Lines::of(message);
     let mut body = json!({});
     if let Some(secret) = secret {
         let timestamp = at.as_second().to_string();
-        // The text is the key, and what is signed is empty.
+        // The text is the key, and the signed content is empty.
         body["sign"] = signature(format!("{timestamp}\n{secret}").as_bytes(), b"")?.into();
         body["timestamp"] = timestamp.into();
     }
@@ -38,7 +38,7 @@ pub(super) fn body(message: &Message, at: Timestamp, secret: Option<&str>) -> Re
     if !buttons.is_empty() {
         elements.push(json!({"tag": "action", "actions": buttons}));
     }
-    // A card has something below its header.
+    // A card needs an element below its header.
     if elements.is_empty() {
         elements.push(json!({"tag": "div", "text": plain(&lines.what)}));
     }
@@ -64,7 +64,7 @@ pub(super) fn meaning(code: i64, message: &str) -> Option<Meaning> {
     let message = message.to_lowercase();
     match code {
         11232 => Some(Meaning::Wait(60)),
-        // One code for both.
+        // One code has both meanings.
         9499 if message.contains("too many") => Some(Meaning::Wait(60)),
         9499 if message.contains("bad request") => Some(Meaning::Refused("the message is not understood")),
         19001 => {

@@ -1,4 +1,4 @@
-//! Another program: an event as CloudEvents 1.0 says it, in a request signed as Standard Webhooks says.
+//! Another program: a CloudEvents 1.0 event, in a request signed according to Standard Webhooks.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use super::{header, text::Lines};
 use crate::model::{Happened, short_line};
 use crate::notification::Message;
 
-/// In bytes; larger facts are left out.
+/// In bytes. Larger facts are left out.
 pub(super) const LARGEST_DATA: usize = 64 * 1024;
 /// Of an identifier, in characters.
 const LONGEST_NAME: usize = 200;
@@ -65,7 +65,7 @@ pub(super) fn body(message: &Message) -> Value {
     })
 }
 
-/// With the instance, where the facts name it.
+/// With the instance, if the facts name it.
 fn source(message: &Message) -> String {
     let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | '_');
     match message.data.get("instance").and_then(Value::as_str) {
@@ -80,7 +80,7 @@ fn id(message: &Message) -> String {
     short_line(&message.id, LONGEST_NAME)
 }
 
-/// Of a request with this body at this time.
+/// The signature headers of a request with this body at this time.
 pub(super) fn sign(
     headers: &mut HeaderMap,
     message: &Message,
@@ -92,7 +92,7 @@ pub(super) fn sign(
     let key = STANDARD.decode(key).ok().filter(|key| !key.is_empty()).ok_or(
         "the secret is no key of Standard Webhooks: `whsec_`, then base64 as `openssl rand -base64 32` makes it",
     )?;
-    // Both are header values, and a dot lies between them.
+    // Both become header values, separated by a dot.
     let id: String = id(message).chars().map(|it| if it.is_ascii_graphic() { it } else { '_' }).collect();
     let timestamp = at.as_second();
     let signed = [format!("{id}.{timestamp}.").as_bytes(), body].concat();

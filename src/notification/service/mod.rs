@@ -1,4 +1,4 @@
-//! What each service is sent, and what its answers mean. A message and credentials to one request.
+//! The request for each service and the meaning of its answer. Pure, except for `send` and SMTP.
 
 mod answer;
 mod dingtalk;
@@ -24,10 +24,10 @@ use self::answer::ServiceAnswer;
 use super::Message;
 use crate::model::{Digest, NotificationService, is_loopback};
 
-/// A service with its credentials as read.
+/// A service with resolved credentials.
 pub type Target = NotificationService<SecretString>;
 
-/// One request. It prints without its address, which is a credential.
+/// A request. Its Debug output omits the address, which is a credential.
 #[derive(Clone)]
 pub struct Request {
     pub method: Method,
@@ -42,21 +42,20 @@ impl std::fmt::Debug for Request {
     }
 }
 
-/// What an answer means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// With the name of the message there, where it can be changed later.
+    /// With the id of the message, if it can be changed later.
     Sent(Option<String>),
-    /// Tried again after this time, or when the caller thinks so: too many, or the service is unwell.
+    /// Retried after this time, or at the caller's choice: a rate limit, or a failure of the service.
     Later { after: Option<Duration>, why: String },
-    /// It may have arrived: no answer came.
+    /// No answer came, so it may have arrived.
     Lost(String),
-    /// The same will be refused again: a wrong signature, an address that is none any more.
+    /// A retry would be refused too: a wrong signature, or an invalid address.
     Refused(String),
 }
 
 impl Outcome {
-    /// As it is counted.
+    /// The label for metrics.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Sent(_) => "sent",
@@ -67,21 +66,21 @@ impl Outcome {
     }
 }
 
-/// How often a service takes messages from one sender.
+/// The rate limit of a service for one sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub per_minute: u32,
-    /// The least time between two messages.
+    /// The minimum time between two messages.
     pub apart: Duration,
 }
 
 impl Target {
-    /// Where it goes, as a digest: the address is a credential. Routes to one address share its [`limits`].
+    /// A digest of the destination, as the address is a credential. Routes to one address share its [`limits`].
     pub fn address(&self) -> Digest {
         Digest::of(trimmed(self.credential()).as_bytes())
     }
 
-    /// Some servers repeat what they were asked for, which is a credential.
+    /// Some servers repeat the request, which contains a credential.
     fn without_address(&self, text: String) -> String {
         const SHORTEST: usize = 6;
         let Ok(url) = Url::parse(trimmed(self.credential())) else { return text };
@@ -105,27 +104,26 @@ impl Target {
     }
 }
 
-/// Below what each service allows, so that others may send to the same place too. `None`: a program, which says itself when it is too
-/// much.
+/// Below the limit of each service, which leaves room for other senders. `None`: a program, which reports its own limit.
 pub fn limits(target: &Target) -> Option<Limits> {
     let limits = |per_minute, apart| Limits { per_minute, apart: Duration::from_millis(apart) };
     Some(match target {
         // 100 a minute, 5 a second.
         Target::Feishu { .. } => limits(90, 250),
-        // 20 a minute; who sends more is not heard for ten minutes.
+        // 20 a minute. A sender above that is blocked for ten minutes.
         Target::DingTalk { .. } | Target::WeCom { .. } => limits(18, 0),
         // One a second.
         Target::SlackWebhook { .. } | Target::SlackBot { .. } => limits(50, 1_100),
         // Four a second.
         Target::Teams { .. } => limits(120, 500),
         Target::Generic { .. } => return None,
-        // Of no standard; a mail server that serves people takes so many.
+        // No standard exists; common mail servers accept this many.
         Target::Email { .. } => limits(30, 0),
     })
 }
 
-/// The request that tells a message. `at`: now; signatures hold for an hour or less. `known`: what [`Outcome::Sent`] named when the
-/// message before it of the same thread was sent; a service that can changes that one. An error does not repeat the address.
+/// The request for a message. `at`: now; signatures are valid for an hour at most. `known`: the id from [`Outcome::Sent`] of
+/// the thread's previous message, which is changed if the service can. Errors do not contain the address.
 pub fn request(
     target: &Target,
     message: &Message,
@@ -146,7 +144,7 @@ pub fn request(
         }
         Target::WeCom { url } => (address(url)?, wecom::body(message)),
         Target::SlackWebhook { url } => (address(url)?, slack::body(message)),
-        // It goes to Slack: a token of something else would be given away.
+        // The request goes to Slack, so a token of another service would leak.
         Target::SlackBot { token, .. } if !trimmed(token).starts_with("xox") => {
             return Err("the token is none of Slack, which begins with xoxb-".to_owned());
         }
@@ -173,7 +171,7 @@ pub fn request(
     Ok(Request { method: Method::POST, url: String::from(url).into(), headers, body })
 }
 
-/// Whether a message could be sent with these credentials, as far as that is known without the service.
+/// Checks the credentials as far as possible without the service.
 pub fn check(target: &Target, message: &Message, at: Timestamp) -> Result<(), String> {
     match target {
         Target::Email { url, from, to } => email::check(url, from, to, message),
@@ -181,7 +179,7 @@ pub fn check(target: &Target, message: &Message, at: Timestamp) -> Result<(), St
     }
 }
 
-/// What an answer to [`request`] means. Of a body that is cut off, what is there.
+/// The meaning of an answer to [`request`]. A truncated body is used as it is.
 pub fn outcome(target: &Target, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Outcome {
     let answer = ServiceAnswer { service: target.name(), status, headers, body };
     let outcome = match target {
@@ -199,7 +197,7 @@ pub fn outcome(target: &Target, status: StatusCode, headers: &HeaderMap, body: &
     }
 }
 
-/// Of a Secret; files end with a line break.
+/// For content of a Secret: files end with a line break.
 fn trimmed(secret: &SecretString) -> &str {
     secret.expose_secret().trim()
 }

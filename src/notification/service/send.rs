@@ -1,4 +1,4 @@
-//! Sends what [`super::request`] makes, within bounds.
+//! Sends the requests of [`super::request`] with time and size limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use secrecy::ExposeSecret as _;
 use super::{Outcome, Request, Target, email, outcome, request, slack};
 use crate::notification::Message;
 
-/// Of one request, from its start to the last byte of the answer.
+/// From the start of the request to the last byte of the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Of the body of an answer, unpacked, in bytes; more is not read.
+/// Of an unpacked body, in bytes; more is not read.
 const LARGEST_ANSWER: usize = 64 * 1024;
 
 #[derive(Clone, Debug)]
@@ -22,11 +22,11 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// One for all targets: it follows no redirect, which would take a credential elsewhere.
+/// One client for all services. It follows no redirect, which could leak a credential.
 pub fn client() -> Result<reqwest::Client, String> {
-    // The process chooses the provider; without a choice (a library user, a test) it is ring.
+    // The process installs a provider; a library user or a test gets ring.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Another thread may have been faster, with the same result.
+        // Another thread may have installed one, with the same result.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
     reqwest::Client::builder()
@@ -36,11 +36,10 @@ pub fn client() -> Result<reqwest::Client, String> {
         .map_err(chain)
 }
 
-/// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoAnswer {
     pub why: String,
-    /// The request was sent.
+    /// The request was sent, so it may have arrived.
     pub may_have_arrived: bool,
 }
 
@@ -51,7 +50,6 @@ impl From<reqwest::Error> for NoAnswer {
     }
 }
 
-/// The answer, whatever it says; or why there is none.
 pub async fn send(client: &reqwest::Client, request: Request) -> Result<Answer, NoAnswer> {
     let Request { method, url, headers, body } = request;
     let request = client.request(method, url.expose_secret()).headers(headers).body(body).timeout(PATIENCE);
@@ -67,7 +65,7 @@ pub async fn send(client: &reqwest::Client, request: Request) -> Result<Answer, 
     Ok(Answer { status, headers, body })
 }
 
-/// Changes each request on its way: tests stand for a service that has one address.
+/// Changes each request before it is sent. Tests use it for services with a fixed address.
 #[derive(Clone)]
 pub struct Through(pub Arc<dyn Fn(Request) -> Request + Send + Sync>);
 
@@ -83,7 +81,7 @@ impl std::fmt::Debug for Through {
     }
 }
 
-/// Tells a message, in whatever way the target is told. One that should be changed and is there no more is posted anew.
+/// Sends a message in the way of its service. A message to be changed that no longer exists is posted again.
 pub async fn deliver(
     client: &reqwest::Client,
     target: &Target,

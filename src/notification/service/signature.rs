@@ -1,4 +1,4 @@
-//! HMAC-SHA256 as base64, which all services that check a signature take.
+//! HMAC-SHA256 as base64, as all signed services expect.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Slack: an incoming webhook, or a bot that changes its messages later.
+//! Slack: an incoming webhook, or a bot that can change its messages.
 
 use serde_json::{Value, json};
 
@@ -11,15 +11,15 @@ use crate::notification::{Message, Severity};
 pub(super) const POST: &str = "https://slack.com/api/chat.postMessage";
 pub(super) const UPDATE: &str = "https://slack.com/api/chat.update";
 
-/// Of one text of a block: 3,000 characters. In bytes.
+/// In bytes; a text of a block has at most 3,000 characters.
 const LONGEST_TEXT: usize = 2_900;
 /// Of an identifier, in characters.
 const LONGEST_NAME: usize = 64;
 
-/// What Slack answers when a message that should be changed cannot be.
+/// Errors of an update that cannot be made.
 const GONE: [&str; 3] = ["cant_update_message", "edit_window_closed", "message_not_found"];
 
-/// What is refused whenever it is tried again, with what to do.
+/// Errors that no retry resolves, with the action to take.
 const REFUSED: [(&[&str], &str); 4] = [
     (
         &["account_inactive", "invalid_auth", "not_authed", "token_expired", "token_revoked"],
@@ -36,7 +36,7 @@ const REFUSED: [(&[&str], &str); 4] = [
     ),
 ];
 
-/// A message that was posted: the ID of its channel, which [`UPDATE`] asks for instead of the name, and its time.
+/// The id of a posted message: the channel ID, which [`UPDATE`] needs instead of the name, and the timestamp.
 pub(super) fn posted(known: Option<&str>) -> Option<(&str, &str)> {
     let is_name = |text: &str| {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '.';
@@ -67,7 +67,7 @@ pub(super) fn body(message: &Message) -> Value {
         [lines.place].into_iter().chain(lines.why).filter(|line| !line.is_empty()).collect();
     let details = cut(no_mention(&details.join("\n")), LONGEST_TEXT);
     let links = joined(&lines.links, LONGEST_TEXT, |link| {
-        // A bar ends the address, a line break the link.
+        // A bar ends the address, a line break ends the link.
         format!("<{}|{}>", escaped(&link.url), escaped(&link.text.replace('|', "¦")))
     });
     let mut blocks = Vec::new();
@@ -82,7 +82,7 @@ pub(super) fn body(message: &Message) -> Value {
     let what = escaped(&lines.what);
     let colour = colour(Severity::of(message.happened));
     let attachment = json!({"color": colour, "fallback": what, "blocks": blocks});
-    // An update without the field leaves what was there before.
+    // An update without the field would keep the old attachments.
     let attachments = if blocks.is_empty() { vec![] } else { vec![attachment] };
     json!({"text": what, "mrkdwn": false, "parse": "none", "attachments": attachments})
 }
@@ -100,18 +100,18 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A plain text is shown as it is; what begins a mention elsewhere is none here either.
+/// A plain text is shown as it is; this covers other clients, where it could begin a mention.
 fn no_mention(text: &str) -> String {
     text.replace("<!", "＜!").replace("<@", "＜@").replace("<#", "＜#")
 }
 
-/// Whether a message that should be changed is there no more: then it is posted anew.
+/// Whether the message to be changed no longer exists; it is then posted again.
 pub(super) fn is_gone(body: &[u8]) -> bool {
     let json: Option<Value> = serde_json::from_slice(body).ok();
     json.is_some_and(|json| json["error"].as_str().is_some_and(|error| GONE.contains(&error)))
 }
 
-/// `chat.postMessage` and `chat.update` answer 200, whatever came of it.
+/// `chat.postMessage` and `chat.update` always answer 200.
 pub(super) fn bot_outcome(answer: &ServiceAnswer<'_>) -> Outcome {
     if !answer.status.is_success() {
         return answer.by_status();

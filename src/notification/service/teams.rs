@@ -1,4 +1,4 @@
-//! A workflow of Microsoft Teams: an Adaptive Card in the envelope of a message.
+//! A Microsoft Teams workflow: an Adaptive Card in a message envelope.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use super::answer::ServiceAnswer;
 use super::text::Lines;
 use crate::notification::{Message, Severity};
 
-/// Of all addresses together, in bytes. A message may have 28 KB; above 21 KB some are refused.
+/// For all addresses together, in bytes. A message may have 28 KB, but some above 21 KB are refused.
 const LONGEST_LINKS: usize = 3_000;
 
-/// All texts are runs of rich text, in which nothing is Markdown; a mention would need a list of people beside them.
+/// All texts are rich text runs, which have no Markdown. A mention would need a list of people.
 pub(super) fn body(message: &Message) -> Value {
     let lines = Lines::of(message);
     let severity = Severity::of(message.happened);
@@ -61,7 +61,7 @@ fn style(severity: Severity) -> &'static str {
     }
 }
 
-/// The connectors that workflows replace answer 200 with a sentence when Teams itself refused a message.
+/// The older connectors answer 200 with a sentence if Teams refused the message.
 pub(super) fn outcome(answer: &ServiceAnswer<'_>) -> Outcome {
     const REFUSAL: &str = "endpoint returned HTTP error";
     match answer.by_status() {

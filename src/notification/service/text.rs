@@ -1,4 +1,4 @@
-//! The lines of a message as services may get them: bounded, one line each, with no address that looks like a link.
+//! The lines of a message for services: bounded, one line each, without addresses that clients turn into links.
 
 use reqwest::Url;
 
@@ -9,7 +9,7 @@ use crate::notification::{Link, Message};
 const LONGEST_WHAT: usize = 400;
 const LONGEST_PLACE: usize = 500;
 const LONGEST_WHY: usize = 4_000;
-/// What is shorter tells nothing.
+/// A shorter rest has no information.
 const LEAST_REASON: usize = 16;
 const LONGEST_LINK_TEXT: usize = 60;
 const LONGEST_URL: usize = 1_000;
@@ -20,7 +20,7 @@ pub(super) struct Lines {
     /// Never empty.
     pub what: String,
     pub place: String,
-    /// None is empty.
+    /// Without empty lines.
     pub why: Vec<String>,
     pub links: Vec<Link>,
 }
@@ -30,7 +30,7 @@ impl Lines {
         Self::new(message, no_address)
     }
 
-    /// For programs, which make no links of texts.
+    /// For programs, which do not turn texts into links.
     pub fn exact(message: &Message) -> Self {
         Self::new(message, str::to_owned)
     }
@@ -49,7 +49,7 @@ impl Lines {
     }
 }
 
-/// At most so many bytes, with a mark where more was.
+/// At most this many bytes, with a mark if it was cut.
 pub(super) fn cut(mut text: String, most: usize) -> String {
     const MARK: char = '…';
     if text.len() <= most {
@@ -61,8 +61,8 @@ pub(super) fn cut(mut text: String, most: usize) -> String {
     text
 }
 
-/// The same without anything that chats read as Markdown, HTML or a mention: their clients differ in what they take for an escape, so
-/// each such character becomes its wide form.
+/// Without anything that chats read as Markdown, HTML or a mention. Clients differ in their escapes, so each such character is
+/// replaced by its full-width form.
 pub(super) fn without_markup(text: &str) -> String {
     const TO_WIDE: u32 = 0xfee0;
     let wide = |letter: char| match letter {
@@ -84,7 +84,7 @@ pub(super) fn without_markup(text: &str) -> String {
     plain
 }
 
-/// Links in the form of a service, one behind the other, as many as so many bytes hold.
+/// As many links in the form of a service as fit into the bytes.
 pub(super) fn joined(links: &[Link], most: usize, form: impl Fn(&Link) -> String) -> String {
     let mut line = String::new();
     for link in links {
@@ -118,12 +118,12 @@ fn reasons(text: &str, form: fn(&str) -> String) -> Vec<String> {
     reasons
 }
 
-/// Clients of chats and mail make a link of whatever begins as an address.
+/// Clients of chat and mail turn anything that begins as an address into a link.
 fn no_address(text: &str) -> String {
     text.replace("://", "：//")
 }
 
-/// `None`: no address of a web page, one with a password, or one that is too long to be followed.
+/// `None`: no web address, an address with a password, or a too long one.
 fn link(link: &Link) -> Option<Link> {
     let url = Url::parse(&link.url).ok()?;
     let is_plain = url.has_host() && url.username().is_empty() && url.password().is_none();
@@ -142,7 +142,7 @@ fn link(link: &Link) -> Option<Link> {
     Some(Link { text, url })
 }
 
-/// Whatever ends an address in a format, by its number. The host may be an address in brackets.
+/// Percent-encodes characters that end an address in some format. The host may be an IPv6 address in brackets.
 fn without_brackets(url: &str) -> String {
     let host = url.find("://").map_or(0, |at| at + 3);
     let path = url[host..].find('/').map_or(url.len(), |at| host + at);

@@ -1,4 +1,4 @@
-//! A bot of a group of WeCom: Markdown of one kind, with three colours.
+//! A WeCom group bot: a subset of Markdown with three colours.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(super) fn body(message: &Message) -> Value {
     }
     let links =
         joined(&lines.links, LONGEST_LINKS, |link| format!("[{}]({})", without_markup(&link.text), link.url));
-    // What the rest leaves, with its line break.
+    // The remaining bytes, with the line break.
     let room = LONGEST - text.len() - links.len() - 1;
     let why = lines.why.iter().map(|line| format!("\n>{}", without_markup(line)));
     text.push_str(&cut(why.collect(), room));
@@ -29,7 +29,7 @@ pub(super) fn body(message: &Message) -> Value {
     json!({"msgtype": "markdown", "markdown": {"content": text}})
 }
 
-/// Green, grey and orange are all that there is.
+/// Only green, grey and orange exist.
 fn coloured(text: &str, severity: Severity) -> String {
     match severity {
         Severity::Info => format!("**{text}**"),

@@ -1,6 +1,6 @@
-//! Four lines for people: what, where, why, links; in one language.
+//! The text of a message in one language: what, where, why, and links.
 //!
-//! Causes stay as clusters, Git and the rest of tutti say them: who looks for them in a log finds the same words there.
+//! Causes keep the wording of clusters, Git and tutti, so that a search in logs finds them.
 
 mod en;
 mod zh;
@@ -13,23 +13,23 @@ use crate::model::{Happened, Instance, Language, Notification, short_line};
 use crate::report::notices::{Facts, Thread, Told, Worst};
 use crate::source::Commit;
 
-/// In characters, of one line; what a service takes may be less.
+/// Of one line, in characters. Services may allow less.
 const LONGEST_LINE: usize = 300;
-/// Of commands, in characters, with room for the words before them.
+/// Of the commands, in characters, with room for the text before them.
 const LONGEST_COMMANDS: usize = 260;
-/// Names that are told, of a list.
+/// The most names of a list.
 const NAMED: usize = 3;
-/// Lines of a digest.
+/// Of a digest.
 const MOST_LINES: usize = 10;
 
-/// What is known of a commit.
+/// The parts of a commit that messages name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitFacts {
     pub subject: String,
     pub author: String,
-    /// Of the committer.
+    /// The time of the committer.
     pub time: Option<Timestamp>,
-    /// Its page at the forge.
+    /// Its page on the forge.
     pub url: Option<String>,
 }
 
@@ -40,49 +40,47 @@ impl CommitFacts {
     }
 }
 
-/// What one message is made from.
+/// The input of one message.
 #[derive(Clone, Copy, Debug)]
 pub struct Notice<'a> {
-    /// Of tutti.
+    /// The name of the tutti instance.
     pub instance: &'a str,
     pub thread: &'a Thread,
     pub happened: Happened,
-    /// As it is once this was told.
+    /// The history after this message.
     pub told: &'a Told,
     pub facts: &'a Facts,
     pub commit: Option<&'a CommitFacts>,
-    /// When the thread began.
     pub began: Timestamp,
     pub at: Timestamp,
 }
 
-/// The words of one language.
 struct Words {
-    /// Of what happened to a commit in a ring, with `{what}` and `{ring}`; `{ring}` may be empty.
+    /// The title for a commit in a ring, with `{what}` and `{ring}`; `{ring}` may be empty.
     title: fn(Happened, &Thread, &str, &Facts) -> String,
     apps: fn(usize) -> String,
-    /// Of a rollout that only deletes.
+    /// For a rollout that only deletes.
     objects: fn(usize) -> String,
-    /// How many more there are behind names.
+    /// The number of names that are left out.
     and_more: fn(usize) -> String,
-    /// How many apps on clusters are as bad as the one that is named.
+    /// The number of other targets in the same bad phase.
     others: fn(usize) -> String,
-    /// Events of a digest that are not named.
+    /// The number of events that a digest leaves out.
     rest: fn(usize) -> String,
     healthy: fn(usize, usize) -> String,
     by: fn(&str, &str) -> String,
-    /// What a person types to let go on what waits.
+    /// The command that confirms.
     confirm: fn(&str) -> String,
-    /// What a person may do about a failure.
+    /// The command against a failure.
     mend: fn(&str) -> String,
     commit: &'static str,
     page: &'static str,
     pull: &'static str,
     digest: fn(usize) -> String,
-    /// Of a route that is tested, by its name.
+    /// For the test of a route, by its name.
     test: fn(&str) -> String,
     sent_by: fn(&str) -> String,
-    /// Stands where a message of a failure says why.
+    /// The label of a cause.
     cause: &'static str,
     comma: &'static str,
     or: &'static str,
@@ -112,7 +110,7 @@ impl Notice<'_> {
         }
     }
 
-    /// The same each time it is sent: who was told already knows it.
+    /// Stable over retries, so that a receiver detects repetitions.
     fn id(&self) -> String {
         let text = format!("{} {} {} {:?}", self.instance, self.thread, self.began, self.told);
         format!("tutti-{}", crate::model::Digest::of(text.as_bytes()).short())
@@ -136,7 +134,7 @@ impl Notice<'_> {
 
     fn place(&self, words: &Words) -> String {
         let mut parts = Vec::new();
-        // Of one app the title has the name.
+        // With one app the title has its name.
         if self.facts.app_count > 1 || matches!(self.thread, Thread::Deletes(_)) {
             parts.push(names(&self.facts.apps, self.facts.app_count, words));
         }
@@ -221,7 +219,7 @@ impl Notice<'_> {
     }
 }
 
-/// One message that tests a route. `sender`: who sends it.
+/// A message that tests a route. `sender`: the person or command that sends it.
 pub fn test(instance: &Instance, route: &Notification, sender: &str, at: Timestamp) -> Message {
     let words = words(route.language);
     let page = instance.page_url.clone().filter(|url| is_web(url));
@@ -239,12 +237,11 @@ pub fn test(instance: &Instance, route: &Notification, sender: &str, at: Timesta
     }
 }
 
-/// What stands where a message of a failure says why.
 pub fn cause(language: Language) -> &'static str {
     words(language).cause
 }
 
-/// One message in the place of many: the lines of what happened, the worst first.
+/// One message for many events: their titles, the worst first.
 pub fn digest(notices: &[Notice<'_>], language: Language, at: Timestamp) -> Option<Message> {
     let words = words(language);
     let mut sorted: Vec<&Notice<'_>> = notices.iter().collect();
@@ -272,7 +269,7 @@ pub fn digest(notices: &[Notice<'_>], language: Language, at: Timestamp) -> Opti
             .map(|url| Link { text: words.page.to_owned(), url })
             .into_iter()
             .collect(),
-        // Programs get each event by itself.
+        // Programs get each event separately.
         data: serde_json::Value::Null,
     })
 }
@@ -295,7 +292,7 @@ fn names<T: std::fmt::Display>(names: &[T], count: usize, words: &Words) -> Stri
     named.join(words.comma) + &rest
 }
 
-/// As many commands as a line holds.
+/// As many commands as fit into a line.
 fn whole(commands: &[String]) -> String {
     const MORE: &str = "; …";
     let mut line = String::new();
@@ -309,7 +306,7 @@ fn whole(commands: &[String]) -> String {
     line
 }
 
-/// Without control characters and line ends, and of bounded length.
+/// Without control characters and line breaks, and of bounded length.
 fn line(text: &str) -> String {
     short_line(text, LONGEST_LINE)
 }

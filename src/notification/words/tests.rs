@@ -1,5 +1,4 @@
-//! All texts on one page for each language, from how things stand; and texts of others in them, whatever those are.
-//! `UPDATE_GOLDEN=1` writes the pages anew.
+//! Golden pages with all texts in each language, and hostile texts. `UPDATE_GOLDEN=1` rewrites the pages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -78,7 +77,7 @@ fn overview(targets: Vec<TargetReport>) -> Overview {
     }
 }
 
-/// How things stand, and what was told before.
+/// The current state, and the last message.
 struct Case {
     title: &'static str,
     happened: Happened,
@@ -97,7 +96,6 @@ impl Case {
         self
     }
 
-    /// The message that it makes.
     fn message(&self, fleet: &Fleet, commit: &CommitFacts, language: Language) -> Message {
         let promotion = Promotion {
             number: 12,
@@ -121,7 +119,7 @@ impl Case {
         );
         let (_, threads) = seen.expect("it is known").0.remove(0);
         let told = Told { last: self.before, ..Told::default() };
-        // What was offline is a cluster, and no ring.
+        // An offline event belongs to a cluster and no ring.
         let is_told_of =
             |thread: &Thread| self.before != Some(Happened::Offline) || matches!(thread, Thread::Cluster(_));
         let (thread, seen, step) = threads
@@ -241,7 +239,7 @@ fn shown(message: &Message) -> String {
 }
 
 #[test]
-fn all_texts_are_those_of_the_pages() {
+fn texts_equal_the_golden_pages() {
     let fleet = fleet();
     let covered: BTreeSet<Happened> = cases().iter().map(|case| case.happened).collect();
     assert_eq!(covered.len(), Happened::ALL.len());
@@ -260,7 +258,7 @@ fn all_texts_are_those_of_the_pages() {
     }
 }
 
-/// Names and texts of others.
+/// Foreign names and texts.
 const PIECES: [&str; 20] = [
     "web",
     " ",
@@ -289,7 +287,7 @@ fn hostile(random: &mut StdRng) -> String {
     (0..most).map(|_| PIECES[random.random_range(0..PIECES.len())]).collect()
 }
 
-/// With texts of others wherever they may be.
+/// Puts foreign texts wherever they can occur.
 fn spoilt(case: &mut Case, random: &mut StdRng) {
     let app = AppId::new(hostile(random).as_str(), &hostile(random));
     for target in &mut case.overview.targets {
@@ -311,7 +309,7 @@ fn spoilt(case: &mut Case, random: &mut StdRng) {
 }
 
 #[test]
-fn texts_of_others_stay_within_their_lines() {
+fn foreign_texts_stay_within_their_lines() {
     let fleet = fleet();
     let mut random = StdRng::seed_from_u64(32);
     for _ in 0..20 {

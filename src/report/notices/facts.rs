@@ -1,4 +1,4 @@
-//! What a message says, before it is in words.
+//! The facts of a notification, before they become text.
 
 use std::collections::BTreeSet;
 
@@ -7,44 +7,44 @@ use serde::Serialize;
 use crate::model::{AppId, ClusterName};
 use crate::report::TargetReport;
 
-/// Names of a list; beyond them their number is enough.
+/// The most names in a list; the count covers the others.
 pub(super) const MOST_NAMES: usize = 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facts {
-    /// The first of them, and how many there are.
+    /// The first names, and the count of all.
     pub apps: Vec<AppId>,
     pub app_count: usize,
     pub clusters: Vec<ClusterName>,
     pub cluster_count: usize,
-    /// Of one app, where all its clusters have the same.
+    /// If there is one app with one version on all its clusters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Targets (an app on a cluster) that are as they should be, and all.
+    /// Targets that are done, and all targets.
     pub healthy: usize,
     pub total: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<Worst>,
-    /// Of the worst phase, beside the worst.
+    /// How many other targets have the phase of the worst one.
     #[serde(skip_serializing_if = "is_zero")]
     pub others: usize,
-    /// What a person types to let go on what waits; of many the first.
+    /// Commands that confirm what waits; the first ones of many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub confirm: Vec<String>,
     /// What a person may do about a failure: one of these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mend: Vec<String>,
-    /// A name and a reason from elsewhere: of a pull request its title, of a cluster why it does not answer, of errors the first.
+    /// A text from elsewhere: the title of a pull request, why a cluster is offline, the first error.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// A day or a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends: Option<String>,
-    /// Objects that went or wait to go.
+    /// Objects that were deleted or wait for a delete.
     #[serde(skip_serializing_if = "is_zero")]
     pub objects: usize,
-    /// Where a person reads more.
+    /// The page with more details.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -53,7 +53,6 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// The target that is worst off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Worst {
@@ -68,7 +67,7 @@ impl Facts {
         (self.apps, self.app_count) = named(apps);
     }
 
-    /// Of equals the first: the text must not change with every look.
+    /// Of equal targets the first, so that the text stays stable.
     pub(super) fn say_worst(&mut self, targets: &[&TargetReport]) {
         let Some(worst) = worst_of(targets).filter(|worst| !worst.phase.is_done()) else { return };
         self.others = targets.iter().filter(|target| target.phase == worst.phase).count() - 1;

@@ -1,9 +1,8 @@
-//! What there is to tell people: what happened to each commit in each ring, and what else somebody should know. A pure
-//! function of two moments.
+//! Computes which notifications are due: a pure function of two moments.
 //!
-//! [`Moment`] sorts an overview once, whoever asks; [`Moment::seen`] says how each thread stands for one route of notifications;
-//! [`next`] compares that with what was told of the thread before, and says what is to be told now. Nothing is queued: of what
-//! changed while nobody could be told, the last state is told.
+//! [`Moment`] indexes an overview once for all routes. [`Moment::seen`] returns the state of each thread for one route.
+//! [`next`] compares it with the history of the thread and returns the next notification. There is no queue: after an outage,
+//! only the last state is sent. `notification` calls it.
 
 mod facts;
 mod moment;

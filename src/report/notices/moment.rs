@@ -1,4 +1,4 @@
-//! How each thread stands at one moment.
+//! Indexes an overview and computes the state of each thread for a route.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,15 @@ use crate::model::{AppId, ClusterName, Happened, Mode, Revision};
 use crate::report::words::invalid;
 use crate::report::{ClusterReport, DeletionReport, Overview, Phase, RolloutReport, TargetReport, version};
 
-/// Days before a credential ends.
+/// Days before a credential expires.
 const CREDENTIAL_DAYS: i64 = 14;
 
-/// What one route of notifications looks at.
+/// What one route selects.
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
-    /// It asks for apps: what has none is not for it.
+    /// It selects apps, so what belongs to no app is not for it.
     pub wants_apps: bool,
-    /// It asks for rings or clusters.
+    /// It selects rings or clusters.
     pub wants_places: bool,
     pub app: &'a dyn Fn(&AppId) -> bool,
     pub ring: &'a dyn Fn(Option<&str>) -> bool,
@@ -32,36 +32,36 @@ impl std::fmt::Debug for Look<'_> {
 }
 
 type Ring<'a> = Option<&'a str>;
-/// By app: a route for few apps costs what these are.
+/// By app, so that a route for few apps costs little.
 type Targets<'a> = BTreeMap<&'a AppId, Vec<&'a TargetReport>>;
 
-/// What one commit answers for in one ring.
+/// What belongs to one commit in one ring.
 #[derive(Debug, Default)]
 struct Part<'a> {
     targets: Targets<'a>,
-    /// Under way, or waiting.
+    /// In progress, or waiting.
     deletes: Vec<&'a DeletionReport>,
-    /// Objects that went, by cluster.
+    /// Deleted objects, by cluster.
     deleted: Vec<(&'a ClusterName, usize)>,
 }
 
-/// An overview, sorted once for all routes: its size decides what that takes, not the number of routes.
+/// An overview, indexed once. The cost depends on its size and not on the number of routes.
 #[derive(Debug)]
 pub struct Moment<'a> {
     overview: &'a Overview,
-    /// Of commits that are told about.
+    /// Of tracked commits.
     parts: BTreeMap<(&'a Revision, Ring<'a>), Part<'a>>,
     told: BTreeSet<&'a Revision>,
-    /// Of older ones, in each ring, what does not run.
+    /// Targets of older commits that are not Running, by ring.
     older: BTreeMap<Ring<'a>, Targets<'a>>,
     rings: BTreeMap<&'a ClusterName, Ring<'a>>,
     failing: BTreeSet<&'a AppId>,
-    /// Rings of which not every cluster was seen.
+    /// Rings with a cluster that was not read whole.
     unseen: BTreeSet<Ring<'a>>,
 }
 
 impl<'a> Moment<'a> {
-    /// `open`: commits that people were told about, and not of their end. `None`: too little is known to tell anybody.
+    /// `open`: commits whose start was sent and whose end was not. `None`: the overview is not rendered yet.
     pub fn of(overview: &'a Overview, open: &'a BTreeSet<Revision>) -> Option<Self> {
         if overview.revision.is_none() || !overview.is_rendered {
             return None;
@@ -75,7 +75,7 @@ impl<'a> Moment<'a> {
         let failing = failing.map(|target| &target.app).collect();
         let mut parts: BTreeMap<(&Revision, Ring<'_>), Part<'_>> = BTreeMap::new();
         let mut older: BTreeMap<Ring<'_>, Targets<'_>> = BTreeMap::new();
-        // What only observes changes nothing that people wait for.
+        // In observe mode no rollout makes progress.
         if overview.mode == Mode::Enforce {
             older.extend(rings.values().map(|ring| (*ring, Targets::new())));
             for target in &overview.targets {
@@ -104,12 +104,12 @@ impl<'a> Moment<'a> {
         Some(Self { overview, parts, told, older, rings, failing, unseen })
     }
 
-    /// Apps that fail somewhere, whoever asks for them.
+    /// Apps that fail somewhere, whichever route selects them.
     pub fn failing(&self) -> BTreeSet<AppId> {
         self.failing.iter().map(|app| (*app).clone()).collect()
     }
 
-    /// How each thread stands for one route. `reverted`: commits that later ones of the branch took back.
+    /// The state of each thread for one route. `reverted`: commits that later commits of the branch reverted.
     pub fn seen(
         &self,
         look: &Look<'_>,
@@ -144,7 +144,7 @@ impl<'a> Moment<'a> {
         let fits = |app: &AppId, cluster: &ClusterName| (look.app)(app) && (look.cluster)(cluster);
         let targets = chosen(&part.targets, look);
         let deletes: Vec<_> = part.deletes.iter().filter(|it| fits(&it.app, &it.cluster)).collect();
-        // Of which app they were is not known any more.
+        // The apps of deleted objects are no longer known.
         let deleted = part.deleted.iter().filter(|(cluster, _)| !look.wants_apps && (look.cluster)(cluster));
         let deleted: Vec<_> = deleted.collect();
         if targets.is_empty() && deletes.is_empty() && deleted.is_empty() {
@@ -173,7 +173,7 @@ impl<'a> Moment<'a> {
         let of_deleted = deleted.iter().map(|(cluster, _)| *cluster);
         let of_deletes = deletes.iter().map(|it| &it.cluster);
         facts.name_clusters(targets.iter().map(|it| &it.cluster).chain(of_deletes).chain(of_deleted));
-        // What waits for its turn runs the version before.
+        // A target that waits for its turn still runs the previous version.
         let waits = targets.iter().any(|target| target.phase == Phase::Waiting);
         if facts.app_count == 1 && !waits {
             let version = version::merge(targets.iter().map(|target| target.version.as_str()));
@@ -188,7 +188,7 @@ impl<'a> Moment<'a> {
         Some(Seen { condition, facts })
     }
 
-    /// What is asked of a person for targets of one app, and the command that says yes.
+    /// The confirmation that targets of one app wait for, and its command.
     fn asked(&self, targets: &[&TargetReport]) -> Option<(String, String)> {
         let mut waiting = targets.iter().filter(|target| target.phase == Phase::Waiting).peekable();
         let rollout = self.overview.rollout_of(&waiting.peek()?.app)?;
@@ -200,12 +200,12 @@ impl<'a> Moment<'a> {
         Some((format!("{} {}", target.app, asked.through), rollout.commands().into_iter().next()?))
     }
 
-    /// How apps do that were done long ago.
+    /// The health of apps whose rollout ended long ago.
     fn health(&self, ring: Ring<'_>, targets: &Targets<'a>, look: &Look<'_>) -> Seen {
         let targets = chosen(targets, look);
         let failing: Vec<&TargetReport> =
             targets.iter().copied().filter(|it| it.phase.is_failure()).collect();
-        // Nobody knows yet how these do.
+        // The health of these is not known yet.
         let is_unknown = |target: &&TargetReport| {
             use Phase::{Pending, Progressing, Unreachable, Waiting};
             matches!(target.phase, Pending | Progressing | Unreachable | Waiting)
@@ -222,7 +222,7 @@ impl<'a> Moment<'a> {
         Seen { condition, facts }
     }
 
-    /// By the approval that they wait for.
+    /// One thread for each approval digest.
     fn deletes(&self, look: &Look<'_>, threads: &mut BTreeMap<Thread, Seen>) {
         let ring_of = |name: &ClusterName| self.rings.get(name).copied().flatten();
         let is_asked = self.overview.deletions.iter().filter(|it| it.waits);
@@ -286,7 +286,7 @@ impl<'a> Moment<'a> {
     }
 }
 
-/// Of these targets what a route looks at.
+/// The targets that a route selects.
 fn chosen<'a>(targets: &Targets<'a>, look: &Look<'_>) -> Vec<&'a TargetReport> {
     let apps = targets.iter().filter(|(app, _)| (look.app)(app));
     apps.flat_map(|(_, targets)| targets).copied().filter(|target| (look.cluster)(&target.cluster)).collect()

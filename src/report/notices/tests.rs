@@ -18,7 +18,7 @@ fn target(app: &str, cluster: &str, commit: &str, phase: Phase) -> TargetReport 
     }
 }
 
-/// The head is `new`; `old` is told about no more.
+/// The head is `new`; the commit `old` is no longer tracked.
 fn overview(targets: Vec<TargetReport>) -> Overview {
     Overview {
         revision: Some(Revision::from("new")),
@@ -45,7 +45,7 @@ fn seen(overview: &Overview, look: &Look<'_>) -> BTreeMap<Thread, Seen> {
         .unwrap_or_default()
 }
 
-/// `commit ring: condition`, of all threads but those of clusters that are well.
+/// `commit ring: condition` of all threads, without healthy clusters.
 fn lines(overview: &Overview, look: &Look<'_>) -> Vec<String> {
     let shown = seen(overview, look);
     let is_told = |seen: &Seen| !matches!(seen.condition, Condition::Well | Condition::Unclear);
@@ -54,7 +54,7 @@ fn lines(overview: &Overview, look: &Look<'_>) -> Vec<String> {
 }
 
 #[test]
-fn rollout_of_a_commit_in_a_ring_is_one_thread() {
+fn commit_in_a_ring_is_one_thread() {
     #[track_caller]
     fn check(targets: &[(&str, &str, &str, Phase)], expected: &[&str]) {
         let targets =
@@ -72,7 +72,7 @@ fn rollout_of_a_commit_in_a_ring_is_one_thread() {
         &["rollout/new/prod: Failed({})"],
     );
     check(&[("web", "p1", "before", Running)], &["rollout/before/prod: Done"]);
-    // Of an older commit only what is unwell is of interest.
+    // Of an older commit only unhealthy targets count.
     check(&[("web", "p1", "old", Running), ("pay", "p1", "old", Progressing)], &[]);
     check(&[("web", "p1", "old", Paused), ("pay", "p1", "old", Degraded)], &["health/prod: Unwell"]);
     check(&[("web", "p1", "old", Running), ("pay", "p1", "old", Degraded)], &["health/prod: Unwell"]);
@@ -83,7 +83,7 @@ fn rollout_of_a_commit_in_a_ring_is_one_thread() {
 }
 
 #[test]
-fn thousand_apps_that_fail_are_one_thread() {
+fn thousand_failing_apps_are_one_thread() {
     let targets = (0..1000).map(|number| target(&format!("a{number:04}"), "p1", "new", Phase::Degraded));
     let all = seen(&overview(targets.collect()), &ALL);
     let facts = &all[&Thread::parse("rollout/new/prod").unwrap()].facts;
@@ -92,7 +92,7 @@ fn thousand_apps_that_fail_are_one_thread() {
 }
 
 #[test]
-fn route_sees_what_it_asks_for() {
+fn route_gets_what_it_selects() {
     let targets = vec![
         target("web", "t1", "new", Phase::Running),
         target("web", "p1", "new", Phase::Degraded),
@@ -112,7 +112,7 @@ fn route_sees_what_it_asks_for() {
 }
 
 #[test]
-fn person_is_asked_with_the_command() {
+fn confirmation_has_its_command() {
     let app = AppId::new("shop", "web");
     let rollout = RolloutReport::that_asks(app, &["p1"], "", "canary");
     let mut overview = overview(vec![target("web", "p1", "new", Phase::Waiting)]);
@@ -122,14 +122,14 @@ fn person_is_asked_with_the_command() {
     assert_eq!(*condition, Condition::Waiting(BTreeSet::from(["shop/web canary".to_owned()])));
     assert_eq!(facts.confirm, ["tutti approve rollout shop/web --through canary"]);
     assert_eq!(facts.version, None);
-    // What waits for something else asks nobody.
+    // A target that waits for something else needs no confirmation.
     overview.rollouts[0].units.clear();
     let all = seen(&overview, &ALL);
     assert_eq!(all[&Thread::parse("rollout/new/prod").unwrap()].condition, Condition::UnderWay);
 }
 
 #[test]
-fn nothing_is_told_before_everything_is_known_or_when_nothing_is_written() {
+fn no_threads_before_render_or_in_observe_mode() {
     let mut overview = overview(vec![target("web", "p1", "new", Phase::Running)]);
     overview.clusters[1].observed = false;
     assert_eq!(lines(&overview, &ALL), ["rollout/new/prod: UnderWay"]);
@@ -140,7 +140,7 @@ fn nothing_is_told_before_everything_is_known_or_when_nothing_is_written() {
 }
 
 #[test]
-fn credential_that_ends_within_two_weeks_is_told() {
+fn credential_that_expires_in_two_weeks_is_reported() {
     let check = |ends: Option<&str>, expected: bool| {
         let mut overview = overview(Vec::new());
         overview.clusters[0].credential_expires = ends.map(ToOwned::to_owned);

@@ -1,4 +1,4 @@
-//! What messages are about, and which message comes next.
+//! Threads of notifications, and the state machine that returns the next notification of a thread.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 use super::Facts;
 use crate::model::{ClusterName, Happened, Revision};
 
-/// What messages are about: those of one thread come in order.
+/// The subject of notifications. Those of one thread are sent in order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Thread {
-    /// A commit in a ring; clusters in no ring are one.
+    /// A commit in a ring. All clusters in no ring count as one ring.
     Rollout {
         commit: Revision,
         ring: Option<String>,
     },
-    /// Apps of commits that are told about no more, in a ring: they were done long ago.
+    /// Apps of commits that are no longer tracked, in a ring.
     Health {
         ring: Option<String>,
     },
-    /// A commit that has errors outside of its apps, wherever it would go.
+    /// A commit with errors outside of its apps, for all rings.
     Errors {
         commit: Revision,
     },
@@ -39,7 +39,7 @@ pub enum Thread {
     },
 }
 
-/// As it is kept on disk, and said to programs.
+/// The format on disk and in events for programs.
 impl fmt::Display for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -58,7 +58,6 @@ impl fmt::Display for Thread {
 }
 
 impl Thread {
-    /// Of its text.
     pub fn parse(text: &str) -> Option<Self> {
         if text == "health" {
             return Some(Self::Health { ring: None });
@@ -97,7 +96,6 @@ impl Thread {
     }
 }
 
-/// How a thread stands at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     pub condition: Condition,
@@ -107,37 +105,37 @@ pub struct Seen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     UnderWay,
-    /// For a person; what is asked: an app and its wave.
+    /// For a confirmation: the apps and waves to confirm.
     Waiting(BTreeSet<String>),
     Done,
-    /// With what is asked of persons for the rest of it.
+    /// With the confirmations that other targets wait for.
     Failed(BTreeSet<String>),
-    /// Of what was done long ago, as far as anybody knows.
+    /// An app became unhealthy after its rollout was done.
     Unwell,
-    /// Not known now, or neither good nor bad: nothing follows from it.
+    /// Unknown, or neither good nor bad: no notification follows.
     Unclear,
-    /// A later commit took it back.
+    /// A later commit reverted it.
     Reverted,
-    /// Nothing is of this commit any more: later ones changed all of it.
+    /// Later commits changed everything of this commit.
     TakenOver,
-    /// Told as it is, once.
+    /// A single event, sent once.
     Is(Happened),
-    /// It is over, or was never there: of a cluster, that it answers.
+    /// The problem is over or never existed; for a cluster: it is online.
     Well,
 }
 
-/// What was told of a thread so far.
+/// What was sent about a thread so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Told {
     pub last: Option<Happened>,
-    /// How many messages there were.
+    /// The number of notifications.
     #[serde(skip_serializing_if = "is_zero")]
     pub count: u32,
-    /// How often it has become bad, and was told of.
+    /// How often it became bad and that was sent.
     #[serde(skip_serializing_if = "is_zero")]
     pub episode: u32,
-    /// What persons were asked.
+    /// The confirmations that were asked for.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub asked: BTreeSet<String>,
 }
@@ -146,26 +144,25 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What is to be told next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub happened: Happened,
-    /// As it is once this was told.
+    /// The history once this was sent.
     pub after: Told,
-    /// So long the condition must have lasted.
+    /// How long the condition must last before it is sent.
     pub hold: Duration,
 }
 
-/// Others may fail, or ask, in the same moment, and are told of in one message.
+/// Other failures and confirmations of the same moment are collected into one notification.
 const FAILED_HOLD: Duration = Duration::from_secs(5);
-/// Who asks later is collected for twice as long with each message, up to five minutes.
+/// Later confirmations are collected for twice as long with each notification, up to five minutes.
 const MOST_DOUBLINGS: u32 = 6;
-/// What is bad for less time was not worth a message; each time it takes twice as long to be told, up to an hour.
+/// A shorter problem needs no notification. The delay doubles with each repetition, up to an hour.
 const BAD_HOLD: Duration = Duration::from_secs(60);
 const LONGEST_HOLD: Duration = Duration::from_secs(3600);
 
-/// `None`: nothing. Each phase is told once, but for what fails after a person was asked, and what becomes bad again after it was
-/// good; that is always told in pairs.
+/// `None`: nothing to send. Each phase is sent once. Exceptions: a failure after a confirmation, and a problem that comes back
+/// after a recovery; problem and recovery are always sent in pairs.
 pub fn next(told: &Told, condition: &Condition) -> Option<Step> {
     use Happened::{Degraded, Done, Failed, Offline, Online, Recovered, Reverted, Started, Waiting};
     let last = told.last;
@@ -180,7 +177,7 @@ pub fn next(told: &Told, condition: &Condition) -> Option<Step> {
         Some(Step { happened, after, hold })
     };
     match (condition, last) {
-        // While something fails it stays told as failed: it is not told again when the rest goes on.
+        // While something fails, the state stays Failed: it is not sent again when other targets continue.
         (Condition::Failed(asked), Some(Failed)) if !asked.is_subset(&told.asked) => {
             let mut step = asks(told, asked);
             step.after.last = Some(Failed);
@@ -200,7 +197,7 @@ pub fn next(told: &Told, condition: &Condition) -> Option<Step> {
         (Condition::Done | Condition::Well | Condition::TakenOver, Some(Degraded)) => {
             step(Recovered, BAD_HOLD)
         }
-        // Whatever was bad of it is no more.
+        // A revert ends the problem.
         (Condition::Reverted, Some(Degraded)) => step(Recovered, Duration::ZERO),
         (Condition::Reverted, Some(Started | Waiting | Failed)) => step(Reverted, Duration::ZERO),
         (Condition::Is(Offline), None | Some(Online)) => becomes_bad(Offline),
@@ -212,7 +209,7 @@ pub fn next(told: &Told, condition: &Condition) -> Option<Step> {
     }
 }
 
-/// Somebody is asked for what nobody was asked before.
+/// A confirmation that was not asked for before.
 fn asks(told: &Told, asked: &BTreeSet<String>) -> Step {
     let mut after = Told { last: Some(Happened::Waiting), count: told.count + 1, ..told.clone() };
     after.asked.extend(asked.iter().cloned());
@@ -233,13 +230,13 @@ mod tests {
 
     const FAILS: Condition = Condition::Failed(BTreeSet::new());
 
-    /// Something fails while the rest asks.
+    /// Something fails while other targets wait for a confirmation.
     fn fails_beside(what: &str) -> Condition {
         Condition::Failed(BTreeSet::from([what.to_owned()]))
     }
 
     #[test]
-    fn each_phase_is_told_once_and_in_order() {
+    fn each_phase_is_sent_once_and_in_order() {
         #[track_caller]
         fn check(conditions: &[Condition], expected: &[Happened]) {
             let mut told = Told::default();
@@ -278,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn thread_is_read_from_its_text() {
+    fn thread_is_parsed_from_its_text() {
         let commit = || Revision::from("a1");
         let cluster = || ClusterName::from("bj1");
         for thread in [
@@ -299,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_later_is_told_of_together() {
+    fn later_confirmations_are_collected() {
         let mut told = Told::default();
         let mut holds = Vec::new();
         for wave in 0..9 {
@@ -311,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_is_told_ever_more_seldom() {
+    fn repeated_problems_are_sent_less_often() {
         let mut told = Told { last: Some(Done), ..Told::default() };
         let mut holds = Vec::new();
         for _ in 0..9 {

@@ -1,4 +1,4 @@
-//! One app: its objects with their fields.
+//! The details of one app: its objects with their fields.
 
 use super::super::words::count;
 use super::text::{NAME, bold, code, escaped, fenced, html, named};
@@ -7,20 +7,20 @@ use crate::compare::{
 };
 use crate::model::ClusterName;
 
-/// How much of an app is told.
+/// The level of detail for an app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Full,
-    /// Without the bodies of new objects, and what is the same on most clusters alone.
+    /// Without the bodies of new objects; changes only where most clusters agree.
     Short,
-    /// The objects without what changes in them.
+    /// The objects without their changes.
     List,
     None,
 }
 
 const MOST_OBJECTS: usize = 60;
 const MOST_SHORT: usize = 15;
-/// Sets of clusters on which one object changes alike.
+/// Sets of clusters with the same change of one object.
 const MOST_GROUPS: usize = 12;
 const MOST_LINES: usize = 60;
 const MOST_PLACES: usize = 12;
@@ -56,7 +56,7 @@ fn title(app: &AppChange, changed: &[ClusterName]) -> String {
     format!("<b>{}</b>: {}{on}", html(&app.app.to_string(), NAME), count(objects.len(), "object"))
 }
 
-/// Where there is more than one: the first one stands in the table.
+/// Empty for one version, which is in the table.
 fn versions(app: &AppChange) -> String {
     if app.versions.len() < 2 {
         return String::new();
@@ -69,7 +69,7 @@ fn versions(app: &AppChange) -> String {
     app.versions.iter().take(MOST_PLACES).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Clusters with the same reason and the same numbers on one line.
+/// One line for clusters with the same reason and numbers.
 fn placement(changes: &[PlacementChange]) -> String {
     let mut folded: Vec<(&PlacementChange, Vec<ClusterName>)> = Vec::new();
     for change in changes {
@@ -149,7 +149,7 @@ fn heading(change: &ObjectChange) -> String {
     }
 }
 
-/// The fields of some clusters; a title where that are not all of the object.
+/// The fields of a group of clusters, with a title unless it is all clusters of the object.
 fn fields(group: &FieldGroup, change: &ObjectChange) -> String {
     let mut origins: Vec<&str> = group.fields.iter().filter_map(|field| field.set_by.as_deref()).collect();
     origins.sort_unstable();
@@ -167,7 +167,7 @@ fn fields(group: &FieldGroup, change: &ObjectChange) -> String {
     format!("{title}{}", fenced("diff", &cut(lines(&group.fields, told_above))))
 }
 
-/// Fields of one parent below one line that names it.
+/// Fields of one parent follow a line that names it.
 fn lines(fields: &[FieldChange], told_above: bool) -> Vec<String> {
     let mut lines = Vec::new();
     let mut last = None;
@@ -190,7 +190,7 @@ fn lines(fields: &[FieldChange], told_above: bool) -> Vec<String> {
     lines
 }
 
-/// Parent and name. Keys of these maps may hold dots.
+/// Parent and name. Keys of these maps may contain dots.
 fn split(path: &str) -> (&str, &str) {
     const MAPS: [&str; 6] =
         ["annotations.", "labels.", "data.", "stringData.", "matchLabels.", "nodeSelector."];

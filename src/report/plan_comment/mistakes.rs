@@ -1,4 +1,4 @@
-//! Errors and warnings.
+//! Errors and warnings of the comment.
 
 use super::super::merged;
 use super::super::words::count;
@@ -6,7 +6,7 @@ use super::text::{code, escaped, html, within};
 use crate::compare::Comparison;
 use crate::model::{AppId, Diagnostic};
 
-/// Of each sort, and the bytes that they may take.
+/// The most of each kind, and the bytes for them.
 const MOST: usize = 25;
 const ERRORS: usize = 10_000;
 const OTHERS: usize = 3_000;
@@ -39,7 +39,7 @@ fn fold(plan: &Comparison, mistakes: &[Diagnostic], title: &dyn Fn(usize) -> Str
     format!("<details><summary>{}</summary>\n\n{lines}\n\n</details>", title(number))
 }
 
-/// And how many there are.
+/// The lines, and the number of those that were left out.
 fn lines(plan: &Comparison, mistakes: &[Diagnostic], bytes: usize) -> (String, usize) {
     let placed = |id: &AppId| {
         let app = plan.apps.iter().find(|app| app.app == *id);

@@ -1,8 +1,9 @@
-//! What a pull request would do, as the one comment that a forge shows of it.
+//! Renders what a pull request would change, as one Markdown comment.
 //!
-//! A pure function of a [`Comparison`]: equal plans are equal bytes. Whatever names, values and errors hold, the comment has at most
-//! [`MOST_BYTES`] bytes, its fences end where they should, and nothing of it is HTML, a mention or a control character of somebody else.
-//! When it would be too long, the diffs of apps go first; the summary, deletes and errors stay, and it says what was left out.
+//! A pure function of a [`Comparison`]: equal comparisons give equal bytes. Whatever names, values and errors contain, the
+//! comment has at most [`MOST_BYTES`] bytes, its fences are closed, and it contains no foreign HTML, mentions or control
+//! characters. If it is too long, the diffs of apps are dropped first; the summary, deletes and errors stay, and the comment
+//! names what was left out. `pulls` and `cli` call it.
 
 mod details;
 mod mistakes;
@@ -19,20 +20,19 @@ use super::words::count;
 use crate::compare::{AppChange, Comparison};
 use crate::model::Revision;
 
-/// Of a comment, with room for what forges add.
+/// Below the limit of forges for a comment.
 pub const MOST_BYTES: usize = 60_000;
-/// Apps whose objects are listed; of the others only the table has a line.
+/// Apps with a list of objects; the others only have a line in the table.
 const MOST_APPS: usize = 300;
 
-/// What a plan is called where it is shown.
+/// Labels and links of a comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Of statuses, which tells the comments of several instances apart.
+    /// The prefix of statuses, which tells the comments of several instances apart.
     pub prefix: String,
-    /// The branches.
     pub base: String,
     pub head: String,
-    /// Where more of it is shown.
+    /// The page with more details.
     pub url: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Names {
     pub fn marker(&self) -> String {
         let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "._/-".contains(*letter);
         let prefix: String = self.prefix.chars().filter(is_plain).take(NAME).collect();
-        // Two hyphens could end it.
+        // Two hyphens could end the HTML comment.
         format!("<!-- tutti:plan v1 prefix={} -->", prefix.replace("--", "-"))
     }
 
@@ -51,7 +51,6 @@ impl Names {
     }
 }
 
-/// The comment.
 pub fn plan_comment(plan: &Comparison, names: &Names) -> String {
     let above = [
         names.heading(&plan.head),
@@ -77,15 +76,15 @@ pub fn plan_comment(plan: &Comparison, names: &Names) -> String {
     join(&parts) + "\n"
 }
 
-/// A comment that says why there is no plan: a conflict, or a head that cannot be read.
+/// A comment that explains why there is no plan: a conflict, or an unreadable head.
 pub fn plan_failure(names: &Names, head: &Revision, message: &str, help: Option<&str>) -> String {
     let help = help.map(|help| format!("\n> help: {}", escaped(help, 500))).unwrap_or_default();
     format!("{}\n> [!WARNING]\n> **No plan**: {}{help}\n", names.heading(head), escaped(message, 2000))
 }
 
-/// What is told of each app, in as many bytes; and what of it was left out.
+/// The details of each app within a number of bytes, and the text about what was left out.
 fn within(plan: &Comparison, room: usize) -> (Vec<String>, String) {
-    // The least risk first: it is left out first.
+    // The apps with the least risk are left out first.
     let risk = |app: &AppChange| {
         let deletes: usize = app.on.values().map(|counts| counts.deleted).sum();
         let changes: usize = app.on.values().map(|counts| counts.changed).sum();

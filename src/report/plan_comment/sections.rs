@@ -1,4 +1,4 @@
-//! The parts of the comment that are about all apps.
+//! Sections of the comment that cover all apps.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,11 @@ use super::text::{NAME, SHORT, bold, code, escaped, named, within};
 use crate::compare::{AppChange, ClusterState, Comparison, Fate, ObjectChange, WaveStep};
 use crate::model::{AppId, ClusterName};
 
-/// Deletes and orders that are told, and the bytes that they may take.
+/// The most deletes and rollout orders, and the bytes for them.
 const MOST_DELETES: usize = 60;
 const DELETES: usize = 14_000;
 const MOST_ORDERS: usize = 8;
 const ORDERS: usize = 2_500;
-/// Of one order.
 const LONGEST_ORDER: usize = 1_500;
 
 pub fn summary(plan: &Comparison) -> String {
@@ -45,7 +44,6 @@ pub fn summary(plan: &Comparison) -> String {
     parts.join(" · ")
 }
 
-/// Each line is an object.
 pub fn deletes(plan: &Comparison) -> String {
     let all: Vec<(&AppId, &ObjectChange)> = plan.deletes().collect();
     if all.is_empty() {
@@ -83,7 +81,7 @@ pub fn deletes(plan: &Comparison) -> String {
     lines.join("\n")
 }
 
-/// Clusters that come and go.
+/// Clusters that are added or removed.
 pub fn clusters(plan: &Comparison) -> String {
     let of = |state: ClusterState| -> Vec<ClusterName> {
         let columns = plan.clusters.iter().filter(|column| column.state == state);

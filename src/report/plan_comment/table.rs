@@ -1,4 +1,4 @@
-//! Apps × clusters; of many clusters, apps × rings.
+//! The table of apps by cluster; with many clusters, of apps by ring.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use super::text::{SHORT, bold, escaped, within};
 use crate::compare::{AppChange, AppState, Comparison, Counts};
 use crate::model::ClusterName;
 
-/// More clusters than this are told by ring; more rings, together.
+/// With more clusters than this, columns are rings; with more rings, one column.
 const MOST_COLUMNS: usize = 8;
-/// And the bytes that they may take.
+/// The most rows, and the bytes for them.
 const MOST_ROWS: usize = 60;
 const ROWS: usize = 9_000;
 
-/// A column: its title, and its clusters.
+/// Title and clusters of a column.
 type Column<'p> = (String, Vec<&'p ClusterName>);
 
 pub fn apps(plan: &Comparison) -> String {
@@ -95,7 +95,7 @@ fn title(app: &AppChange) -> String {
     text
 }
 
-/// `~3`, or of several clusters `~3 on 4, +1 on 1`.
+/// `~3`, or for several clusters `~3 on 4, +1 on 1`.
 fn cell(app: &AppChange, clusters: &[&ClusterName]) -> String {
     let mut told: BTreeMap<String, (Option<Counts>, usize)> = BTreeMap::new();
     let (unchanged, broken): (BTreeSet<_>, BTreeSet<_>) =
@@ -117,7 +117,7 @@ fn cell(app: &AppChange, clusters: &[&ClusterName]) -> String {
     }
     let mut parts: Vec<(String, (Option<Counts>, usize))> = told.into_iter().collect();
     parts.retain(|(text, _)| text != "–");
-    // What changes first, the most clusters first.
+    // Changes first, then by the number of clusters.
     parts
         .sort_by_key(|(text, (counts, number))| (counts.is_none(), std::cmp::Reverse(*number), text.clone()));
     let more = parts.len().saturating_sub(4);

@@ -1,4 +1,4 @@
-//! Comments of the example repository, as files; and of content that means harm.
+//! Golden comments of the example repository, and comments of hostile content.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -64,7 +64,7 @@ fn names() -> Names {
     }
 }
 
-/// The comment of a change is the one in the file; `UPDATE_GOLDEN=1` writes it anew. And what the statuses say.
+/// The comment equals the golden file; `UPDATE_GOLDEN=1` rewrites it. Also checks the texts of the statuses.
 #[track_caller]
 fn check(file: &str, change: impl FnOnce(&mut Texts), statuses: [(State, &str); 2]) {
     let base = example();
@@ -112,7 +112,7 @@ fn new_app() {
 }
 
 #[test]
-fn app_that_goes() {
+fn deleted_app() {
     let change = |head: &mut Texts| {
         head.remove("apps/platform/app.yaml").expect("a file");
         head.retain(|path, _| !path.starts_with("apps/platform/"));
@@ -172,7 +172,7 @@ fn secrets_are_in_no_comment() {
     }
 }
 
-/// Whatever it was made of: short enough, and nothing in it but what is ours acts.
+/// The comment is short enough, and only markup of tutti has an effect.
 #[track_caller]
 fn assert_whole(comment: &str) {
     assert!(comment.len() <= MOST_BYTES, "{} bytes", comment.len());
@@ -227,7 +227,7 @@ fn assert_whole(comment: &str) {
     assert_eq!(folds, 0, "a fold does not end");
 }
 
-/// A line without its code spans, the link of ours and what a backslash takes the meaning of.
+/// A line without code spans, links of tutti and escaped characters.
 #[track_caller]
 fn outside_code(line: &str) -> String {
     let line = line.replace("](https://tutti.example.com/p/812)", "]");
@@ -400,7 +400,7 @@ impl Random {
         Diagnostic::error("E1203", self.text(), scope).at(Location::new(&self.text(), 1, 2)).help(self.text())
     }
 
-    /// `most`: of everything that there may be many of.
+    /// `most`: the bound of each list.
     fn plan(&mut self, most: usize) -> Comparison {
         let apps = self.list(most, |it| it.app(most.min(8)));
         let mut clusters: Vec<ClusterName> = apps.iter().flat_map(|app| app.on.keys().cloned()).collect();
@@ -427,7 +427,7 @@ impl Random {
 }
 
 #[test]
-fn whatever_it_holds_it_is_whole() {
+fn hostile_comment_stays_well_formed() {
     for seed in 0..300 {
         let mut random = Random(seed);
         let most = [3, 12, 60][random.below(3)];
@@ -446,7 +446,7 @@ fn whatever_it_holds_it_is_whole() {
     }
 }
 
-/// 5,000 apps with ten deletes and long names each, and 3,000 errors: what must stay, stays.
+/// 5,000 apps with ten deletes and long names each, and 3,000 errors: the required sections stay.
 #[test]
 fn large_plan_keeps_summary_deletes_and_errors() {
     let mut random = Random(7);
@@ -496,7 +496,7 @@ fn large_plan_keeps_summary_deletes_and_errors() {
 }
 
 #[test]
-fn marker_is_by_the_prefix_alone() {
+fn marker_depends_on_the_prefix_only() {
     let check = |prefix: &str, expected: &str| {
         let names = Names { prefix: prefix.to_owned(), ..Names::default() };
         assert_eq!(names.marker(), expected);
@@ -507,7 +507,7 @@ fn marker_is_by_the_prefix_alone() {
 }
 
 #[test]
-fn files_of_golden_comments_are_all_checked() {
+fn every_golden_comment_is_checked() {
     let folder = root().join("tests/fixtures/plan-comments");
     let mut files: Vec<String> = fs::read_dir(Path::new(&folder))
         .expect("a folder")

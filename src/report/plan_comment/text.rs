@@ -1,16 +1,16 @@
-//! Texts of others in Markdown: they are read as texts, whatever they hold.
+//! Escapes foreign texts for Markdown.
 
 use crate::model::{ClusterName, short_line, visible_line};
 
-/// So many clusters are named; the others are counted.
+/// The most clusters that are named; the others are counted.
 const NAMED: usize = 6;
 /// Of a line in a fence, in characters.
 const LONGEST_LINE: usize = 300;
-/// Of a name, and of one that stands beside many others.
+/// Of a name, and of a name in a long list, in characters.
 pub const NAME: usize = 120;
 pub const SHORT: usize = 48;
 
-/// On one line, without a mention, a link, HTML or anything else that Markdown makes of letters.
+/// One line without mentions, links, HTML or Markdown.
 pub fn escaped(text: &str, limit: usize) -> String {
     let mut made = String::new();
     for letter in short_line(text, limit).chars() {
@@ -20,7 +20,7 @@ pub fn escaped(text: &str, limit: usize) -> String {
             '&' => made.push_str("&amp;"),
             '@' => made.push_str("&#64;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '!' | '~' | '|' | '$' => made.extend(['\\', letter]),
-            // An address is no link.
+            // Breaks the automatic link of an address.
             '/' if made.ends_with(":/") => made.push_str("&#47;"),
             letter => made.push(letter),
         }
@@ -28,7 +28,7 @@ pub fn escaped(text: &str, limit: usize) -> String {
     made
 }
 
-/// In a code span, if it has nothing that would end one.
+/// A code span, unless the text would end one.
 pub fn code(text: &str, limit: usize) -> String {
     let line = short_line(text, limit);
     if line.is_empty() || line.contains(['`', '@', '|', '\\']) {
@@ -37,7 +37,7 @@ pub fn code(text: &str, limit: usize) -> String {
     format!("`{line}`")
 }
 
-/// For the summary of a fold, which is HTML.
+/// For the summary of a collapsed section, which is HTML.
 pub fn html(text: &str, limit: usize) -> String {
     let mut made = String::new();
     for letter in short_line(text, limit).chars() {
@@ -57,7 +57,7 @@ pub fn html(text: &str, limit: usize) -> String {
     made
 }
 
-/// A fence that none of its lines ends.
+/// A fence that is longer than any run of backticks in its lines.
 pub fn fenced(language: &str, lines: &[String]) -> String {
     let lines: Vec<String> = lines.iter().map(|line| visible_line(line, LONGEST_LINE)).collect();
     let longest = lines.iter().map(|line| longest_run(line, '`')).max().unwrap_or_default();
@@ -74,7 +74,7 @@ fn longest_run(line: &str, wanted: char) -> usize {
     longest
 }
 
-/// `bj1, bj2 and 3 more`, each as `shown` writes it.
+/// `bj1, bj2 and 3 more`, each in the form of `shown`.
 pub fn named(clusters: &[ClusterName], shown: impl Fn(&str) -> String) -> String {
     let names: Vec<String> = clusters.iter().take(NAMED).map(|name| shown(name.as_str())).collect();
     match clusters.len().saturating_sub(NAMED) {
@@ -87,7 +87,7 @@ pub fn bold(text: &str) -> String {
     format!("**{}**", escaped(text, SHORT))
 }
 
-/// The first lines that have so many bytes together, and how many others there are.
+/// The first lines that fit into the bytes, and the number of the others.
 pub fn within(lines: impl IntoIterator<Item = String>, bytes: usize) -> (Vec<String>, usize) {
     let (mut kept, mut size, mut left) = (Vec::new(), 0, 0);
     for line in lines {

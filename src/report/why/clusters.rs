@@ -1,4 +1,4 @@
-//! The links `apply` and `health`: what the cluster does with the objects, and what the objects do there.
+//! The links `apply` and `health` of a chain: whether the cluster takes the objects, and whether they are healthy.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::model::{App, AppId, ClusterName, ClusterState, Location, Mode};
 use crate::plan::{Action, Step};
 use crate::report::{DeletionReport, Overview, Phase, RolloutReport, TargetReport};
 
-/// Clusters where an app has objects that Git no longer wants.
+/// Clusters with objects of the app that Git no longer wants.
 pub fn left_on<'o>(overview: &'o Overview, app: &AppId) -> BTreeSet<&'o ClusterName> {
     removals(overview, app).map(|it| &it.cluster).collect()
 }
 
-/// What a look on finds to be deleted counts as held.
+/// Deletes, also those that are only found and held, as in observe mode.
 pub fn removals<'o>(overview: &'o Overview, app: &AppId) -> impl Iterator<Item = &'o DeletionReport> {
     overview.deletions.iter().chain(&overview.held).filter(move |it| it.app == *app)
 }
@@ -59,7 +59,7 @@ impl Position<'_> {
         }
     }
 
-    /// The file of an object, where that is one of the app; else its manifest.
+    /// The file of an object if it belongs to the app, else the app's manifest.
     fn place_of_step(&self, target: &TargetReport, is_it: impl Fn(&Step) -> bool) -> Option<Location> {
         let folder = self.manifest.map(App::folder).filter(|folder| !folder.is_empty());
         let step = target.plan.iter().flat_map(|plan| &plan.steps).find(|step| is_it(step));
@@ -91,7 +91,7 @@ impl Position<'_> {
         Finding::new(Link::Apply, State::Broken, text).at(place).by(&by).help(help)
     }
 
-    /// It is not as rendered: who keeps it from being written, or nobody.
+    /// It differs from the render: what prevents the write.
     fn out_of_sync(&self, target: &TargetReport) -> Finding {
         let fleet = self.look.fleet;
         let of = |state, text: String| Finding::new(Link::Apply, state, text);
@@ -114,7 +114,7 @@ impl Position<'_> {
         of(State::Broken, text.to_owned()).at(self.manifest_place())
     }
 
-    /// Deletes that a person has to approve, or that wait for something else.
+    /// Deletes that wait for an approval or for something else.
     fn deletes(&self) -> Option<Finding> {
         let waiting = || {
             let all = removals(self.look.overview, self.app).filter(|it| Some(&it.cluster) == self.cluster);

@@ -1,8 +1,8 @@
-//! Chains that are the same on several clusters, as one.
+//! Merges equal chains of several clusters.
 
 use super::{Chain, Finding};
 
-/// The worst first, then by cluster. Commands that name a cluster are those of the first one.
+/// The worst first, then by cluster. Commands with a cluster name use the first cluster.
 pub fn folded(chains: Vec<Chain>) -> Vec<Chain> {
     let mut folded: Vec<Chain> = Vec::new();
     for chain in chains {
@@ -17,7 +17,7 @@ pub fn folded(chains: Vec<Chain>) -> Vec<Chain> {
 
 fn is_same(one: &Chain, other: &Chain) -> bool {
     let alike = |(one, other): (&Finding, &Finding)| {
-        // What a unit waits for may name the unit.
+        // The hold may name the unit.
         (one.state, &one.text, &one.place, &one.who) == (other.state, &other.text, &other.place, &other.who)
     };
     (one.phase, &one.revision) == (other.phase, &other.revision)

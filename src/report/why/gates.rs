@@ -1,4 +1,4 @@
-//! What opens the waves of an app, which versions its pins hold, and which deletes wait.
+//! Rules of a rollout: gates of waves, pins and waiting deletes.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,6 @@ impl List<'_> {
         }
     }
 
-    /// The versions of its pins, one for each ring.
     pub fn pins(&mut self, app: &App) {
         let fleet = self.at.look.fleet;
         let mut rings: BTreeMap<&str, &Pin> = BTreeMap::new();
@@ -90,7 +89,7 @@ impl List<'_> {
         }
     }
 
-    /// Those with one reason together.
+    /// Deletes with one reason are one rule.
     pub fn deletes(&mut self) {
         let mut waiting: BTreeMap<(Option<&String>, &String), Vec<&DeletionReport>> = BTreeMap::new();
         for it in removals(self.at.look.overview, self.at.app) {

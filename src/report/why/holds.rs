@@ -1,4 +1,4 @@
-//! What each kind of hold means for the chain: which link it is of, where it is written, who ends it and how. The one place that knows
+//! Maps each kind of hold to its link of the chain, its place in Git, its owner and its commands. No other file matches on
 //! every kind.
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ pub fn finding(at: &Position<'_>, rollout: &RolloutReport, hold: &Hold) -> Findi
         Hold::Wave { unit, .. } => waits.by(&[at.folder()]).help([look_at(unit)]),
         Hold::WaveLeftOut { wave: name, .. } => waits.at(wave(name)).help(["bring one of them back"]),
         Hold::Soak { wave: name, .. } => {
-            // A soak is counted by the process that runs, which may have begun earlier than this one.
+            // The soak is counted by the running process, which may have started earlier than this one.
             let text = format!("{hold} at the latest");
             Finding { text, ..waits }.at(wave(name)).help(["wait, or shorten `soak`"])
         }
@@ -86,7 +86,7 @@ pub fn finding(at: &Position<'_>, rollout: &RolloutReport, hold: &Hold) -> Findi
     Finding { hold: Some(hold.clone()), ..finding }
 }
 
-/// What is measured goes on by itself, until it says no or nothing.
+/// A measurement continues by itself until it fails or is inconclusive.
 fn measured(standing: Standing, waits: Finding, broken: Finding) -> Finding {
     match standing {
         Standing::Pending => waits,
@@ -98,7 +98,7 @@ fn rings(at: &Position<'_>) -> Option<Location> {
     at.look.fleet.rings_location.clone()
 }
 
-/// Which of the rules below a chain a hold is of. `None`: no rule holds it.
+/// The rule kind of a hold. `None`: no rule causes it.
 pub fn rule_of(hold: &Hold) -> Option<RuleKind> {
     match hold.gate() {
         Hold::Wave { .. }
@@ -124,7 +124,6 @@ pub fn rule_of(hold: &Hold) -> Option<RuleKind> {
     }
 }
 
-/// Where a wave is defined.
 pub fn wave_place(at: &Position<'_>, name: &str) -> Option<Location> {
     let app = at.manifest?;
     match &app.rollout.order {
@@ -149,7 +148,7 @@ fn window_place(at: &Position<'_>, name: &str) -> Option<Location> {
     at.look.fleet.windows.iter().find(|window| window.name == name).map(|window| window.location.clone())
 }
 
-/// Where it is written on which clusters an app runs.
+/// The place that sets the clusters of an app.
 pub fn placement_place(app: &App) -> Location {
     let place = selector(app).and_then(|placement| placement.location.as_ref());
     place.unwrap_or(&app.location).clone()

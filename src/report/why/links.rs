@@ -1,4 +1,4 @@
-//! The links of one app on one cluster: what each did, or why it is not well.
+//! The links of a chain for one app on one cluster.
 
 use std::collections::BTreeSet;
 
@@ -14,22 +14,21 @@ use crate::render::{TargetVerdict, codes as render_codes};
 use crate::report::{Phase, RolloutReport, TargetReport};
 use crate::rollout::Hold;
 
-/// One app on one cluster.
 pub struct Position<'a> {
     pub look: &'a Look<'a>,
     pub app: &'a AppId,
     pub manifest: Option<&'a App>,
-    /// `None`: it is not placed there.
+    /// `None`: the app is not placed there.
     pub target: Option<&'a TargetReport>,
     pub cluster: Option<&'a ClusterName>,
 }
 
-/// They are of the link `policy`.
+/// Errors of the link `policy`.
 const OF_POLICIES: [&str; 2] = [render_codes::DENIED, render_codes::WARNED];
 
-/// `app_folder`: of the app that it is about.
+/// `app_folder`: of the app in question.
 pub fn of_error(link: Link, error: &Diagnostic, app_folder: Option<&str>) -> Finding {
-    // A chart or a slow render that is not there yet comes by itself.
+    // A chart or a slow render that is not ready yet needs no action.
     let state = if error.code == render_codes::AWAITED { State::Waits } else { State::Broken };
     let finding = Finding::new(link, state, format!("{} [{}]", error.message, error.code));
     let by: Vec<String> = error.location.iter().map(|place| folder_of(&place.file, app_folder)).collect();
@@ -86,7 +85,7 @@ impl<'a> Position<'a> {
         }
     }
 
-    /// What a link that is well did.
+    /// The text of a healthy link.
     fn well(&self, link: Link) -> String {
         let manifest = || self.manifest.map(|app| app.location.file.as_str());
         match (link, self.target) {
@@ -117,7 +116,7 @@ impl<'a> Position<'a> {
 
     // ---- source ----
 
-    /// What stops everything, the cluster, or what the manifests say of the app.
+    /// Errors of the source, the cluster or the manifests of the app.
     fn source(&self) -> Option<Finding> {
         if let Some(error) = &self.look.overview.source_error {
             let text = format!("the repository cannot be read: {error}");
@@ -139,7 +138,7 @@ impl<'a> Position<'a> {
         error.or_else(|| self.unplaced())
     }
 
-    /// Why it does not run where somebody looks for it.
+    /// Why the app does not run on the requested cluster.
     fn unplaced(&self) -> Option<Finding> {
         let app = self.manifest.filter(|_| self.target.is_none())?;
         let fleet = self.look.fleet;
@@ -174,7 +173,7 @@ impl<'a> Position<'a> {
 
     fn render(&self) -> Option<Finding> {
         let target = self.target?;
-        // One mistake of several apps is told of one of them.
+        // A mistake of several apps is stored for one of them.
         let is_first = |error: &Diagnostic| match &error.location {
             Some(place) => {
                 target.detail.starts_with(&format!("error[{}]", error.code))
@@ -223,7 +222,7 @@ impl<'a> Position<'a> {
             );
         }
         let Diagnostic { message, location, related, .. } = &first.diagnostic;
-        // The heading says where.
+        // The heading names the cluster.
         let text = message.replacen(&format!(" on {}:", first.cluster), ":", 1);
         let rule = related.first().map(|(place, _)| place.clone());
         let by: Vec<String> = location.iter().chain(&rule).map(|place| self.folder_of(place)).collect();
@@ -236,7 +235,7 @@ impl<'a> Position<'a> {
         Some(Finding { rule, ..broken(text).at(location.clone()).by(&by).help([help]) })
     }
 
-    /// The error of the file of a policy.
+    /// The error in the file of a policy.
     fn mistake_of_policy(&self, verdict: &TargetVerdict) -> Option<Location> {
         let policy = &verdict.policy;
         let named = format!("of policy {} ", policy.name);
@@ -279,11 +278,11 @@ impl<'a> Position<'a> {
         self.held(Link::Rollout)
     }
 
-    /// What holds its units, where that is of this link.
+    /// The hold of its units, if it belongs to this link.
     pub fn held(&self, link: Link) -> Option<Finding> {
         let rollout = self.rollout_report()?;
         let holds = rollout.units_on(self.cluster?).filter_map(|unit| unit.hold.as_ref());
-        // Of several, a person reads first what a person can do.
+        // Of several holds, the one that a person can resolve.
         let hold = holds.min_by_key(|hold| !hold.waits_for_a_person())?;
         Some(holds::finding(self, rollout, hold)).filter(|finding| finding.link == link)
     }
@@ -298,7 +297,7 @@ impl<'a> Position<'a> {
         self.manifest.map(|app| app.location.clone())
     }
 
-    /// That of its manifest.
+    /// The folder of its manifest.
     pub fn folder(&self) -> String {
         self.manifest.map_or_else(String::new, |app| self.folder_of(&app.location))
     }

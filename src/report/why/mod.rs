@@ -1,7 +1,7 @@
-//! Why an app is as it is: a chain from Git to its pods, and below it every rule, window and gate that holds the app or would hold it.
-//! The first link that is not well is the one to look at; what comes after it was not reached.
+//! Explains the state of an app for `tutti why`: a chain of links from Git to its pods, and every rule, window and gate that
+//! holds it or would hold it. The first link that is not well is the cause; later links were not reached.
 //!
-//! Pure functions of what is known at one moment ([`Look`]). Of the targets only those of the app are visited.
+//! Pure functions of what is known at one moment ([`Look`]). They visit only the targets of the app.
 
 mod clusters;
 mod fold;
@@ -28,17 +28,17 @@ use links::Position;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Link {
-    /// The repository, and the manifests in it.
+    /// The repository and its manifests.
     Source,
-    /// Layers and charts to objects.
+    /// From layers and charts to objects.
     Render,
-    /// The policies of the repository allow the objects.
+    /// Policies allow the objects.
     Policy,
     /// Waves, gates, windows and pauses.
     Rollout,
-    /// The cluster takes the objects.
+    /// The cluster accepts the objects.
     Apply,
-    /// The objects do what they are for.
+    /// The objects are healthy.
     Health,
 }
 
@@ -61,24 +61,23 @@ impl Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
-    /// Somebody has to do something.
+    /// It needs a person.
     Broken,
-    /// It goes on by itself.
+    /// It continues by itself.
     Waits,
     Well,
     /// An earlier link is not well.
     NotReached,
 }
 
-/// What is known of one link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     pub link: Link,
     pub state: State,
-    /// What is so, in one line.
+    /// The state in one line.
     pub text: String,
-    /// Where it is written.
+    /// The place that causes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Location>,
     /// The expression of the policy that denies it.
@@ -104,7 +103,7 @@ impl Finding {
         Self { place, ..self }
     }
 
-    /// `places`: files and folders; who may write one of them may change it.
+    /// `places`: files and folders; the finding names who may write them.
     fn by(self, places: &[String]) -> Self {
         Self { who: (!places.is_empty()).then(|| writers::who_may_write(places)), ..self }
     }
@@ -114,7 +113,6 @@ impl Finding {
     }
 }
 
-/// A cluster that an app is on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OnCluster {
     pub name: ClusterName,
@@ -122,15 +120,15 @@ pub struct OnCluster {
     pub ring: Option<String>,
 }
 
-/// One app on the clusters where all of this is the same.
+/// One app on the clusters with the same findings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Chain {
-    /// None: where it runs is not known, or nowhere.
+    /// Empty: its clusters are unknown, or there are none.
     pub clusters: Vec<OnCluster>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// The last commit that changed what it is made from.
+    /// The last commit that changed its inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<Revision>,
     /// The first link that is not well.
@@ -141,7 +139,6 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// The first link that is not well.
     pub fn first_broken(&self) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.state != State::Well)
     }
@@ -157,7 +154,7 @@ pub struct Why {
     pub app: AppId,
     /// The worst first.
     pub chains: Vec<Chain>,
-    /// Those that hold it first.
+    /// Rules that hold it first.
     pub rules: Vec<Rule>,
 }
 
@@ -166,7 +163,7 @@ impl Why {
         self.chains.iter().all(|chain| chain.first_broken().is_none())
     }
 
-    /// Of an app whose file cannot be read.
+    /// For an app whose file cannot be read.
     pub fn of_unread(app: AppId, error: &Diagnostic) -> Self {
         let first = links::of_error(Link::Source, error, None);
         let rest =
@@ -178,23 +175,22 @@ impl Why {
     }
 }
 
-/// Everything that is known at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Look<'a> {
     pub overview: &'a Overview,
     pub fleet: &'a Fleet,
-    /// What policies say of the app.
+    /// Verdicts of policies on the app.
     pub verdicts: &'a [TargetVerdict],
     pub now: Timestamp,
 }
 
-/// Of one app on all its clusters, or on one. No chains: nobody knows it.
+/// For an app on all its clusters, or on one. Without chains the app is unknown.
 pub fn why(look: &Look<'_>, app: &AppId, on: Option<&ClusterName>) -> Why {
     let position = |target, cluster| Position::new(look, app, target, cluster);
     let targets = look.overview.targets_of(app).iter().filter(|it| on.is_none_or(|on| it.cluster == *on));
     let mut positions: Vec<Position<'_>> =
         targets.map(|target| position(Some(target), Some(&target.cluster))).collect();
-    // What it left on clusters where it is no longer wanted.
+    // Objects that are left on clusters where the app is no longer placed.
     for cluster in clusters::left_on(look.overview, app) {
         let is_asked = on.is_none_or(|on| on == cluster);
         if is_asked && !positions.iter().any(|known| known.cluster == Some(cluster)) {

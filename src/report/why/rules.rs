@@ -1,4 +1,5 @@
-//! Every rule, window and gate that is for an app: whether it holds the app now, would hold its next version, or lets it pass.
+//! Every rule, window and gate that applies to an app: whether it holds the app now, would hold its next version, or lets it
+//! pass.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ use crate::report::words::count;
 use crate::rollout::Hold;
 use crate::window::{self, Lasting};
 
-/// So many clusters are named.
+/// The most clusters that are named.
 const NAMED: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -32,7 +33,7 @@ pub enum RuleKind {
     Taint,
     Policy,
     Window,
-    /// People who must agree.
+    /// Reviews of people.
     Approval,
     /// What opens a wave.
     Gate,
@@ -66,7 +67,6 @@ pub enum Standing {
     Warns,
     /// It would hold the next version.
     WouldHold,
-    /// It lets the app pass.
     Passes,
 }
 
@@ -82,19 +82,18 @@ pub struct Rule {
     /// Who may change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
-    /// A command that opens it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
-/// All that is for an app, on all its clusters or on one; those that hold it first.
+/// All rules of an app, on all its clusters or on one; those that hold it first.
 pub fn of(look: &Look<'_>, app: &AppId, on: Option<&ClusterName>) -> Vec<Rule> {
     let at = Position::new(look, app, None, None);
     let mut rules = List { at: &at, on, rules: Vec::new() };
     if let Some(manifest) = at.manifest {
         let clusters = rules.clusters_of(manifest);
         rules.taints(manifest);
-        // Where it is not placed nothing else holds it.
+        // Where the app is not placed, no other rule holds it.
         if on.is_none() || !clusters.is_empty() {
             rules.pauses(manifest);
             rules.clusters(&clusters);
@@ -118,7 +117,7 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// The clusters that it is placed on, as far as they are asked for.
+    /// The clusters of the app among the requested ones.
     fn clusters_of(&self, app: &App) -> Vec<&'a Cluster> {
         let fleet = self.at.look.fleet;
         let names = fleet.clusters_of(app).into_iter().filter(|name| self.on.is_none_or(|on| on == name));
@@ -184,7 +183,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Of clusters that it is placed on, or would be.
+    /// Also of clusters where the taint keeps it off.
     fn taints(&mut self, app: &App) {
         let fleet = self.at.look.fleet;
         let selects = |cluster: &Cluster| {
@@ -291,7 +290,6 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The approval rules that are for it.
     fn approvals(&mut self, app: &App, clusters: &[&'a Cluster]) {
         let look = self.at.look;
         let holding = self.holds(RuleKind::Approval);
@@ -324,7 +322,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Those of one kind that hold units now.
+    /// The holds of units that belong to this kind of rule.
     pub fn holds(&self, kind: RuleKind) -> Vec<&'a Hold> {
         let Some(rollout) = self.at.rollout_report() else { return Vec::new() };
         let units = rollout.units.iter().filter(|unit| self.on.is_none_or(|on| *on == unit.unit.cluster));
@@ -333,7 +331,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// Whether a window is shut, and until when that is so.
+/// Whether a window is closed, and until when.
 fn state_of(window: &Window, look: &Look<'_>) -> (bool, String) {
     let Lasting { lasts, until } = window::lasting(&window.times, look.now);
     let is_shut = lasts == (window.action == WindowAction::Deny);
@@ -344,7 +342,6 @@ fn state_of(window: &Window, look: &Look<'_>) -> (bool, String) {
     (false, format!("open{}", until.unwrap_or_default()))
 }
 
-/// `a, b, c and 5 more`.
 fn names<'n>(all: impl ExactSizeIterator<Item = &'n ClusterName>) -> String {
     let more = all.len().saturating_sub(NAMED);
     let named: Vec<&str> = all.take(NAMED).map(|name| name.as_str()).collect();

@@ -83,7 +83,7 @@ fn broken(overview: &Overview) -> String {
 }
 
 #[test]
-fn first_link_that_is_not_well_follows_from_the_phase() {
+fn first_broken_link_follows_from_the_phase() {
     #[track_caller]
     fn check(phase: Phase, detail: &str, expected: &str) {
         let found = broken(&overview(target(phase, detail)));
@@ -112,7 +112,7 @@ fn first_link_that_is_not_well_follows_from_the_phase() {
 }
 
 #[test]
-fn errors_come_before_what_follows_from_them() {
+fn errors_come_before_their_consequences() {
     let app = || Scope::App(web());
     let mut overview = overview(target(Phase::Degraded, "CrashLoopBackOff"));
     overview.diagnostics = vec![
@@ -131,7 +131,7 @@ fn errors_come_before_what_follows_from_them() {
 }
 
 #[test]
-fn mistake_that_stands_for_several_apps_is_found() {
+fn mistake_of_several_apps_is_found() {
     let place = Location::new("templates/base/a.yaml.j2", 4, 2);
     let other = Scope::Target(AppId::new("shop", "api"), "p1".into());
     let error = Diagnostic::error("E3002", "nothing is undefined", other).at(place).help("valid: app");
@@ -153,9 +153,9 @@ fn held(hold: &Hold) -> Overview {
     overview
 }
 
-/// One of each kind.
+/// One hold of each kind.
 #[test]
-fn hold_says_its_link_place_and_who_ends_it() {
+fn hold_has_its_link_place_and_owner() {
     #[track_caller]
     fn check(hold: &Hold, expected: &str) {
         let told = hold.to_string();
@@ -261,7 +261,7 @@ fn hold_says_its_link_place_and_who_ends_it() {
     let command = "→ tutti approve rollout shop/web --through prod";
     check(&approval(&[Lack::None]), &format!("rollout Broken: {place}) {command}"));
     check(&approval(&[Lack::None, Lack::BrokenRule]), &format!("rollout Broken: {place}) {command}"));
-    // An Approval is there: nobody writes another one.
+    // An Approval exists, so no other one is proposed.
     check(&approval(&[Lack::NotReadYet(None)]), &format!("rollout Waits: {place})"));
     check(&approval(&[Lack::NotReadYet(Some("503".into()))]), &format!("rollout Waits: {place})"));
     let frozen = |waits| Hold::Frozen { because: because(), waits };
@@ -273,7 +273,7 @@ fn hold_says_its_link_place_and_who_ends_it() {
 }
 
 #[test]
-fn cluster_that_does_not_answer_is_named() {
+fn unreachable_cluster_is_named() {
     let mut overview = overview(target(Phase::Unreachable, ""));
     overview.clusters[0].state = "Offline";
     overview.clusters[0].detail = "connection refused".to_owned();
@@ -298,21 +298,21 @@ fn delete(app: &str, approval: Option<&str>) -> DeletionReport {
 }
 
 #[test]
-fn app_that_is_gone_waits_for_its_deletes() {
+fn deleted_app_waits_for_its_deletes() {
     let left = || Overview { deletions: vec![delete("web", Some("123"))], ..Overview::default() };
     let gone = fleet_of(&[("clusters/p1.yaml", P1)]);
     let expected = "apply Broken: the delete of ConfigMap shop/old waits: over the cap, who may write approvals/ → tutti approve 123";
     assert_eq!(broken_of(&asked(&gone, &left(), None)), expected);
     assert_eq!(broken_of(&asked(&gone, &left(), Some("p1"))), expected);
     assert!(asked(&gone, &left(), Some("p2")).chains.is_empty());
-    // Those of another app are none of it.
+    // Deletes of another app are ignored.
     let other = Overview { deletions: vec![delete("api", None)], ..overview(target(Phase::Running, "")) };
     assert_eq!(broken(&other), "all is well");
     assert!(asked(&fleet(), &other, None).rules.iter().all(|rule| rule.kind != RuleKind::Delete));
 }
 
 #[test]
-fn app_that_is_not_placed_says_why() {
+fn app_without_placement_has_a_reason() {
     let nowhere = Overview::default();
     let taint = "  taints: [{key: gpu, effect: NoExecute}]\n";
     let cluster = |rest: &str| {
@@ -346,7 +346,7 @@ fn app_that_is_not_placed_says_why() {
 }
 
 #[test]
-fn what_keeps_an_app_from_being_written_is_named() {
+fn reasons_against_a_write_are_named() {
     let planned = overview(target(Phase::OutOfSync, "2 writes planned"));
     let instance =
         "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {mode: observe}\n";
@@ -372,7 +372,7 @@ fn what_keeps_an_app_from_being_written_is_named() {
 }
 
 #[test]
-fn rules_windows_and_gates_of_an_app_are_listed() {
+fn rules_windows_and_gates_are_listed() {
     let told = |overview: &Overview| -> Vec<String> {
         let rules = asked(&fleet(), overview, None).rules;
         let line = |it: &Rule| format!("{:?} {} {}: {}", it.standing, it.kind.as_str(), it.name, it.text);
@@ -414,7 +414,7 @@ fn rules_windows_and_gates_of_an_app_are_listed() {
 }
 
 #[test]
-fn many_clusters_with_one_answer_are_one_chain() {
+fn equal_chains_of_clusters_are_merged() {
     let mut many = overview(target(Phase::Running, ""));
     let on = |number: usize, phase, detail: &str| TargetReport {
         detail: detail.to_owned(),

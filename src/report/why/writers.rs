@@ -1,12 +1,12 @@
-//! Who may change a file: trust goes by folder, so that the place of a file says who has the power over it.
+//! Who may change a file. Trust goes by folder, so the path of a file decides.
 
-/// The folder that decides who may write a file: that of its app, else the topmost one; the file itself where it stands in none.
+/// The folder that decides who may write a file: the app's folder, else the topmost one, else the file itself.
 pub fn folder_of(file: &str, app_folder: Option<&str>) -> String {
     if let Some(folder) = app_folder.filter(|folder| !folder.is_empty() && file.starts_with(*folder)) {
         return folder.to_owned();
     }
     match (file.split_once('/'), file.rsplit_once('/')) {
-        // Each app has a folder of its own there.
+        // Each app has its own folder there.
         (Some(("apps", _)), Some((folder, _))) if folder != "apps" => format!("{folder}/"),
         (Some((top, _)), _) => format!("{top}/"),
         _ => file.to_owned(),
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn place_of_a_file_says_who_may_write_it() {
+    fn path_decides_who_may_write_a_file() {
         for (file, app_folder, expected) in [
             ("apps/shop/pay/app.yaml", Some("apps/shop/pay/"), "apps/shop/pay/"),
             ("apps/shop/pay/layer/a.yaml.j2", Some("apps/shop/pay/"), "apps/shop/pay/"),

@@ -1,4 +1,4 @@
-//! Random bytes, and random damage to real deliveries, signed and not: an answer for each, and no panic.
+//! Random bytes and randomly damaged deliveries, signed and unsigned: each gets an answer, and nothing panics.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -29,7 +29,7 @@ fn real() -> Value {
         "repo": {"slug": "a/b"}, "build": {"ref": "refs/tags/v1", "stages": []}, "CI_REPO": "a/b", "commits": [{"id": null}]})
 }
 
-/// A value somewhere inside is another one.
+/// Replaces a value somewhere inside.
 fn replace(value: &mut Value, random: &mut StdRng) {
     if random.random_range(0..3) > 0 {
         let count = value.as_object().map(serde_json::Map::len).filter(|count| *count > 0);
@@ -104,7 +104,7 @@ fn hostile_deliveries_are_answered() {
     for kind in DIALECTS {
         for answer in [200, 202, 400, 401, 415] {
             let has = seen.contains(&(kind, answer));
-            // Whoever sends to these alone is never of no interest.
+            // The receivers for one kind of event never ignore one.
             let never = answer == 200
                 && matches!(
                     kind,

@@ -1,4 +1,4 @@
-//! Signatures with known vectors, what is refused, what is read, and hostile bytes.
+//! Known signatures, rejections, parsed content, and hostile bytes.
 
 mod hostile;
 mod read;
@@ -47,7 +47,7 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
-/// As the door does it.
+/// Receives a delivery as `api` does.
 fn receive(
     kind: ReceiverKind,
     headers: &HeaderMap,
@@ -77,7 +77,7 @@ fn date(at: Timestamp) -> String {
     rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&at).expect("a date")
 }
 
-/// As Drone signs, over these headers.
+/// Signs as Drone does, over these headers.
 fn drone(names: &str, headers: &[(&str, &str)], secret: &str) -> String {
     let mut text = String::new();
     for name in names.split(' ') {
@@ -88,7 +88,7 @@ fn drone(names: &str, headers: &[(&str, &str)], secret: &str) -> String {
     format!(r#"keyId="hmac-key",algorithm="hmac-sha256",signature="{code}",headers="{names}""#)
 }
 
-/// The headers of a delivery that is signed as its sender would.
+/// Headers of a delivery with the signature of its sender.
 fn signed(kind: ReceiverKind, event: &str, body: &[u8], secret: &str) -> HeaderMap {
     let digits = digits(body, secret);
     let json = ("content-type", "application/json");

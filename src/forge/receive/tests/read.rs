@@ -1,4 +1,4 @@
-//! What is read of a delivery that is genuine.
+//! The content of valid deliveries.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn is_ignored(kind: ReceiverKind, event: &str, body: &Value, words: &str) {
     }
 }
 
-/// What all events of a forge have in common.
+/// The fields of every forge event.
 fn event(rest: Value) -> Value {
     let mut event = json!({"repository": {"full_name": "platform/config"}, "sender": {"login": "li"}});
     let Value::Object(rest) = rest else { panic!("{rest}") };
@@ -29,7 +29,7 @@ fn event(rest: Value) -> Value {
 }
 
 #[test]
-fn events_of_a_forge() {
+fn forge_events_become_hints() {
     let pull = json!({"number": 7, "head": {"sha": COMMIT, "ref": "x"}});
     let check = |name: &str, body: Value, expected: Hint| {
         let expected = Hint {
@@ -73,7 +73,7 @@ fn events_of_a_forge() {
 }
 
 #[test]
-fn events_of_a_forge_that_change_nothing() {
+fn forge_events_without_a_change_are_ignored() {
     let zero = "0".repeat(40);
     let check = |name: &str, body: Value, words: &str| {
         is_ignored(ReceiverKind::Gitea, name, &event(body.clone()), words);
@@ -100,9 +100,9 @@ fn events_of_a_forge_that_change_nothing() {
     check("issue_comment", ours, "our own");
 }
 
-/// Some versions send statuses to push hooks with an empty event name.
+/// Some versions send statuses to hooks for pushes, with an empty event name.
 #[test]
-fn an_empty_event_name_falls_back_to_the_type() {
+fn empty_event_name_falls_back_to_the_type() {
     let check = |kind: &str, body: &Value, expected: Option<HintKind>| {
         let body = body.to_string();
         let mut headers = signed(ReceiverKind::Gitea, "", body.as_bytes(), SECRET);
@@ -124,7 +124,7 @@ fn an_empty_event_name_falls_back_to_the_type() {
 }
 
 #[test]
-fn a_form_is_signed_over_its_payload() {
+fn form_is_signed_over_its_payload() {
     let payload = r#"{"ref":"refs/heads/main"}"#;
     let body = b"payload=%7B%22ref%22%3A%22refs%2Fheads%2Fmain%22%7D";
     for signature in [digits(payload.as_bytes(), SECRET), digits(body, SECRET)] {
@@ -179,14 +179,14 @@ fn builds_and_tags_keep_their_payload() {
 }
 
 #[test]
-fn a_payload_that_is_kept_is_bounded() {
+fn kept_payload_is_bounded() {
     let largest = super::super::LARGEST_PAYLOAD;
     let fitting = json!({"a": "x".repeat(largest - "{'a':''}".len())});
     let long = json!({"a": "x".repeat(largest)});
     assert_eq!(accepted(ReceiverKind::Generic, "", &fitting).payload.as_deref(), Some(&fitting));
     is_ignored(ReceiverKind::Generic, "", &long, "larger than");
     is_ignored(ReceiverKind::Gitea, "push", &json!({"ref": "refs/tags/v1", "a": long}), "larger than");
-    // Steps of a build, and white space, are not kept.
+    // Steps of a build and whitespace are not kept.
     accepted(ReceiverKind::Drone, "", &json!({"event": "build", "build": {"stages": long}}));
     let padded = format!("{fitting}{}", " ".repeat(largest));
     let received = deliver(ReceiverKind::Generic, "", padded.as_bytes());
@@ -194,7 +194,7 @@ fn a_payload_that_is_kept_is_bounded() {
 }
 
 #[test]
-fn values_of_a_payload_are_counted_before_it_is_read() {
+fn payload_values_are_counted_before_parsing() {
     let of = |values: usize| format!("{{\"a\":[{}0]}}", "0,".repeat(values));
     for kind in [ReceiverKind::Generic, ReceiverKind::StandardWebhooks, ReceiverKind::Woodpecker] {
         let received = deliver(kind, "", of(400_000).as_bytes());
@@ -208,7 +208,7 @@ fn values_of_a_payload_are_counted_before_it_is_read() {
 }
 
 #[test]
-fn words_of_a_sender_are_answered_shortened() {
+fn long_texts_of_a_sender_are_shortened() {
     let long = "x\u{7}".repeat(40_000);
     let media = "x".repeat(40_000);
     let check = |kind, event: &str, body: &str, media: &str| {
@@ -231,7 +231,7 @@ fn words_of_a_sender_are_answered_shortened() {
 }
 
 #[test]
-fn malformed_only_after_a_valid_signature() {
+fn malformed_is_reported_after_a_valid_signature() {
     for kind in DIALECTS {
         let check = |body: &[u8]| {
             let shown = String::from_utf8_lossy(&body[..body.len().min(40)]).into_owned();

@@ -1,4 +1,4 @@
-//! Who is believed, and who is not.
+//! Which deliveries are authenticated, and which are not.
 
 use super::*;
 use crate::forge::receive::shown_headers;
@@ -9,7 +9,7 @@ fn is_believed(kind: ReceiverKind, pairs: &[(&str, &str)], body: &[u8], known: &
 }
 
 #[test]
-fn known_vectors() {
+fn known_signatures_are_verified() {
     let body = br#"{"ref":"refs/heads/main"}"#;
     let expected = "8588fd50c04ac2c191575340c4c0fe284157898def8e4d10af822f05dd7c9bb5";
     let check = |signature: &str, body: &[u8], known: &[&str], is_good: bool| {
@@ -30,12 +30,12 @@ fn known_vectors() {
     check(expected, body, &[], false);
     check(&digits(body, ""), body, &[""], false);
     check("", body, &["s3cr3t"], false);
-    // Only that of a forge may stand without its algorithm.
+    // Only forges may omit the name of the algorithm.
     assert!(!is_believed(ReceiverKind::Generic, &[("x-signature", expected)], body, &["s3cr3t"]));
 }
 
 #[test]
-fn known_vector_of_drone() {
+fn known_drone_signature_is_verified() {
     const KEY: &str = "GMEuUHQfmrMRsseWxi9YlIeBtn9lm6im";
     const DATE: &str = "Wed, 01 Jan 2020 00:00:00 GMT";
     const DIGEST: &str = "SHA-256=ozf1tQoYclAqeCIyZOXItiFQE5H4tnDnaSrsTI0cmK8=";
@@ -71,9 +71,9 @@ fn known_vector_of_drone() {
     check("signature", &format!("{0},{0}", parameters(CODE)), 0, Some("algorithm"));
 }
 
-/// A body with the digest that Drone's own tests publish.
+/// The body and digest of Drone's own tests.
 #[test]
-fn known_digest_of_drone() {
+fn known_drone_digest_is_verified() {
     let body = br#"{"event":"user","action":"created","user":{"id":0,"login":"octocat","email":"","machine":false,"admin":false,"active":false,"avatar":"","syncing":false,"synced":0,"created":0,"updated":0,"last_login":0}}"#;
     let date = date(now());
     let signed =
@@ -100,19 +100,19 @@ fn drone_signature_covers_body_and_named_headers() {
     check("date digest x-drone-event", &[at, of_body, ("x-drone-event", "build")], body, true);
     check("date", &[at, of_body], body, false);
     check("date digest", &[at, of_body], br#"{"event":"user"}"#, false);
-    // A captured delivery with another body and the digest of that.
+    // A captured delivery with another body and its digest.
     let other = super::digest(br#"{"event":"user"}"#);
     let captured = drone("date digest", &[at, of_body], SECRET);
     let swapped = [at, ("digest", other.as_str()), ("signature", captured.as_str())];
     assert!(!is_believed(ReceiverKind::Drone, &swapped, br#"{"event":"user"}"#, &[SECRET]));
-    // Of two dates nobody knows which one was signed.
+    // Of two dates the signed one is unknown.
     check("date digest", &[at, ("date", "Thu, 01 Jan 1970 00:00:00 GMT"), of_body], body, false);
     check("date digest", &[("date", "yesterday"), of_body], body, false);
     check("date digest", &[("date", "Thu, 01 Jan 1970 00:00:00 GMT"), of_body], body, false);
 }
 
 #[test]
-fn known_vector_of_standard_webhooks() {
+fn known_standard_webhooks_signature_is_verified() {
     const KEY: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3";
     const GOOD: &str = "v1,po45o/q3kOO5DINIefjO8a7tiJoJNgPTVhlGFU1rWLE=";
     let check = |id: &str, time: &str, signature: &str, key: &str, at: i64, expected: bool| {
@@ -136,7 +136,7 @@ fn known_vector_of_standard_webhooks() {
     check("msg_1", "1600000000", &GOOD.to_uppercase(), KEY, 0, false);
     check("msg_1", "1600000000", GOOD, "whsec_not base64", 0, false);
     check("msg_1", "1600000000", GOOD, "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", 0, false);
-    // The key itself, which is no base64.
+    // The key itself, without base64.
     check("msg_1", "1600000000", GOOD, "0123456789abcdef01234567", 0, true);
 }
 
@@ -152,7 +152,7 @@ fn signed_time_must_be_a_number() {
 }
 
 #[test]
-fn which_header_counts() {
+fn first_signature_header_counts() {
     let body = br#"{"ref":"refs/heads/main"}"#;
     let good = digits(body, SECRET);
     let prefixed = format!("sha256={good}");
@@ -174,9 +174,9 @@ fn which_header_counts() {
     check(&[], false, false);
 }
 
-/// The negative table, at every kind of receiver.
+/// Rejections for every kind of receiver.
 #[test]
-fn what_is_refused_everywhere() {
+fn unsigned_and_forged_deliveries_are_rejected() {
     let body = br#"{"event":"build","ref":"refs/heads/main"}"#;
     for kind in DIALECTS {
         let good = signed(kind, "push", body, SECRET);
@@ -193,7 +193,7 @@ fn what_is_refused_everywhere() {
         check(&signed(kind, "push", body, "x"), body, &[SECRET], "signed with another secret");
         check(&headers(&[("x-gitea-event", "push")]), body, &[SECRET], "unsigned");
         check(&headers(&[("x-hub-signature", "sha1=00")]), body, &[SECRET], "SHA-1 only");
-        // What was signed for another kind fits only where both sign alike.
+        // A signature for another kind fits only if both kinds sign alike.
         for other in DIALECTS {
             let is_alike = |kind| match kind {
                 ReceiverKind::Forgejo => ReceiverKind::Gitea,
@@ -216,7 +216,7 @@ fn what_is_refused_everywhere() {
 }
 
 #[test]
-fn delivery_is_known_again_by_what_was_signed() {
+fn delivery_id_comes_from_signed_content() {
     let id = |kind, body: &[u8]| {
         let headers = signed(kind, "push", body, SECRET);
         authenticate(kind, &headers, body.to_vec(), &secrets(&[SECRET]), now()).expect("genuine").delivery

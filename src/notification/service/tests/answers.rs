@@ -1,4 +1,4 @@
-//! What answers of each service mean.
+//! The meaning of each service's answers.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use super::super::{Limits, Outcome, limits, outcome};
 use super::fixtures::targets;
 
-/// What is expected: `sent`, `sent NAME`, `later`, `later SECONDS`, `refused`; then, behind a bar, words that the reason has.
+/// The expected outcome: `sent`, `sent NAME`, `later`, `later SECONDS`, `refused`; then, after a bar, words of the reason.
 fn shown(outcome: &Outcome) -> (String, String) {
     match outcome {
         Outcome::Sent(None) => ("sent".to_owned(), String::new()),
@@ -154,7 +154,7 @@ fn teams_and_other_programs() {
 }
 
 #[test]
-fn limits_are_below_those_of_the_services() {
+fn limits_are_below_those_of_services() {
     let allowed = [("feishu", 100), ("dingtalk", 20), ("wecom", 20), ("slack-bot", 60), ("teams", 240)];
     for (name, target) in targets() {
         let Some(Limits { per_minute, apart }) = limits(&target) else {

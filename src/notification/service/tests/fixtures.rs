@@ -1,4 +1,4 @@
-//! Messages of each kind in both languages, and targets of each service.
+//! Messages of each kind in both languages, and one target for each service.
 
 use jiff::Timestamp;
 use secrecy::SecretString;
@@ -21,7 +21,7 @@ pub fn secret(text: &str) -> SecretString {
     text.to_owned().into()
 }
 
-/// One of each, with the name of its golden files.
+/// One for each service, with the name of its golden files.
 pub fn targets() -> Vec<(&'static str, Target)> {
     vec![
         (
@@ -73,7 +73,7 @@ pub fn message(happened: Happened, language: Language) -> Message {
     }
 }
 
-/// What, where and why, each of one message.
+/// Title, place and cause of a message.
 fn words(happened: Happened, language: Language) -> Words {
     let (en, zh): (Words, Words) = match happened {
         Happened::Started => (

@@ -1,4 +1,4 @@
-//! The bytes that each service is sent, of each kind of message in both languages. `UPDATE_GOLDEN=1` writes them anew.
+//! The bytes for each service, kind of message and language. `UPDATE_GOLDEN=1` rewrites the files.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn check(file: &str, text: &str) {
 }
 
 #[test]
-fn requests_are_those_of_the_files() {
+fn requests_equal_the_golden_files() {
     for (name, target) in targets() {
         for (language, suffix) in LANGUAGES {
             let mut text = String::new();
@@ -48,7 +48,7 @@ fn requests_are_those_of_the_files() {
 }
 
 #[test]
-fn update_of_a_slack_message_is_that_of_the_file() {
+fn slack_update_equals_the_golden_file() {
     let targets = targets();
     let (_, bot) = targets.iter().find(|(name, _)| *name == "slack-bot").expect("a bot");
     let message = message(Happened::Failed, Language::En);
@@ -59,7 +59,7 @@ fn update_of_a_slack_message_is_that_of_the_file() {
 
 #[cfg(feature = "mail")]
 #[test]
-fn mails_are_those_of_the_files() {
+fn mails_equal_the_golden_files() {
     for (language, suffix) in LANGUAGES {
         let mut text = String::new();
         for happened in Happened::ALL {

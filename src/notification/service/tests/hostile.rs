@@ -1,4 +1,4 @@
-//! Names and error texts of others, whatever is in them: each format stays valid, within its length, and mentions nobody.
+//! Hostile names and error texts: each format stays valid, within its length, and mentions nobody.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use super::strict;
 use crate::model::{Happened, Language};
 use crate::notification::{Link, Message};
 
-/// What breaks one format or another.
+/// Texts that break one format or another.
 const PIECES: [&str; 44] = [
     "a",
     "pay",
@@ -71,7 +71,7 @@ impl Draw {
     fn text(&mut self) -> String {
         let most = [0, 3, 12, 200, 3_000][self.below(5)];
         let text: String = (0..most).map(|_| PIECES[self.below(PIECES.len())]).collect();
-        // One character over and over, which grows most when it is escaped.
+        // One repeated character, the worst case for escapes.
         match self.below(40) {
             0 => PIECES[self.below(PIECES.len())].repeat(1_000_000 / 16),
             1 => PIECES[self.below(PIECES.len())].repeat(1_200),
@@ -144,7 +144,7 @@ fn text(request: &Request) -> &str {
 }
 
 #[test]
-fn long_texts_end_with_a_mark() {
+fn long_texts_end_with_an_ellipsis() {
     let mut message = message(Happened::Failed, Language::Zh);
     for text in [&mut message.what, &mut message.place, &mut message.why] {
         *text = "错".repeat(300_000);
@@ -157,7 +157,7 @@ fn long_texts_end_with_a_mark() {
 }
 
 #[test]
-fn what_is_cut_ends_at_a_character() {
+fn cut_texts_end_at_a_character() {
     let check = |text: &str, most, expected: &str| assert_eq!(cut(text.to_owned(), most), expected);
     check("abc", 3, "abc");
     check("abcd", 3, "…");
@@ -167,9 +167,9 @@ fn what_is_cut_ends_at_a_character() {
     check("abcd", 2, "");
 }
 
-/// The strict readers find what they are for.
+/// The strict readers detect broken formats.
 #[test]
-fn broken_formats_are_found() {
+fn broken_formats_are_detected() {
     let mut message = message(Happened::Failed, Language::En);
     "PLACE".clone_into(&mut message.place);
     for (name, target) in targets() {

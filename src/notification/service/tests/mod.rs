@@ -9,7 +9,7 @@ mod strict;
 
 use crate::notification::Message;
 
-/// Each service takes the message.
+/// Checks the message with every service.
 pub fn check_all(message: &Message) {
     for (_, target) in fixtures::targets() {
         let request = super::request(&target, message, fixtures::now(), None).expect("a request");

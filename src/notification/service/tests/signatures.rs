@@ -1,4 +1,4 @@
-//! Signatures as the services publish them or their own code makes them.
+//! Signatures from the services' documentation or their own code.
 
 use http::HeaderMap;
 use jiff::Timestamp;
@@ -44,7 +44,7 @@ fn standard_webhooks_sign_id_time_and_body() {
 }
 
 #[test]
-fn keys_that_are_none_are_refused() {
+fn invalid_keys_are_refused() {
     for key in ["whsec_", "", "whsec_no key"] {
         let target = Target::Generic { url: secret("https://example.com"), secret: Some(secret(key)) };
         let error =
@@ -54,14 +54,14 @@ fn keys_that_are_none_are_refused() {
 }
 
 #[test]
-fn without_a_secret_nothing_is_signed() {
+fn nothing_is_signed_without_a_secret() {
     let target = Target::Generic { url: secret("https://example.com"), secret: None };
     let request = request(&target, &message(Happened::Done, Language::En), now(), None).expect("a request");
     assert_eq!(request.headers.keys().collect::<Vec<_>>(), ["content-type"]);
 }
 
 #[test]
-fn addresses_without_tls_are_refused_and_not_repeated() {
+fn addresses_without_tls_are_refused() {
     let refused = [
         "http://example.com/s3cr3t",
         "http://localhost.example.com/s3cr3t",

@@ -1,4 +1,4 @@
-//! Mails to a small server of this test.
+//! Mails to a small SMTP server in the test.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::super::{Outcome, email};
 use super::fixtures::{message, secret};
 use crate::model::{Happened, Language};
 
-/// Where it listens, and the lines that it is sent. It answers `reply` to who is to get the mail; `None`: nothing any more.
+/// Its address, and the lines that it gets. It answers `reply` to the recipient; `None`: it stops answering.
 async fn server(reply: Option<&'static str>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -48,7 +48,7 @@ async fn told(url: &str) -> Outcome {
 }
 
 #[tokio::test]
-async fn mails_are_taken() {
+async fn accepted_mail_is_sent() {
     let (url, heard) = server(Some("250 ok")).await;
     assert_eq!(told(&url).await, Outcome::Sent(None));
     let heard = heard.lock().clone();
@@ -60,7 +60,7 @@ async fn mails_are_taken() {
 }
 
 #[tokio::test]
-async fn answers_of_mail_servers() {
+async fn answers_of_mail_servers_have_their_outcome() {
     let (url, _) = server(Some("550 5.1.1 no such user")).await;
     let Outcome::Refused(why) = told(&url).await else { panic!("not refused") };
     assert!(why.contains("no such user"), "{why}");
@@ -69,15 +69,15 @@ async fn answers_of_mail_servers() {
     assert!(why.contains("try again"), "{why}");
 }
 
-/// The clock jumps over the wait.
+/// The paused clock skips the wait.
 #[tokio::test(start_paused = true)]
-async fn mail_servers_that_hang_are_left() {
+async fn hanging_mail_server_times_out() {
     let (url, _) = server(None).await;
     assert!(matches!(told(&url).await, Outcome::Lost(_)));
 }
 
 #[tokio::test]
-async fn mail_that_reaches_no_server_is_not_sent() {
+async fn unreachable_mail_server_means_not_sent() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
     let told = told(&format!("smtp://{nobody}")).await;
     assert!(matches!(told, Outcome::Later { .. }), "{told:?}");

@@ -30,7 +30,7 @@ struct FeishuHeader {
     template: String,
 }
 
-/// Other tags than `plain_text` may mention people.
+/// Tags other than `plain_text` may mention people.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, tag = "tag", rename_all = "snake_case")]
 enum FeishuText {
@@ -111,7 +111,7 @@ struct TeamsCard {
     actions: Vec<TeamsAction>,
 }
 
-/// A list of people who are mentioned would stand here.
+/// Mentions would need a list here.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TeamsWidth {

@@ -1,4 +1,4 @@
-//! Each format as its service documents it, read strictly: shapes, lengths, and no mention or link but ours.
+//! Reads each format strictly as its service documents it: structure, lengths, and no foreign mention or link.
 
 mod cards;
 mod slack;
@@ -58,7 +58,7 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> T {
     serde_json::from_slice(body).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(body)))
 }
 
-/// Those that a message may have.
+/// The links that a message may have.
 struct Links<'a>(&'a Message);
 
 impl Links<'_> {
@@ -86,7 +86,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     decoded
 }
 
-/// A text in which nothing is marked: it can be read, and nothing in it begins as an address.
+/// A readable text without markup or the beginning of an address.
 #[track_caller]
 fn plain(text: &str, most: usize) {
     visible(text, most);
@@ -167,14 +167,14 @@ fn wecom(body: &WeCom, links: &Links<'_>) {
     lines.for_each(|line| marked(line.strip_prefix('>').unwrap_or(line), links));
 }
 
-/// Nothing that begins a mark or a mention.
+/// Without the beginning of markup or a mention.
 #[track_caller]
 fn unmarked(text: &str) {
     plain(text, 6_000);
     assert!(!text.contains(|it| "\\`*[]<>&@#|~\n".contains(it)), "{text}");
 }
 
-/// The same with links between: `[text](address)`.
+/// The same, with links in between: `[text](address)`.
 #[track_caller]
 fn marked(text: &str, links: &Links<'_>) {
     let mut rest = text;
@@ -233,7 +233,7 @@ fn event(event: &Event, message: &Message, links: &Links<'_>) {
     }
 }
 
-/// As it goes over the wire: ASCII, short lines, and no header but ours.
+/// As it is sent: ASCII, short lines, and only expected headers.
 #[cfg(feature = "mail")]
 #[track_caller]
 pub fn mail(bytes: &[u8]) {

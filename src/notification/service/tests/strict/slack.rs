@@ -1,4 +1,4 @@
-//! Blocks of Slack.
+//! Reads Slack blocks strictly.
 
 use serde::Deserialize;
 
@@ -70,7 +70,7 @@ pub fn slack(body: &Slack, links: &Links<'_>) {
     }
 }
 
-/// Only entities have what begins a mention or a link.
+/// Characters that begin a mention or a link are entities.
 #[track_caller]
 fn escaped(text: &str) {
     plain(text, 5_000);
