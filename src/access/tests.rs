@@ -46,7 +46,7 @@ fn rights_of(
 
 /// To learn what is served is one thing; to see an object of ours another, without which its app does not come to an end.
 #[test]
-fn definitions_that_are_rendered_are_more_than_what_is_served() {
+fn rendered_definitions_need_observing_rights() {
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "looms.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "looms", "singular": "loom", "kind": "Loom"},
@@ -71,7 +71,7 @@ const DELETE: [&str; 1] = ["delete configmaps in namespace shop"];
 const TAKE_OVER: [&str; 2] = ["update configmaps in namespace shop", "patch configmaps in namespace shop"];
 
 #[test]
-fn what_is_written_decides_over_the_verbs() {
+fn verbs_depend_on_mode_and_prune() {
     let enforce = Instance::default();
     let observe = Instance { mode: Mode::Observe, ..Instance::default() };
     let mut lasting = Instance::default();
@@ -127,7 +127,7 @@ fn claims_need_their_storage_class() {
 
 /// A cluster that is being removed: nothing is written there any more but that it goes, or is let go.
 #[test]
-fn what_goes_is_deleted_and_nothing_else() {
+fn removed_cluster_needs_delete_only() {
     let enforce = Instance::default();
     let observe = Instance { mode: Mode::Observe, ..Instance::default() };
     let orphan = |app: &str, action| Approval {
@@ -167,7 +167,7 @@ fn what_goes_is_deleted_and_nothing_else() {
 }
 
 #[test]
-fn a_namespace_that_tutti_makes_cannot_hold_a_role_before() {
+fn own_namespaces_need_cluster_role() {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
     let found = rights(&Instance::default(), "", &[namespace, settings()]);
     assert!(found.contains("patch configmaps") && found.contains("delete namespaces"), "{found:?}");
@@ -175,7 +175,7 @@ fn a_namespace_that_tutti_makes_cannot_hold_a_role_before() {
 }
 
 #[test]
-fn a_rule_to_add_holds_what_is_missing_and_no_more() {
+fn rule_grants_only_missing_rights() {
     let right = |resource: &str, name: Option<&str>, verb: Verb| Right {
         namespace: None,
         group: "".into(),
@@ -193,7 +193,7 @@ fn a_rule_to_add_holds_what_is_missing_and_no_more() {
 }
 
 #[test]
-fn the_home_cluster_is_read_by_name_and_nothing_but_the_lease_is_written() {
+fn home_rights_cover_secrets_and_lease() {
     let instance = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec:\n  \
         forge: {type: gitea, url: 'https://a', repository: a/b, credentials: {token: {secret: {namespace: tutti, name: forge, key: token}}}}\n  \
         receivers: [{name: a, type: gitea, secrets: [{env: HOOK}, {secret: {namespace: tutti, name: hooks, key: a}}]}]\n  \
@@ -224,7 +224,7 @@ fn the_home_cluster_is_read_by_name_and_nothing_but_the_lease_is_written() {
 
 /// What is refused there is told by an event alone; the others say it in their status.
 #[test]
-fn events_are_read_of_what_makes_pods_and_does_not_say_why_not() {
+fn events_are_read_for_pod_owners() {
     let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
     let workload = |version: &str, kind: &str| {
         let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "template": template});

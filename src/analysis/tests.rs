@@ -37,7 +37,7 @@ fn check(spec: &AnalysisSpec, answer: &Answer, expected: Verdict) {
 }
 
 #[test]
-fn values_of_a_query_are_good_bad_or_neither() {
+fn query_values_are_good_bad_or_unclear() {
     let one = prometheus("success: 'result[0] < 0.05'");
     let two = prometheus("success: 'result[0] < 0.05', failure: 'result[0] > 0.5'");
     let good = |text: &str| Verdict::Good(text.to_owned());
@@ -80,7 +80,7 @@ fn values_of_a_query_are_good_bad_or_neither() {
 }
 
 #[test]
-fn answers_of_servers_and_units_are_judged() {
+fn http_and_health_answers_are_judged() {
     let http = |expect: &str| spec(&format!("{{http: {{url: 'https://p'{expect}}}}}"));
     let answer = |status: u16, body: Json| Answer::Http { status, body };
     check(&http(""), &answer(204, json!("")), Verdict::Good("status 204".to_owned()));
@@ -97,7 +97,7 @@ fn answers_of_servers_and_units_are_judged() {
 }
 
 #[test]
-fn result_of_a_query_is_a_vector_or_a_scalar() {
+fn query_result_must_be_vector_or_scalar() {
     let read = |answer: Json| values(answer.to_string().as_bytes());
     let of = |kind: &str, result: Json| {
         read(json!({"status": "success", "data": {"resultType": kind, "result": result}}))
@@ -241,7 +241,7 @@ fn credentials_and_private_addresses_need_a_named_host() {
 
 /// A header is plain text in Git: there is nothing to keep from anybody.
 #[tokio::test]
-async fn header_is_no_credential() {
+async fn header_needs_no_named_host() {
     let prober = Prober::new(Arc::new(Grants::default()), Home::default()).expect("a client");
     let spec = spec("{http: {url: 'https://example.com:1', headers: {X-Author: a, Idempotency-Key: a}}}");
     assert!(prober.prepare(&spec.probe, &json!({})).await.is_ok());
@@ -275,7 +275,7 @@ async fn long_queries_are_posted() {
 
 /// A confirmation in advance opens what is inconclusive: while a credential cannot be read, it is measured again first.
 #[tokio::test(start_paused = true)]
-async fn credential_that_cannot_be_read_now_is_unclear() {
+async fn unreadable_credential_is_unclear() {
     let sandbox = Sandbox::new(SandboxOptions::instant("home"));
     let home = Home::at(Link::in_process(sandbox.service()));
     let grants = Grants { analysis_hosts: Hosts::new(["example.com"]), ..Grants::default() };
@@ -294,7 +294,7 @@ async fn credential_that_cannot_be_read_now_is_unclear() {
 }
 
 #[test]
-fn status_of_another_program_opens_waits_or_asks() {
+fn commit_status_gives_outcome() {
     let commit = Revision::from("0123456789");
     let of = |status: Option<(State, &str)>, is_late: bool| {
         let status = status.map(|(state, text)| ("ci/smoke".to_owned(), (state, text.to_owned())));
@@ -323,7 +323,7 @@ fn status_of_another_program_opens_waits_or_asks() {
 
 /// Of a wave in which one unit has its content from an earlier commit, the newest; a later pin of another ring does not matter.
 #[test]
-fn status_is_that_of_the_commit_that_the_wave_runs() {
+fn status_is_read_of_wave_commit() {
     let unit = |cluster: &str, wave: &str, revision: &str, since: i64| UnitReport {
         is_at_head: true,
         revision: Some(Revision::from(revision)),
@@ -342,7 +342,7 @@ fn status_is_that_of_the_commit_that_the_wave_runs() {
 
 /// A cluster that is lost after it took the version says nothing of it, good or bad.
 #[test]
-fn clusters_that_do_not_answer_are_not_measured() {
+fn unreachable_clusters_are_not_measured() {
     let app = AppId::new("shop", "pay");
     let at_head = |cluster: &str| UnitReport {
         is_at_head: true,

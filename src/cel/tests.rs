@@ -99,7 +99,7 @@ fn operators() {
 }
 
 #[test]
-fn one_side_decides() {
+fn deciding_operand_ignores_other_failure() {
     check(&[
         "object.foo == 1 || true",
         "true || object.foo == 1",
@@ -219,7 +219,7 @@ fn check_mistake(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn mistakes_have_their_place() {
+fn mistakes_have_line_and_column() {
     check_mistake("object.spec.replicas >", &["1:23 unexpected the end"]);
     check_mistake(
         "true &&\n  objct.spec == 1",
@@ -247,7 +247,7 @@ fn mistakes_have_their_place() {
 }
 
 #[test]
-fn variables_are_known_by_their_place() {
+fn variables_are_resolved_by_index() {
     let program = parse("variables.two > 1 && variables.two < object.spec.replicas").expect("an expression");
     assert_eq!(program.variables, [1]);
     let object = object();

@@ -155,7 +155,7 @@ pub mod tests {
     }
 
     #[test]
-    fn files_are_there_without_the_folder_of_the_chart() {
+    fn archive_paths_lose_chart_folder() {
         let chart = entry("web/Chart.yaml", b'0', b"name: web");
         check(
             &[entry("web/", b'5', b""), chart.clone(), entry("web/templates/a.yaml", b'0', b"a")],
@@ -169,7 +169,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_is_refused() {
+    fn paths_out_of_archive_are_refused() {
         let chart = || entry("web/Chart.yaml", b'0', b"name: web");
         for (name, kind, expected) in [
             ("/etc/passwd", b'0', "the archive has an absolute path, \"/etc/passwd\""),
@@ -206,7 +206,7 @@ pub mod tests {
     }
 
     #[test]
-    fn noise_is_refused() {
+    fn damaged_archive_is_refused() {
         let message = |bytes: &[u8]| read(bytes, "x/").unwrap_err().message;
         assert!(message(b"noise").starts_with("the archive is not gzip"));
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());

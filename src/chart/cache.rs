@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damaged_content_is_not_believed() {
+    fn damaged_cache_entry_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::new(Some(folder.path().to_owned()));
         let source = |version: &str| ChartSource::Registry {

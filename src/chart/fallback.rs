@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn printed_documents_are_read_back_with_their_templates() {
+    fn helm_template_output_is_parsed() {
         let text = "---\n# Source: web/crds/a.yaml\nkind: A\n---\nkind: B\n---\n# Source: web/templates/t.yaml\nkind: C\n\
                     ---\n# Source: web/templates/t.yaml\n# nothing\n---\n# Source: web/charts/db/templates/h.yaml\n\
                     kind: D\nmetadata:\n  annotations:\n    helm.sh/hook: pre-install, Post-Upgrade\n    \

@@ -262,7 +262,7 @@ mod tests {
     use crate::model::Hosts;
 
     #[test]
-    fn names_and_digests_are_no_paths() {
+    fn names_and_digests_cannot_be_paths() {
         for name in ["team/web", "web", "a.b/c_d-e", "1.0.0_a"] {
             assert!(is_plain(name, b"/._-"), "{name}");
         }
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn registries_are_asked_by_https_unless_the_operator_says_otherwise() {
+    fn registries_use_https_unless_http_is_allowed() {
         let sites = Sites::new(Hosts::default(), Hosts::new(["registry.svc", "other.svc:5000"]));
         let fetcher = Fetcher::new(sites, Room::default());
         for (host, expected) in [

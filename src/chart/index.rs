@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_is_found_however_the_index_is_written() {
+    fn entry_is_found_in_every_index_format() {
         let helm = "apiVersion: v1\nentries:\n  api:\n  - version: 1.0.0\n    urls: [other]\n  web:\n  - description: |\n      entries:\n        web:\n    \
                     version: 1.1.0\n    urls:\n    - newer.tgz\n  - version: v1.0.0\n    urls:\n    - web.tgz\n  zoo:\n  - version: 1.0.0\ngenerated: now\n";
         let flat = "entries:\n  web:\n    - {version: 1.0.0, urls: [web.tgz]}\n";
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn large_index_is_read_for_one_chart_alone() {
+    fn large_index_is_read_for_one_chart() {
         let mut index = "entries:\n  api:\n".to_owned();
         while index.len() < 2 * LARGEST_YAML {
             index.push_str("  - version: 1.0.0\n");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_other_versions_and_urls() {
+    fn other_versions_are_not_kept() {
         let urls = "\"\",".repeat(1000);
         let mut index = "{\"entries\": {\"web\": [".to_owned();
         while index.len() < 20 * MIB {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn message_about_an_index_does_not_repeat_it() {
+    fn index_error_does_not_repeat_index() {
         for index in ["{\"entries\": \"{}\"}", "{\"entries\": {\"web\": [\"{}\"]}}"] {
             let message = find(&index.replace("{}", &"a".repeat(MIB)), "1.0.0").unwrap_err();
             assert!(message.contains("is not one: a text in place of a map or list"), "{}", message.len());

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_lookup_are_told_from_the_word() {
+    fn lookup_calls_are_recognized() {
         for call in [
             "{{- $x := (lookup \"v1\" \"Secret\" .Release.Namespace \"a\") }}",
             "{{ lookup \"v1\" \"Pod\" \"\" \"\" }}",

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_named_one_wins_then_beside_cache_path_and_helm() {
+    fn renderer_is_found_in_documented_order() {
         let root = tempfile::tempdir().unwrap();
         let folder = |name: &str| root.path().join(name);
         let mut places = Places {

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn oldest_results_go_when_all_are_too_large() {
+    fn oldest_results_are_evicted_first() {
         let mut results = Results::default();
         let object = ChartObject {
             file: String::new(),

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_answers_wait_for_each_other_and_small_ones_do_not() {
+    async fn only_large_answers_wait_for_memory() {
         let room = Room::default();
         let read = |size| room.body(answer(size), 64 * MIB);
         let mut large = Vec::new();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn fetch_that_ends_while_it_waits_takes_nothing() {
+    async fn cancelled_fetch_releases_memory() {
         let room = Room::default();
         let all = room.body(answer(2 * MIB), LARGE * MIB).await.unwrap();
         assert!(room.body(answer(2 * MIB), 64 * MIB).now_or_never().is_none());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_thing_is_read_at_a_time() {
+    async fn blocking_reads_run_one_at_a_time() {
         let room = Room::default();
         let busy = Arc::new(parking_lot::Mutex::new(()));
         let read = |_| {

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_do_not_fit_are_named() {
+    fn values_against_schema_are_reported() {
         let schema = json!({"$schema": "http://json-schema.org/draft-07/schema#", "required": ["port"], "properties": {
             "port": {"$ref": "#/definitions/port"}, "image": {"properties": {"tag": {"type": "string"}}}},
             "definitions": {"port": {"type": "integer", "maximum": 65535}}});
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn references_lead_nowhere_else() {
+    fn schema_references_stay_inside() {
         for reference in [
             "file:///etc/passwd",
             "http://127.0.0.1:1/x.json",
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn check_that_ends_a_worker_is_a_failure_of_its_chart() {
+    fn ended_schema_worker_fails_chart() {
         let failure =
             |cause| super::check("[{}]", Some(&FailingWorkers(cause)), Wait::TO_THE_END).unwrap_err();
         for (cause, words) in [

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_of_manifests_stay_within_a_bound() {
+    fn raw_charts_in_memory_are_bounded() {
         let service = service(None);
         let raw = |number| {
             let archive = large(number);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn charts_of_earlier_commits_stay_within_a_bound() {
+    async fn charts_of_earlier_commits_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let service = Arc::new(service(Some(folder.path().to_owned())));
         let sources: Vec<ChartSource> = (0..40).map(|version| registry("oci://x/web", version)).collect();
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn host_is_the_same_however_it_is_written() {
+    fn equivalent_host_spellings_are_equal() {
         for url in
             ["oci://x@EVIL.com/a", "https://evil.com:443/b", "oci://evil.com./a", "https://u:p@evil.com"]
         {
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_servers_are_told_on_one_line() {
+    fn server_messages_become_one_line() {
         let message = format!("the index is not one:\n\u{1b}[31m{}", "a".repeat(10_000));
         let told = told(ChartFailure::new(ChartFault::Missing, message).help("the newest\nare \u{202e}1"));
         assert!(

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_of_earlier_heads_stay_within_a_bound() {
+    fn charts_of_earlier_heads_are_bounded() {
         let (mut shelf, mut chart) = (Shelf::default(), charts());
         for version in 0..40 {
             shelf.name(&BTreeSet::from([source(0), source(version)]));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn chart_that_somebody_has_stays() {
+    fn chart_in_use_stays() {
         let (mut shelf, mut chart) = (Shelf::default(), charts());
         shelf.put(&source(0), chart(8 * MIB));
         let held = shelf.get(&source(0));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn largest_of_too_many_is_refused() {
+    fn largest_chart_over_limit_is_refused() {
         let (mut shelf, mut chart) = (Shelf::default(), charts());
         let is_large = |version: usize| version.is_multiple_of(10);
         shelf.name(&(0..100).map(source).collect());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_earlier_heads_go() {
+    fn failures_of_earlier_heads_are_dropped() {
         let mut shelf = Shelf::default();
         for version in 0..10 {
             shelf.name(&BTreeSet::from([source(version)]));

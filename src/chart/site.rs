@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_addresses_are_told() {
+    fn private_addresses_are_recognized() {
         let check = |address: &str, expected: bool| {
             assert_eq!(is_public(address.parse().expect("an address")), expected, "{address}");
         };
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_are_exact_hosts() {
+    fn chart_hosts_match_exactly() {
         let sites = Sites::new(Hosts::new(["cdn.example.com", "10.0.0.1:5000"]), Hosts::new(["10.0.0.1"]));
         let check = |site: &str, url: &str, expected: Result<(), &str>| {
             let parse = |text: &str| Url::parse(text).expect("an address");

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collector_that_gets_no_memory_is_no_endless_recursion() {
+    fn collector_crash_counts_as_out_of_memory() {
         let words = "SIGSEGV: segmentation violation\nPC=0x439b3d m=3 sigcode=1 addr=0x0\n\n\
                      goroutine 0 gp=0x190097a1f2c0 m=3 mp=0x190097a6d008 [idle]:\n\
                      runtime.(*spanQueue).tryDrain(0x400?, 0x220000000b?, 0x0?)\n";
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn template_line_and_value_are_found() {
+    fn helm_error_gives_line_and_value() {
         check(
             "execution error at (web/templates/a.yaml:3:4): image is required",
             "image is required at templates/a.yaml:3:5",

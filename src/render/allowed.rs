@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rendered_keeps_to_what_is_allowed() {
+    fn project_limits_kinds_and_registries() {
         check("registries: [a.io/shop], kinds: [Component, Deployment, Service]", &[]);
         check(
             "registries: [b.io], kinds: [Deployment]",

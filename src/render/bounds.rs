@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_indented_as_the_engine_does() {
+    fn indent_matches_engine_filter() {
         for text in ["", "a", "a\nb", "a\n\nb\n", "\n\na\r\n\r\nb\r\n", "a\n\n"] {
             for arguments in
                 ["", "(2)", "(2, true)", "(2, true, true)", "(width=3, blank=true)", "(first=true)"]
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_too_long_is_not_made() {
+    fn too_long_output_is_refused() {
         let long = "a".repeat(10_000);
         assert!(is_too_long(&replace(&long, "a", &long).expect_err("too long")));
         assert!(is_too_long(&replace(&long, "", &long).expect_err("too long")));

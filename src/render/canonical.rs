@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_and_status_go() {
+    fn nulls_and_status_are_dropped() {
         check(
             json!({"kind": "Pod", "status": {"x": 1}, "spec": {"nodeName": null, "containers": [{"env": null}]}}),
             &json!({"kind": "Pod", "spec": {"containers": [{}]}}),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_write_goes() {
+    fn server_written_fields_are_dropped() {
         check(
             json!({"kind": "A", "metadata": {"name": "a", "uid": "x", "resourceVersion": "7", "generation": 1,
                 "selfLink": "/a", "creationTimestamp": null, "managedFields": [], "labels": {"uid": "y"}}}),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_a_secret_become_data() {
+    fn string_data_becomes_data() {
         check(
             json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA=="}, "stringData": {"a": "foob", "b": "foobar", "c": ""}}),
             &json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "Zm9vYg==", "b": "Zm9vYmFy", "c": ""}}),

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn image_reaches_every_shape_of_parts() {
+    fn image_fits_every_form_of_chart_values() {
         let plain = || json!({"repository": "docker.io/vendor/web", "tag": "v0"});
         check(plain(), None, None, json!({}));
         check(plain(), None, Some("v2"), json!({"tag": "v2"}));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn image_without_a_value_is_missing() {
+    fn missing_image_value_is_reported() {
         let check =
             |defaults: Value, image: Option<&str>, version: Option<&str>, expected: Value, lacks: &[&str]| {
                 let defaults = map(defaults);

@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raw_values_that_say_another_image_are_told() {
+    fn raw_values_with_other_image_are_reported() {
         let check = |own: Value, raw: Value, expected: Option<&str>| {
             let [own, raw] = [own, raw].map(|values| values.as_object().cloned().unwrap_or_default());
             assert_eq!(contradicted(&own, &raw).as_deref(), expected, "{own:?} {raw:?}");

@@ -121,7 +121,7 @@ mod tests {
     const OBJECT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n";
 
     #[test]
-    fn places_that_show_nothing_are_those_of_manifests() {
+    fn claims_without_source_point_to_manifests() {
         let app = |name: &str| {
             format!(
                 "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: {name}}}\nspec: {{files: [o.yaml]}}\n"

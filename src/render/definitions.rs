@@ -74,7 +74,7 @@ mod tests {
     use crate::model::Location;
 
     #[test]
-    fn definition_says_scope_and_status_of_each_version() {
+    fn definition_gives_scope_and_status_by_version() {
         let check = |spec: Value, version: &str, expected: Option<(bool, bool)>| {
             let object = json!({"kind": "CustomResourceDefinition", "spec": spec});
             let Value::Object(object) = object else { panic!("a map") };

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_engine_cannot_go_down_is_too_deep() {
+    fn too_many_operators_are_too_deep() {
         fn check(text: &str, expected: Option<usize>) {
             assert_eq!(too_deep(text), expected, "{}", &text[..text.len().min(60)]);
         }

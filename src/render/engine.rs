@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn template_reads_what_it_names_outside_of_texts() {
+    fn variables_in_quotes_are_not_read() {
         for (text, expected) in [
             ("{{ ring }}", true),
             ("{% if a == ring %}{% endif %}", true),

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_hook_may_have_a_generated_name() {
+    fn hooks_may_use_generate_name() {
         let check = |annotations: Value, expected: Option<&str>| {
             let mut object = json!({"metadata": {"generateName": "run-", "annotations": annotations}});
             name_hook(&mut object);

@@ -161,7 +161,7 @@ mod tests {
     use crate::model::Location;
 
     #[test]
-    fn events_say_when_and_how_often() {
+    fn hook_events_give_stage_and_occasion() {
         use Occasion::{Each, Install, Upgrade};
         let check = |events: &[&str], expected: Option<(Stage, Occasion)>| {
             let events = events.iter().map(|event| (*event).to_owned()).collect();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_is_known_by_group_and_kind() {
+    fn runs_are_known_by_kind() {
         let check = |version: &str, kind: &str, expected: bool| {
             assert_eq!(runs(&json!({"apiVersion": version, "kind": kind})), expected, "{version} {kind}");
         };
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_the_name_of_its_release() {
+    fn run_is_named_after_its_release() {
         let first = names(vec![job("a", RUN), config(&json!({"x": "1"}))]);
         assert_eq!((first[0].len(), first[0].starts_with("migrate-"), first[1].as_str()), (16, true, "c"));
         let check = |documents: Vec<Document>, same: bool| {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn hook_and_object_of_one_name_are_one_where_they_are_alike() {
+    fn equal_hook_and_object_are_merged() {
         let account = |annotations: Value, token: bool, hook: Option<Hook>| {
             let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot",
                 "annotations": annotations}, "automountServiceAccountToken": token});

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_taken_apart() {
+    fn lists_are_split_into_items() {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
         check(json!({"apiVersion": "v1", "kind": "List", "items": [map, map]}), &json!([map, map]));
         check(json!({"apiVersion": "v1", "kind": "List", "items": []}), &json!([]));

@@ -65,7 +65,7 @@ mod tests {
     use crate::model::NoCharts;
 
     #[test]
-    fn charts_that_no_app_has_are_told() {
+    fn unknown_chart_names_are_reported() {
         let app = "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {name: web}\nspec:\n  podSpec: {deployType: \
                    helm, chart: {chartUrl: {url: charts/web}}}\n  clusterTopology: {clusters: [{name: bj1, podSets: [{name: \
                    a}]}]}\n";

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_term_narrows_what_is_wanted_already() {
+    fn term_narrows_existing_node_affinity() {
         let own = json!({"key": "ldc", "operator": "In", "values": ["b"]});
         check(json!({}), &json!([{"matchExpressions": [own]}]));
         let with = |terms: Value| {

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_of_an_object_are_found() {
+    fn every_invalid_value_is_found() {
         let object =
             json!({"metadata": {"labels": {"a": null, "b": 1}}, "data": {"c": null, "d": "x", "e": true}});
         let found = mistaken(object.as_object().unwrap(), &Kind::from_api_version("v1", "ConfigMap"));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn null_in_a_map_or_list_is_a_mistake() {
+    fn null_in_map_or_list_is_invalid() {
         let pods = json!({"spec": {"podSelector": {"matchLabels": {"db": null}}}});
         check("networking.k8s.io/v1", "NetworkPolicy", pods, Some("spec.podSelector.matchLabels.db"));
         check("v1", "Secret", json!({"data": {"raw": null}}), Some("data.raw"));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn null_field_of_a_struct_is_no_field() {
+    fn null_struct_field_is_dropped() {
         check("v1", "ConfigMap", json!({"data": null, "metadata": {"labels": null}}), None);
         let selector =
             json!({"spec": {"selector": {"matchLabels": null, "matchExpressions": null}, "replicas": null}});
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn value_in_a_map_of_texts_is_a_text() {
+    fn string_map_accepts_only_strings() {
         check("v1", "ConfigMap", json!({"data": {"a": "x", "b": true}}), Some("not a text: data.b"));
         check("v1", "ConfigMap", json!({"binaryData": {"b": 1}}), Some("not a text: binaryData.b"));
         let selector = json!({"spec": {"selector": {"matchLabels": {"on": true}}}});
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_of_open_fields_stay() {
+    fn nulls_in_open_fields_stay() {
         let check = |version: &str, kind: &str, object: Value, expected: Value| {
             let Value::Object(mut object) = object else { panic!("a map") };
             drop_absent(&mut object, &Kind::from_api_version(version, kind));

@@ -60,7 +60,7 @@ pub mod tests {
     }
 
     #[test]
-    fn file_is_parsed_once_for_all_its_mistakes() {
+    fn file_is_parsed_once_for_all_mistakes() {
         let object = "kind: ConfigMap\ndata: {a: }\n---\n";
         let list = "kind: List\nitems:\n- kind: ConfigMap\n  data:\n    b:\n";
         let snapshot = Snapshot::of_texts([("a.yaml", format!("{}{list}", object.repeat(50)).as_str())]);

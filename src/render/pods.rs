@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn definition_stays_where_one_of_its_places_says_so() {
+    fn merged_definition_keeps_prune_annotation() {
         let definition = |annotations: Value, scope: &str| RenderedObject {
             defines: Some(("a.io".into(), "Web".into())),
             ..RenderedObject::of_test(

@@ -137,7 +137,7 @@ spec:
     }
 
     #[test]
-    fn a_project_is_its_namespace_and_what_stands_in_it() {
+    fn project_renders_namespace_roles_and_limits() {
         let expected = [
             "{apiVersion:v1,kind:LimitRange,metadata:{name:project,namespace:store},\
              spec:{limits:[{default:{cpu:500m,memory:256Mi},type:Container}]}}",
@@ -162,7 +162,7 @@ spec:
     }
 
     #[test]
-    fn everything_has_a_default() {
+    fn empty_project_renders_namespace() {
         let project = "apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {name: pay}\n";
         assert_eq!(rendered(project, "pay"), ["{apiVersion:v1,kind:Namespace,metadata:{name:pay}}"]);
     }

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_is_an_ingress() {
+    fn route_renders_ingress() {
         check(
             "{host: a.io}",
             "",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_through_a_gateway_is_an_http_route() {
+    fn route_with_gateway_renders_http_route() {
         check(
             "{host: a.io, gateway: infra/main, paths: [{path: /api}]}",
             "",
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_and_clusters_change_a_route() {
+    fn route_depends_on_ring_and_cluster() {
         check(
             "{host: a.io, class: nginx, rings: {test: {host: t.a.io, class: traefik}}}",
             "",
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_leads_somewhere() {
+    fn route_to_missing_service_is_refused() {
         check(
             "{host: a.io, paths: [{port: 81}]}",
             "host: b.io, service: other",

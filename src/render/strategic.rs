@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn named_things_merge_by_name() {
+    fn named_items_merge_by_name() {
         check(
             json!({"containers": [{"name": "a", "image": "x", "ports": [{"containerPort": 80, "protocol": "TCP"}]}]}),
             json!({"containers": [{"name": "b"}, {"name": "a", "ports": [{"containerPort": 80, "name": "web"}]}]}),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_ways_only_one_is_left() {
+    fn exclusive_fields_replace_each_other() {
         check(
             json!({"env": [{"name": "A", "value": "1"}]}),
             json!({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]}),
@@ -366,13 +366,13 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_found() {
+    fn first_directive_is_found() {
         assert_eq!(first_directive(&json!({"a": [{"$patch": "delete"}]})), Some("$patch"));
         assert_eq!(first_directive(&json!({"a": [{"b": "$patch"}]})), None);
     }
 
     #[test]
-    fn directives_are_those_of_kubectl() {
+    fn directives_match_kubectl() {
         let pod = json!({"containers": [{"name": "a"}, {"name": "b", "args": ["x"]}], "tolerations": [1, 2]});
         check(
             pod.clone(),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_one_name_are_found_in_order() {
+    fn duplicate_items_merge_in_order() {
         check(
             json!({"containers": [{"name": "a", "x": 1}, {"y": 1}, {"name": "a", "x": 2}, {"name": "b"}]}),
             json!({"containers": [{"name": "a", "x": 3}, {"y": 2}, {"name": "c"}, {"name": "c", "z": 1}]}),
@@ -430,7 +430,7 @@ mod tests {
 
     /// Each with each would be thousands of millions of comparisons.
     #[test]
-    fn long_lists_and_maps_merge_as_fast_as_they_are_long() {
+    fn merge_time_is_linear() {
         const LENGTH: usize = 50_000;
         let named = |from: usize, key: &str| -> Vec<Value> {
             (from..from + LENGTH).map(|number| json!({"name": format!("v{number}"), (key): "x"})).collect()
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directive_that_is_none_is_named_with_its_place() {
+    fn unknown_directive_is_reported_with_path() {
         check_wrong(
             json!({"spec": {"$patch": "remove"}}),
             "spec.$patch",
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_other_kinds_are_replaced() {
+    fn lists_of_unknown_kinds_are_replaced() {
         let lower = json!({"ports": [{"port": 80, "name": "http"}, {"port": 81}], "env": [{"name": "A"}]});
         let upper = json!({"ports": [{"port": 80, "name": "web"}], "env": [{"name": "B"}]});
         let merged = |group: &str, kind: &str| {

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_grow_until_everything_is_done_in_one() {
+    fn turns_grow_after_cut_off() {
         let time = |before, is_chart| Turn::after(before, is_chart, Pacing::ENDLESS).part(|wait| wait.time);
         assert_eq!((time(0, false), time(1, false), time(0, true)), (FIRST, 4 * FIRST, FIRST_OF_CHARTS));
         assert!(time(LAST, false) > Duration::from_secs(60) && time(LAST, true) > Duration::from_secs(60));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_share_a_turn() {
+    fn parts_share_time_of_turn() {
         let now = AtomicU64::new(0);
         let pass = |millis| now.fetch_add(millis, Ordering::Relaxed);
         let clock = || Duration::from_millis(now.load(Ordering::Relaxed));

@@ -79,7 +79,7 @@ fn secret_values_stay_out_of_messages() {
 }
 
 #[test]
-fn variables_are_those_of_admission_policies_and_three_more() {
+fn policies_have_documented_variables() {
     check(
         policy(&[
             "oldObject == null && request.operation == 'CREATE'",
@@ -98,13 +98,13 @@ fn variables_are_those_of_admission_policies_and_three_more() {
 }
 
 #[test]
-fn ring_is_empty_where_there_is_none() {
+fn ring_is_empty_without_ring() {
     let policies = compiled(vec![policy(&["ring == '' && !has(cluster.ring)"])]);
     assert_eq!(judged_on(&policies, None, Some(&deployment(1)), None).verdicts, []);
 }
 
 #[test]
-fn operations_have_their_sides() {
+fn operations_have_object_and_old_object() {
     let policies = compiled(vec![policy(&[
         "request.operation != 'CREATE' || (oldObject == null && object != null)",
         "request.operation != 'UPDATE' || object.spec.replicas > oldObject.spec.replicas",
@@ -119,7 +119,7 @@ fn operations_have_their_sides() {
 }
 
 #[test]
-fn composed_variables_are_evaluated_where_they_are_used() {
+fn composed_variables_are_evaluated_on_use() {
     let mut composed = policy(&["variables.total == 3", "variables.names == ['web']"]);
     composed.variables = vec![
         named("spec", "object.spec"),
@@ -136,7 +136,7 @@ fn composed_variables_are_evaluated_where_they_are_used() {
 }
 
 #[test]
-fn conditions_decide_whether_a_policy_looks() {
+fn conditions_skip_or_select_policy() {
     let with = |conditions: &[&str]| {
         let mut policy = policy(&["false"]);
         policy.conditions = conditions.iter().map(|text| named("c", text)).collect();

@@ -44,7 +44,7 @@ impl TemplateWorkers for Ends {
 }
 
 #[test]
-fn app_that_ended_two_workers_is_not_tried_elsewhere() {
+fn app_stops_after_two_ended_workers() {
     let clusters: Vec<(String, String)> = (1..9)
         .map(|number| {
             let name = format!("bj{number}");
@@ -89,7 +89,7 @@ impl TemplateWorkers for Takes {
 
 /// A slow app that comes first by its name, and a new one that is not: one render a turn.
 #[test]
-fn slow_app_has_short_turns_at_first_and_later_ones_when_others_had_theirs() {
+fn slow_app_waits_until_others_are_rendered() {
     let snapshot = Snapshot::of_texts([
         ("clusters/bj1.yaml", CLUSTER),
         ("apps/a/app.yaml", &WEB.replace("name: web", "name: a")),

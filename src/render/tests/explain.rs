@@ -49,7 +49,7 @@ fn written(field: &Field) -> String {
 const OF_REPLICAS: &str = "template base: shipped/templates/base/_replicas.j2:3";
 
 #[test]
-fn a_value_is_told_with_its_layer_and_those_that_it_overrides() {
+fn value_is_explained_with_overridden_layers() {
     let zone = ("templates/cluster/zone/layer.yaml", "clusters: {matchLabels: {zone: bj}}");
     let own = WEB.replace("8080}", "8080, replicas: 9}");
     let files = [
@@ -101,7 +101,7 @@ fn a_value_is_told_with_its_layer_and_those_that_it_overrides() {
 }
 
 #[test]
-fn what_a_pod_set_says_is_told_with_its_line() {
+fn pod_set_values_are_explained_with_line() {
     let text = app_set(
         "\n    {name: b-blue, replicas: 2, version: v3},\n    {name: b-green, image: 'r/y:w', replicas: 4}",
         TEMPLATE,
@@ -127,7 +127,7 @@ fn what_a_pod_set_says_is_told_with_its_line() {
 }
 
 #[test]
-fn patches_are_told_with_their_line() {
+fn patches_are_explained_with_line() {
     let merge = "target: {kind: Deployment}\nmerge:\n  spec:\n    paused: true\n    template: {spec: {containers: [{name: web, image: 'mirror/web:1'}]}}\n";
     let json = "target: {kind: Deployment}\njson:\n  - {op: replace, path: /spec/minReadySeconds, value: 7}\n  - op: add\n    path: /metadata/labels/team\n    value: a\n";
     let own = WEB
@@ -154,7 +154,7 @@ fn patches_are_told_with_their_line() {
 }
 
 #[test]
-fn a_template_is_told_with_the_file_and_line_that_stand() {
+fn templates_are_explained_with_file_and_line() {
     let extending =
         "{% extends parent %}\n{% block container %}{{ super() }}\n          tty: true{% endblock %}\n";
     let files = [("apps/web/app.yaml", WEB), (SHOW, extending)];
@@ -185,7 +185,7 @@ fn a_template_is_told_with_the_file_and_line_that_stand() {
 }
 
 #[test]
-fn files_of_an_objects_app_are_their_own_places_and_secrets_show_no_value() {
+fn objects_app_explains_files_and_hides_secrets() {
     let files = [
         ("apps/conf/app.yaml", OBJECTS),
         (
@@ -207,7 +207,7 @@ fn files_of_an_objects_app_are_their_own_places_and_secrets_show_no_value() {
 
 /// Marks change nothing but what they say: every shipped template renders to the same with them.
 #[test]
-fn what_is_explained_is_what_is_rendered() {
+fn explain_covers_every_rendered_object() {
     for (workload, _) in WORKLOADS {
         let schedule = if workload == "CronJob" { ", schedule: '0 3 * * *'" } else { "" };
         let app = WEB.replace("workloadType: Deployment", &format!("workloadType: {workload}"));
@@ -227,7 +227,7 @@ fn what_is_explained_is_what_is_rendered() {
 }
 
 #[test]
-fn kind_that_another_app_defines_is_known_when_one_is_explained() {
+fn explain_knows_kinds_of_other_apps() {
     let app = |name: &str| {
         format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: {name}}}\nspec: {{files: [{name}.yaml]}}\n"

@@ -90,7 +90,7 @@ impl Commits {
 }
 
 #[test]
-fn what_is_the_same_on_all_clusters_is_rendered_once() {
+fn equal_clusters_share_one_render() {
     let mut commits = Commits::new(&[]);
     let renders = commits.render(&[]);
     assert_eq!((renders.made, renders.results().count()), (3, 9));
@@ -104,7 +104,7 @@ fn what_is_the_same_on_all_clusters_is_rendered_once() {
 }
 
 #[test]
-fn what_there_is_no_time_for_comes_later() {
+fn unfinished_targets_are_rendered_later() {
     let mut commits = Commits::new(&[]);
     let awaited = |renders: &Renders| -> Vec<String> {
         let targets = renders.iter().filter(|(_, (_, result))| is_awaited(result));
@@ -136,7 +136,7 @@ fn zone(value: &str) -> String {
 }
 
 #[test]
-fn a_commit_renders_what_it_can_change() {
+fn commit_renders_only_affected_apps() {
     let mut commits = Commits::new(&[]);
     commits.check(&[], 3);
     commits.check(&[("apps/web/app.yaml", &WEB.replace("web:1", "web:2"))], 1);
@@ -159,7 +159,7 @@ fn a_commit_renders_what_it_can_change() {
 }
 
 #[test]
-fn a_layer_of_a_cluster_changes_that_cluster_alone() {
+fn cluster_layer_affects_only_its_clusters() {
     let zone = ("templates/cluster/gz/layer.yaml", "clusters: {matchLabels: {zone: gz}}");
     let mut commits = Commits::new(&[zone, ("templates/cluster/gz/values.yaml", "env: {ZONE: gz}")]);
     commits.check(&[], 6);
@@ -175,7 +175,7 @@ fn a_layer_of_a_cluster_changes_that_cluster_alone() {
 }
 
 #[test]
-fn a_render_belongs_to_the_clusters_that_answer_its_questions_alike() {
+fn clusters_with_equal_answers_share_render() {
     let template =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {zone: {{ cluster.labels.zone }}}\n";
     let mut commits = Commits::new(&[("apps/web/layer/config.yaml.j2", template)]);
@@ -227,7 +227,7 @@ fn a_render_belongs_to_the_clusters_that_answer_its_questions_alike() {
 }
 
 #[test]
-fn that_something_is_there_is_an_answer_too() {
+fn defined_test_counts_as_question() {
     let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {gpu: \"{% if cluster.meta.gpu is defined %}yes{% endif %}\"}\n";
     let gpu = cluster("bj1", "bj").replace("spec: {", "spec: {meta: {gpu: {type: a100}}, ");
     let mut commits =
@@ -238,7 +238,7 @@ fn that_something_is_there_is_an_answer_too() {
 }
 
 #[test]
-fn clusters_that_are_alike_share_a_render_in_whatever_order_they_come() {
+fn render_sharing_ignores_cluster_order() {
     let template =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {zone: {{ cluster.labels.zone }}}\n";
     let zones: Vec<(String, String)> = (100..200)
@@ -256,7 +256,7 @@ fn clusters_that_are_alike_share_a_render_in_whatever_order_they_come() {
 }
 
 #[test]
-fn a_pin_changes_its_ring_alone() {
+fn pin_affects_only_its_ring() {
     let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: bj, clusters: {matchLabels: {zone: bj}}}, {name: gz, clusters: {matchLabels: {zone: gz}}}]}\n";
     let mut commits = Commits::new(&[("rings.yaml", rings)]);
     commits.check(&[], 3);
@@ -267,7 +267,7 @@ fn a_pin_changes_its_ring_alone() {
 }
 
 #[test]
-fn a_mistake_is_not_kept_and_a_mended_one_is_rendered() {
+fn failed_render_is_not_cached() {
     let wrong = ("apps/web/layer/config.yaml.j2", "{{ nothing }}");
     let mut commits = Commits::new(&[wrong]);
     commits.check(&[], 2 + 3);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_leaf_is_altered_and_no_other() {
+    fn altering_one_leaf_changes_no_other() {
         check("a: 1\nb: {c: yes, d: [x, \"y z\", 1.5]}\ne:\nf: {}\ng: []\n", 8);
         check("t: |\n  line\n  line\nnext: 'it''s'\n", 2);
         check("a: &x 5\nb: *x\nü: ä\n", 3);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_texts_count_up() {
+    fn numbers_in_strings_are_incremented() {
         assert_eq!(others(&json!("100m")), [json!("100mx"), json!("101m"), json!("x100m")]);
         assert_eq!(others(&json!(5)), [json!(11), json!(6)]);
         assert_eq!(others(&json!(1.5)), [json!(2.5)]);

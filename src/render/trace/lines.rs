@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_report_their_lines_before_they_run() {
+    fn tags_report_line_before_execution() {
         fn check(template: &str, expected: &str) {
             assert_eq!(instrument(template, 3).replace(FUNCTION, "at"), expected);
         }

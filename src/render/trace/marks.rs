@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_expressions_are_marked_where_they_begin() {
+    fn text_and_expressions_get_marks() {
         check("a: 1\n  b: 2\n", "<3:1>a: 1\n  <3:2>b: 2\n");
         check("  {{- x -}}\n y", "  {{- \"<3:1>\" }}{{ x -}}\n <3:2>y");
         check(
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_read_off_and_taken_out() {
+    fn marks_are_read_and_stripped() {
         let (text, marks) = strip(&instrument("a: 1\n  b: 2", 0));
         assert_eq!(text, "a: 1\n  b: 2");
         let line = |line, column| at(&marks, Position { line, column }).map(|mark| mark.line);
