@@ -19,7 +19,6 @@ use crate::model::{AppId, Charts, Diagnostic, History, NoCharts, OnlyTemplates, 
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1, labels: {zone: bj, environment: test}}\nspec: {vip: 10.0.0.1, connection: {sandbox: {}}}\n";
 const WEB: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: web}\nspec: {workloadType: Deployment, developLanguage: go, runType: server, image: 'web:1', port: 8080}\n";
-/// A workload layer whose only template shows one line of values.
 const SHOW: &str = "templates/workload/deployment/deployment.yaml.j2";
 
 fn snapshot(files: &[(&str, &str)]) -> Snapshot {
@@ -32,11 +31,11 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
     fleet
 }
 
-/// By workers too, which makes no difference.
+/// Renders here and by workers, and compares.
 fn run(app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
     let here = run_here(app, files);
     assert_eq!(run_by(&OnlyTemplates::<at_desk::AtDesk>::default(), app, files), here, "by a worker");
-    // What is wrong then has no columns.
+    // Mistakes have no columns then.
     let reporting = run_by(&at_desk::reporting(), app, files);
     assert_eq!(reporting.ok(), here.as_ref().ok().cloned(), "by a worker that reports lines");
     here
@@ -67,7 +66,7 @@ fn check(files: &[(&str, &str)], pointer: &str, expected: &Value) {
     assert_eq!(body(&rendered, "Deployment", "web").pointer(pointer), Some(expected));
 }
 
-/// Parts of the only mistake: of its one line, and of its help.
+/// Parts of the only mistake: its line, and its help.
 fn check_mistake(result: Result<Rendered, Vec<Diagnostic>>, line: &str, help: &str) {
     let mistakes = result.expect_err("a mistake");
     assert_eq!(mistakes.len(), 1, "{mistakes:#?}");

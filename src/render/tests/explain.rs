@@ -1,4 +1,4 @@
-//! Where fields come from: a field set by each layer, by patches, by manifests.
+//! Explanations of fields set by layers, patches and manifests.
 
 use super::*;
 use crate::model::NoCharts;
@@ -71,7 +71,7 @@ fn value_is_explained_with_overridden_layers() {
         "cluster zone: templates/cluster/zone/values.yaml:3 replicas",
         "app: apps/web/layer/values.yaml:1 replicas",
     ];
-    // The shipped run type says so too, so base wins without it only.
+    // The shipped run type sets it too, so base wins only without it.
     let without_shipped = ("templates/runType/server/values.yaml", "strategy: {}\n");
     for (count, files) in [
         (1, &[without_shipped][..]),
@@ -169,7 +169,7 @@ fn templates_are_explained_with_file_and_line() {
         "template workload deployment: shipped/templates/workload/deployment/deployment.yaml.j2:4"
     );
     let port = field(&objects, "Service", "spec.ports[0].port");
-    // `service.port or values.port`: that the first is 0 decides as well.
+    // `service.port or values.port`: the value 0 of the first decides too.
     let of_service = "workload deployment: shipped/templates/workload/deployment/values.yaml:19 service.port";
     assert_eq!(origins(&port.from), ["app: apps/web/app.yaml:4 spec.port", of_service]);
     assert!(origins(&port.because).iter().any(|it| it.ends_with("service.enabled")), "{port:#?}");
@@ -205,7 +205,7 @@ fn objects_app_explains_files_and_hides_secrets() {
     assert_eq!(origins(&vip.from), ["cluster manifest: clusters/bj1.yaml:4 spec.vip"]);
 }
 
-/// Marks change nothing but what they say: every shipped template renders to the same with them.
+/// Marks do not change the render of any shipped template.
 #[test]
 fn explain_covers_every_rendered_object() {
     for (workload, _) in WORKLOADS {

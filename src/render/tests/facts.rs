@@ -1,4 +1,4 @@
-//! Facts of clusters in templates, labels and variables.
+//! Cluster facts in templates, labels and variables.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a commit renders again, counted.
+//! Counts the renders of each commit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,10 +16,9 @@ fn cluster(name: &str, zone: &str) -> String {
     CLUSTER.replace("bj1", name).replace("zone: bj", &format!("zone: {zone}"))
 }
 
-/// A repository that changes commit by commit, and the memory of who renders it.
+/// A repository that changes by commit, with its cache of renders.
 struct Commits {
     files: std::collections::BTreeMap<String, String>,
-    /// What each commit changed.
     log: Vec<Vec<String>>,
     memory: Memory,
 }
@@ -39,7 +38,7 @@ impl Commits {
         Self { files: files.into_iter().chain(apps).collect(), log: Vec::new(), memory: Memory::default() }
     }
 
-    /// Changes files, and renders; the same as a renderer without memory gives.
+    /// Changes files, renders, and compares with a render without cache.
     fn render(&mut self, changes: &[(&str, &str)]) -> Renders {
         let (snapshot, fleet) = self.commit(changes);
         let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut self.memory);
@@ -48,11 +47,11 @@ impl Commits {
         renders
     }
 
-    /// The same, where there is time for so many targets that are not known.
+    /// Renders with time for `most` new targets.
     fn render_some(&mut self, changes: &[(&str, &str)], most: usize) -> Renders {
         let (snapshot, fleet) = self.commit(changes);
         let asked = AtomicUsize::new(0);
-        // An app asks once before it begins.
+        // An app calls it once before it starts.
         let goes_on = || asked.fetch_add(1, Ordering::Relaxed) <= most;
         Renderer::new(&fleet, &snapshot, &NoCharts)
             .render_while(&mut self.memory, Pacing { goes_on: &goes_on, clock: &|| Duration::ZERO })
@@ -82,7 +81,6 @@ impl Commits {
         (snapshot, fleet)
     }
 
-    /// How many renders a commit takes.
     #[track_caller]
     fn check(&mut self, changes: &[(&str, &str)], made: usize) {
         assert_eq!(self.render(changes).made, made, "{changes:?}");
@@ -110,18 +108,17 @@ fn unfinished_targets_are_rendered_later() {
         let targets = renders.iter().filter(|(_, (_, result))| is_awaited(result));
         targets.map(|(target, _)| target.to_string()).collect()
     };
-    // No time at all.
     let renders = commits.render_some(&[], 0);
     assert_eq!((awaited(&renders).len(), renders.made, renders.is_complete()), (9, 0, false));
     assert!(commits.render(&[]).is_complete());
-    // What did not change is there, also without time.
+    // Unchanged targets need no time.
     let renders = commits.render_some(&[("README.md", "hello")], 0);
     assert_eq!((awaited(&renders), renders.is_complete()), (vec![], true));
     let other = OBJECTS.replace("{name: conf}", "{name: conf, labels: {a: b}}");
     let renders = commits.render_some(&[("apps/conf/app.yaml", &other)], 0);
     assert_eq!(awaited(&renders), ["default/conf on bj1", "default/conf on bj2", "default/conf on gz1"]);
     commits.check(&[], 1);
-    // What was done is not done again.
+    // Finished targets are not rendered again.
     let other = "{{ cluster.name }}";
     let renders = commits.render_some(&[("apps/web/layer/zone.yaml.j2", &zone(other))], 2);
     let is_some_awaited = !awaited(&renders).is_empty();
@@ -130,7 +127,6 @@ fn unfinished_targets_are_rendered_later() {
     assert_eq!(made + commits.render(&[]).made, 3);
 }
 
-/// An object that is another on each cluster.
 fn zone(value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: zone}}\ndata: {{zone: '{value}'}}\n")
 }
@@ -145,7 +141,7 @@ fn commit_renders_only_affected_apps() {
     commits.check(&[("templates/language/java/values.yaml", "env: {A: b}")], 1);
     commits.check(&[("templates/language/node/values.yaml", "env: {A: b}")], 0);
     commits.check(&[("apps/web/layer/values.yaml", "env: {A: b}")], 1);
-    // Base is below all of them.
+    // Every app uses the base layer.
     commits.check(
         &[("templates/base/patches/a.yaml", "target: {kind: '*'}\nmerge: {metadata: {labels: {a: b}}}")],
         3,
@@ -181,7 +177,6 @@ fn clusters_with_equal_answers_share_render() {
     let mut commits = Commits::new(&[("apps/web/layer/config.yaml.j2", template)]);
     commits.check(&[], 2 + 2);
     commits.check(&[("clusters/bj2.yaml", &cluster("bj2", "sh"))], 1);
-    // Another question: everything about the cluster.
     commits.check(
         &[(
             "apps/web/layer/config.yaml.j2",

@@ -1,4 +1,4 @@
-//! Patches: what they change, in which order, and what is wrong with them.
+//! Effects, order and mistakes of patches.
 
 use super::*;
 use crate::model::{Location, labels};

@@ -1,4 +1,4 @@
-//! Mistakes in files that are no templates stand where their fields do.
+//! Positions of mistakes in plain files.
 
 use super::{run, run_here};
 use crate::render::places::tests::PARSES;

@@ -7,7 +7,6 @@ const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: common}\nda
 const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: common}\nstringData: {a: b}\n";
 const TWO_WAVES: &str = "waves: [{name: one, groups: [blue]}, {name: two, groups: [green]}]";
 
-/// What is said of an AppSet with a blue and a green podSet and these pods.
 fn check(object: &str, strategy: &str, pod: &str, expected: Option<&str>) {
     let app = format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {{name: pay}}\nspec:\n  updateStrategy: {{{strategy}}}\n  podSpec: \

@@ -1,4 +1,4 @@
-//! What policies may take of a whole revision.
+//! Limits of policies on a whole revision.
 
 use super::super::verdicts::verdicts_within;
 use super::super::{Admission, Memory, Renderer};
