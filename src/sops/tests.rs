@@ -1,4 +1,4 @@
-//! Files that `sops` itself has encrypted (`tests/fixtures/sops`), with what it makes of them.
+//! Files encrypted by `sops` itself (`tests/fixtures/sops`), with their plain form.
 
 #![allow(
     clippy::expect_used,
@@ -45,7 +45,7 @@ fn documents(text: &str) -> Vec<Document> {
     documents
 }
 
-/// The file opens to what `sops -d` prints of it.
+/// The decrypted file equals the output of `sops -d`.
 #[track_caller]
 fn check(name: &str, identities: &[&str]) {
     let opened = open("a.yaml", documents(&fixture(&format!("{name}.yaml"))), &keys(identities));
@@ -54,7 +54,7 @@ fn check(name: &str, identities: &[&str]) {
     assert_eq!(opened, plain.iter().map(|document| document.root.to_json()).collect::<Vec<_>>());
 }
 
-/// What is said of the text, and that nothing of what is encrypted in it is in that.
+/// Compares the mistakes, which must not contain encrypted text.
 #[track_caller]
 fn refused(text: &str, identities: &[&str], expected: &[&str]) {
     let mistakes: Vec<Diagnostic> =
@@ -127,7 +127,7 @@ fn changed_file_is_refused() {
             codes::MAC
         )
     };
-    // A value that is not encrypted, one left out, one put in, and a file without its second document.
+    // A changed plain value, an added value, a removed value, and a missing second document.
     for changed in [
         secret.replace("team: shop", "team: shopping"),
         secret
@@ -140,7 +140,7 @@ fn changed_file_is_refused() {
         assert_ne!(changed, secret);
         refused(&changed, &["one.key"], &[&message(&changed)]);
     }
-    // Values that change places, and one that is put in plain.
+    // Swapped values, and a plain one instead of an encrypted one.
     let moved = secret.replace("    username:", "    swap:").replace("    password:", "    username:");
     let moved = moved.replace("    swap:", "    password:");
     let wrong = "cannot be opened: it was changed, or belongs to another key or file";
