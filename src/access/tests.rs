@@ -12,7 +12,7 @@ use crate::render::Renderer;
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: one}\nspec: {connection: {sandbox: {}}}\n";
 
-/// The rights that one app with these objects needs; its spec has these further fields.
+/// `fields`: further fields of the app's spec.
 fn rights(instance: &Instance, fields: &str, objects: &[Value]) -> BTreeSet<String> {
     rights_of(instance, fields, objects, false, None)
 }
@@ -44,7 +44,7 @@ fn rights_of(
     needs.rights.iter().filter(|(_, why)| own(why)).map(|(right, _)| right.to_string()).collect()
 }
 
-/// To learn what is served is one thing; to see an object of ours another, without which its app does not come to an end.
+/// Discovery watches definitions too, but a rendered definition must be observed for its app to finish.
 #[test]
 fn rendered_definitions_need_observing_rights() {
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -83,10 +83,10 @@ fn verbs_depend_on_mode_and_prune() {
     check(&enforce, "", &objects, &[&READ[..], &WRITE, &DELETE].concat());
     check(&observe, "", &objects, &READ);
     check(&lasting, "", &objects, &[&READ[..], &WRITE].concat());
-    // It may be deleted to be created anew, whatever is pruned.
+    // A replace deletes the object, whatever is pruned.
     check(&lasting, ", replace: true", &objects, &[&READ[..], &WRITE, &DELETE].concat());
     check(&lasting, ", prune: always", &objects, &[&READ[..], &WRITE, &DELETE].concat());
-    // Its objects say so themselves, also when its file goes.
+    // Its objects have the annotation, also after its file is removed.
     check(&enforce, ", prune: never", &objects, &[&READ[..], &WRITE].concat());
     check(
         &enforce,
@@ -125,7 +125,7 @@ fn claims_need_their_storage_class() {
     check(json!({"storageClassName": ""}), None);
 }
 
-/// A cluster that is being removed: nothing is written there any more but that it goes, or is let go.
+/// On a cluster that is being removed, only deletes and orphans are written.
 #[test]
 fn removed_cluster_needs_delete_only() {
     let enforce = Instance::default();
@@ -153,7 +153,7 @@ fn removed_cluster_needs_delete_only() {
     check(&enforce, "", &[orphan("other", ApprovedAction::Orphan)], &DELETE);
     check(&enforce, "", &[orphan("web", ApprovedAction::Delete)], &DELETE);
 
-    // Nobody asks for its pods, and who deletes a role needs none of its rules.
+    // Pods are not read, and deleting a role needs none of its rules.
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "all"},
         "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
     let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
@@ -222,7 +222,7 @@ fn home_rights_cover_secrets_and_lease() {
     assert!(text.contains("name: tutti-main-home\n") && !text.contains("ClusterRole"), "{text}");
 }
 
-/// What is refused there is told by an event alone; the others say it in their status.
+/// Only events report refused pods of these kinds; others report them in their status.
 #[test]
 fn events_are_read_for_pod_owners() {
     let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}});

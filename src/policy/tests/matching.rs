@@ -6,7 +6,7 @@ fn labels(pairs: &[(&str, &str)]) -> LabelSelector {
     LabelSelector { match_labels, match_expressions: Vec::new() }
 }
 
-/// Whether a Deployment that is created is looked at.
+/// Whether a created Deployment is matched.
 #[track_caller]
 fn check(constraints: MatchConstraints, expected: bool) {
     let shown = format!("{constraints:?}");
@@ -92,7 +92,6 @@ fn namespaces_match_by_their_own_labels() {
     for (object, expected) in [
         (object("Namespace", "shop"), 1),
         (object("Namespace", "data"), 0),
-        // Without a namespace there is nothing to compare.
         (object("PersistentVolume", "data"), 1),
     ] {
         assert_eq!(judged(&policies, Some(&object), None).evaluated, expected, "{object}");
@@ -109,7 +108,7 @@ fn namespace_with_unknown_labels_may_be_selected() {
     }
 }
 
-/// How many policies are evaluated for a Deployment that is created in a namespace with these labels.
+/// The number of policies evaluated for a Deployment in a namespace with these labels.
 fn evaluated_in(namespace_labels: Option<&BTreeMap<String, String>>, policies: &Policies) -> usize {
     let (app, none, object) = (AppId::new("shop", "web"), BTreeMap::new(), deployment(1));
     let cluster = ClusterFacts { name: "bj", labels: &none, ring: None };

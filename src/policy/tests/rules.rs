@@ -35,7 +35,7 @@ fn messages_have_values() {
     check(message(Some(" too few "), None), &["too few"]);
     let computed = "'has %d of 2'.format([object.spec.replicas])";
     check(message(Some("too few"), Some(computed)), &["has 1 of 2"]);
-    // One that is no line of text is not used.
+    // A message that is not one line is ignored.
     for bad in ["''", "'  '", "'a\\nb'", "object.foo", "1"] {
         check(message(Some("too few"), Some(bad)), &["too few"]);
         check(message(None, Some(bad)), &["failed expression: object.spec.replicas > 1"]);
@@ -145,7 +145,7 @@ fn conditions_skip_or_select_policy() {
     let denied = ["failed expression: false"];
     check(with(&["object.kind == 'Deployment'", "true"]), &denied);
     check(with(&["object.kind == 'Service'"]), &[]);
-    // One that does not hold decides.
+    // A false condition decides.
     check(with(&["object.foo", "false"]), &[]);
     check(
         with(&["true", "object.foo"]),
@@ -193,7 +193,7 @@ fn mistakes_name_their_expression() {
             "12 1:1 `request.userInfo` is not known: no request is made yet",
         ]
     );
-    // Nobody gets through because a policy is broken.
+    // A broken policy denies.
     let verdicts = judged(&policies, Some(&deployment(1)), None).verdicts;
     assert_eq!(
         verdicts.iter().map(|it| it.message.as_str()).collect::<Vec<_>>(),
