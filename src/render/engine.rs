@@ -60,7 +60,7 @@ impl Mode {
     }
 }
 
-/// Templates that can see each other, by file name.
+/// Templates that can include each other, by file name.
 #[derive(Debug)]
 pub struct Engine {
     environment: Environment<'static>,

@@ -1,12 +1,10 @@
-//! Where each field of a rendered object comes from.
+//! Finds where each field of a rendered object comes from.
 //!
-//! Nothing of this costs anything when it is not asked for: a render keeps no notes. To explain one, it
-//! is done again. First with [`marks`] in the templates: they say which line of which template wrote each
-//! field. Then once more for each value of each file that the render reads ([`leaves`]), with that value
-//! altered ([`runs`]): the fields that come out differently are those that the value reaches, whatever
-//! way it took through layers, templates, manifests and patches. [`explain`] makes sentences of both.
+//! A plain render keeps no records. To explain one, it is repeated. First with [`marks`] in the templates: they give the
+//! template line of each field. Then once for each value of each input file ([`leaves`]), with that value altered ([`runs`]):
+//! the value reaches the fields that change, through layers, templates, manifests and patches. [`explain`] combines both.
 //!
-//! Never looks at how templates are written to guess what they may do.
+//! This module never analyzes template code.
 
 pub mod explain;
 mod files;
