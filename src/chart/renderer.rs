@@ -131,6 +131,7 @@ impl Renderer {
             ended => self.explain(ended, program),
         };
         let (begun, time) = (Instant::now(), wait.time.min(self.limits.deadline));
+        // All parts of a render share its time.
         let rest = || Wait { time: time.saturating_sub(begun.elapsed()), ..wait };
         let ask = |place: &mut Place<'_, Child>| {
             let known = definitions.is_some();

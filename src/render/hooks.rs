@@ -101,6 +101,7 @@ pub fn name_runs(documents: &mut [Document]) {
         return;
     }
     let digests: Vec<String> = documents.iter().map(digest).collect();
+    // `helm-render` and `helm template` return objects in different orders.
     let mut release = digests.clone();
     release.sort();
     for (document, own) in documents.iter_mut().zip(&digests).filter(|(document, _)| each_time(document)) {
