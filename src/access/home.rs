@@ -1,4 +1,4 @@
-//! What tutti reads in the home cluster for a repository, and the lease that it holds there.
+//! Computes the rights that tutti needs in the home cluster: Secrets, the registry, the Lease.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use super::needs::Needs;
 use super::right::{Right, Verb, Why};
 use crate::model::{Cluster, Connection, Instance, SecretRef, StoredKey};
 
-/// Where the lease of the leader is.
+/// The Lease of the leader.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseAt<'a> {
     pub namespace: &'a str,
     pub name: &'a str,
 }
 
-/// Secrets by their names, and the ConfigMaps of a registry; written is the lease alone.
+/// Reads of Secrets by name and of the registry's ConfigMaps; writes of the Lease alone.
 pub fn home_needs<'a>(
     instance: &Instance,
     clusters: impl Iterator<Item = &'a Cluster>,
@@ -26,7 +26,7 @@ pub fn home_needs<'a>(
             .insert(Right { namespace, group: group.into(), resource: resource.to_owned(), name, verb }, why);
     };
     if let Some(LeaseAt { namespace, name }) = lease {
-        // What is to be made has no name that a rule could know.
+        // A create has no name that a rule could match.
         for (name, verb) in [(None, Verb::Create), (Some(name), Verb::Get), (Some(name), Verb::Update)] {
             add("coordination.k8s.io", namespace, "leases", name, verb, Why::Leader);
         }

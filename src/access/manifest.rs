@@ -1,4 +1,4 @@
-//! The ClusterRole and the Roles that grant some rights, as text for `kubectl apply`.
+//! Prints the ClusterRole and Roles that grant some rights, for `kubectl apply`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,29 +8,27 @@ use super::needs::Needs;
 use super::right::{Right, Verb, Why};
 use crate::model::{ClusterName, labels};
 
-/// A service account that gets the roles.
+/// The service account that the roles are bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     pub namespace: String,
     pub name: String,
 }
 
-/// What every user may ask unless a cluster took it away: its version and what it serves.
+/// Discovery URLs, which every user may read unless a cluster forbids it.
 const DISCOVERY: [&str; 5] = ["/api", "/api/*", "/apis", "/apis/*", "/version"];
 
-/// The name of all roles and bindings of an instance.
 pub fn role_name(instance: &str) -> String {
     labels::field_manager(instance)
 }
 
-/// What the roles are for.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
-    /// What is rendered there.
+    /// The objects rendered there.
     Cluster(&'a ClusterName),
-    /// What was rendered there, before it was to be removed.
+    /// The objects rendered there before its removal.
     Leaving(&'a ClusterName),
-    /// What tutti keeps in the home cluster, which may be one of the others too: these roles have a name of their own.
+    /// The home cluster, which may be a managed cluster too, so its roles have another name.
     Home,
 }
 
@@ -62,7 +60,7 @@ impl Place<'_> {
     }
 }
 
-/// Every document, the account first. The same rights are the same text.
+/// All documents, the account first. Equal rights give equal text.
 pub fn manifest(place: Place<'_>, instance: &str, needs: &Needs, account: Option<&Account>) -> String {
     let (name, mut text) = (place.role_name(instance), place.head(instance));
     if let Some(account) = account {
@@ -95,7 +93,7 @@ pub fn manifest(place: Place<'_>, instance: &str, needs: &Needs, account: Option
     text
 }
 
-/// One rule that grants some rights of one place, for whoever misses them.
+/// Rules for missing rights of one namespace.
 pub fn rule_of<'a>(rights: impl IntoIterator<Item = &'a Right>) -> String {
     let mut text = String::new();
     for rule in rules(&rights.into_iter().collect()) {
@@ -208,8 +206,8 @@ impl Rule<'_> {
     }
 }
 
-/// As few rules as grant these and no more: resources of one group that are used alike stand together, and so do the
-/// names of one resource.
+/// The fewest rules for exactly these rights: resources of one group with equal verbs share a rule, and so do names of one
+/// resource.
 fn rules<'a>(rights: &BTreeSet<&'a Right>) -> Vec<Rule<'a>> {
     let mut verbs: BTreeMap<(&str, &str, Option<&str>), BTreeSet<Verb>> = BTreeMap::new();
     for right in rights {
@@ -239,7 +237,7 @@ fn rules<'a>(rights: &BTreeSet<&'a Right>) -> Vec<Rule<'a>> {
     of_resources.chain(of_names).collect()
 }
 
-/// A scalar of YAML that is read back as this text, also inside `[…]`.
+/// A YAML scalar for this text, also valid inside `[…]`.
 fn quoted(text: &str) -> String {
     let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | '/' | ':');
     let words = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];

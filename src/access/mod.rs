@@ -1,11 +1,11 @@
-//! Which rights tutti needs on a cluster for what the repository renders there.
+//! Computes the RBAC rights that tutti needs on a cluster for its rendered objects.
 //!
-//! Needs the renders of one cluster and what the instance wants of them; gives single rights ([`needs`]), each with why
-//! it is needed, and the ClusterRole and Roles that grant exactly those ([`manifest`]). It follows the requests of the
-//! engine: watches and the inventory are over all namespaces, everything else is about one object, by its name. Whoever
-//! adds a request to `cluster` adds its right here; a live test runs tutti with nothing but what is printed.
+//! Input is the renders of one cluster and the instance; output is single rights ([`needs`]) with reasons, and the
+//! ClusterRole and Roles that grant exactly those ([`manifest`]). The rights follow the requests of the engine: watches and
+//! the inventory cover all namespaces, other requests one object by name. A new request in `cluster` needs its right here; a
+//! live test runs tutti with nothing but the printed rights.
 //!
-//! Never asks a cluster: whether it has the rights is for others to find out.
+//! This module never reads a cluster; others check whether the rights are granted.
 
 mod home;
 mod manifest;

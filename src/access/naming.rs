@@ -1,15 +1,15 @@
-//! The plurals of kinds, where no cluster is asked for them.
+//! Finds the plural names of kinds without asking a cluster.
 
 use std::collections::BTreeMap;
 
 use crate::model::Rendered;
 
-/// A group of Kubernetes itself: its plurals are no guesses.
+/// A built-in group, whose plurals are certain.
 pub(super) fn is_built_in(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 
-/// The plurals that the definitions among some renders say, by group and kind.
+/// The plurals in rendered definitions, by group and kind.
 pub(super) fn defined<'a>(renders: impl Iterator<Item = &'a Rendered>) -> BTreeMap<(String, String), String> {
     let objects = renders.flat_map(|rendered| rendered.objects.iter());
     let said = objects.filter_map(|object| {

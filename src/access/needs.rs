@@ -1,4 +1,4 @@
-//! From renders to rights.
+//! Derives rights from renders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,17 +13,16 @@ use crate::model::{
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// What is rendered for one cluster.
+/// The renders of one cluster, and settings that affect rights.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     pub instance: &'a Instance,
     pub renders: &'a [(&'a App, Rendered)],
-    /// The plural of a kind, where the cluster has said it.
+    /// The plural of a kind, if the cluster serves it.
     pub known: &'a dyn Fn(&Kind) -> Option<String>,
-    /// Every namespace is there before tutti, also those that it renders: no right to their objects is needed
-    /// outside of them.
+    /// All namespaces exist before tutti starts, rendered ones included. Then their objects need no right outside of them.
     pub namespaces_exist: bool,
-    /// The cluster is being removed: this is what was rendered there before, and goes, but for what these let go of.
+    /// Set if the cluster is being removed: the renders are deleted, except objects that these approvals orphan.
     pub leaving: Option<&'a [Approval]>,
 }
 
@@ -33,17 +32,16 @@ impl std::fmt::Debug for Input<'_> {
     }
 }
 
-/// The rights, each once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
     pub rights: BTreeMap<Right, Why>,
-    /// Group and plural of custom kinds that nobody named: guessed.
+    /// Group and guessed plural of custom kinds without a known plural.
     pub guessed: BTreeSet<(Arc<str>, String)>,
-    /// Namespaces that tutti makes: a Role cannot be there before them.
+    /// Namespaces that tutti creates: a Role cannot exist before them.
     pub own_namespaces: BTreeSet<Arc<str>>,
 }
 
-/// What tutti does with these renders, request by request.
+/// The rights for all requests of these renders.
 pub fn needs(input: &Input<'_>) -> Needs {
     let managed: Vec<_> = input.renders.iter().filter(|(app, _)| !app.unmanaged).collect();
     let mut work = Work {
@@ -58,7 +56,7 @@ pub fn needs(input: &Input<'_>) -> Needs {
     let made: BTreeSet<Arc<str>> =
         managed.iter().filter(|(app, _)| makes(app)).map(|(app, _)| Arc::clone(&app.id.namespace)).collect();
     if !made.is_empty() {
-        // One that is there may be missing later.
+        // An existing namespace may be missing later.
         work.add(None, "", "namespaces", None, Verb::Create, Why::Writing);
     }
     if !input.namespaces_exist {
@@ -126,7 +124,7 @@ impl Work<'_> {
         }
     }
 
-    /// A claim without a class gets the default of its cluster, whose name is not known here.
+    /// A claim without a class gets the cluster's default, whose name is unknown here.
     fn storage_class(&mut self, claim: &RenderedObject) {
         let name = claim.body.field("/spec/storageClassName").and_then(|it| it.as_str().map(str::to_owned));
         if name.as_deref() != Some("") {
@@ -143,16 +141,16 @@ impl Work<'_> {
         self.input.instance.mode == Mode::Enforce
     }
 
-    /// What is asked of one object.
+    /// The verbs for one object.
     fn verbs(&self, app: &App, object: &RenderedObject) -> BTreeSet<Verb> {
-        // It is looked up by name when it is new to us.
+        // A lookup by name before the first apply.
         let mut verbs = BTreeSet::from([Verb::Get]);
         if app.adopt {
-            // Dry runs of the apply and of the object without what would be dropped, also where nothing is written.
+            // Dry runs of the apply and of an update without the dropped fields, also in observe mode.
             verbs.extend([Verb::Patch, Verb::Update]);
         }
         if self.writes() {
-            // A server-side apply of what is not there yet is a create too.
+            // A server-side apply of a missing object is a create too.
             verbs.extend([Verb::Patch, Verb::Create]);
             let replaces =
                 object.says(labels::REPLACE).unwrap_or(app.replace) && !object.id.takes_others_along();
@@ -164,14 +162,14 @@ impl Work<'_> {
     }
 
     fn may_go(&self, app: &App) -> bool {
-        // An app that leaves the repository is under the default of the instance.
+        // A removed app falls under the default of the instance.
         let default = self.input.instance.defaults.prune;
         default != PruneMode::Never || app.prune.is_some_and(|own| own != default)
     }
 
-    /// What is asked of one object that goes.
+    /// The verbs for one object that is removed.
     fn last_verbs(&self, app: &App, object: &RenderedObject, approvals: &[Approval]) -> BTreeSet<Verb> {
-        // What changed meanwhile is read again.
+        // A changed object is read again.
         let mut verbs = BTreeSet::from([Verb::Get]);
         if self.writes() && self.may_go(app) && !is_kept(object) {
             verbs.insert(Verb::Delete);
@@ -183,8 +181,7 @@ impl Work<'_> {
         verbs
     }
 
-    /// Whoever writes a role must have its rules, or be allowed to escalate; whoever writes a binding must have the
-    /// rules of its role, or be allowed to bind it.
+    /// Writing a role requires its rules or `escalate`; writing a binding requires the rules of its role or `bind`.
     fn grant(&mut self, place: Option<Arc<str>>, object: &RenderedObject) {
         let name = |text: &str| Some(text.to_owned());
         match &*object.id.kind {
@@ -226,14 +223,13 @@ impl Work<'_> {
         why: Why,
     ) {
         let right = Right { namespace, group: group.into(), resource: resource.to_owned(), name, verb };
-        // The first reason in the order of reasons stays; but definitions that are rendered are needed for more than to learn
-        // of others.
+        // Keeps the first reason in order. But rendered definitions are needed for more than discovery.
         let known = self.needs.rights.entry(right).or_insert(why);
         *known = if *known == Why::Serving { why } else { why.min(*known) };
     }
 }
 
-/// Its annotation says that it is not deleted.
+/// Its annotation forbids the delete.
 fn is_kept(object: &RenderedObject) -> bool {
     object.annotation(labels::PRUNE).as_deref() == Some("keep")
 }

@@ -1,4 +1,4 @@
-//! One right, and why it is needed.
+//! Defines a right and its reason.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ pub enum Verb {
     Update,
     Patch,
     Delete,
-    /// Give a role rules that one does not have oneself.
+    /// Grant a role rules that the user lacks.
     Escalate,
-    /// Give somebody a role whose rules one does not have oneself.
+    /// Bind a role whose rules the user lacks.
     Bind,
 }
 
@@ -37,21 +37,21 @@ impl Verb {
     }
 }
 
-/// One verb on one resource, as the API server asks about it.
+/// One verb on one resource, as in a SubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Right {
-    /// `None`: everywhere in the cluster.
+    /// `None`: the whole cluster.
     pub namespace: Option<Arc<str>>,
     pub group: Arc<str>,
-    /// The plural, as in paths; with a subresource `pods/log`.
+    /// The plural, with a subresource if any: `pods/log`.
     pub resource: String,
-    /// Of this object alone.
+    /// This object alone.
     pub name: Option<String>,
     pub verb: Verb,
 }
 
 impl Right {
-    /// `deployments.apps`, `configmaps`: as kubectl names a resource.
+    /// As kubectl names a resource: `deployments.apps`, `configmaps`.
     pub fn qualified(&self) -> String {
         if self.group.is_empty() {
             self.resource.clone()
@@ -81,32 +81,32 @@ impl Serialize for Right {
     }
 }
 
-/// What a right is needed for; roles are printed in this order.
+/// The reason of a right; roles are printed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Why {
-    /// To learn when definitions and API services come and go.
+    /// Watching definitions and API services.
     Serving,
     /// Watches and the inventory.
     Observing,
-    /// What is rendered: looked up, applied, deleted.
+    /// Rendered objects: lookup, apply, delete.
     Writing,
-    /// The same in a namespace that tutti makes itself.
+    /// The same in a namespace that tutti creates.
     WritingInOwnNamespaces,
-    /// What was rendered on a cluster that is being removed: deleted.
+    /// Deletes on a cluster that is being removed.
     Leaving,
-    /// The pods of a workload that does not get healthy.
+    /// The pods of an unhealthy workload.
     Causes,
-    /// The last line that a container wrote before it crashed. Whoever does not want it told leaves this right out.
+    /// The last log line of a crashed container. An operator may leave this right out.
     LastLines,
-    /// The storage class of a claim says whether it waits for its first consumer.
+    /// The storage class, which tells whether a claim waits for its first consumer.
     StorageClasses,
-    /// What is rendered grants rights to others.
+    /// Rendered roles and bindings, which grant rights.
     Granting,
-    /// The home cluster keeps secrets of tutti itself.
+    /// Secrets of tutti in the home cluster.
     Secrets,
-    /// It registers clusters.
+    /// ConfigMaps that register clusters.
     Registry,
-    /// One of several processes writes: which, its lease says.
+    /// The Lease of the leader.
     Leader,
 }

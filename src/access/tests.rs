@@ -12,7 +12,7 @@ use crate::render::Renderer;
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: one}\nspec: {connection: {sandbox: {}}}\n";
 
-/// The rights that one app with these objects needs; its spec has these further fields.
+/// `fields`: further fields of the app's spec.
 fn rights(instance: &Instance, fields: &str, objects: &[Value]) -> BTreeSet<String> {
     rights_of(instance, fields, objects, false, None)
 }
@@ -44,9 +44,9 @@ fn rights_of(
     needs.rights.iter().filter(|(_, why)| own(why)).map(|(right, _)| right.to_string()).collect()
 }
 
-/// To learn what is served is one thing; to see an object of ours another, without which its app does not come to an end.
+/// Discovery watches definitions too, but a rendered definition must be observed for its app to finish.
 #[test]
-fn definitions_that_are_rendered_are_more_than_what_is_served() {
+fn rendered_definitions_need_observing_rights() {
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "looms.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "looms", "singular": "loom", "kind": "Loom"},
@@ -71,7 +71,7 @@ const DELETE: [&str; 1] = ["delete configmaps in namespace shop"];
 const TAKE_OVER: [&str; 2] = ["update configmaps in namespace shop", "patch configmaps in namespace shop"];
 
 #[test]
-fn what_is_written_decides_over_the_verbs() {
+fn verbs_depend_on_mode_and_prune() {
     let enforce = Instance::default();
     let observe = Instance { mode: Mode::Observe, ..Instance::default() };
     let mut lasting = Instance::default();
@@ -83,10 +83,10 @@ fn what_is_written_decides_over_the_verbs() {
     check(&enforce, "", &objects, &[&READ[..], &WRITE, &DELETE].concat());
     check(&observe, "", &objects, &READ);
     check(&lasting, "", &objects, &[&READ[..], &WRITE].concat());
-    // It may be deleted to be created anew, whatever is pruned.
+    // A replace deletes the object, whatever is pruned.
     check(&lasting, ", replace: true", &objects, &[&READ[..], &WRITE, &DELETE].concat());
     check(&lasting, ", prune: always", &objects, &[&READ[..], &WRITE, &DELETE].concat());
-    // Its objects say so themselves, also when its file goes.
+    // Its objects have the annotation, also after its file is removed.
     check(&enforce, ", prune: never", &objects, &[&READ[..], &WRITE].concat());
     check(
         &enforce,
@@ -125,9 +125,9 @@ fn claims_need_their_storage_class() {
     check(json!({"storageClassName": ""}), None);
 }
 
-/// A cluster that is being removed: nothing is written there any more but that it goes, or is let go.
+/// On a cluster that is being removed, only deletes and orphans are written.
 #[test]
-fn what_goes_is_deleted_and_nothing_else() {
+fn removed_cluster_needs_delete_only() {
     let enforce = Instance::default();
     let observe = Instance { mode: Mode::Observe, ..Instance::default() };
     let orphan = |app: &str, action| Approval {
@@ -153,7 +153,7 @@ fn what_goes_is_deleted_and_nothing_else() {
     check(&enforce, "", &[orphan("other", ApprovedAction::Orphan)], &DELETE);
     check(&enforce, "", &[orphan("web", ApprovedAction::Delete)], &DELETE);
 
-    // Nobody asks for its pods, and who deletes a role needs none of its rules.
+    // Pods are not read, and deleting a role needs none of its rules.
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "all"},
         "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
     let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
@@ -167,7 +167,7 @@ fn what_goes_is_deleted_and_nothing_else() {
 }
 
 #[test]
-fn a_namespace_that_tutti_makes_cannot_hold_a_role_before() {
+fn own_namespaces_need_cluster_role() {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
     let found = rights(&Instance::default(), "", &[namespace, settings()]);
     assert!(found.contains("patch configmaps") && found.contains("delete namespaces"), "{found:?}");
@@ -175,7 +175,7 @@ fn a_namespace_that_tutti_makes_cannot_hold_a_role_before() {
 }
 
 #[test]
-fn a_rule_to_add_holds_what_is_missing_and_no_more() {
+fn rule_grants_only_missing_rights() {
     let right = |resource: &str, name: Option<&str>, verb: Verb| Right {
         namespace: None,
         group: "".into(),
@@ -193,7 +193,7 @@ fn a_rule_to_add_holds_what_is_missing_and_no_more() {
 }
 
 #[test]
-fn the_home_cluster_is_read_by_name_and_nothing_but_the_lease_is_written() {
+fn home_rights_cover_secrets_and_lease() {
     let instance = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec:\n  \
         forge: {type: gitea, url: 'https://a', repository: a/b, credentials: {token: {secret: {namespace: tutti, name: forge, key: token}}}}\n  \
         receivers: [{name: a, type: gitea, secrets: [{env: HOOK}, {secret: {namespace: tutti, name: hooks, key: a}}]}]\n  \
@@ -222,9 +222,9 @@ fn the_home_cluster_is_read_by_name_and_nothing_but_the_lease_is_written() {
     assert!(text.contains("name: tutti-main-home\n") && !text.contains("ClusterRole"), "{text}");
 }
 
-/// What is refused there is told by an event alone; the others say it in their status.
+/// Only events report refused pods of these kinds; others report them in their status.
 #[test]
-fn events_are_read_of_what_makes_pods_and_does_not_say_why_not() {
+fn events_are_read_for_pod_owners() {
     let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
     let workload = |version: &str, kind: &str| {
         let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "template": template});

@@ -1,4 +1,4 @@
-//! What an answer means, and what follows from several measurements. Pure.
+//! Evaluates answers of measurements, and counts them to an outcome. Pure.
 
 use std::sync::Arc;
 
@@ -8,35 +8,33 @@ use crate::cel::{Meter, Names, Program, Scope, Value};
 use crate::model::{AnalysisSpec, Expression, short_line};
 use crate::rollout::Outcome;
 
-/// Series of a query, whose values an expression goes through.
+/// Series of a query result that an expression reads.
 const MOST_SERIES: usize = 1000;
-/// Values that are shown.
 const SHOWN: usize = 3;
 const LONGEST_SHOWN: usize = 120;
 
-/// What was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Of a query.
+    /// The values of a query.
     Values(Vec<f64>),
-    /// JSON, or a text.
+    /// The body is JSON, or a text.
     Http { status: u16, body: Json },
-    /// What is known of the units of the wave.
+    /// The units of the wave, from the overview.
     Units(Json),
 }
 
-/// One measurement.
+/// The result of one measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Good(String),
     Bad(String),
-    /// Nobody knows: why.
+    /// No result, with the reason.
     Unclear(String),
-    /// Nothing was asked: why. No further measurement alone changes that.
+    /// No request was sent, with the reason. Another measurement would not change that.
     NotAsked(String),
 }
 
-/// The expressions of an analysis.
+/// The compiled expressions of an analysis.
 #[derive(Debug)]
 pub struct Judge {
     success: Program,
@@ -71,7 +69,7 @@ impl Judge {
             let holds = program.holds(&scope, &mut meter);
             holds.map_err(|failure| format!("cannot be evaluated: {failure}, with {}", answer.shown()))
         };
-        // What is bad is bad, whatever else is said of it.
+        // A true failure expression decides before success.
         let is_bad = match self.failure.as_ref().map(&mut holds).transpose() {
             Ok(is_bad) => is_bad,
             Err(why) => return Verdict::Unclear(format!("failure {why}")),
@@ -106,7 +104,7 @@ impl Answer {
                 let more = if values.len() > SHOWN { ", …" } else { "" };
                 format!("result [{}{more}]", first.join(", "))
             }
-            // A body may hold what is nobody's business.
+            // A body may hold secrets.
             Self::Http { status, .. } => format!("status {status}"),
             Self::Units(units) => {
                 let units = units.as_array().into_iter().flatten();
@@ -121,7 +119,7 @@ impl Answer {
     }
 }
 
-/// The values of the result of an instant query, as the API of Prometheus answers it.
+/// Parses the result of an instant query of the Prometheus API.
 pub fn values(body: &[u8]) -> Result<Vec<f64>, String> {
     let answer: Json = serde_json::from_slice(body).map_err(|_| "the answer is no JSON".to_owned())?;
     let text = |name: &str| answer[name].as_str().unwrap_or_default();
@@ -152,15 +150,14 @@ pub fn values(body: &[u8]) -> Result<Vec<f64>, String> {
     }
 }
 
-/// So many in a row that say nothing are for a person: one timeout is no news.
+/// After this many unclear measurements in a row a person must decide: one timeout is normal.
 const MOST_UNCLEAR: u32 = 4;
 
-/// Measurements in a row that say nothing.
+/// Counts unclear measurements in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unclear(u32);
 
 impl Unclear {
-    /// With one more.
     pub fn add(&mut self, why: &str) -> Outcome {
         self.0 = self.0.saturating_add(1);
         match self.0 < MOST_UNCLEAR {
@@ -170,7 +167,7 @@ impl Unclear {
     }
 }
 
-/// Of several measurements.
+/// Counts several measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     good: u32,
@@ -179,7 +176,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// With one measurement more.
     pub fn add(&mut self, spec: &AnalysisSpec, verdict: &Verdict) -> Outcome {
         let AnalysisSpec { count, failure_limit, .. } = spec;
         match verdict {

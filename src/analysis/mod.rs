@@ -1,11 +1,12 @@
-//! Measures after waves: asks Prometheus and HTTP servers, looks at the wave itself, reads commit statuses of others.
+//! Measures after waves: queries Prometheus, sends HTTP requests, reads the health of the wave, and reads commit statuses of
+//! other programs.
 //!
-//! Runs beside the controller. What has to be measured stands in the overview (`RolloutReport::measures`); what came of it goes
-//! back by a watch channel, and the decision of a rollout goes by it. One task measures one thing, and ends when nobody waits for it
-//! any more: then what came of it is dropped. Nothing is stored, so another process measures again.
+//! Runs beside the controller. The overview lists the required measurements (`RolloutReport::measures`). Outcomes go back by
+//! a watch channel, and rollouts decide by them. Each measurement has one task, which ends when no rollout needs it; then its
+//! outcome is dropped. Nothing is stored, so a new process measures again.
 //!
-//! [`judge`] is pure: what an answer says, and what follows from several. [`probe`] asks, within bounds: redirects are not followed, an
-//! answer has a size and a time, and a host is asked a few things at once.
+//! [`judge`] is pure: it evaluates answers and counts them. [`probe`] sends requests within limits: no redirects, a bounded
+//! size and time of answers, and few parallel requests to a host.
 
 mod judge;
 mod probe;

@@ -1,4 +1,4 @@
-//! Asks what an analysis asks, within bounds.
+//! Sends the requests of analyses, within limits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,39 +17,37 @@ use crate::cluster::Home;
 use crate::controller::Grants;
 use crate::model::{PayloadTemplate, Probe, ProbeCredential, ProbeMethod, ip_of, is_loopback};
 
-/// Of the body of an answer, unpacked, in bytes.
+/// Bytes of an unpacked response body.
 const LARGEST_ANSWER: usize = 1024 * 1024;
-/// Of a query or an address with its values, in bytes.
+/// Bytes of a query or URL with its values.
 const LONGEST_FILLED: usize = 64 * 1024;
-/// A longer query is posted: servers and proxies bound the address.
+/// A longer query is sent by POST: servers and proxies limit URLs.
 const LONGEST_IN_ADDRESS: usize = 4096;
-/// Names hosts.
+/// The flag that names hosts.
 const FLAG: &str = "--analysis-host";
-/// So many requests to one host at the same time.
+/// Parallel requests to one host.
 const AT_ONCE: usize = 4;
 
-/// What all measurements share.
+/// The HTTP clients and credentials of all measurements.
 #[derive(Debug)]
 pub struct Prober {
-    /// For hosts that the operator named.
     named: reqwest::Client,
-    /// For all others: connects to public addresses alone, whatever a name has by then.
+    /// For all other hosts: connects only to public addresses, checked after each name lookup.
     public: reqwest::Client,
     grants: Arc<Grants>,
     home: Home,
     hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// A request without its credential.
 struct Bare<'p> {
     request: RequestBuilder,
     credential: Option<&'p ProbeCredential>,
-    /// With its port.
+    /// Host and port.
     host: String,
     is_query: bool,
 }
 
-/// A request that is ready to be sent, and a place at its host.
+/// A complete request with a permit for its host.
 #[derive(Debug)]
 pub struct Ready {
     pub(super) request: RequestBuilder,
@@ -59,12 +57,12 @@ pub struct Ready {
 
 impl Prober {
     pub fn new(grants: Arc<Grants>, home: Home) -> Result<Self, String> {
-        // The process chooses the provider; without a choice (a library user, a test) it is ring.
+        // The process installs the provider; library users and tests get ring.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Another thread may have been faster, with the same result.
+            // Another thread may install it first, with the same result.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
-        // A redirect would take a credential elsewhere, or ask a host that nobody named.
+        // A redirect could send a credential elsewhere, or reach a host that nobody named.
         let client = || {
             reqwest::Client::builder()
                 .user_agent(concat!("tutti/", env!("CARGO_PKG_VERSION")))
@@ -74,7 +72,8 @@ impl Prober {
         Ok(Self { named: client().build().map_err(chain)?, public, grants, home, hosts: Mutex::default() })
     }
 
-    /// The request of a probe, once its host has a place. `None`: nothing is asked. `Err`: why there is none, and whether that stays so.
+    /// The request of a probe, with a permit for its host. `None`: the probe sends nothing. `Err`: unclear, or not asked if
+    /// that is permanent.
     pub async fn prepare(&self, probe: &Probe, values: &Json) -> Result<Option<Ready>, Verdict> {
         let bare = self.bare(probe, values).map_err(Verdict::NotAsked)?;
         let Some(Bare { request, credential, host, is_query }) = bare else { return Ok(None) };
@@ -86,7 +85,7 @@ impl Prober {
         Ok(Some(Ready { request, is_query, _place: place }))
     }
 
-    /// The request without its credential: by the manifest and the flags alone.
+    /// Depends on the manifest and the flags alone.
     fn bare<'p>(&self, probe: &'p Probe, values: &Json) -> Result<Option<Bare<'p>>, String> {
         let (Probe::Prometheus { url, credential, .. } | Probe::Http { url, credential, .. }) = probe else {
             return Ok(None);
@@ -115,7 +114,7 @@ impl Prober {
         Ok(Some(Bare { request, credential: credential.as_ref(), host, is_query }))
     }
 
-    /// What cannot be read now may be in a moment; what is not handed out stays so.
+    /// An unreadable credential may become readable; one that is not granted will not.
     async fn authorized(
         &self,
         request: RequestBuilder,
@@ -147,7 +146,7 @@ impl Prober {
 }
 
 impl Ready {
-    /// The answer, whatever it says; or why there is none.
+    /// Any answer, or why there is none.
     pub async fn send(self) -> Result<Answer, String> {
         let mut response = self.request.send().await.map_err(chain)?;
         let status = response.status();
@@ -208,8 +207,8 @@ fn is_named(url: &Url, grants: &Grants) -> bool {
     url.host_str().is_some_and(|host| grants.analysis_hosts.has(host, url.port_or_known_default()))
 }
 
-/// By https, but on this machine or where the operator allows it. A credential, and what only this network reaches, are for hosts that
-/// the operator named: whoever may write the manifest could have the one sent to a host of theirs, and look around in the other.
+/// Requires https, except on loopback or where the operator allows http. Credentials and private addresses need a host that
+/// the operator named: otherwise whoever may write the manifest could receive a credential, or scan the network.
 pub(super) fn address(text: &str, grants: &Grants, has_credential: bool) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|_| "the address is none".to_owned())?;
     let host = url.host_str().unwrap_or_default();
@@ -231,7 +230,7 @@ pub(super) fn address(text: &str, grants: &Grants, has_credential: bool) -> Resu
     Err(format!("{why} without {FLAG} {host}"))
 }
 
-/// With its causes, and without the address, which may hold what nobody should see.
+/// The error with its causes, without the URL, which may hold secrets.
 fn chain(error: reqwest::Error) -> String {
     let error = error.without_url();
     let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());

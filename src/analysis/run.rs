@@ -1,4 +1,4 @@
-//! Which measurements there are, and one task for each.
+//! Runs one task for each measurement that the overview requires.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ use crate::model::{Analysis, AnalysisSpec, AppId, ClusterName, Probe, Revision};
 use crate::report::{ClusterReport, Overview, RolloutReport, TargetReport, UnitReport, version};
 use crate::rollout::{AllOutcomes, Gate, Hold, Measure, Outcome};
 
-/// What came of measurements waits for so many to be taken.
+/// Queued reports of tasks.
 const REPORTS: usize = 256;
 
 #[derive(Debug)]
@@ -34,16 +34,15 @@ pub struct Settings {
 pub struct Inputs {
     pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub overview: watch::Receiver<Arc<Overview>>,
-    /// What came of measurements.
+    /// Outcomes of measurements.
     pub measured: watch::Sender<Arc<AllOutcomes>>,
-    /// Until then another process measures.
+    /// Cancelled when this process leads; until then another one measures.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
 }
 
 type Key = (AppId, Measure);
 
-/// What one task does.
 #[derive(Clone, Debug, PartialEq)]
 enum Job {
     /// `None`: there is no such analysis.
@@ -52,7 +51,7 @@ enum Job {
         context: String,
         commit: Option<Revision>,
         place: Arc<Place>,
-        /// What is not there after that time is for a person.
+        /// A status that is missing after this time needs a person.
         deadline: Duration,
     },
 }
@@ -60,11 +59,10 @@ enum Job {
 struct Running {
     number: u64,
     job: Job,
-    /// It ends with the rest.
+    /// Dropping it ends the task.
     _task: AbortOnDropHandle<()>,
 }
 
-/// What a task says.
 struct Report {
     key: Key,
     number: u64,
@@ -72,7 +70,7 @@ struct Report {
 }
 
 struct Shared {
-    /// Made when something is asked for the first time.
+    /// Created for the first request.
     prober: OnceLock<Result<Prober, String>>,
     grants: Arc<Grants>,
     home: Home,
@@ -81,7 +79,7 @@ struct Shared {
     reports: mpsc::Sender<Report>,
 }
 
-/// Goes on until it is stopped.
+/// Runs until it is stopped.
 pub async fn run(settings: Settings, mut inputs: Inputs) {
     let stop = inputs.stop.clone();
     let work = async {
@@ -114,7 +112,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs) {
     }
 }
 
-/// Nobody waits for these any more, or they are measured anew.
+/// Removes outcomes that no rollout needs, or that are measured anew.
 fn forget(ended: &[Key], measured: &watch::Sender<Arc<AllOutcomes>>) {
     measured.send_if_modified(|all| {
         let has = |(app, measure): &&Key| all.get(app).is_some_and(|of| of.contains_key(measure));
@@ -137,7 +135,7 @@ struct Jobs {
 }
 
 impl Jobs {
-    /// Starts what is awaited, and ends the rest, which it names.
+    /// Starts required tasks, ends others, and returns the keys of the ended ones.
     fn look(&mut self, inputs: &mut Inputs) -> Vec<Key> {
         let Some(head) = inputs.head.borrow_and_update().clone() else { return Vec::new() };
         let overview = inputs.overview.borrow_and_update().clone();
@@ -156,7 +154,7 @@ impl Jobs {
         ended
     }
 
-    /// Of a task that still runs.
+    /// Publishes the report of a running task.
     fn take(&self, report: Report, measured: &watch::Sender<Arc<AllOutcomes>>) {
         let Report { key, number, outcome } = report;
         if self.running.get(&key).is_none_or(|running| running.number != number) {
@@ -198,7 +196,7 @@ fn wanted(overview: &Overview, head: &ConfigHead) -> BTreeMap<Key, Job> {
     wanted
 }
 
-/// The commit that the units of a wave run: that which the last of them took its content from.
+/// The commit of a wave: that of its newest unit.
 pub(super) fn commit_of(rollout: &RolloutReport, wave: &str) -> Option<Revision> {
     let of_wave = rollout.units.iter().filter(|unit| unit.wave == wave && unit.is_at_head);
     let newest = of_wave.filter(|unit| unit.revision.is_some()).max_by_key(|unit| unit.since);
@@ -207,7 +205,7 @@ pub(super) fn commit_of(rollout: &RolloutReport, wave: &str) -> Option<Revision>
 
 async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
     let say = async |outcome: Outcome| {
-        // A closed queue means that nobody measures any more.
+        // A closed queue means that measuring has stopped.
         let _ = shared.reports.send(Report { key: key.clone(), number, outcome }).await;
     };
     match job {
@@ -251,7 +249,6 @@ async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
     }
 }
 
-/// One measurement.
 async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verdict {
     let overview = shared.overview.borrow().clone();
     let Some(rollout) = overview.rollout_of(app) else {
@@ -284,7 +281,7 @@ async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verd
     }
 }
 
-/// What is measured: the units of one wave, on clusters that answer.
+/// The units of one wave, on clusters that answer.
 pub(super) struct Subject<'a> {
     app: &'a AppId,
     wave: &'a str,
@@ -301,7 +298,7 @@ impl<'a> Subject<'a> {
             .filter(|it| it.app == rollout.app && clusters.contains(&it.cluster))
             .map(|it| (&it.cluster, it))
             .collect();
-        // Of a cluster that does not answer, what was seen last says nothing of the version; nor does one that is being read.
+        // The last observation of an offline or unread cluster says nothing about the version.
         let answers = |it: &&ClusterReport| it.state == "Ready";
         let is_unread = |unit: &UnitReport| matches!(unit.hold, Some(Hold::Unread));
         let answering: BTreeSet<&ClusterName> =
@@ -316,7 +313,7 @@ impl<'a> Subject<'a> {
         self.units.iter().filter_map(|(_, target)| *target)
     }
 
-    /// What templates name.
+    /// The values for templates.
     pub(super) fn values(&self) -> Json {
         let joined = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join("|");
         let rings = joined(self.targets().filter_map(|target| target.ring.as_deref()).collect());
@@ -348,7 +345,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What ends no text in quotes, and is no more of an address than a word; all else is not known.
+/// Only safe characters: the value cannot end a quoted text or change a URL. Otherwise null.
 pub(super) fn safe(text: &str) -> Json {
     let is_safe = |it: char| it.is_ascii_alphanumeric() || "._-|".contains(it);
     if text.chars().all(is_safe) { Json::from(text) } else { Json::Null }

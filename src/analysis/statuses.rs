@@ -1,4 +1,4 @@
-//! Commit statuses of others, read from the forge for all that wait for them.
+//! Reads commit statuses of other programs from the forge, once for all waiting rollouts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,32 +14,31 @@ use crate::metrics::Metrics;
 use crate::model::{Forge, Instance, Revision, short_line};
 use crate::rollout::Outcome;
 
-/// Commits whose statuses are kept.
 const MOST_COMMITS: usize = 100;
-/// However often the instance is polled.
+/// The shortest poll interval, whatever the instance says.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST_SHOWN: usize = 100;
 
-/// Of one commit: the newest of each context.
+/// The newest status of each context of a commit.
 type Statuses = BTreeMap<String, (State, String)>;
 
-/// What the forge said last.
+/// Caches the statuses that were read last.
 #[derive(Debug)]
 pub struct Reader {
     grants: Arc<Grants>,
     home: Home,
     metrics: Metrics,
-    /// One commit is read at a time.
+    /// The lock serializes reads.
     known: Mutex<BTreeMap<Revision, (Instant, Arc<Statuses>)>>,
 }
 
-/// What of `tutti.yaml` says where statuses are.
+/// The settings in `tutti.yaml` for reading statuses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
     pub forge: Option<Forge>,
-    /// How often it is asked.
+    /// The poll interval.
     pub pause: Duration,
-    /// Of the statuses of tutti itself.
+    /// The prefix of tutti's own statuses.
     pub prefix: String,
 }
 
@@ -55,7 +54,7 @@ impl Reader {
         Self { grants, home, metrics, known: Mutex::default() }
     }
 
-    /// What one status of a commit says, or why that is not known. `is_late`: it had its time.
+    /// The outcome of one status of a commit, or why it is unknown. `is_late`: its deadline has passed.
     pub async fn outcome(
         &self,
         place: &Place,
@@ -71,7 +70,7 @@ impl Reader {
 
     async fn read(&self, place: &Place, commit: &Revision) -> Result<Arc<Statuses>, String> {
         let mut known = self.known.lock().await;
-        // Half of it: who comes a little early would wait for a whole one more.
+        // Half the interval: a slightly early caller would wait for another whole one.
         if let Some((at, statuses)) = known.get(commit)
             && at.elapsed() < place.pause / 2
         {
@@ -100,7 +99,7 @@ impl Reader {
     }
 }
 
-/// A status that nobody sets is for a person once it is late.
+/// A status that is missing or skipped after its deadline needs a person.
 pub(super) fn of(statuses: &Statuses, context: &str, commit: &Revision, is_late: bool) -> Outcome {
     let waits = if is_late { Outcome::Inconclusive } else { Outcome::Pending };
     let Some((state, description)) = statuses.get(context) else {

@@ -1,4 +1,4 @@
-//! What answers mean, and what follows from several.
+//! Evaluation and counting of measurements, requests of probes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,6 @@ use crate::model::{AnalysisSpec, AppId, Hosts, PodCount, Revision, Snapshot};
 use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport, UnitReport};
 use crate::rollout::{Hold, Outcome, UnitId};
 
-/// Of the spec of a manifest.
 fn spec(text: &str) -> AnalysisSpec {
     let manifest =
         format!("apiVersion: tutti.dev/v1alpha1\nkind: Analysis\nmetadata: {{name: a}}\nspec: {text}\n");
@@ -37,7 +36,7 @@ fn check(spec: &AnalysisSpec, answer: &Answer, expected: Verdict) {
 }
 
 #[test]
-fn values_of_a_query_are_good_bad_or_neither() {
+fn query_values_are_good_bad_or_unclear() {
     let one = prometheus("success: 'result[0] < 0.05'");
     let two = prometheus("success: 'result[0] < 0.05', failure: 'result[0] > 0.5'");
     let good = |text: &str| Verdict::Good(text.to_owned());
@@ -54,7 +53,7 @@ fn values_of_a_query_are_good_bad_or_neither() {
         check(spec, &values(&[]), unclear("the query has no data"));
         check(spec, &values(&[0.01, f64::NAN]), unclear("the query is no number: result [0.01, NaN]"));
     }
-    // What cannot be evaluated, or is neither true nor false.
+    // A failed evaluation, or a result that is no boolean.
     let wrong = prometheus("success: 'result[1] < 0.05'");
     let said = Judge::of(&wrong).expect("an expression").verdict(&values(&[1.0]));
     assert!(
@@ -70,7 +69,7 @@ fn values_of_a_query_are_good_bad_or_neither() {
     let endless = prometheus("success: 'result.all(a, result.all(b, result.all(c, a + b + c >= 0.0)))'");
     let said = Judge::of(&endless).expect("an expression").verdict(&values(&[1.0; 1000]));
     assert!(matches!(&said, Verdict::Unclear(why) if why.contains("takes too long")), "{said:?}");
-    // Whole numbers are compared with what a query gives.
+    // Query values compare with whole numbers.
     check(
         &prometheus("success: 'result.all(value, value == 1)'"),
         &values(&[1.0, 1.0]),
@@ -80,7 +79,7 @@ fn values_of_a_query_are_good_bad_or_neither() {
 }
 
 #[test]
-fn answers_of_servers_and_units_are_judged() {
+fn http_and_health_answers_are_judged() {
     let http = |expect: &str| spec(&format!("{{http: {{url: 'https://p'{expect}}}}}"));
     let answer = |status: u16, body: Json| Answer::Http { status, body };
     check(&http(""), &answer(204, json!("")), Verdict::Good("status 204".to_owned()));
@@ -97,7 +96,7 @@ fn answers_of_servers_and_units_are_judged() {
 }
 
 #[test]
-fn result_of_a_query_is_a_vector_or_a_scalar() {
+fn query_result_must_be_vector_or_scalar() {
     let read = |answer: Json| values(answer.to_string().as_bytes());
     let of = |kind: &str, result: Json| {
         read(json!({"status": "success", "data": {"resultType": kind, "result": result}}))
@@ -140,14 +139,14 @@ fn measurements_are_counted() {
     let outcome = |of: fn(Arc<str>) -> Outcome, text: &str| of(text.into());
     assert_eq!(run(&of(""), vec![good()]), [outcome(Outcome::Success, "a")]);
     assert_eq!(run(&of(""), vec![bad()]), [outcome(Outcome::Failure, "b")]);
-    // One that is unclear says nothing yet; four in a row are for a person.
+    // One unclear measurement is pending; four in a row need a person.
     let one = |number: u32| outcome(Outcome::Pending, &format!("{number}/4 unclear, c"));
     assert_eq!(run(&of(""), vec![unclear(), good()]), [one(1), outcome(Outcome::Success, "a")]);
     assert_eq!(
         run(&of(", count: 2"), vec![unclear(), unclear(), unclear(), good(), unclear()]),
         [one(1), one(2), one(3), outcome(Outcome::Pending, "1/2 good, a"), one(1)]
     );
-    // What cannot be asked at all is for a person at once.
+    // A request that cannot be sent needs a person at once.
     let not_asked = || Verdict::NotAsked("d".to_owned());
     assert_eq!(
         run(&of(""), vec![unclear(), not_asked(), good()]),
@@ -194,7 +193,7 @@ fn values_that_could_be_more_than_a_word_are_not_put_in() {
     }
 }
 
-/// Who may write the manifest does not say where a credential goes, nor who is asked within the network.
+/// The author of the manifest decides neither who receives a credential nor which private host is asked.
 #[test]
 fn credentials_and_private_addresses_need_a_named_host() {
     let grants = Grants {
@@ -239,15 +238,15 @@ fn credentials_and_private_addresses_need_a_named_host() {
     }
 }
 
-/// A header is plain text in Git: there is nothing to keep from anybody.
+/// A header is plain text in Git, so it is no secret.
 #[tokio::test]
-async fn header_is_no_credential() {
+async fn header_needs_no_named_host() {
     let prober = Prober::new(Arc::new(Grants::default()), Home::default()).expect("a client");
     let spec = spec("{http: {url: 'https://example.com:1', headers: {X-Author: a, Idempotency-Key: a}}}");
     assert!(prober.prepare(&spec.probe, &json!({})).await.is_ok());
 }
 
-/// Clusters of a large fleet have long names together.
+/// The cluster names of a large fleet make a long query.
 #[tokio::test]
 async fn long_queries_are_posted() {
     let grants = Grants { analysis_hosts: Hosts::new(["127.0.0.1"]), ..Grants::default() };
@@ -273,9 +272,9 @@ async fn long_queries_are_posted() {
     assert_eq!(refused, Verdict::NotAsked("it becomes longer than 65536 bytes".to_owned()));
 }
 
-/// A confirmation in advance opens what is inconclusive: while a credential cannot be read, it is measured again first.
+/// A confirmation in advance passes an inconclusive gate, so an unreadable credential is measured again first.
 #[tokio::test(start_paused = true)]
-async fn credential_that_cannot_be_read_now_is_unclear() {
+async fn unreadable_credential_is_unclear() {
     let sandbox = Sandbox::new(SandboxOptions::instant("home"));
     let home = Home::at(Link::in_process(sandbox.service()));
     let grants = Grants { analysis_hosts: Hosts::new(["example.com"]), ..Grants::default() };
@@ -294,7 +293,7 @@ async fn credential_that_cannot_be_read_now_is_unclear() {
 }
 
 #[test]
-fn status_of_another_program_opens_waits_or_asks() {
+fn commit_status_gives_outcome() {
     let commit = Revision::from("0123456789");
     let of = |status: Option<(State, &str)>, is_late: bool| {
         let status = status.map(|(state, text)| ("ci/smoke".to_owned(), (state, text.to_owned())));
@@ -312,7 +311,7 @@ fn status_of_another_program_opens_waits_or_asks() {
             assert_eq!(of(Some((state, "3 of 7")), is_late), failed);
         }
     }
-    // Nobody may be about to set it.
+    // Possibly no program will set it.
     for (status, words) in
         [(None, "there is none on 0123456"), (Some((State::Skipped, "")), "it is skipped on 0123456")]
     {
@@ -321,9 +320,9 @@ fn status_of_another_program_opens_waits_or_asks() {
     }
 }
 
-/// Of a wave in which one unit has its content from an earlier commit, the newest; a later pin of another ring does not matter.
+/// A unit has its content from an earlier commit: the newest counts. A later pin of another ring does not.
 #[test]
-fn status_is_that_of_the_commit_that_the_wave_runs() {
+fn status_is_read_of_wave_commit() {
     let unit = |cluster: &str, wave: &str, revision: &str, since: i64| UnitReport {
         is_at_head: true,
         revision: Some(Revision::from(revision)),
@@ -340,9 +339,9 @@ fn status_is_that_of_the_commit_that_the_wave_runs() {
     assert_eq!(commit_of(&rollout, "other"), Some(Revision::from("4444")));
 }
 
-/// A cluster that is lost after it took the version says nothing of it, good or bad.
+/// A cluster that went offline with the version says nothing about it.
 #[test]
-fn clusters_that_do_not_answer_are_not_measured() {
+fn unreachable_clusters_are_not_measured() {
     let app = AppId::new("shop", "pay");
     let at_head = |cluster: &str| UnitReport {
         is_at_head: true,

@@ -1,11 +1,11 @@
-//! What an expression is made of: the functions that it calls, and how deep it is.
+//! Walks an expression: called functions, and depth.
 
 use std::collections::BTreeSet;
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr};
 
-/// Of each call the names that it may mean: `lists.range(3)` is a function of a library, or a method of a field.
+/// The possible names of each call: `lists.range(3)` is a library function, or a method of a field.
 pub fn names(expression: &IdedExpr) -> BTreeSet<Vec<String>> {
     let mut found = BTreeSet::new();
     let mut left = vec![expression];
@@ -21,7 +21,7 @@ pub fn names(expression: &IdedExpr) -> BTreeSet<Vec<String>> {
     found
 }
 
-/// Levels of expressions in expressions. Not by recursion: it is asked whether that goes well.
+/// The nesting depth. Iterative, because it checks whether recursion is safe.
 pub fn depth(expression: &IdedExpr) -> usize {
     let (mut deepest, mut left) = (0, vec![(expression, 1)]);
     while let Some((next, depth)) = left.pop() {
@@ -31,7 +31,7 @@ pub fn depth(expression: &IdedExpr) -> usize {
     deepest
 }
 
-/// `lists.range`, if the call can be read so.
+/// `lists.range`, if the target of the call is a name.
 pub fn qualified(call: &CallExpr) -> Option<String> {
     match &call.target.as_ref()?.expr {
         Expr::Ident(library) => Some(format!("{library}.{}", call.func_name)),
@@ -43,7 +43,7 @@ fn is_operator(name: &str) -> bool {
     name.starts_with(['_', '!', '-', '@'])
 }
 
-/// The expressions that one is made of.
+/// The direct subexpressions.
 pub fn inside(expression: &Expr) -> Vec<&IdedExpr> {
     match expression {
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),

@@ -1,9 +1,9 @@
-//! Times in zones, and how times and spans are written.
+//! Reads fields of timestamps in time zones, and formats timestamps and durations.
 
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
-/// What is asked of a time.
+/// A field of a timestamp.
 #[derive(Clone, Copy, Debug)]
 pub enum Part {
     FullYear,
@@ -35,7 +35,7 @@ impl Part {
         })
     }
 
-    /// `zone`: a name, or `+02:00`; `None`: UTC.
+    /// `zone`: a name, or `+02:00`. `None`: UTC.
     pub fn get(self, seconds: i64, nanoseconds: u32, zone: Option<&str>) -> Option<i64> {
         let zone = match zone {
             None => TimeZone::UTC,
@@ -66,7 +66,7 @@ fn zone_of(zone: &str) -> Option<TimeZone> {
     ))
 }
 
-/// RFC 3339, with as many decimals as there are.
+/// RFC 3339, with all decimals.
 pub fn written(seconds: i64, nanoseconds: u32, offset: i32) -> Option<String> {
     let offset = Offset::from_seconds(offset).ok()?;
     let at = Timestamp::new(seconds, i32::try_from(nanoseconds).ok()?).ok()?;
@@ -82,7 +82,7 @@ pub fn written(seconds: i64, nanoseconds: u32, offset: i32) -> Option<String> {
     Some(text + &zone)
 }
 
-/// In seconds: `5400s`, `0.5s`.
+/// A duration in seconds: `5400s`, `0.5s`.
 pub fn span(seconds: i64, nanoseconds: i32) -> String {
     let sign = if seconds < 0 || nanoseconds < 0 { "-" } else { "" };
     let decimals = format!("{:09}", nanoseconds.abs());

@@ -1,4 +1,4 @@
-//! The value of an expression, node by node.
+//! Evaluates the nodes of an expression.
 
 use std::rc::Rc;
 
@@ -10,12 +10,12 @@ use super::tree::{Literal, Loop, Node, Operator, Order};
 use super::value::{List, Map, Text, Value, compare, equal};
 use crate::model::short_line;
 
-/// What the names of an expression stand for.
+/// The values of roots and variables.
 #[derive(Clone, Debug, Default)]
 pub struct Scope<'a> {
-    /// In the order of the names that the expression was read with.
+    /// In the order of the roots in `Names`.
     pub roots: Vec<Value<'a>>,
-    /// `None`: not asked for yet. Whoever evaluates an expression evaluates first what it names.
+    /// `None`: not evaluated yet. The caller evaluates the variables of an expression first.
     pub variables: Vec<Option<Result<Value<'a>, Failure>>>,
 }
 
@@ -26,7 +26,7 @@ pub fn value<'a>(node: &'a Node, scope: &Scope<'a>, meter: &mut Meter) -> Result
 pub(super) struct Run<'s, 'a> {
     scope: &'s Scope<'a>,
     pub(super) meter: &'s mut Meter,
-    /// An accumulator may have failed: what comes later may decide all the same.
+    /// An accumulator may hold a failure: a later item may still decide.
     pub(super) locals: Vec<Result<Value<'a>, Failure>>,
 }
 
@@ -191,7 +191,7 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
-    /// One side that decides is enough, even if the other one cannot be evaluated.
+    /// A deciding operand is enough, even if the other one fails.
     fn joined(&mut self, left: &'a Node, right: &'a Node, decides: bool) -> Result<bool, Failure> {
         let operator = if decides { "||" } else { "&&" };
         let left = self.boolean(left, operator);
@@ -306,7 +306,7 @@ impl<'a> Run<'_, 'a> {
                 let items = |list: List<'a>| (0..list.len()).filter_map(move |index| list.get(index));
                 Value::List(List::Owned(Rc::new(items(one).chain(items(two)).collect())))
             }
-            // Times and spans of time.
+            // Timestamps and durations.
             (Add, Value::Other(one), Value::Other(two)) => self.sum(one + two, "+")?,
             (Subtract, Value::Other(one), Value::Other(two)) => self.sum(one - two, "-")?,
             (Add, ..) => return Err(Failure::NoOverload("+")),
@@ -323,7 +323,7 @@ impl<'a> Run<'_, 'a> {
 }
 
 const OVERFLOW: Failure = Failure::Said(std::borrow::Cow::Borrowed("a number is too large"));
-/// What an item of a list takes, about.
+/// Approximate bytes of a list item.
 pub(super) const ITEM: usize = 40;
 
 fn of_literal(literal: &Literal) -> Value<'_> {
@@ -343,7 +343,7 @@ fn no_fields(value: &Value<'_>) -> Failure {
     Failure::Said(format!("a {} has no fields", value.type_name()).into())
 }
 
-/// A name may be as long as a value, and a failure is copied in each turn of a macro.
+/// A name may be as long as a value, and each turn of a macro copies the failure.
 fn no_field(name: &str) -> Failure {
     const MOST: usize = 253;
     Failure::NoField(short_line(name, MOST).into())

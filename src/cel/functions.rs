@@ -1,4 +1,4 @@
-//! Functions that are evaluated here: those that most expressions call, and those that take or give optional values.
+//! Evaluates the most used functions natively, and those with optional values.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use super::url::Url;
 use super::value::{List, Map, Text, Value};
 use super::written;
 
-/// What `type(x)` is compared with.
+/// The names that `type(x)` compares with.
 pub const TYPES: [&str; 12] = [
     "bool",
     "bytes",
@@ -37,19 +37,19 @@ pub enum Native {
     Contains,
     StartsWith,
     EndsWith,
-    /// With what the pattern costs. `None`: it is computed.
+    /// The compiled pattern with its cost. `None`: the pattern is computed.
     Matches(Option<(Regex, Pattern)>),
     Dyn,
     Type,
     Bool,
     Text(LibraryCall),
-    /// A format that there may be.
+    /// Returns an optional format.
     NamedFormat(LibraryCall),
     Format,
     Url,
     IsUrl,
     UrlPart(UrlPart),
-    /// Spans of time have some of them, too.
+    /// Durations have some of these fields too.
     TimePart(Part, LibraryCall),
     Int(LibraryCall),
     Timestamp(LibraryCall),
@@ -106,10 +106,10 @@ impl UrlPart {
     }
 }
 
-/// The names of [`native`] that the library does not have.
+/// Names of [`native`] that the library lacks.
 pub const OWN: [&str; 5] = ["bool", "dyn", "optMap", "optFlatMap", "type"];
 
-/// `None`: it is not one of these. Of a method, the first argument is what it is called of.
+/// `None`: not a native function. The first argument of a method is its target.
 pub fn native(name: &str, is_method: bool, args: &[Node]) -> Option<Result<Native, String>> {
     let method = |native: Native, count: usize| match (is_method, args.len() == count + 1) {
         (true, true) => Ok(native),
@@ -163,7 +163,7 @@ pub fn native(name: &str, is_method: bool, args: &[Node]) -> Option<Result<Nativ
     })
 }
 
-/// Within a size, or one of a few bytes fills the memory.
+/// Bounded: a pattern of a few bytes can fill the memory.
 fn compiled(pattern: &str) -> Result<Regex, String> {
     const MOST: usize = 4 * 1024 * 1024;
     let regex = RegexBuilder::new(&of_re2(pattern)).size_limit(MOST).dfa_size_limit(MOST).build();
@@ -324,7 +324,7 @@ fn inner<'a>(value: Value<'a>, name: &'static str) -> Result<Option<Rc<Value<'a>
     }
 }
 
-/// At worst each place of the pattern is looked at for each letter.
+/// The worst case: each state of the pattern for each byte.
 pub fn matching(text: &str, pattern: Pattern) -> f64 {
     const PLACES: f64 = 256.0;
     #[expect(clippy::cast_precision_loss, reason = "a bound need not be exact")]
@@ -332,7 +332,6 @@ pub fn matching(text: &str, pattern: Pattern) -> f64 {
     1.0 + letters * (1.0 + pattern.places) / PLACES
 }
 
-/// What it takes to compile a pattern.
 pub fn compiling(pattern: &str) -> u64 {
     steps(Pattern::of(pattern).compiling)
 }

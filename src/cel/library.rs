@@ -1,4 +1,4 @@
-//! The functions of Kubernetes' libraries, called one by one with values that are copied for them.
+//! Calls single functions of the Kubernetes libraries, with copied values.
 
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
@@ -16,12 +16,11 @@ thread_local! {
     static FUNCTIONS: Context<'static> = Context::default().with_all();
 }
 
-/// All functions of the libraries.
 pub fn with_functions<T>(run: impl FnOnce(&Context<'static>) -> T) -> T {
     FUNCTIONS.with(run)
 }
 
-/// A function of the libraries is known if calling it without anything fails for another reason.
+/// A function exists if a call without arguments fails for another reason.
 pub fn is_known(name: &str) -> bool {
     let called = || {
         let program = Program::compile(&format!("{name}()")).ok()?;
@@ -31,7 +30,7 @@ pub fn is_known(name: &str) -> bool {
     OWN.contains(&name) || !unless_it_panics(called).flatten().unwrap_or(false)
 }
 
-/// A call whose arguments are the variables `a0`, `a1` …
+/// A call with the variables `a0`, `a1` … as arguments.
 #[derive(Debug)]
 pub struct LibraryCall {
     name: Box<str>,
@@ -40,7 +39,7 @@ pub struct LibraryCall {
 }
 
 impl LibraryCall {
-    /// Of a method, the first argument is what it is called of. `None`: there is no such function.
+    /// The first argument of a method is its target. `None`: there is no such function.
     pub fn of(name: &str, is_method: bool, count: usize) -> Option<Self> {
         let names: Vec<String> = (0..count).map(|index| format!("a{index}")).collect();
         let text = match names.split_first() {
@@ -73,36 +72,36 @@ impl LibraryCall {
         });
         match result {
             Some(Ok(value)) => Value::from_library(value, meter),
-            // Its words repeat the values.
+            // The library's message repeats the values.
             _ => {
                 Err(Failure::Said(format!("the function `{}` does not take these values", self.name).into()))
             }
         }
     }
 
-    /// What the library does otherwise than the API server.
+    /// Corrects results where the library differs from the API server.
     fn otherwise<'a>(&self, args: &[Value<'a>], meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
         let text = |index: usize| args.get(index).and_then(Value::as_str).unwrap_or_default();
         let is_refused = match &*self.name {
             "quantity" | "isQuantity" => text(0).contains(char::is_whitespace),
-            // A prefix with a zero before it.
+            // A prefix length with a leading zero.
             "cidr" | "isCIDR" => {
                 text(0).split_once('/').is_some_and(|(_, it)| it.len() > 1 && it.starts_with('0'))
             }
-            // Every letter is a part.
+            // The API server splits into characters.
             "split" if args.len() == 2 && text(1).is_empty() => {
                 let letters = text(0).chars().map(|it| Value::text(it.encode_utf8(&mut [0; 4]), meter));
                 let letters = letters.collect::<Result<Vec<_>, _>>()?;
                 return Ok(Some(Value::List(List::Owned(Rc::new(letters)))));
             }
-            // One that is too large for a number is none.
+            // A text that overflows is no integer.
             "isInteger" => {
                 static WHOLE: LazyLock<Option<LibraryCall>> =
                     LazyLock::new(|| LibraryCall::of("asInteger", true, 1));
                 let whole = WHOLE.as_ref().map(|it| it.call(args, meter));
                 return Ok(whole.map(|it| Value::Bool(it.is_ok())));
             }
-            // A negative count is none.
+            // A negative count means no limit.
             "replace" if matches!(args, [.., Value::Int(count)] if *count < 0) => {
                 static ALL: LazyLock<Option<LibraryCall>> =
                     LazyLock::new(|| LibraryCall::of("replace", true, 3));
@@ -124,7 +123,7 @@ impl LibraryCall {
         })
     }
 
-    /// Beyond the size of the arguments, which is paid already: before it is called.
+    /// Charges the cost before the call; the size of the arguments is charged already.
     fn pay(&self, args: &[Value<'_>], meter: &mut Meter) -> Result<(), Failure> {
         let sizes: Vec<usize> = args.iter().map(size).collect();
         let total: usize = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
@@ -155,7 +154,7 @@ impl LibraryCall {
 
 const ITEM: usize = 32;
 
-/// In bytes, about; of what was copied already, so it ends.
+/// Approximate bytes of a value that was copied already, so it is bounded.
 fn size(value: &Value<'_>) -> usize {
     match value {
         Value::Text(text) => text.as_str().len(),

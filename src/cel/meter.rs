@@ -1,18 +1,18 @@
-//! What an evaluation may take, and why it has no value.
+//! Counts steps and bytes of an evaluation, and defines its failures.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Nodes of the expression, entries of maps, and parts of texts and lists of about [`PART`] bytes: some tens of milliseconds, and a
+/// Steps: nodes, map entries, and chunks of [`PART`] bytes of texts and lists. The limit takes some tens of milliseconds, a
 /// thousand times what policies need.
 const STEPS: u64 = 1_000_000;
-/// Of all that is built on the way, whether it is still held or not.
+/// Bytes of all built values, freed ones included.
 const BYTES: usize = 16 * 1024 * 1024;
 const PART: usize = 32;
-/// Lists, maps and optional values within each other: each level takes some of the stack. Objects have far fewer.
+/// Nested lists, maps and optional values: each level uses stack. Objects have far fewer.
 const MOST_LEVELS: usize = 200;
 
-/// The account of one evaluation, or of several that share a limit.
+/// The budget of one evaluation, or of several.
 #[derive(Clone, Debug)]
 pub struct Meter {
     limit: u64,
@@ -28,18 +28,17 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// Of so many steps at most, and never more than an evaluation may take.
+    /// At most `steps`, and never more than one evaluation may take.
     pub fn within(steps: u64) -> Self {
         let limit = steps.min(STEPS);
         Self { limit, steps: limit, bytes: BYTES, level: 0 }
     }
 
-    /// Steps so far.
     pub fn used(&self) -> u64 {
         self.limit - self.steps
     }
 
-    /// Goes one level down into a value.
+    /// Descends one level into a value.
     pub(super) fn within_level<T>(
         &mut self,
         go: impl FnOnce(&mut Self) -> Result<T, Failure>,
@@ -57,7 +56,7 @@ impl Meter {
         self.steps(1)
     }
 
-    /// Once they are used up, there are none any more: no operator goes on after that.
+    /// An exhausted budget stays exhausted, so no operator continues.
     pub(super) fn steps(&mut self, count: u64) -> Result<(), Failure> {
         match self.steps.checked_sub(count) {
             Some(rest) => {
@@ -71,17 +70,14 @@ impl Meter {
         }
     }
 
-    /// So many entries of a map are looked through.
     pub(super) fn items(&mut self, count: usize) -> Result<(), Failure> {
         self.steps(u64::try_from(count).unwrap_or(u64::MAX))
     }
 
-    /// So many bytes are looked through.
     pub(super) fn look(&mut self, bytes: usize) -> Result<(), Failure> {
         self.steps(u64::try_from(bytes / PART).unwrap_or(u64::MAX))
     }
 
-    /// So many bytes are built.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
         match self.bytes.checked_sub(bytes) {
             Some(rest) => self.bytes = rest,
@@ -94,11 +90,11 @@ impl Meter {
     }
 }
 
-/// Why an expression has no value. What an object holds is not repeated.
+/// Why an expression has no value. It does not repeat values of the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     NoField(Box<str>),
-    /// An operator or function does not take such values.
+    /// An operator or function does not accept these types.
     NoOverload(&'static str),
     Said(Cow<'static, str>),
     OutOfSteps,

@@ -1,16 +1,15 @@
-//! Expressions in CEL, the language of Kubernetes' admission policies.
+//! Evaluates CEL, the language of Kubernetes' admission policies.
 //!
-//! [`Program::of`] reads a text and refuses what is no expression, what names a variable or function that does not exist, and
-//! what is too long or too deep. [`Program::value`] evaluates it over JSON values, which are borrowed and never copied: objects
-//! cost nothing before an expression looks at them. Each node of the expression is a step of a [`Meter`], and so is each part of a
-//! text or list that a function goes through; all that is built is counted in bytes. So every evaluation ends, whatever
-//! the expression and the object are.
+//! [`Program::of`] parses a text. It refuses syntax errors, unknown variables and functions, and texts that are too long or
+//! too deep. [`Program::value`] evaluates it over borrowed JSON values, so an object costs nothing before an expression reads
+//! it. Each node is a step of a [`Meter`], and so is each chunk of a text or list that a function reads. All built values are
+//! counted in bytes. So every evaluation ends, for any expression and object.
 //!
-//! The grammar and the functions of Kubernetes' libraries are those of `kube_cel`. Its evaluator is not used here: it copies a
-//! value at each `.`, has no limits, and differs from the API server (a field of a text is `false`, an optional field of what is
-//! missing is an error). Health rules still use it, with bounds of their own; they share the reading of texts ([`read`]).
+//! The grammar and the functions of Kubernetes' libraries come from `kube_cel`. Its evaluator is not used here: it copies a
+//! value at each `.`, has no limits, and differs from the API server (a field of a text is `false`, an optional field of a
+//! missing value is an error). Health rules still use it, with bounds of their own, and share the parser ([`read`]).
 //!
-//! Never reads a file, a clock or a cluster, never panics.
+//! This module reads no file, clock or cluster, and never panics.
 
 mod calls;
 mod clock;

@@ -15,7 +15,7 @@ pub fn field<'a>(of_what: Option<&Value<'a>>, name: &str, meter: &mut Meter) -> 
     }
 }
 
-/// What `optional.ofNonZeroValue` takes for nothing.
+/// Zero values of `optional.ofNonZeroValue`.
 pub fn is_zero(value: &Value<'_>, meter: &mut Meter) -> Result<bool, Failure> {
     Ok(match value {
         Value::Null => true,

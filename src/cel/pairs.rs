@@ -1,4 +1,4 @@
-//! Macros with two variables: index and item of a list, key and value of a map.
+//! Evaluates macros with two variables: index and item of a list, key and value of a map.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ pub enum Macro {
 }
 
 impl Macro {
-    /// `count`: of the arguments, the two variables among them. The last but one of four is a filter.
+    /// `count` includes the two variables. With four arguments the third is a filter.
     pub fn of(name: &str, count: usize) -> Option<Self> {
         Some(match (name, count) {
             ("all", 3) => Self::All,
@@ -36,7 +36,7 @@ impl Macro {
 pub struct Pairs {
     pub of: Macro,
     pub range: Node,
-    /// In these two, the variables are the last two locals.
+    /// In filter and body, the variables are the last two locals.
     pub filter: Option<Node>,
     pub body: Node,
 }
@@ -69,7 +69,7 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
-    /// One turn that decides is enough, even if another cannot be evaluated.
+    /// A deciding turn is enough, even if another one fails.
     fn quantified(
         &mut self,
         it: &'a Pairs,

@@ -1,9 +1,9 @@
-//! What a regular expression costs, found from its text.
+//! Estimates the cost of a regular expression from its text, and translates RE2 syntax.
 
-/// Letters and digits of all the world are hundreds of states.
+/// A Unicode class compiles to hundreds of states.
 const OF_A_CLASS: f64 = 10_000.0;
 
-/// In steps of an evaluation: to compile it, and the places in it where a match may be at the same time.
+/// In steps: the cost to compile it, and its possible simultaneous states.
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern {
     pub compiling: f64,
@@ -11,7 +11,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The library refuses larger ones.
+    /// The library refuses larger patterns.
     pub fn largest() -> Self {
         Self { compiling: 2_000_000.0, places: 300_000.0 }
     }
@@ -38,8 +38,8 @@ fn number(count: usize) -> f64 {
     count as f64
 }
 
-/// The same pattern in the syntax of the engine here. In that of RE2, which API servers have, `\d`, `\w` and `\s` are of ASCII alone, and
-/// `[`, `&`, `-` and `~` within a class stand for themselves.
+/// Translates a pattern from RE2, which API servers use. There `\d`, `\w` and `\s` are ASCII only, and `[`, `&`, `-` and `~`
+/// within a class are literal.
 pub fn of_re2(pattern: &str) -> String {
     let mut found = String::with_capacity(pattern.len());
     let mut rest = pattern;
@@ -63,7 +63,7 @@ pub fn of_re2(pattern: &str) -> String {
                     found.push('^');
                     rest = after;
                 }
-                // The first one does not end it.
+                // A leading `]` does not end the class.
                 if let Some(after) = rest.strip_prefix(']') {
                     found.push_str("\\]");
                     rest = after;
@@ -82,7 +82,7 @@ pub fn of_re2(pattern: &str) -> String {
     found
 }
 
-/// What comes after a backslash; answers with the rest.
+/// Translates an escape and returns the rest.
 fn escaped<'p>(after: &'p str, is_class: bool, found: &mut String) -> &'p str {
     let Some(letter) = after.chars().next() else {
         found.push('\\');
@@ -100,7 +100,7 @@ fn escaped<'p>(after: &'p str, is_class: bool, found: &mut String) -> &'p str {
         'd' | 'w' | 's' => found.push_str(&format!("[{members}]")),
         'D' | 'W' | 'S' => found.push_str(&format!("[^{members}]")),
         'b' if !is_class => found.push_str("(?-u:\\b)"),
-        // What is in braces is a name, or a number.
+        // Braces contain a name or a number.
         'p' | 'P' | 'x' if rest.starts_with('{') => {
             let end = rest.find('}').map_or(rest.len(), |at| at + 1);
             let (name, rest) = rest.split_at(end);
@@ -118,7 +118,7 @@ fn escaped<'p>(after: &'p str, is_class: bool, found: &mut String) -> &'p str {
     rest
 }
 
-/// `{2}`, `{2,}`, `{2,5}`: what is something else is a text.
+/// Matches `{2}`, `{2,}`, `{2,5}`; anything else is literal.
 fn is_count(after: &str) -> bool {
     let Some((inside, _)) = after.split_once('}') else { return false };
     let (least, most) = inside.split_once(',').unwrap_or((inside, ""));

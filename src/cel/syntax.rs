@@ -1,4 +1,4 @@
-//! From a text to what the grammar makes of it, within limits.
+//! Parses expressions with the grammar of `kube_cel`, within limits.
 
 use std::thread;
 
@@ -9,17 +9,17 @@ use super::calls;
 use super::library::is_known;
 use crate::model::unless_it_panics;
 
-/// In bytes; a rule of one kind needs a few hundred.
+/// In bytes; usual rules need a few hundred.
 const LONGEST: usize = 4096;
-/// Levels of an expression: it is evaluated level in level, on the stack of whoever asks. Rules have ten or so; the grammar's engine
-/// limits brackets only.
+/// Levels of an expression: evaluation recurses on the caller's stack. Rules have about ten; the parser itself limits
+/// brackets only.
 pub const DEEPEST: usize = 40;
-/// Of brackets within one another, in the text.
+/// Nested brackets in the text.
 const MOST_BRACKETS: usize = 100;
-/// That engine takes much stack for each level of brackets and of operators. What is not used costs nothing.
+/// The parser uses much stack for each level. Unused stack costs nothing.
 const STACK: usize = 64 * 1024 * 1024;
 
-/// Why a text is no expression, and where in it.
+/// A mistake in an expression, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// Counted from 1.
@@ -34,7 +34,7 @@ impl Mistake {
         Self { line: 1, column: None, message: message.into() }
     }
 
-    /// At the first place where a name is written.
+    /// At the first occurrence of a name.
     pub fn at(text: &str, name: &str, message: String) -> Self {
         let at = text.find(name).unwrap_or(0);
         let before = text.get(..at).unwrap_or_default();
@@ -45,7 +45,7 @@ impl Mistake {
     }
 }
 
-/// Reads a text whose functions must be known.
+/// Parses a text and refuses unknown functions.
 pub fn read<T: Send>(
     text: &str,
     parse: fn(&str) -> Result<T, ParseErrors>,
@@ -63,7 +63,7 @@ pub fn read<T: Send>(
     if unknown.is_empty() { Ok(parsed) } else { Err(unknown) }
 }
 
-/// Reads a text on a stack that is large enough.
+/// Parses a text on a large stack.
 pub fn parsed<T: Send>(
     text: &str,
     parse: fn(&str) -> Result<T, ParseErrors>,
@@ -80,12 +80,12 @@ pub fn parsed<T: Send>(
     read.unwrap_or_else(|| Err(vec![Mistake::of_all(NO_EXPRESSION)]))
 }
 
-/// For [`parsed`]: with `a.?b` and `[?a]`.
+/// A parser for [`parsed`] that accepts `a.?b` and `[?a]`.
 pub fn with_optionals(text: &str) -> Result<IdedExpr, ParseErrors> {
     Parser::default().enable_optional_syntax(true).parse(text)
 }
 
-/// Once compiled, a byte of an expression takes about as much memory as 8 bytes of a script, and a bracket as 256.
+/// Approximate memory once compiled: a byte counts as 8 bytes of a script, a bracket as 256.
 pub fn weight(text: &str) -> usize {
     const OF_A_BYTE: usize = 8;
     const OF_A_BRACKET: usize = 256;
@@ -95,7 +95,7 @@ pub fn weight(text: &str) -> usize {
 
 const NO_EXPRESSION: &str = "it is not an expression";
 
-/// Of brackets within one another; those in texts count too.
+/// Brackets in quoted texts count too.
 fn deepest_bracket(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     for letter in text.bytes() {
@@ -115,14 +115,14 @@ fn parsed_here<T>(
     expression: fn(&T) -> &IdedExpr,
 ) -> Result<T, Vec<Mistake>> {
     let too_deep = || vec![Mistake::of_all(format!("nested too deeply; {DEEPEST} levels are the most"))];
-    // The parser takes seconds to find out by itself.
+    // The parser needs seconds to detect it.
     if deepest_bracket(text) > MOST_BRACKETS {
         return Err(too_deep());
     }
     if text.contains(|it: char| it.is_control() && !it.is_whitespace()) {
         return Err(vec![Mistake::of_all("it has a control character")]);
     }
-    // The grammar's engine is not ours: what it gives up on is a mistake, and not the end of the process.
+    // A panic of the parser is a mistake of the text, not the end of the process.
     let parsed = match unless_it_panics(|| parse(text)) {
         Some(Ok(parsed)) => parsed,
         Some(Err(errors)) => {
@@ -145,9 +145,8 @@ fn parsed_here<T>(
     Ok(parsed)
 }
 
-/// What the grammar's engine says, without the list of all that could stand there.
+/// The parser's message without the list of expected tokens.
 fn plain(message: &str) -> String {
-    /// A message is shown on one line.
     const MOST: usize = 300;
     let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
     let message = message.split(" expecting ").next().unwrap_or(message);

@@ -35,7 +35,6 @@ fn outcome(text: &str, object: &Json) -> Result<bool, Failure> {
     program.holds(&scope, &mut Meter::default())
 }
 
-/// What holds of the object.
 #[track_caller]
 fn check(texts: &[&str]) {
     let object = object();
@@ -99,13 +98,13 @@ fn operators() {
 }
 
 #[test]
-fn one_side_decides() {
+fn deciding_operand_ignores_other_failure() {
     check(&[
         "object.foo == 1 || true",
         "true || object.foo == 1",
         "!(object.foo == 1 && false)",
         "!(false && object.foo == 1)",
-        // The first container has none: an error, and then one that decides.
+        // The first container fails, the second decides.
         "object.spec.containers.exists(c, c.securityContext.privileged)",
         "!object.spec.containers.all(c, !c.securityContext.privileged)",
     ]);
@@ -173,7 +172,7 @@ fn functions_of_libraries() {
     );
 }
 
-/// As API servers answer; more of it stands in tests/fixtures/admission.
+/// Results of real API servers; more in tests/fixtures/admission.
 #[test]
 fn texts_and_times_of_kubernetes() {
     check(&[
@@ -219,7 +218,7 @@ fn check_mistake(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn mistakes_have_their_place() {
+fn mistakes_have_line_and_column() {
     check_mistake("object.spec.replicas >", &["1:23 unexpected the end"]);
     check_mistake(
         "true &&\n  objct.spec == 1",
@@ -247,7 +246,7 @@ fn mistakes_have_their_place() {
 }
 
 #[test]
-fn variables_are_known_by_their_place() {
+fn variables_are_resolved_by_index() {
     let program = parse("variables.two > 1 && variables.two < object.spec.replicas").expect("an expression");
     assert_eq!(program.variables, [1]);
     let object = object();
@@ -305,12 +304,12 @@ fn work_has_an_end() {
         let failure = outcome(text, &object_of_maps);
         assert!(matches!(failure, Err(Failure::OutOfSteps | Failure::OutOfMemory)), "{text}: {failure:?}");
     }
-    // Nothing takes the place of what was not evaluated.
+    // An exhausted budget is never replaced by another result.
     let text = format!("({}) || true", steps[0]);
     assert_eq!(outcome(&text, &object), Err(Failure::OutOfSteps));
 }
 
-/// Whatever the text and the object are, there is an answer.
+/// Every text and object gives a result.
 #[test]
 fn hostile_expressions_end() {
     let parts = [

@@ -1,4 +1,4 @@
-//! Expressions as they are evaluated: names became places, operators became variants.
+//! Compiles expressions: names become indices, operators become variants.
 
 use std::collections::BTreeSet;
 
@@ -14,31 +14,31 @@ use super::syntax::{self, Mistake};
 use super::value::Value;
 use super::{Scope, evaluate};
 
-/// Of the regular expressions of one expression, in steps.
+/// Steps to compile all regular expressions of one expression.
 const MOST_OF_PATTERNS: u64 = 2_000_000;
 
-/// What an expression may name.
+/// The names that an expression may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'n> {
     /// In the order of [`Scope::roots`].
     pub roots: &'n [&'n str],
-    /// Names that are refused, each with the reason: fields as `request.userInfo`.
+    /// Refused names with the reason, also fields such as `request.userInfo`.
     pub refused: &'n [(&'n str, &'n str)],
-    /// What `variables.` has, in the order of [`Scope::variables`].
+    /// The fields of `variables`, in the order of [`Scope::variables`].
     pub variables: &'n [&'n str],
 }
 
-/// An expression, ready to be evaluated.
+/// A compiled expression.
 #[derive(Debug)]
 pub struct Program {
     node: Node,
-    /// Indices of the variables that it names.
+    /// Indices of the variables that it uses.
     pub variables: Vec<usize>,
-    /// Whether it names each of the roots.
+    /// Whether it uses each root.
     pub roots: Vec<bool>,
-    /// The longest path of fields of the first root that it looks at: `spec.template.spec`.
+    /// The longest field path of the first root that it reads: `spec.template.spec`.
     pub field: Option<String>,
-    /// What its regular expressions took to compile, in steps.
+    /// The cost of compiling its regular expressions, in steps.
     pub patterns: u64,
 }
 
@@ -64,7 +64,7 @@ impl Program {
         evaluate::value(&self.node, scope, meter)
     }
 
-    /// What must be true or false.
+    /// The expression must be a boolean.
     pub fn holds<'a>(&'a self, scope: &Scope<'a>, meter: &mut Meter) -> Result<bool, Failure> {
         match self.value(scope, meter)? {
             Value::Bool(holds) => Ok(holds),
@@ -107,7 +107,7 @@ pub enum Node {
     Literal(Literal),
     Root(usize),
     Variable(usize),
-    /// Of a macro such as `all`: counted from the outermost.
+    /// A local of a macro such as `all`, counted from the outermost.
     Local(usize),
     Field(Box<Node>, Box<str>),
     OptionalField(Box<Node>, Box<str>),
@@ -130,9 +130,9 @@ pub enum Node {
     Map(Vec<(Node, Node, bool)>),
     Loop(Box<Loop>),
     Pairs(Box<Pairs>),
-    /// What `map` and `filter` do in each turn: one more in the list of this local.
+    /// One turn of `map` or `filter`: appends to the list in this local.
     Append(usize, Box<Node>),
-    /// `optMap` and `optFlatMap`: of what, the body in which it is one local more, and whether the body is optional itself.
+    /// `optMap` and `optFlatMap`: target, body with one more local, and whether the body returns an optional.
     OptionalMap(Box<Node>, Box<Node>, bool),
     Native(Native, Vec<Node>),
     Library(Box<LibraryCall>, Vec<Node>),
@@ -142,7 +142,7 @@ pub enum Node {
 pub struct Loop {
     pub range: Node,
     pub start: Node,
-    /// Of these three, the accumulator and the item are locals.
+    /// In these three, the accumulator and the item are locals.
     pub condition: Node,
     pub step: Node,
     pub result: Node,
@@ -324,7 +324,7 @@ impl Compiler<'_> {
         self.function(call)
     }
 
-    /// A macro with two variables. The grammar makes one of those with one variable.
+    /// The grammar expands only macros with one variable.
     fn pairs(&mut self, call: &CallExpr) -> Result<Option<Node>, Mistake> {
         let (Some(target), [key, value, rest @ ..]) = (&call.target, call.args.as_slice()) else {
             return Ok(None);
@@ -348,7 +348,7 @@ impl Compiler<'_> {
         Ok(Some(Node::Pairs(Box::new(Pairs { of, range, filter: filter?, body: body? }))))
     }
 
-    /// `@result + [x]`: only macros write this name.
+    /// Matches `@result + [x]`, a name that only macros use.
     fn appended(&mut self, name: &str, args: &[IdedExpr]) -> Result<Option<Node>, Mistake> {
         let ("_+_", [list, item]) = (name, args) else { return Ok(None) };
         let (Expr::Ident(list), Expr::List(items)) = (&list.expr, &item.expr) else { return Ok(None) };

@@ -1,13 +1,12 @@
-//! URLs, as the API server reads and writes them: RFC 3986 without any normalization but of the scheme.
+//! Parses URLs like the API server: RFC 3986, normalizing only the scheme.
 
 use std::collections::BTreeMap;
 
-/// What an expression may ask of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     pub scheme: String,
     user: Option<String>,
-    /// With its port.
+    /// The host with its port.
     pub host: String,
     path: String,
     query: Option<String>,
@@ -15,7 +14,7 @@ pub struct Url {
 }
 
 impl Url {
-    /// Absolute, or a path that begins with `/`.
+    /// Accepts absolute URLs and paths that begin with `/`.
     pub fn parse(text: &str) -> Option<Self> {
         if text.is_empty() || text.chars().any(|it| it.is_ascii_control()) {
             return None;
@@ -93,7 +92,7 @@ impl Url {
         path
     }
 
-    /// Without what cannot be read.
+    /// Skips invalid parameters.
     pub fn query(&self) -> BTreeMap<String, Vec<String>> {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let parts = self.query.iter().flat_map(|query| query.split('&'));
@@ -112,7 +111,7 @@ fn cut(text: &str, at: char) -> (&str, Option<&str>) {
     text.split_once(at).map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
-/// Empty where there is none; what begins with a colon is no URL.
+/// Empty without a scheme. A text that begins with a colon is no URL.
 fn scheme_of(text: &str) -> Option<(&str, &str)> {
     for (at, letter) in text.char_indices() {
         match letter {
@@ -147,7 +146,7 @@ fn is_host(text: &str) -> bool {
     has_port && text.chars().all(is_letter) && unescaped(text, false).is_some()
 }
 
-/// `None`: a `%` that stands for nothing.
+/// `None`: an invalid `%` escape.
 fn unescaped(text: &str, is_query: bool) -> Option<Vec<u8>> {
     let mut found = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

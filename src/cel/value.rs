@@ -1,4 +1,4 @@
-//! Values of expressions. What comes from an object is borrowed from its JSON.
+//! Values of expressions. Values of objects borrow their JSON.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ pub enum Value<'a> {
     Optional(Option<Rc<Value<'a>>>),
     Type(&'static str),
     Url(Rc<Url>),
-    /// A time, a quantity, an address: what only functions of libraries know.
+    /// A timestamp, a quantity, an address: types of library functions.
     Other(Other),
 }
 
@@ -42,7 +42,7 @@ pub enum List<'a> {
     Owned(Rc<Vec<Value<'a>>>),
 }
 
-/// A field that is null is not there, as in objects that the API server has read.
+/// A null field counts as absent, as for the API server.
 #[derive(Clone, Debug)]
 pub enum Map<'a> {
     Json(&'a serde_json::Map<String, Json>),
@@ -75,7 +75,7 @@ impl<'a> List<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// With the fields that are null: what it costs to go through it.
+    /// Counts null fields too, as iteration visits them.
     fn size(&self) -> usize {
         match self {
             Self::Json(map) => map.len(),
@@ -141,7 +141,7 @@ impl<'a> Map<'a> {
         Ok(self.iter().collect())
     }
 
-    /// Whoever goes through it pays for it.
+    /// The caller charges the meter.
     pub(super) fn iter(&self) -> Box<dyn Iterator<Item = (Value<'a>, Value<'a>)> + '_> {
         match self {
             Self::Json(map) => {
@@ -154,7 +154,7 @@ impl<'a> Map<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Whole numbers are `int`, as they are to the API server.
+    /// Whole numbers are `int`, as for the API server.
     pub fn of(json: &'a Json) -> Self {
         match json {
             Json::Null => Self::Null,
@@ -194,7 +194,7 @@ impl<'a> Value<'a> {
         Self::Optional(Some(Rc::new(value)))
     }
 
-    /// As `type` says it.
+    /// The name that `type` returns.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -215,7 +215,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What a function of a library gave.
+    /// Converts a result of a library function.
     pub fn from_library(value: Other, meter: &mut Meter) -> Result<Self, Failure> {
         meter.hold(32)?;
         Ok(match value {
@@ -261,7 +261,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// For a function of a library: a copy.
+    /// Copies the value for a library function.
     pub fn for_library(&self, meter: &mut Meter) -> Result<Other, Failure> {
         meter.hold(32)?;
         Ok(match self {
@@ -301,7 +301,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// An object for the evaluator of the library; it keeps fields that are null.
+/// Converts an object for the library's evaluator; null fields stay.
 pub fn to_library(value: &Json) -> Other {
     match value {
         Json::Array(items) => Other::List(Arc::new(items.iter().map(to_library).collect())),
@@ -322,7 +322,7 @@ pub fn to_library(value: &Json) -> Other {
     }
 }
 
-/// Values of different types are different, but numbers are compared as numbers.
+/// Values of different types are unequal; numbers compare across types.
 pub fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<bool, Failure> {
     meter.step()?;
     Ok(match (one, other) {
@@ -396,7 +396,7 @@ pub fn compare(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<
     })
 }
 
-/// What it takes to look at all of it.
+/// Approximate bytes to compare.
 pub(super) fn bytes_of(value: &Other) -> usize {
     match value {
         Other::Bytes(bytes) => bytes.len(),

@@ -1,4 +1,4 @@
-//! Values as texts: what `string` and `format` write.
+//! Formats values for `string` and `format`.
 
 use kube_cel::cel::Value as Other;
 
@@ -6,10 +6,10 @@ use super::clock;
 use super::meter::{Failure, Meter};
 use super::value::{List, Map, Value};
 
-/// A number with more digits before the point is written with an exponent.
+/// Numbers with more integer digits use an exponent.
 const LONGEST: i32 = 6;
 
-/// The shortest decimal number that is this one; with an exponent where it is small or has more than six digits.
+/// The shortest exact decimal; with an exponent if it is small or has more than six digits.
 pub fn double(number: f64) -> String {
     if !number.is_finite() {
         return if number.is_nan() {
@@ -31,7 +31,7 @@ pub fn double(number: f64) -> String {
     format!("{number}")
 }
 
-/// `None`: it has no text of its own.
+/// `None`: the value has no text form.
 pub fn text(value: &Value<'_>) -> Option<String> {
     Some(match value {
         Value::Bool(it) => it.to_string(),
@@ -46,7 +46,7 @@ pub fn text(value: &Value<'_>) -> Option<String> {
     })
 }
 
-/// `'%s of %d'.format([…])`, as the API server writes it: numbers with fractions in English.
+/// `'%s of %d'.format([…])` like the API server: fractions in English format.
 pub fn format(template: &str, args: &List<'_>, meter: &mut Meter) -> Result<String, Failure> {
     let (mut written, mut next) = (String::new(), 0);
     let mut rest = template;
@@ -104,7 +104,7 @@ fn precision(after: &str) -> Result<(Option<usize>, &str), Failure> {
     let Some(digits) = after.strip_prefix('.') else { return Ok((None, after)) };
     let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
     let (number, rest) = digits.split_at(end);
-    // More is not needed, and the machine here does not write more.
+    // The formatter of Rust supports no more.
     let number =
         number.parse::<u16>().map_err(|_| said("`format` has a precision that is no small number"))?;
     Ok((Some(usize::from(number)), rest))
@@ -121,7 +121,7 @@ fn plain(value: &Value<'_>, meter: &mut Meter) -> Result<String, Failure> {
     })
 }
 
-/// Within a list or map.
+/// Formats a value within a list or map.
 fn nested(value: &Value<'_>, meter: &mut Meter) -> Result<String, Failure> {
     meter.step()?;
     let written = match value {
@@ -194,7 +194,7 @@ fn fixed(value: &Value<'_>, precision: usize) -> Result<String, Failure> {
     Ok(format!("{sign}{grouped}{fraction}"))
 }
 
-/// `1.500000×10⁰³`: six decimals, whatever was asked for.
+/// `1.500000×10⁰³`: always six decimals.
 fn scientific(value: &Value<'_>) -> Result<String, Failure> {
     let number = number(value)?;
     if let Some(words) = not_finite(number) {

@@ -1,4 +1,4 @@
-//! Packaged charts (`.tgz`): unpacked in memory, within limits.
+//! Unpacks packaged charts (`.tgz`) in memory, within limits.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use super::tar::{self, Kind};
 use super::{MIB, sized};
 use crate::model::{Chart, ChartFailure, ChartFault, Digest};
 
-/// Bytes of an archive as it comes.
+/// Bytes of a packed archive.
 pub const LARGEST_ARCHIVE: usize = 20 * MIB;
-/// Bytes of everything in it. With what tar adds.
+/// Bytes of the unpacked archive, tar headers included.
 const LARGEST_CONTENT: usize = 64 * MIB;
 /// Bytes of one file, as in Helm.
 pub const LARGEST_FILE: usize = 5 * MIB;
 const MOST_FILES: usize = 10_000;
-/// Archives of subcharts within archives.
+/// Levels of subchart archives within archives.
 const DEEPEST: usize = 4;
 
-/// By name, relative to the chart.
+/// By path within the chart.
 type Files = Vec<(String, Arc<[u8]>)>;
 
-/// The chart in an archive. `origin` stands before its files in locations.
+/// `origin` is the path prefix of its files in locations.
 pub fn read(archive: &[u8], origin: &str) -> Result<Chart, ChartFailure> {
     let mut left = LARGEST_CONTENT;
     let mut files = unpack(archive, &mut left, 0)?;
@@ -41,7 +41,7 @@ fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Files, Chart
     if depth > DEEPEST {
         return Err(limit(format!("there are more than {DEEPEST} archives within each other")));
     }
-    // To grow by doubling would take three times as much; what is not written to takes nothing.
+    // Growing by doubling would need three times the memory; unwritten pages cost nothing.
     let mut bytes = Vec::with_capacity(*left + 1);
     MultiGzDecoder::new(archive)
         .take(*left as u64 + 1)
@@ -70,7 +70,7 @@ fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Files, Chart
             return Err(limit(format!("{name} has more than {}", sized(LARGEST_FILE))));
         }
         if is_archive_of_subchart(&name) {
-            // Read for its limits only: the renderer unpacks it itself.
+            // Unpacked only to check limits: the renderer unpacks it again.
             unpack(entry.content, left, depth + 1).map_err(|failure| ChartFailure {
                 message: format!("{name}: {}", failure.message),
                 ..failure
@@ -81,13 +81,13 @@ fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Files, Chart
     Ok(files)
 }
 
-/// Whether the renderer takes it for a packaged subchart.
+/// Whether the renderer treats the file as a packaged subchart.
 pub fn is_archive_of_subchart(name: &str) -> bool {
     let inner = name.rsplit("charts/").next().unwrap_or(name);
     name.contains("charts/") && !inner.contains('/') && inner.ends_with(".tgz")
 }
 
-/// The path without its first folder, which is the chart's; a path that leads anywhere else is refused.
+/// The path without the chart's own folder. A path that leads elsewhere is refused.
 fn inner_name(name: &str) -> Result<String, ChartFailure> {
     let refuse = |what: &str| malformed(&format!("the archive has {what}, {name:?}"));
     if name.contains('\\') || name.contains(':') || name.contains('\0') {
@@ -155,7 +155,7 @@ pub mod tests {
     }
 
     #[test]
-    fn files_are_there_without_the_folder_of_the_chart() {
+    fn archive_paths_lose_chart_folder() {
         let chart = entry("web/Chart.yaml", b'0', b"name: web");
         check(
             &[entry("web/", b'5', b""), chart.clone(), entry("web/templates/a.yaml", b'0', b"a")],
@@ -169,7 +169,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_is_refused() {
+    fn paths_out_of_archive_are_refused() {
         let chart = || entry("web/Chart.yaml", b'0', b"name: web");
         for (name, kind, expected) in [
             ("/etc/passwd", b'0', "the archive has an absolute path, \"/etc/passwd\""),
@@ -206,7 +206,7 @@ pub mod tests {
     }
 
     #[test]
-    fn noise_is_refused() {
+    fn damaged_archive_is_refused() {
         let message = |bytes: &[u8]| read(bytes, "x/").unwrap_err().message;
         assert!(message(b"noise").starts_with("the archive is not gzip"));
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());

@@ -1,5 +1,5 @@
-//! Fetched charts on the disk, by their digest. Safe to delete: what is missing is fetched again, what is damaged is not
-//! believed.
+//! Keeps fetched charts on disk by digest. The folder may be deleted at any time: a missing or damaged chart is fetched
+//! again.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use crate::model::{ChartSource, Digest};
 
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// `None`: nothing is kept.
+    /// `None`: the cache is off.
     folder: Option<PathBuf>,
 }
 
@@ -18,7 +18,7 @@ impl Cache {
         Self { folder }
     }
 
-    /// The archive of a source, if it was fetched before and is whole.
+    /// The archive of a source, if it is cached and undamaged.
     pub fn get(&self, source: &ChartSource) -> Option<Vec<u8>> {
         let folder = self.folder.as_deref()?;
         let digest = fs::read_to_string(name(folder, source)).ok()?;
@@ -27,7 +27,7 @@ impl Cache {
         (Digest::of(&bytes) == digest).then_some(bytes)
     }
 
-    /// Keeps an archive. That it could not be kept changes nothing, so it is only said.
+    /// A failed write costs only another fetch, so it is only logged.
     pub fn put(&self, source: &ChartSource, bytes: &[u8]) {
         let Some(folder) = self.folder.as_deref() else { return };
         let digest = Digest::of(bytes);
@@ -43,12 +43,12 @@ fn content(folder: &Path, digest: &Digest) -> PathBuf {
     folder.join("sha256").join(digest.to_string())
 }
 
-/// Which digest a source had: a version of a chart repository does not change.
+/// The file with the digest of a source: a version of a chart repository does not change.
 fn name(folder: &Path, source: &ChartSource) -> PathBuf {
     folder.join("names").join(Digest::of(format!("{source:?}").as_bytes()).to_string())
 }
 
-/// Whole or not at all.
+/// Writes atomically.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("no folder"))?;
     fs::create_dir_all(folder)?;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damaged_content_is_not_believed() {
+    fn damaged_cache_entry_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::new(Some(folder.path().to_owned()));
         let source = |version: &str| ChartSource::Registry {

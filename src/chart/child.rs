@@ -1,4 +1,4 @@
-//! One child process that renders charts, one request at a time.
+//! Runs `helm-render` as a child process, one request at a time.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,14 +10,14 @@ use super::protocol::{self, Answer};
 use crate::child::{self, Child as Process};
 use crate::model::{ChartRequest, Wait};
 
-/// Why there is no answer. The child is gone in every case.
+/// Why there is no answer. The child has ended in every case.
 #[derive(Debug)]
 pub enum Ended {
-    /// It was still at it when its time was over.
+    /// It exceeded its time.
     Late,
-    /// It ended by itself, with its last words.
+    /// It exited, with the end of its stderr.
     Died(String),
-    /// It wrote more than is taken.
+    /// It exceeded the answer limit.
     TooMuch,
     NotStarted(io::Error),
 }
@@ -25,7 +25,7 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct Child {
     process: Process,
-    /// Charts that it was given.
+    /// Charts that it has received.
     known: BTreeSet<String>,
 }
 
@@ -40,7 +40,7 @@ impl Child {
         Ok(Self { process, known: BTreeSet::new() })
     }
 
-    /// Asks once; with the files of the chart when it does not have them. After an error the child is of no use.
+    /// Sends one request, with the chart's files if the child lacks them. After an error the child is unusable.
     pub fn ask(
         &mut self,
         request: &ChartRequest,
@@ -52,7 +52,7 @@ impl Child {
         let with_files = !self.known.contains(&name);
         let said = |with_files| protocol::frame(request, with_files, definitions_known, limits.deadline);
         let mut answer = self.exchange(said(with_files), wait)?;
-        // It keeps only so many charts.
+        // The child keeps a limited number of charts.
         if answer.unknown_chart && !with_files {
             answer = self.exchange(said(true), wait)?;
         }
@@ -60,7 +60,7 @@ impl Child {
         Ok(answer)
     }
 
-    /// Has texts read, each with the file that made it. After an error the child is of no use.
+    /// Parses texts, each with its file. After an error the child is unusable.
     pub fn understand(&mut self, texts: &[(&str, &str)], wait: Wait<'_>) -> Result<Answer, Ended> {
         self.exchange(protocol::reading(texts), wait)
     }
@@ -80,12 +80,12 @@ impl Child {
     }
 }
 
-/// The program, which knows how much memory it may have.
+/// The command, with its memory limit in the environment.
 pub fn bare(program: &Path, limits: &Limits) -> Command {
     let mut command = child::bare(program);
-    // Go collects harder from here on; the limit of the process is for what cannot be collected.
+    // A soft limit, from which Go collects more often; the process limit is hard.
     let soft = limits.memory / 4 * 3;
-    // Before that it collects less often: a render leaves garbage, and a fifth of its time went into that.
+    // Below it, Go collects less often: collection took a fifth of render time.
     command.env("GOGC", "400").env("GOMEMLIMIT", soft.to_string()).env("GOMAXPROCS", "2");
     command
 }

@@ -1,4 +1,4 @@
-//! `helm template`, for where `helm-render` is not: slower, and the same objects.
+//! Renders with `helm template` if `helm-render` is missing: slower, with the same objects.
 
 use std::fs;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use crate::child;
 use crate::manifest::yaml;
 use crate::model::{ChartFailure, ChartFault, ChartHook, ChartObject, ChartOutput, ChartRequest};
 
-/// Renders with the command at `helm`. Blocks.
+/// Blocks.
 pub fn render(helm: &Path, request: &ChartRequest, limits: &Limits) -> Result<ChartOutput, ChartFailure> {
     let failed = |what: &str, error: &io::Error| {
         ChartFailure::new(ChartFault::Renderer, format!("failed to {what}: {error}"))
@@ -33,7 +33,7 @@ pub fn render(helm: &Path, request: &ChartRequest, limits: &Limits) -> Result<Ch
     Ok(ChartOutput { objects, notes: String::new() })
 }
 
-/// A chart's name is in its `Chart.yaml`; Helm has read it already.
+/// Reads `Chart.yaml`, which Helm has already accepted.
 fn chart_name(request: &ChartRequest) -> String {
     let text = request.chart.text("Chart.yaml").unwrap_or_default();
     let parsed: Value = serde_yaml::from_str(text).unwrap_or_default();
@@ -43,7 +43,7 @@ fn chart_name(request: &ChartRequest) -> String {
 fn prepare(helm: &Path, request: &ChartRequest, limits: &Limits, folder: &Path) -> io::Result<Command> {
     let chart = folder.join("chart");
     for (name, content) in &request.chart.files {
-        // Names were checked when the chart was read; this is about a disk.
+        // Chart paths were checked before; this check protects the disk.
         if Path::new(name).components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
             return Err(io::Error::other(format!("{name} leads out of the chart")));
         }
@@ -54,7 +54,7 @@ fn prepare(helm: &Path, request: &ChartRequest, limits: &Limits, folder: &Path) 
     let mut command = bare(helm, limits);
     command.arg("template").arg(&request.release).arg(&chart).args(["--namespace", &request.namespace]);
     command.arg("--include-crds");
-    // Its own check follows every reference, and schemas in packaged subcharts were not looked at.
+    // Helm's own check follows every reference, and schemas of packaged subcharts were not checked here.
     if request.chart.files.iter().any(|(name, _)| is_archive_of_subchart(name)) {
         command.arg("--skip-schema-validation");
     }
@@ -69,7 +69,7 @@ fn prepare(helm: &Path, request: &ChartRequest, limits: &Limits, folder: &Path) 
     for version in &request.capabilities.api_versions {
         command.args(["--api-versions", version]);
     }
-    // A place for what Helm keeps; it finds no repository, plug-in or registry login here.
+    // A folder for Helm's own files, without repositories, plug-ins or registry logins.
     for variable in ["HOME", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
         command.env(variable, folder.join("home"));
     }
@@ -149,7 +149,7 @@ fn explain(chart: &str, errors: &str, limits: &Limits) -> ChartFailure {
     words::template(chart, message)
 }
 
-/// The documents that Helm prints, each behind the name of its template.
+/// Splits the output of Helm, where each document follows its template name.
 fn split(chart: &str, text: &str) -> Result<Vec<ChartObject>, ChartFailure> {
     let mut objects = Vec::new();
     let text = format!("\n{}", text.strip_suffix('\n').unwrap_or(text));
@@ -157,11 +157,11 @@ fn split(chart: &str, text: &str) -> Result<Vec<ChartObject>, ChartFailure> {
         let (file, document) = part.split_once('\n').unwrap_or((part, ""));
         let file = words::within(chart, file.trim());
         let definition = is_definition(file);
-        // Files of definitions are printed whole, with all their documents.
+        // Helm prints a definition file whole, with all its documents.
         let documents: Vec<&str> =
             if definition { document.split("\n---").collect() } else { vec![document] };
         for document in documents {
-            // The line break before the next document belongs to this one, as clients read a stream.
+            // The line break before the next document belongs to this one, as in a client's stream.
             let object =
                 read(&format!("{document}\n")).map_err(|message| words::output(chart, file, &message))?;
             if !object.is_null() {
@@ -170,12 +170,12 @@ fn split(chart: &str, text: &str) -> Result<Vec<ChartObject>, ChartFailure> {
             }
         }
     }
-    // As the other renderer gives them.
+    // The order of `helm-render`.
     objects.sort_by_key(|object| (!object.definition, object.hook.is_some()));
     Ok(objects)
 }
 
-/// A file of the folder `crds/` of the chart, or of a chart in it, which may itself have that name.
+/// A file in `crds/` of the chart or of a subchart, which may itself be named `crds`.
 fn is_definition(mut file: &str) -> bool {
     while let Some((_, within)) = file.strip_prefix("charts/").and_then(|rest| rest.split_once('/')) {
         file = within;
@@ -183,7 +183,7 @@ fn is_definition(mut file: &str) -> bool {
     file.starts_with("crds/")
 }
 
-/// As Kubernetes reads it; what our reader is stricter about than Helm is left to a milder one.
+/// Parses like Kubernetes. Documents that our strict parser refuses go to a lenient one.
 fn read(document: &str) -> Result<Value, String> {
     let (documents, mistakes) = yaml::parse("", document);
     match documents.as_slice() {
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn printed_documents_are_read_back_with_their_templates() {
+    fn helm_template_output_is_parsed() {
         let text = "---\n# Source: web/crds/a.yaml\nkind: A\n---\nkind: B\n---\n# Source: web/templates/t.yaml\nkind: C\n\
                     ---\n# Source: web/templates/t.yaml\n# nothing\n---\n# Source: web/charts/db/templates/h.yaml\n\
                     kind: D\nmetadata:\n  annotations:\n    helm.sh/hook: pre-install, Post-Upgrade\n    \

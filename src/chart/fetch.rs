@@ -1,4 +1,4 @@
-//! Charts from elsewhere: chart repositories (`index.yaml`) and registries (OCI). What has a digest is held to it.
+//! Fetches charts from chart repositories (`index.yaml`) and OCI registries, and verifies digests.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,17 +13,17 @@ use super::site::{Sites, is_same, shown};
 use super::{MIB, PIN, index, sized};
 use crate::model::{ChartFailure, ChartFault, ChartSource, Digest, shown_address};
 
-/// Of the index of a chart repository, in bytes.
+/// Bytes of the index of a chart repository.
 const LARGEST_INDEX: usize = 64 * MIB;
-/// Of a manifest, as registries have it, in bytes.
+/// Bytes of an OCI manifest.
 const LARGEST_MANIFEST: usize = 4 * MIB;
-/// Of the answer with a token, in bytes.
+/// Bytes of a token response.
 const LARGEST_TOKEN: usize = 64 * 1024;
 const CONNECT: Duration = Duration::from_secs(5);
-/// Of one request, from its start to the last byte of the answer.
+/// The time of one request, body included.
 const PATIENCE: Duration = Duration::from_secs(30);
 const MOST_REDIRECTS: usize = 5;
-/// Of a repository's name and a tag (OCI distribution specification).
+/// Characters of a repository name and of a tag (OCI distribution specification).
 const LONGEST_NAME: usize = 255;
 const CHART_LAYER: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -31,12 +31,12 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 #[derive(Debug, Default)]
 pub struct Fetcher {
     sites: Sites,
-    /// Made when the first chart is asked for: to read the certificates of the system takes a while.
+    /// Created on first use: loading the system certificates is slow.
     client: OnceLock<Option<Client>>,
     room: Room,
 }
 
-/// Of a manifest, what is looked at.
+/// The used fields of an OCI manifest.
 #[derive(Deserialize)]
 struct Manifest {
     #[serde(default)]
@@ -58,7 +58,7 @@ struct Token {
 
 fn client(sites: &Sites) -> Option<Client> {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // The process chose none; another thread may have been faster, with the same result.
+        // Another thread may install it first, with the same result.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
     let client = Client::builder()
@@ -76,7 +76,6 @@ impl Fetcher {
         Self { sites, client: OnceLock::new(), room }
     }
 
-    /// The archive of a chart.
     pub async fn fetch(&self, source: &ChartSource) -> Result<Body, ChartFailure> {
         match source {
             ChartSource::Repository { url, chart, version } => self.ask_repository(url, chart, version).await,
@@ -108,7 +107,7 @@ impl Fetcher {
         let place = url.trim_start_matches("oci://");
         let unnamed = || missing(format!("{} names no chart", shown_address(url)));
         let (host, name) = place.split_once('/').ok_or_else(unnamed)?;
-        // A tag has no `+`; registries take `_` for it.
+        // A tag cannot contain `+`; registries use `_`.
         let tag = version.replace('+', "_");
         if !is_plain(name, b"/._-") || !is_plain(&tag, b"._-") {
             return Err(unnamed());
@@ -130,7 +129,7 @@ impl Fetcher {
         let chart = layers.find(|layer| layer.media_type.as_deref() == Some(CHART_LAYER));
         let digest = chart.and_then(|layer| layer.digest);
         let digest = digest.ok_or_else(|| missing(format!("{url} {version} is not a Helm chart")))?;
-        // It becomes a part of an address.
+        // It becomes part of a URL.
         let digest = digest_of(&digest)
             .ok_or_else(|| missing(format!("{url} {version}: {digest:?} is no digest with SHA-256")))?;
         let blob = join(&base, &format!("blobs/sha256:{digest}"))?;
@@ -138,14 +137,14 @@ impl Fetcher {
         verify(archive, &digest.to_string(), &format!("{url} {version}"))
     }
 
-    /// A registry of one's own machine speaks http, as everywhere; others where the operator says so.
+    /// A registry on loopback uses http, others only if the operator allows it.
     fn registry(&self, host: &str, name: &str) -> Result<Url, ChartFailure> {
         let at = |scheme| parse(&format!("{scheme}://{host}/v2/{name}/"));
         let plain = at("http")?;
         if self.sites.is_plain(&plain) { Ok(plain) } else { at("https") }
     }
 
-    /// Asks for an anonymous token, as the registry says where.
+    /// Requests an anonymous token from the realm that the registry names.
     async fn token(&self, refused: &Response, site: &Url) -> Result<Option<String>, ChartFailure> {
         let challenge = refused.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
         let Some(challenge) = challenge.and_then(|challenge| challenge.strip_prefix("Bearer ")) else {
@@ -172,7 +171,7 @@ impl Fetcher {
         successful(answer, &url)
     }
 
-    /// Goes where redirects lead, as far as that is allowed.
+    /// Follows allowed redirects.
     async fn follow(&self, mut url: Url, site: &Url, token: Option<&str>) -> Result<Response, ChartFailure> {
         for _ in 0..=MOST_REDIRECTS {
             self.sites.check(&url, site)?;
@@ -225,12 +224,12 @@ fn verify(archive: Body, digest: &str, what: &str) -> Result<Body, ChartFailure>
     Err(ChartFailure::new(ChartFault::Malformed, message))
 }
 
-/// With or without the name of its algorithm.
+/// With or without `sha256:`.
 fn digest_of(text: &str) -> Option<Digest> {
     Digest::parse(text.strip_prefix("sha256:").unwrap_or(text))
 }
 
-/// Part of a path, and nothing that an address gives a meaning to.
+/// Accepts only path segments without special characters.
 fn is_plain(text: &str, others: &[u8]) -> bool {
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || others.contains(&byte);
     let is_step = |part: &str| part.is_empty() || part.bytes().all(|byte| byte == b'.');
@@ -250,7 +249,7 @@ fn missing(message: String) -> ChartFailure {
 }
 
 fn broken(url: &Url, error: &reqwest::Error) -> ChartFailure {
-    // The outer ones repeat the address.
+    // Outer errors repeat the URL.
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     let innermost = causes.last().map(ToString::to_string).unwrap_or_default();
     missing(format!("failed to fetch {}: {innermost}", shown(url)))
@@ -262,7 +261,7 @@ mod tests {
     use crate::model::Hosts;
 
     #[test]
-    fn names_and_digests_are_no_paths() {
+    fn names_and_digests_cannot_be_paths() {
         for name in ["team/web", "web", "a.b/c_d-e", "1.0.0_a"] {
             assert!(is_plain(name, b"/._-"), "{name}");
         }
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn registries_are_asked_by_https_unless_the_operator_says_otherwise() {
+    fn registries_use_https_unless_http_is_allowed() {
         let sites = Sites::new(Hosts::default(), Hosts::new(["registry.svc", "other.svc:5000"]));
         let fetcher = Fetcher::new(sites, Room::default());
         for (host, expected) in [

@@ -1,4 +1,4 @@
-//! The list of a chart repository, `index.yaml`: one entry of it. Of a large index nothing else is kept.
+//! Finds one version in the `index.yaml` of a chart repository, and keeps nothing else of a large index.
 
 use std::fmt;
 
@@ -7,21 +7,20 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use super::{MIB, PIN, sized};
 use crate::model::{ChartFailure, ChartFault};
 
-/// Of what is read as YAML: a reader keeps it whole, at many times its size. In bytes.
+/// Bytes that are parsed as YAML: a parser needs many times that memory.
 const LARGEST_YAML: usize = 8 * MIB;
 /// Versions that a message names.
 const NAMED: usize = 8;
 
-/// What is kept of a version of a chart.
 #[derive(Debug, Default)]
 pub struct Entry {
     version: Option<String>,
-    /// The first: the others are of the same archive.
+    /// The first URL; others lead to the same archive.
     pub url: Option<String>,
     pub digest: Option<String>,
 }
 
-/// The entry of a version, with or without a `v` before it.
+/// Matches the version with or without a leading `v`.
 pub fn look_up(index: &[u8], chart: &str, version: &str) -> Result<Entry, ChartFailure> {
     let Search { has_chart, found, newest, .. } = search(index, chart, version)?;
     if !has_chart {
@@ -46,7 +45,7 @@ fn search<'a>(index: &[u8], chart: &'a str, version: &'a str) -> Result<Search<'
         let message = format!("the index of the chart repository has more than {most} about {chart}");
         return Err(ChartFailure::new(ChartFault::Limit, message).help(PIN));
     } else {
-        // Not UTF-8 in a description is nobody's harm.
+        // Invalid UTF-8 in a description is harmless.
         let text = String::from_utf8_lossy(text);
         walk.deserialize(serde_yaml::Deserializer::from_str(&text)).map_err(|error| error.to_string())
     };
@@ -54,14 +53,13 @@ fn search<'a>(index: &[u8], chart: &'a str, version: &'a str) -> Result<Search<'
     Ok(search)
 }
 
-/// What is looked for, and what was found of it so far.
 struct Search<'a> {
     chart: &'a str,
     version: &'a str,
     has_chart: bool,
     found: Option<Entry>,
     newest: Vec<String>,
-    /// The one that is being read.
+    /// The current entry.
     entry: Entry,
 }
 
@@ -70,7 +68,7 @@ impl<'a> Search<'a> {
         Self { chart, version, has_chart: false, found: None, newest: Vec::new(), entry: Entry::default() }
     }
 
-    /// `None` where the entry has no version.
+    /// `None`: the entry has no version.
     fn take(&mut self) -> Option<()> {
         let entry = std::mem::take(&mut self.entry);
         let version = entry.version.as_deref()?;
@@ -94,7 +92,7 @@ enum Place {
     Urls,
 }
 
-/// Goes to the versions of one chart, and past everything else.
+/// Visits the versions of one chart and skips everything else.
 struct Walk<'a, 'b> {
     at: Place,
     search: &'a mut Search<'b>,
@@ -167,7 +165,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         Ok(())
     }
 
-    /// The error that serde makes of a text has all of it.
+    /// The default error of serde repeats the whole text.
     fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
         Err(E::custom("a text in place of a map or list"))
     }
@@ -177,8 +175,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
     }
 }
 
-/// An index of this chart alone, where the file is written as Helm writes it: one key a line. A large index is
-/// not read whole for one chart.
+/// Cuts the section of one chart out of an index in Helm's format, one key a line, so that a large index is not parsed whole.
 fn section(index: &[u8], chart: &str) -> Option<Vec<u8>> {
     let heading = |key: &str| ["{}:", "\"{}\":", "'{}':"].map(|form| form.replace("{}", key).into_bytes());
     let (first, names) = (heading("entries"), heading(chart));
@@ -226,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_is_found_however_the_index_is_written() {
+    fn entry_is_found_in_every_index_format() {
         let helm = "apiVersion: v1\nentries:\n  api:\n  - version: 1.0.0\n    urls: [other]\n  web:\n  - description: |\n      entries:\n        web:\n    \
                     version: 1.1.0\n    urls:\n    - newer.tgz\n  - version: v1.0.0\n    urls:\n    - web.tgz\n  zoo:\n  - version: 1.0.0\ngenerated: now\n";
         let flat = "entries:\n  web:\n    - {version: 1.0.0, urls: [web.tgz]}\n";
@@ -242,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn large_index_is_read_for_one_chart_alone() {
+    fn large_index_is_read_for_one_chart() {
         let mut index = "entries:\n  api:\n".to_owned();
         while index.len() < 2 * LARGEST_YAML {
             index.push_str("  - version: 1.0.0\n");
@@ -258,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_other_versions_and_urls() {
+    fn other_versions_are_not_kept() {
         let urls = "\"\",".repeat(1000);
         let mut index = "{\"entries\": {\"web\": [".to_owned();
         while index.len() < 20 * MIB {
@@ -272,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn message_about_an_index_does_not_repeat_it() {
+    fn index_error_does_not_repeat_index() {
         for index in ["{\"entries\": \"{}\"}", "{\"entries\": {\"web\": [\"{}\"]}}"] {
             let message = find(&index.replace("{}", &"a".repeat(MIB)), "1.0.0").unwrap_err();
             assert!(message.contains("is not one: a text in place of a map or list"), "{}", message.len());

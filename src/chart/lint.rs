@@ -1,4 +1,4 @@
-//! What is odd about charts, without being a mistake: for people who look before they commit.
+//! Finds suspicious charts for `lint`: calls of `lookup`, and output that changes between renders.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use crate::model::{
     Chart, ChartFailure, ChartOutput, ChartRequest, ChartSource, Charts, Digest, TemplateWorkers, Wait,
 };
 
-/// Something odd, and where: relative to the repository, for charts that are kept there.
+/// A warning with its file, relative to the repository for charts in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remark {
-    /// A template asks the cluster, and gets no answer.
+    /// A template calls `lookup`, which returns nothing.
     Lookup { file: String, line: u32 },
-    /// The same request gives another object the next time.
+    /// Equal requests give different objects.
     Changes { file: String, object: String },
 }
 
-/// Passes requests on, and remembers them.
+/// Forwards requests and records them.
 #[derive(Debug)]
 pub struct Recorder<'a> {
     service: &'a Service,
@@ -31,7 +31,7 @@ impl<'a> Recorder<'a> {
         Self { service, requests: Mutex::default() }
     }
 
-    /// Of every request that was seen; renders each chart once more.
+    /// Renders each recorded chart once more.
     pub fn remarks(self) -> Vec<Remark> {
         let requests = self.requests.into_inner();
         let mut remarks = Vec::new();
@@ -79,7 +79,7 @@ fn lookups(chart: &Chart) -> Vec<Remark> {
     texts.filter_map(in_text).collect()
 }
 
-/// `lookup` as a function within a tag: a word of its own before a text or a value.
+/// Recognizes `lookup` as a function call within a tag.
 fn calls_lookup(line: &str) -> bool {
     let Some((before, _)) = line.split_once("lookup ") else { return false };
     before.contains("{{")
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_lookup_are_told_from_the_word() {
+    fn lookup_calls_are_recognized() {
         for call in [
             "{{- $x := (lookup \"v1\" \"Secret\" .Release.Namespace \"a\") }}",
             "{{ lookup \"v1\" \"Pod\" \"\" \"\" }}",

@@ -1,4 +1,4 @@
-//! Objects of the texts that a chart makes.
+//! Parses the texts that a chart renders into objects.
 
 use std::thread;
 
@@ -9,8 +9,8 @@ use super::words;
 use crate::manifest::yaml;
 use crate::model::{ChartFailure, ChartFault, ChartHook, ChartObject};
 
-/// The objects of an answer. What our reader is stricter about than Helm is left to Helm's (`understand`): each text there
-/// comes back as one object, or the first that cannot be read as an error. A text of comments alone is no object.
+/// Texts that our strict parser refuses go to Helm's (`understand`), which returns one object for each or the first error. A
+/// text of comments is no object.
 pub fn objects(
     chart: &str,
     made: Vec<Object>,
@@ -47,10 +47,9 @@ pub fn objects(
     Ok(objects)
 }
 
-/// Bytes from which on texts are read side by side: definitions have megabytes, and the child that made them waits.
+/// Bytes from which texts are parsed in parallel: definitions have megabytes, and their child waits.
 const WORTH_SHARING: usize = 64 * 1024;
 
-/// Each text, in order.
 fn read_all(made: &[Object]) -> Vec<Option<Value>> {
     let total: usize = made.iter().map(|object| object.text.len()).sum();
     let workers = thread::available_parallelism().map_or(1, usize::from);
@@ -65,7 +64,7 @@ fn read_all(made: &[Object]) -> Vec<Option<Value>> {
         bytes * workers / total == share
     });
     thread::scope(|scope| {
-        // Where the system gives no thread, this one reads.
+        // If no thread starts, this one parses.
         let start =
             |share| thread::Builder::new().spawn_scoped(scope, move || read_some(share)).map_err(|_| share);
         let readers: Vec<_> = shares.map(start).collect();
@@ -78,7 +77,7 @@ fn read_all(made: &[Object]) -> Vec<Option<Value>> {
     })
 }
 
-/// As Kubernetes clients read it; nothing when they may read it otherwise than we.
+/// `None`: Kubernetes clients may parse it differently.
 fn read(text: &str) -> Option<Value> {
     let (documents, mistakes) = yaml::parse("", text);
     match documents.as_slice() {
@@ -89,7 +88,7 @@ fn read(text: &str) -> Option<Value> {
     }
 }
 
-/// Helm refuses such an object, as the API server does.
+/// Helm and the API server refuse such an object.
 fn wrong_annotation(object: &Value) -> Option<&String> {
     let annotations = object.get("metadata")?.get("annotations")?.as_object()?;
     annotations.iter().find(|(_, value)| !value.is_string() && !value.is_null()).map(|(key, _)| key)

@@ -1,28 +1,26 @@
-//! Where the renderer is.
+//! Finds the program that renders charts: `helm-render`, else `helm`.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The program's name, beside `tutti` itself or on PATH.
+/// Searched beside `tutti` and on PATH.
 pub const PROGRAM: &str = "helm-render";
-/// A path to it, which wins; an empty one means that there is none.
+/// An explicit path to it; an empty value disables it.
 pub const VARIABLE: &str = "TUTTI_HELM_RENDER";
 const FALLBACK: &str = "helm";
 
-/// What renders charts here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// `helm-render`.
     Engine(PathBuf),
-    /// `helm`, of which `helm template` is called.
+    /// `helm`, for `helm template`.
     Command(PathBuf),
-    /// Neither; what is wrong with what was named, if anything was.
+    /// Neither, with the mistake in the variable, if it is set.
     Nothing(Option<String>),
 }
 
-/// The variable's, the one beside this program, the one that `cargo xtask helm-render` built, the one on PATH; else
-/// `helm` on PATH.
+/// Order: the variable, beside this program, the build of `cargo xtask helm-render`, PATH; else `helm` on PATH.
 pub fn find() -> Found {
     look(&Places {
         named: env::var_os(VARIABLE).map(PathBuf::from),
@@ -51,7 +49,7 @@ fn look(places: &Places) -> Found {
     }
     let beside = places.beside.iter().map(|folder| folder.join(PROGRAM));
     let on_path = |name: &'static str| places.path.iter().map(move |folder| folder.join(name));
-    // An empty variable: for a machine that has the program and shall not use it.
+    // An empty variable disables an installed program.
     let wanted = places.named.is_none();
     let engine =
         beside.chain(newest(places.cache.as_deref())).chain(on_path(PROGRAM)).find(|path| path.is_file());
@@ -61,7 +59,7 @@ fn look(places: &Places) -> Found {
     }
 }
 
-/// As the folder of `cargo xtask live`: programs built from this repository's Go modules.
+/// The cache folder of `cargo xtask live`, with programs built from this repository's Go modules.
 fn cache() -> Option<PathBuf> {
     let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     named("TUTTI_LIVE_CACHE")
@@ -69,7 +67,7 @@ fn cache() -> Option<PathBuf> {
         .or_else(|| named("HOME").map(|home| home.join(".cache/tutti/live")))
 }
 
-/// Of several builds the last one: their folders are named after their sources.
+/// The last build; folders are named after their sources.
 fn newest(cache: Option<&Path>) -> Option<PathBuf> {
     let entries = std::fs::read_dir(cache?).ok()?;
     let built = |entry: std::io::Result<std::fs::DirEntry>| {
@@ -97,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_named_one_wins_then_beside_cache_path_and_helm() {
+    fn renderer_is_found_in_documented_order() {
         let root = tempfile::tempdir().unwrap();
         let folder = |name: &str| root.path().join(name);
         let mut places = Places {

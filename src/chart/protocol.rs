@@ -1,4 +1,4 @@
-//! What is said to `helm-render` and what it answers, in [`frames`]: JSON, and the texts that it gives the sizes of.
+//! Encodes requests to `helm-render` and decodes its answers, in [`frames`]: JSON with text sizes, then the texts.
 
 use std::io;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// Texts to be read as Helm reads them.
+/// A request to parse texts as Helm does.
 #[derive(Debug, Serialize)]
 struct Reading<'a> {
     texts: Vec<Text<'a>>,
@@ -58,7 +58,7 @@ struct Release<'a> {
     is_upgrade: bool,
 }
 
-/// As it comes; every field may be missing.
+/// Every field may be missing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Answer {
@@ -67,9 +67,9 @@ pub struct Answer {
     pub name: String,
     pub objects: Vec<Object>,
     pub notes: String,
-    /// Not read here: see [`super::schema`].
+    /// Parsed in [`super::schema`].
     pub schemas: Option<Box<RawValue>>,
-    /// The definitions are the same whatever the values are.
+    /// The definitions do not depend on values.
     pub definitions_alone: bool,
 }
 
@@ -78,7 +78,7 @@ pub struct Answer {
 pub struct Failure {
     /// `request`, `load`, `values`, `render` or `output`.
     pub step: String,
-    /// Empty, or beginning with the name of the chart.
+    /// Empty, or a path that begins with the chart name.
     pub file: String,
     pub message: String,
 }
@@ -87,7 +87,7 @@ pub struct Failure {
 #[serde(default)]
 pub struct Object {
     pub file: String,
-    /// Of the text; 0 when it was read.
+    /// The size of the text; 0 if `object` is set.
     size: usize,
     pub object: Value,
     #[serde(skip)]
@@ -104,7 +104,7 @@ pub struct Hook {
     pub delete_policies: Vec<String>,
 }
 
-/// The bytes of a request.
+/// The bytes of a render request.
 pub fn frame(
     request: &ChartRequest,
     with_files: bool,
@@ -130,7 +130,7 @@ pub fn frame(
     frames::whole(&said, files.iter().map(|(_, content)| &**content))
 }
 
-/// The bytes of a request to read texts, each with the file that made it.
+/// The bytes of a request to parse texts, each with its file.
 pub fn reading(texts: &[(&str, &str)]) -> io::Result<Vec<u8>> {
     let texts_said = texts.iter().map(|(file, text)| Text { file, size: text.len() });
     let said = Reading { texts: texts_said.collect() };
@@ -150,7 +150,7 @@ pub fn read(frame: &Frame) -> io::Result<Answer> {
     Ok(answer)
 }
 
-/// What a child knows a chart by.
+/// The key of a chart in the child.
 pub fn name_of(chart: &Chart) -> String {
     format!("{}{}", chart.digest, if chart.folder { "/" } else { "" })
 }

@@ -1,4 +1,4 @@
-//! The children that render, and who gets which.
+//! Renders charts in a pool of child processes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,21 +14,20 @@ use super::{MIB, fallback, output, results, schema, words};
 use crate::child::{Place, Pool};
 use crate::model::{ChartFailure, ChartFault, ChartObject, ChartOutput, ChartRequest, TemplateWorkers, Wait};
 
-/// Bytes of the definitions that are kept, about as memory has them, and the charts that they are of; beyond that, all are forgotten.
+/// Bounds of the kept definitions, in bytes of memory and in charts; over them all are dropped.
 const MOST_BYTES: usize = 128 * MIB;
 const MOST_DEFINITIONS: usize = 64;
 
-/// What one render may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub deadline: Duration,
-    /// Of one child, in bytes.
+    /// Bytes of one child.
     pub memory: u64,
     /// Bytes of one answer.
     pub answer: usize,
     /// Bytes of the values of one request.
     pub values: usize,
-    /// Renders side by side.
+    /// Parallel renders.
     pub children: usize,
 }
 
@@ -44,18 +43,18 @@ impl Default for Limits {
     }
 }
 
-/// Renders charts in child processes. Shared by threads: each call takes a child of its own, and waits when all are taken.
+/// Shared by threads: each call takes its own child, and waits while all are busy.
 #[derive(Debug)]
 pub struct Renderer {
     program: Found,
     limits: Limits,
     children: Pool<Child>,
     workers: Option<Arc<dyn TemplateWorkers>>,
-    /// By what children know charts by.
+    /// By chart key.
     definitions: Mutex<BTreeMap<String, Definitions>>,
 }
 
-/// Those of a chart, with the bytes that they take.
+/// The definitions of a chart, with their size in bytes.
 #[derive(Debug)]
 struct Definitions {
     objects: Arc<[ChartObject]>,
@@ -68,7 +67,7 @@ impl Renderer {
         Self { program, children, workers: None, limits, definitions: Mutex::default() }
     }
 
-    /// Values are checked by these; without any in this process, without limits.
+    /// Workers check values against schemas. Without workers this process does, without limits.
     pub fn with_workers(self, workers: Arc<dyn TemplateWorkers>) -> Self {
         Self { workers: Some(workers), ..self }
     }
@@ -85,12 +84,12 @@ impl Renderer {
         &self.limits
     }
 
-    /// Renders, for as long as the limits allow. Blocks.
+    /// Blocks, up to the limits.
     pub fn render(&self, request: &ChartRequest) -> Result<ChartOutput, ChartFailure> {
         self.render_within(request, Wait::TO_THE_END)
     }
 
-    /// The same, for as long as somebody waits.
+    /// Blocks, up to the limits and `wait`.
     pub fn render_within(&self, request: &ChartRequest, wait: Wait<'_>) -> Result<ChartOutput, ChartFailure> {
         self.check_size(request)?;
         match &self.program {
@@ -139,12 +138,12 @@ impl Renderer {
             self.with_child(place, program, |child| child.ask(request, known, &self.limits, rest()))
         };
         let mut answer = ask(&mut place);
-        // One that had been idle may have ended for reasons that are not ours.
+        // An idle child may have been ended from outside.
         if !fresh && matches!(answer, Err(Ended::Died(ref words)) if words.trim().is_empty()) {
             answer = ask(&mut place);
         }
         let answer = answer.map_err(explain)?;
-        // Before the failure of a template, which a value that does not fit may have caused.
+        // Checked first: an invalid value may have caused the template failure.
         if let Some(schemas) = &answer.schemas {
             schema::check(schemas.get(), self.workers(), rest())?;
         }
@@ -163,7 +162,7 @@ impl Renderer {
         Ok(ChartOutput { objects, notes: answer.notes })
     }
 
-    /// Those of a chart that has the same whatever its values are.
+    /// Keeps definitions that do not depend on values.
     fn keep_definitions(&self, name: String, objects: &[ChartObject]) {
         let mut kept = self.definitions.lock();
         if !kept.contains_key(&name) {
@@ -181,7 +180,7 @@ impl Renderer {
         }
     }
 
-    /// A child that failed is not given back.
+    /// A failed child does not return to the pool.
     fn with_child(
         &self,
         place: &mut Place<'_, Child>,
@@ -241,7 +240,7 @@ fn nothing(why: Option<&str>) -> ChartFailure {
     ChartFailure::new(ChartFault::NoRenderer, message).help(help)
 }
 
-/// About as many bytes as the JSON has.
+/// The approximate size as JSON.
 fn size_of(map: &serde_json::Map<String, serde_json::Value>) -> usize {
     use serde_json::Value;
     fn of(value: &Value) -> usize {

@@ -1,4 +1,4 @@
-//! Results of renders that are kept: as many as have room; the oldest go first.
+//! Keeps render results within a memory limit; the oldest go first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use super::MIB;
 use crate::model::{ChartFailure, ChartObject, ChartOutput, Digest, size_in_memory};
 
-/// Bytes of all of them, about as memory has them.
+/// Approximate bytes of all results in memory.
 const MOST: usize = 128 * MIB;
-/// Of one, besides its objects.
+/// Bytes of one result besides its objects.
 const OVERHEAD: usize = 4096;
 
 pub type Rendered = Result<Arc<ChartOutput>, ChartFailure>;
@@ -17,7 +17,7 @@ pub type Rendering = Arc<OnceLock<Rendered>>;
 #[derive(Debug, Default)]
 pub struct Results {
     renderings: BTreeMap<Digest, Rendering>,
-    /// Those that stay, with their bytes; oldest first.
+    /// Kept results with their bytes, oldest first.
     done: VecDeque<(Digest, usize)>,
     bytes: usize,
 }
@@ -31,10 +31,10 @@ impl Results {
         self.renderings.remove(key);
     }
 
-    /// A result that stays for the next who asks. In its place the oldest go.
+    /// Keeps a result and evicts the oldest.
     pub fn keep(&mut self, key: Digest, result: &Rendered) {
         let objects = result.as_ref().map_or(0, |output| bytes_of(&output.objects) + output.notes.len());
-        // One for which all others would have to go is rendered again when somebody asks.
+        // A result above the whole limit is not kept.
         if OVERHEAD + objects > MOST {
             self.renderings.remove(&key);
             return;
@@ -50,7 +50,7 @@ impl Results {
     }
 }
 
-/// About as many as objects take in memory.
+/// Approximate bytes in memory.
 pub fn bytes_of(objects: &[ChartObject]) -> usize {
     objects.iter().map(|object| object.file.len() + size_in_memory(&object.object)).sum()
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn oldest_results_go_when_all_are_too_large() {
+    fn oldest_results_are_evicted_first() {
         let mut results = Results::default();
         let object = ChartObject {
             file: String::new(),
@@ -80,7 +80,7 @@ mod tests {
         assert!(results.bytes <= MOST && Arc::strong_count(&output) <= 128);
         let kept: Vec<bool> = keys.iter().map(|key| is_there(&mut results, key)).collect();
         assert!(!kept[0] && !kept[71] && kept[75] && kept[199], "{kept:?}");
-        // One that is larger than all may be is given to who rendered it, and the others stay.
+        // A result above the limit is returned, and others stay.
         let large = Arc::new(ChartOutput { objects: Vec::new(), notes: "a".repeat(MOST) });
         let result = results.rendering(keys[0]).get_or_init(|| Ok(large)).clone();
         results.keep(keys[0], &result);

@@ -1,4 +1,4 @@
-//! What the answers of all chart servers together may take of this process: connections, memory, and one processor to read them.
+//! Limits what all chart downloads together use: connections, memory, and one processor to parse them.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::MIB;
 use crate::model::{ChartFailure, ChartFault};
 
-/// Fetches side by side, whatever their hosts are called.
+/// Parallel fetches from all hosts.
 const FETCHES: usize = 64;
-/// Bytes that the answer of a fetch may have without more ado.
+/// Bytes of a response that needs no permit.
 const SMALL: usize = MIB;
-/// MiB of all larger answers together.
+/// MiB of all larger responses together.
 const LARGE: usize = 256;
 
-/// Shared by whoever has a clone of it.
+/// Clones share the limits.
 #[derive(Clone, Debug)]
 pub struct Room {
     fetches: Arc<Semaphore>,
@@ -33,14 +33,13 @@ impl Default for Room {
     }
 }
 
-/// What a server answered, and its share of the memory.
+/// A response body with its memory permit.
 #[derive(Debug)]
 pub struct Body {
     pub bytes: Vec<u8>,
     share: Option<OwnedSemaphorePermit>,
 }
 
-/// Why there is no body.
 #[derive(Debug)]
 pub enum NoBody {
     TooLarge,
@@ -48,13 +47,13 @@ pub enum NoBody {
 }
 
 impl Room {
-    /// The turn of a fetch, until it is dropped. Nobody closes the semaphore.
+    /// A permit for one fetch. The semaphore is never closed.
     pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.fetches).acquire_owned().await.ok()
     }
 
-    /// Waits for memory where the answer is large, for as long as the caller does. A fetch has one answer at a time, and takes all
-    /// that this one may have at once: so no two wait for each other.
+    /// Waits for memory if the response is large. A fetch has one response at a time and takes its whole share at once, so
+    /// fetches cannot block each other.
     pub async fn body(&self, mut answer: Response, limit: usize) -> Result<Body, NoBody> {
         let mut body = Body { bytes: Vec::new(), share: None };
         while let Some(chunk) = answer.chunk().await.map_err(NoBody::Broken)? {
@@ -65,7 +64,7 @@ impl Room {
             if size > SMALL && body.share.is_none() {
                 let share = limit.div_ceil(MIB).min(LARGE) as u32;
                 body.share = Arc::clone(&self.large).acquire_many_owned(share).await.ok();
-                // To grow by doubling would take more than the share.
+                // Growing by doubling would exceed the share.
                 body.bytes.reserve_exact(limit - body.bytes.len());
             }
             body.bytes.extend_from_slice(&chunk);
@@ -73,8 +72,8 @@ impl Room {
         Ok(body)
     }
 
-    /// Reads what came, on a thread that may take its time; one thing at a time, as it may unpack to many times its size. It is read to
-    /// its end also when nobody waits for it any more.
+    /// Parses on a blocking thread, one at a time, because unpacking may need many times the size. It runs to the end even if
+    /// the caller is gone.
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce() -> T + Send + 'static,
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_answers_wait_for_each_other_and_small_ones_do_not() {
+    async fn only_large_answers_wait_for_memory() {
         let room = Room::default();
         let read = |size| room.body(answer(size), 64 * MIB);
         let mut large = Vec::new();
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn fetch_that_ends_while_it_waits_takes_nothing() {
+    async fn cancelled_fetch_releases_memory() {
         let room = Room::default();
         let all = room.body(answer(2 * MIB), LARGE * MIB).await.unwrap();
         assert!(room.body(answer(2 * MIB), 64 * MIB).now_or_never().is_none());
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_thing_is_read_at_a_time() {
+    async fn blocking_reads_run_one_at_a_time() {
         let room = Room::default();
         let busy = Arc::new(parking_lot::Mutex::new(()));
         let read = |_| {

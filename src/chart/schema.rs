@@ -1,7 +1,7 @@
-//! Values against `values.schema.json`, as Helm checks them before it renders.
+//! Checks values against `values.schema.json`, as Helm does before a render.
 //!
-//! A schema is as untrusted as its chart, and what a check takes is known only when it is done: so a worker does it, whose time and
-//! memory are bounded. In it references lead nowhere but into the schema itself.
+//! A schema is as untrusted as its chart, and the cost of a check is unknown in advance. So a worker with limits of time and
+//! memory checks it. References resolve only within the schema.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::model::{
     TemplateWorkers, Wait, WorkerTask, short_line,
 };
 
-/// For all schemas of one render; what people write takes a few milliseconds.
+/// The time for all schemas of one render; usual ones take milliseconds.
 const TIME: Duration = Duration::from_secs(2);
 const BACKTRACKS: usize = 100_000;
-/// Mistakes that are told of one chart, and the characters of each: it may have parts of the schema in it.
+/// Reported mistakes of one chart, and characters of each: a mistake may repeat parts of the schema.
 const MOST_MISTAKES: usize = 5;
 const LONGEST_MISTAKE: usize = 500;
 
@@ -25,7 +25,7 @@ const FILE: &str = "values.schema.json";
 const WHERE_TO_LOOK: &str = "look for long lists of `enum` or `required`, and for references that double";
 const NOT_FOLLOWED: &str = "only references within the schema (`#/…`) are followed: no file, no server";
 
-/// A schema with the values that it is about.
+/// A schema with the values to check.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Schema {
@@ -34,7 +34,7 @@ struct Schema {
     values: Value,
 }
 
-/// The first chart or subchart whose values do not fit its schema. `schemas` is JSON, a list as a renderer gives it.
+/// Reports the first chart or subchart with invalid values. `schemas` is the JSON list of the renderer.
 pub fn check(
     schemas: &str,
     workers: Option<&dyn TemplateWorkers>,
@@ -53,12 +53,12 @@ pub fn check(
     found.map_or(Ok(()), Err)
 }
 
-/// Whether it is a failure of the check itself, which the values decide as much as the chart. A worker rests that one by itself.
+/// Whether the check itself failed, which depends on the values too. Workers suspend such checks themselves.
 pub fn is_from_check(failure: &ChartFailure) -> bool {
     failure.place.as_ref().is_some_and(|(file, ..)| file == FILE)
 }
 
-/// What a worker does: its answer to a request of [`check`].
+/// The worker's answer to a request of [`check`].
 pub fn check_values(schemas: &str) -> serde_json::Result<String> {
     serde_json::to_string(&check_all(schemas).err())
 }
@@ -135,8 +135,8 @@ fn check_one(said: &Schema, several: bool) -> Result<(), ChartFailure> {
     Err(ChartFailure::new(ChartFault::Values, message).about(first.clone()))
 }
 
-/// For a renderer that checks values by itself and follows every reference: no schema of the chart or of its subcharts may
-/// have one that leads elsewhere.
+/// For `helm template`, which checks values itself and follows every reference: refuses external references in schemas of the
+/// chart and its subcharts.
 pub fn only_own_references(chart: &Chart) -> Result<(), ChartFailure> {
     for (name, content) in &chart.files {
         if name.rsplit('/').next() != Some(FILE) {
@@ -156,7 +156,7 @@ fn path(pointer: &str) -> String {
     format!(".Values{}", pointer.replace('/', "."))
 }
 
-/// References that lead out of a schema lead nowhere.
+/// Resolves no external reference.
 struct Nowhere;
 
 impl Retrieve for Nowhere {
@@ -165,7 +165,7 @@ impl Retrieve for Nowhere {
     }
 }
 
-/// The first reference that leads out of the schema, also where no value leads.
+/// The first external reference, even where no value leads.
 fn elsewhere(schema: &Value) -> Option<&str> {
     match schema {
         Value::Object(map) => map.iter().find_map(|(key, value)| match (key.as_str(), value) {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_do_not_fit_are_named() {
+    fn values_against_schema_are_reported() {
         let schema = json!({"$schema": "http://json-schema.org/draft-07/schema#", "required": ["port"], "properties": {
             "port": {"$ref": "#/definitions/port"}, "image": {"properties": {"tag": {"type": "string"}}}},
             "definitions": {"port": {"type": "integer", "maximum": 65535}}});
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn references_lead_nowhere_else() {
+    fn schema_references_stay_inside() {
         for reference in [
             "file:///etc/passwd",
             "http://127.0.0.1:1/x.json",
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn check_that_ends_a_worker_is_a_failure_of_its_chart() {
+    fn ended_schema_worker_fails_chart() {
         let failure =
             |cause| super::check("[{}]", Some(&FailingWorkers(cause)), Wait::TO_THE_END).unwrap_err();
         for (cause, words) in [

@@ -1,9 +1,9 @@
-//! Charts for a revision: what was fetched, and what was rendered before.
+//! Fetches charts and renders them, and reuses results.
 //!
-//! It answers for the trait `model::Charts`: the answer to one request (chart by digest, values, release, namespace, capabilities) never
-//! changes. Charts are fetched beside the loop; until then their app is awaited (E3998), and the head is rendered again when one arrives.
-//! Commands that look wait for them. Apps with charts are rendered after all others. A chart that was over a limit twice rests for ten
-//! minutes.
+//! Implements `model::Charts`: the result of one request (chart by digest, values, release, namespace, capabilities) never
+//! changes. Charts are fetched in the background. Until one arrives its app is awaited (E3998), and the head is rendered
+//! again afterwards; read-only commands wait. Apps with charts are rendered last. A chart that exceeded a limit twice is
+//! suspended for ten minutes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -27,45 +27,45 @@ use crate::model::{
     Wait, short_line,
 };
 
-/// How long a chart that went over a limit is not tried again.
+/// How long a chart over a limit is suspended.
 const REST: Duration = Duration::from_secs(600);
-/// A chart that went over a limit this often is at rest, whatever its values.
+/// Limit failures of a chart, with any values, before it is suspended.
 const PATIENCE: usize = 2;
 
-/// Downloads side by side from one host: one that does not answer holds up no other.
+/// Parallel downloads from one host, so that a silent host blocks no other.
 const FETCHES: usize = 4;
 const ATTEMPTS: usize = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// Of one chart, with all attempts.
+/// The time for one chart, all attempts included.
 const LONGEST: Duration = Duration::from_secs(45);
-/// Of what is said of a failure: parts of it are a server's words.
+/// Characters of a failure message, which may contain a server's text.
 const MESSAGE: usize = 2048;
 
-/// Renders each request once, side by side with others.
+/// Renders each request once; different requests run in parallel.
 #[derive(Debug)]
 pub struct Service {
     renderer: Renderer,
     results: Mutex<Results>,
     shelf: Mutex<Shelf>,
-    /// Held while a chart of a manifest is unpacked.
+    /// Held while a rawChart is unpacked.
     unpacking: Mutex<()>,
-    /// Fetches under way: whoever wants the same has the same.
+    /// Running fetches, shared by callers of the same source.
     under_way: Mutex<BTreeMap<ChartSource, Arc<OnceCell<Fetched>>>>,
     hosts: Mutex<BTreeMap<String, Arc<Semaphore>>>,
     room: Room,
     cache: Cache,
     fetcher: Fetcher,
-    /// Charts that went over a limit: when, and the last failure.
+    /// Times of limit failures by chart, with the last failure.
     offenders: Mutex<BTreeMap<Digest, (Vec<Instant>, ChartFailure)>>,
 }
 
 impl Service {
-    /// Keeps what it fetches in a folder, if there is one.
+    /// With an optional cache folder.
     pub fn new(renderer: Renderer, cache: Option<PathBuf>) -> Self {
         Self::asking(Sites::default(), renderer, cache)
     }
 
-    /// The same, of whom the operator says.
+    /// With the hosts that the operator allows.
     pub fn asking(sites: Sites, renderer: Renderer, cache: Option<PathBuf>) -> Self {
         let room = Room::default();
         Self {
@@ -82,18 +82,18 @@ impl Service {
         }
     }
 
-    /// With the program that is found, and the user's cache folder.
+    /// With the installed renderer and the user's cache folder.
     pub fn found(sites: Sites) -> Self {
         Self::asking(sites, Renderer::new(program::find(), Limits::default()), cache_folder())
     }
 
-    /// Templates of the repository are rendered by these, and values checked.
+    /// With workers for repository templates and value checks.
     pub fn with_template_workers(self, workers: Arc<dyn TemplateWorkers>) -> Self {
         Self { renderer: self.renderer.with_workers(workers), ..self }
     }
 
-    /// Fetches what is not there yet, and comes back when all of it has come or failed. What could not be fetched is tried again
-    /// the next time. As long as the caller has the charts, they are found.
+    /// Fetches missing charts and waits for all of them. A failed fetch is repeated on the next call. Charts stay in memory
+    /// while the caller holds them.
     pub async fn prefetch(&self, sources: &BTreeSet<ChartSource>) -> Vec<Arc<Chart>> {
         let fetch = |source| async move {
             let known = self.shelf.lock().get(source);
@@ -107,14 +107,14 @@ impl Service {
         fetched.into_iter().flatten().collect()
     }
 
-    /// The same, of all charts of the repository, which stay until other ones are named so.
+    /// The same for all charts of the head, which stay in memory until the next call.
     pub async fn fetch_all(&self, sources: &BTreeSet<ChartSource>) {
         self.shelf.lock().name(sources);
         self.prefetch(sources).await;
     }
 
-    /// The same without waiting: until one has come, [`Charts::chart`] says [`ChartFault::Awaited`].
-    /// `arrived` hears of each.
+    /// The same without waiting: until a chart arrives, [`Charts::chart`] returns [`ChartFault::Awaited`]. `arrived` runs
+    /// after each.
     pub fn start_fetching<F: Future<Output = ()> + Send + 'static>(
         self: &Arc<Self>,
         sources: &BTreeSet<ChartSource>,
@@ -135,7 +135,7 @@ impl Service {
             drop(shelf);
             let (service, arrived, source) = (Arc::clone(self), arrived(), source.clone());
             tokio::spawn(async move {
-                // It is in its place.
+                // The shelf already holds the result.
                 drop(service.fetch(&source).await);
                 arrived.await;
             });
@@ -148,7 +148,7 @@ impl Service {
         Arc::clone(hosts.entry(host(source)).or_insert_with(|| Arc::new(Semaphore::new(FETCHES))))
     }
 
-    /// With whoever else fetches it.
+    /// Shares a running fetch of the same source.
     async fn fetch(&self, source: &ChartSource) -> Fetched {
         let under_way = Arc::clone(self.under_way.lock().entry(source.clone()).or_default());
         let fetch = || async {
@@ -172,7 +172,7 @@ impl Service {
         if let Some(chart) = kept.await? {
             return chart.map(Arc::new);
         }
-        // Nobody closes it.
+        // The semaphore is never closed.
         let _turn_of_host = self.turns_of_host(source).acquire_owned().await;
         let _turn = self.room.turn().await;
         let late = |_| {
@@ -217,7 +217,7 @@ impl Service {
         &self.renderer
     }
 
-    /// And whether it was not another thread that rendered it.
+    /// The flag says whether this thread rendered it.
     fn render_once(&self, key: Digest, request: &ChartRequest, wait: Wait<'_>) -> (Rendered, bool) {
         let rendering = self.results.lock().rendering(key);
         let mut is_mine = false;
@@ -258,7 +258,7 @@ impl Service {
 }
 
 impl Default for Service {
-    /// As [`Service::found`], of whom the environment says.
+    /// [`Service::found`] with the hosts of the environment.
     fn default() -> Self {
         Self::found(Sites::of_environment())
     }
@@ -272,7 +272,7 @@ fn cache_folder() -> Option<PathBuf> {
         .or_else(|| named("HOME").map(|home| home.join(".cache/tutti/charts")))
 }
 
-/// Where a chart is fetched from, however that is written.
+/// Host and port of a source, in one spelling.
 fn host(source: &ChartSource) -> String {
     let (ChartSource::Repository { url, .. } | ChartSource::Registry { url, .. }) = source else {
         return String::new();
@@ -283,13 +283,13 @@ fn host(source: &ChartSource) -> String {
     format!("{name}:{}", url.port_or_known_default().unwrap_or_default())
 }
 
-/// A failure as it may be shown: on one line, of some length.
+/// A failure with bounded texts on one line.
 fn told(failure: ChartFailure) -> ChartFailure {
     let told = |text: String| short_line(&text, MESSAGE);
     ChartFailure { message: told(failure.message), help: failure.help.map(told), ..failure }
 }
 
-/// What stands before the files of a fetched chart.
+/// The path prefix of a fetched chart's files.
 fn origin(source: &ChartSource) -> String {
     match source {
         ChartSource::Repository { chart, version, .. } => format!("{chart}-{version}/"),
@@ -313,7 +313,7 @@ impl Charts for Service {
         }
         match source {
             ChartSource::Raw { archive, .. } => {
-                // Waits for whoever unpacks it already.
+                // Waits for a thread that unpacks it already.
                 let _one = self.unpacking.lock();
                 if let Some(chart) = known() {
                     return chart;
@@ -333,11 +333,11 @@ impl Charts for Service {
         loop {
             let (result, is_mine) = self.render_once(key, request, wait);
             match result.as_ref().err().map(|failure| failure.fault) {
-                // Whoever rendered it did not wait for it as long as this one does.
+                // The other thread waited for a shorter time.
                 Some(ChartFault::Awaited) if !is_mine && (wait.goes_on)() => {
                     self.results.lock().remove(&key);
                 }
-                // Not of the inputs alone: asked again, it may be otherwise.
+                // Such failures do not depend on the inputs alone, so another attempt may succeed.
                 Some(
                     ChartFault::Renderer | ChartFault::NoRenderer | ChartFault::Limit | ChartFault::Awaited,
                 ) => {
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_of_manifests_stay_within_a_bound() {
+    fn raw_charts_in_memory_are_bounded() {
         let service = service(None);
         let raw = |number| {
             let archive = large(number);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn charts_of_earlier_commits_stay_within_a_bound() {
+    async fn charts_of_earlier_commits_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let service = Arc::new(service(Some(folder.path().to_owned())));
         let sources: Vec<ChartSource> = (0..40).map(|version| registry("oci://x/web", version)).collect();
@@ -419,7 +419,7 @@ mod tests {
             }
         }
         let kept = found(&service, &sources);
-        // What somebody has, the head, and what has room.
+        // A held chart, the head's, and others within the limit.
         assert!(kept[0] && !kept[1] && kept[39]);
         assert!(kept.iter().filter(|is_kept| **is_kept).count() <= 34);
         drop(held);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn host_is_the_same_however_it_is_written() {
+    fn equivalent_host_spellings_are_equal() {
         for url in
             ["oci://x@EVIL.com/a", "https://evil.com:443/b", "oci://evil.com./a", "https://u:p@evil.com"]
         {
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_servers_are_told_on_one_line() {
+    fn server_messages_become_one_line() {
         let message = format!("the index is not one:\n\u{1b}[31m{}", "a".repeat(10_000));
         let told = told(ChartFailure::new(ChartFault::Missing, message).help("the newest\nare \u{202e}1"));
         assert!(

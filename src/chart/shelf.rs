@@ -1,4 +1,4 @@
-//! Charts in memory: those that the head of the repository names, and of others as many as have room.
+//! Keeps charts in memory: those of the head, and others within a limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::MIB;
 use crate::model::{Chart, ChartFailure, ChartFault, ChartSource, Digest};
 
-/// Bytes of the charts that the head names. More than that is somebody's large ones: these are refused.
+/// Bytes of the head's charts. Over it, the largest ones are refused.
 const MOST_NAMED: usize = 512 * MIB;
-/// Bytes of others: of earlier commits, and in manifests.
+/// Bytes of other charts: of earlier commits, and rawCharts.
 const MOST_OTHERS: usize = 128 * MIB;
-/// What a file takes besides its content.
+/// Bytes of a file besides its content.
 const OVERHEAD: usize = 256;
-/// Of a failure, with its texts.
+/// Bytes of a failure.
 const FAILURE: usize = 4096;
 
 pub type Fetched = Result<Arc<Chart>, ChartFailure>;
@@ -20,9 +20,9 @@ pub type Fetched = Result<Arc<Chart>, ChartFailure>;
 #[derive(Debug, Default)]
 pub struct Shelf {
     charts: BTreeMap<Key, Kept>,
-    /// By the head.
+    /// Charts that the head names.
     named: BTreeSet<Key>,
-    /// Counts up with each use.
+    /// A counter of uses.
     uses: u64,
 }
 
@@ -50,14 +50,14 @@ struct Kept {
 }
 
 impl Kept {
-    /// The head does not name it, and nobody else has it: to let go of it gives memory back.
+    /// Whether eviction frees memory: the head does not name it, and no caller holds it.
     fn may_go(&self) -> bool {
         !self.named && self.chart.as_ref().map_or(true, |chart| Arc::strong_count(chart) == 1)
     }
 }
 
 impl Shelf {
-    /// From now on, this is what the head names.
+    /// Sets the charts of the head.
     pub fn name(&mut self, sources: &BTreeSet<ChartSource>) {
         self.named = sources.iter().map(Key::of).collect();
         let named = &self.named;
@@ -75,7 +75,7 @@ impl Shelf {
         Some(kept.chart.clone())
     }
 
-    /// What was there before comes back.
+    /// Returns the earlier value.
     pub fn put(&mut self, source: &ChartSource, chart: Fetched) -> Option<Fetched> {
         self.uses += 1;
         let (key, bytes) = (Key::of(source), chart.as_ref().map_or(FAILURE, |chart| bytes_of(chart)));
@@ -126,7 +126,7 @@ mod tests {
         ChartSource::Registry { url: "oci://x/web".to_owned(), version: format!("{version:03}") }
     }
 
-    /// All have the same content: the test shall not take what they count.
+    /// All share one content, so that the test needs little memory.
     fn charts() -> impl FnMut(usize) -> Fetched {
         let mut contents = BTreeMap::new();
         move |size| {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_of_earlier_heads_stay_within_a_bound() {
+    fn charts_of_earlier_heads_are_bounded() {
         let (mut shelf, mut chart) = (Shelf::default(), charts());
         for version in 0..40 {
             shelf.name(&BTreeSet::from([source(0), source(version)]));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn chart_that_somebody_has_stays() {
+    fn chart_in_use_stays() {
         let (mut shelf, mut chart) = (Shelf::default(), charts());
         shelf.put(&source(0), chart(8 * MIB));
         let held = shelf.get(&source(0));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn largest_of_too_many_is_refused() {
+    fn largest_chart_over_limit_is_refused() {
         let (mut shelf, mut chart) = (Shelf::default(), charts());
         let is_large = |version: usize| version.is_multiple_of(10);
         shelf.name(&(0..100).map(source).collect());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_earlier_heads_go() {
+    fn failures_of_earlier_heads_are_dropped() {
         let mut shelf = Shelf::default();
         for version in 0..10 {
             shelf.name(&BTreeSet::from([source(version)]));

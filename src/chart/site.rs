@@ -1,5 +1,6 @@
-//! Whom charts are fetched from: the host that the repository names, and those that the operator named, but no private address
-//! that nobody named. Charts are anonymous; what they can do without this is to have tutti ask hosts of the inner network.
+//! Decides which hosts charts are fetched from: the host that the repository names, and hosts that the operator names.
+//! Private addresses must be named. Charts are anonymous, so without this rule a repository could make tutti send requests
+//! into the inner network.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -10,12 +11,12 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::model::{ChartFailure, ChartFault, Hosts, ip_of, is_loopback, shown_address};
 
-/// What the operator says of hosts of charts.
+/// The operator's settings for chart hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
-    /// May be led to, and may have private addresses.
+    /// Allowed as redirect targets, and with private addresses.
     named: Hosts,
-    /// Are asked without TLS.
+    /// Allowed without TLS.
     plain: Hosts,
 }
 
@@ -24,7 +25,7 @@ impl Sites {
         Self { named, plain }
     }
 
-    /// As commands have it that take no further settings.
+    /// For commands without flags for hosts.
     pub fn of_environment() -> Self {
         let list = |variable: &str| {
             let value = env::var(variable).unwrap_or_default();
@@ -33,7 +34,7 @@ impl Sites {
         Self::new(list("TUTTI_CHART_HOST"), list("TUTTI_ALLOW_HTTP"))
     }
 
-    /// Whether an address may be asked for what the repository names at `site`.
+    /// Whether a URL may be requested for a chart of `site`.
     pub fn check(&self, url: &Url, site: &Url) -> Result<(), ChartFailure> {
         let refuse = |why: String| {
             let message = format!("failed to fetch {}: {why}", shown(url));
@@ -62,19 +63,19 @@ impl Sites {
         Ok(())
     }
 
-    /// Whether an address of http is asked at all.
+    /// Whether plain http is allowed for a URL.
     pub fn is_plain(&self, url: &Url) -> bool {
         let port = url.port_or_known_default();
         url.host_str().is_some_and(|host| is_loopback(host) || self.plain.has(host, port))
     }
 
-    /// What [`Self::check`] says of addresses, of those that a name has.
+    /// Applies the rules of [`Self::check`] to resolved addresses.
     pub fn resolver(&self) -> PublicNames {
         PublicNames { named: self.named.clone(), home: true, proxies: proxies(), flag: "--chart-host" }
     }
 }
 
-/// Scheme, host and port; http of the same host is another site.
+/// Compares scheme, host and port.
 pub fn is_same(one: &Url, other: &Url) -> bool {
     one.origin() == other.origin()
 }
@@ -84,20 +85,20 @@ pub fn shown(url: &Url) -> String {
     shown_address(url.as_str())
 }
 
-/// Gives names their public addresses, and hosts that the operator named all of theirs.
+/// Resolves names to public addresses, and named hosts to all of theirs.
 #[derive(Clone, Debug)]
 pub struct PublicNames {
     named: Hosts,
-    /// This machine may be meant.
+    /// Allows `localhost`.
     home: bool,
-    /// The operator named them too.
+    /// Proxy hosts, which the operator set.
     proxies: BTreeSet<String>,
-    /// Names further hosts.
+    /// The flag that names further hosts.
     flag: &'static str,
 }
 
 impl PublicNames {
-    /// For what the operator named no host of.
+    /// Without named hosts.
     pub fn alone(flag: &'static str) -> Self {
         Self { named: Hosts::default(), home: false, proxies: proxies(), flag }
     }
@@ -127,7 +128,7 @@ impl Resolve for PublicNames {
     }
 }
 
-/// Hosts of the proxies that the environment names.
+/// Proxy hosts of the environment.
 fn proxies() -> BTreeSet<String> {
     let variables = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
     let names = variables.iter().flat_map(|name| [(*name).to_owned(), name.to_ascii_lowercase()]);
@@ -138,7 +139,7 @@ fn proxies() -> BTreeSet<String> {
     names.filter_map(|name| env::var(name).ok()).filter_map(host_of).collect()
 }
 
-/// Whether an address is one of the internet (IANA's registries of special addresses).
+/// Whether an address is public (IANA's registries of special addresses).
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -152,7 +153,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         // This network, loopback, reserved and broadcast; multicast.
         0 | 127 | 224..=255 => true,
         10 => true,
-        // Of carriers, where clouds keep metadata too.
+        // Carrier-grade NAT, where clouds serve metadata too.
         100 => (64..=127).contains(&second),
         169 => second == 254,
         172 => (16..=31).contains(&second),
@@ -171,13 +172,13 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match parts {
-        // IPv4 in other clothes: mapped and compatible (with loopback and none), NAT64, 6to4.
+        // Embedded IPv4: mapped and compatible (with loopback and none), NAT64, 6to4.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] => embedded(high, low),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x2002, high, low, ..] => embedded(high, low),
         // Teredo, documentation.
         [0x2001, 0 | 0xdb8, ..] => false,
-        // What was given to registries; not unique local, link-local, multicast.
+        // Global unicast; not unique local, link-local, multicast.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
@@ -187,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_addresses_are_told() {
+    fn private_addresses_are_recognized() {
         let check = |address: &str, expected: bool| {
             assert_eq!(is_public(address.parse().expect("an address")), expected, "{address}");
         };
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_are_exact_hosts() {
+    fn chart_hosts_match_exactly() {
         let sites = Sites::new(Hosts::new(["cdn.example.com", "10.0.0.1:5000"]), Hosts::new(["10.0.0.1"]));
         let check = |site: &str, url: &str, expected: Result<(), &str>| {
             let parse = |text: &str| Url::parse(text).expect("an address");

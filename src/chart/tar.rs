@@ -1,13 +1,12 @@
-//! Tar archives: the entries of one, by name.
+//! Parses tar archives in memory.
 
-/// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     File,
     Folder,
     /// A symbolic or hard link.
     Link,
-    /// A device, a pipe, anything else.
+    /// A device, a pipe, or unknown.
     Other,
 }
 
@@ -20,7 +19,7 @@ pub struct Entry<'a> {
 
 const BLOCK: usize = 512;
 
-/// All entries of an archive that lies in memory. Long names are read as GNU and POSIX write them.
+/// Reads long names in GNU and POSIX form.
 pub fn entries(mut bytes: &[u8]) -> Result<Vec<Entry<'_>>, &'static str> {
     let mut found = Vec::new();
     let mut long_name: Option<String> = None;

@@ -1,9 +1,9 @@
-//! What Helm and Go say of a failure, understood as far as it goes.
+//! Parses error messages of Helm and Go into chart failures.
 
 use super::protocol::Failure;
 use crate::model::{ChartFailure, ChartFault};
 
-/// A failure in Helm's words as ours: template, line and value where they are said.
+/// Extracts template, line and value, if the message has them.
 pub fn failure(chart: &str, said: &Failure) -> ChartFailure {
     match said.step.as_str() {
         "load" => ChartFailure::new(ChartFault::Malformed, lower(&said.message)),
@@ -16,7 +16,6 @@ pub fn failure(chart: &str, said: &Failure) -> ChartFailure {
     }
 }
 
-/// What a template did wrong.
 pub fn template(chart: &str, message: &str) -> ChartFailure {
     let of = |place: Option<Place>, value: Option<&str>, words: &str| {
         let words = words.trim();
@@ -49,7 +48,7 @@ pub fn template(chart: &str, message: &str) -> ChartFailure {
     of(None, None, message)
 }
 
-/// What a template made is not YAML. Lines are of what it made.
+/// Template output is not YAML. Line numbers are those of the output.
 pub fn output(chart: &str, file: &str, message: &str) -> ChartFailure {
     let message = message.strip_prefix("YAML parse error on ").unwrap_or(message);
     let (file, words) = match message.split_once(": ") {
@@ -61,14 +60,14 @@ pub fn output(chart: &str, file: &str, message: &str) -> ChartFailure {
     if file.is_empty() { failure } else { failure.at(within(chart, file), 1, 1) }
 }
 
-/// The innermost of a trace: where it happened, at which expression, and why.
+/// The innermost step of a trace: position, expression and reason.
 struct Traced<'a> {
     place: Place,
     value: &'a str,
     words: &'a str,
 }
 
-/// A trace is blocks of a place, what was executed there, and why that failed, outermost first.
+/// A trace has blocks of position, executed expression and reason, outermost first.
 fn traced(message: &str) -> Option<Traced<'_>> {
     let at = message.rfind("\n  executing \"")?;
     let place = Place::read(message[..at].lines().last()?.trim())?;
@@ -95,13 +94,12 @@ impl Place {
     }
 }
 
-/// Helm puts the chart's name before its files.
+/// Removes the chart name that Helm puts before paths.
 pub fn within<'a>(chart: &str, file: &'a str) -> &'a str {
     file.strip_prefix(chart).and_then(|rest| rest.strip_prefix('/')).unwrap_or(file)
 }
 
-/// A segmentation violation is one too: parts of Go's collector use what the system gives without a look
-/// whether it gave anything.
+/// A segmentation violation counts too: parts of Go's collector do not check whether an allocation succeeded.
 pub fn is_out_of_memory(words: &str) -> bool {
     words.contains("out of memory")
         || words.contains("cannot allocate memory")
@@ -131,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collector_that_gets_no_memory_is_no_endless_recursion() {
+    fn collector_crash_counts_as_out_of_memory() {
         let words = "SIGSEGV: segmentation violation\nPC=0x439b3d m=3 sigcode=1 addr=0x0\n\n\
                      goroutine 0 gp=0x190097a1f2c0 m=3 mp=0x190097a6d008 [idle]:\n\
                      runtime.(*spanQueue).tryDrain(0x400?, 0x220000000b?, 0x0?)\n";
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn template_line_and_value_are_found() {
+    fn helm_error_gives_line_and_value() {
         check(
             "execution error at (web/templates/a.yaml:3:4): image is required",
             "image is required at templates/a.yaml:3:5",

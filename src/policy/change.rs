@@ -1,4 +1,4 @@
-//! One change of one object, as policies see it.
+//! The change of one object, and its target, as the input of policies.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,25 +12,25 @@ use crate::model::{AppId, ClusterFacts, Kind, Operation, usual_plural};
 pub struct PolicyTarget<'a> {
     pub app: &'a AppId,
     pub app_labels: &'a BTreeMap<String, String>,
-    /// `None`: it has none, or several.
+    /// `None`: no version, or several.
     pub version: Option<&'a str>,
     pub cluster: ClusterFacts<'a>,
-    /// All that the app renders there, but what holds secrets.
+    /// All rendered objects of the app there, without secrets.
     pub objects: &'a [Json],
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
     pub kind: &'a Kind,
-    /// The plural names that the kind may have, the likeliest first; none: the usual one.
+    /// Possible plural names of the kind, likeliest first. Empty: the usual one.
     pub plurals: &'a [String],
     /// After the change; `None`: it is deleted.
     pub object: Option<&'a Json>,
     /// Before the change; `None`: it is created.
     pub old_object: Option<&'a Json>,
-    /// Of the namespace that it is in, as Git says. `None` for an object in one: they are not known yet.
+    /// The labels of its namespace in Git. `None` for a namespaced object: not known yet.
     pub namespace_labels: Option<&'a BTreeMap<String, String>>,
-    /// Messages do not say what it holds.
+    /// Messages must not show values of the object.
     pub hides_values: bool,
 }
 
@@ -50,7 +50,7 @@ impl Change<'_> {
         }
     }
 
-    /// Of the object, or of the one that is deleted.
+    /// Reads the object, or the deleted one.
     fn text(&self, pointer: &str) -> Option<&str> {
         self.object.or(self.old_object)?.pointer(pointer)?.as_str()
     }
@@ -63,7 +63,7 @@ impl Change<'_> {
         self.text("/metadata/namespace").filter(|namespace| !namespace.is_empty())
     }
 
-    /// The labels of each side that there is.
+    /// The labels of the object and of the old object.
     pub fn labels(&self) -> impl Iterator<Item = BTreeMap<String, String>> {
         let sides = [self.object, self.old_object].into_iter().flatten();
         sides.map(|object| labels_of(object.pointer("/metadata/labels")))
@@ -87,7 +87,7 @@ impl Change<'_> {
         })
     }
 
-    /// Null for objects without a namespace, as to the API server.
+    /// Null for objects without a namespace, as for the API server.
     pub fn namespace_object(&self) -> Json {
         match (self.namespace(), self.namespace_labels) {
             (Some(name), Some(labels)) => {

@@ -1,4 +1,4 @@
-//! One policy, ready to be evaluated.
+//! Compiles one policy and evaluates it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{Cause, Verdict};
 use crate::cel::{Failure, Meter, Mistake, Names, Program, Scope, Value};
 use crate::model::{Expression, Policy, Validation, short_line};
 
-/// What expressions can name: the variables of Kubernetes, and four of this program.
+/// The variables of expressions: those of Kubernetes, and four of tutti.
 const ROOTS: [&str; 9] =
     ["object", "oldObject", "request", "params", "namespaceObject", "app", "cluster", "ring", "objects"];
 const OLD_OBJECT: usize = 1;
@@ -23,12 +23,12 @@ const REFUSED: [(&str, &str); 4] = [
 ];
 const NO_PARAMS: (&str, &str) = ("params", "`params` is not known: the policy has no params");
 
-/// A longer one is not shown, as by the API server.
+/// The API server hides longer messages too.
 const LONGEST_MESSAGE: usize = 5 * 1024;
-/// Of an expression, in the message that stands for one.
+/// Characters of an expression that replaces a missing message.
 const LONGEST_SHOWN: usize = 300;
 
-/// An expression of a policy that cannot be used.
+/// An invalid expression of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyMistake {
     pub policy: String,
@@ -39,25 +39,25 @@ pub struct PolicyMistake {
 #[derive(Debug)]
 pub struct Compiled {
     pub policy: Arc<Policy>,
-    /// `None`: it has a mistake.
+    /// `None`: the policy has a mistake.
     rules: Option<Rules>,
 }
 
 #[derive(Debug)]
 struct Rules {
     conditions: Vec<Program>,
-    /// Each with all that it needs before it.
+    /// Each with the indices of the variables that it needs.
     variables: Vec<(Program, Vec<usize>)>,
-    /// What must hold, and its message.
+    /// Each with its message expression.
     validations: Vec<(Program, Option<Program>)>,
 }
 
-/// What compiling takes of all policies of a repository, in steps: once it is used up, those that come after have a mistake.
+/// Steps to compile all policies of a repository. Policies after the limit have a mistake.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget(pub u64);
 
 impl Default for Budget {
-    /// About a second, and a hundred times what the shipped policies take.
+    /// About a second, a hundred times what shipped policies need.
     fn default() -> Self {
         Self(50_000_000)
     }
@@ -94,7 +94,7 @@ impl Compiled {
         self.names_root(NAMESPACE) || self.policy.constraints.iter().any(|it| it.namespaces.is_some())
     }
 
-    /// What is not true of the object.
+    /// Adds the verdicts on one object.
     pub fn judge<'a>(
         &'a self,
         roots: [Value<'a>; ROOTS.len()],
@@ -169,7 +169,7 @@ impl Rules {
         self.conditions.iter().chain(variables).chain(validations.flatten())
     }
 
-    /// Whether all conditions hold. One that does not decides, whatever the others are.
+    /// A false condition decides, even if others fail.
     fn select<'a>(&'a self, scope: &Scope<'a>, meter: &mut Meter) -> Result<bool, (usize, Failure)> {
         let mut failed = None;
         for (index, condition) in self.conditions.iter().enumerate() {
@@ -182,7 +182,7 @@ impl Rules {
         failed.map_or(Ok(true), Err)
     }
 
-    /// Evaluates what an expression names, once for an object. One that fails is a failure only where it is used.
+    /// Evaluates the variables of an expression, once for each object. A failed variable fails only where it is used.
     fn prepare<'a>(&'a self, program: &Program, scope: &mut Scope<'a>, meter: &mut Meter) {
         for index in &program.variables {
             let Some((_, needs)) = self.variables.get(*index) else { continue };
@@ -199,7 +199,7 @@ impl Rules {
     }
 }
 
-/// Names of fields may be values of the object.
+/// Field names may be values of the object.
 fn why(failure: &Failure, hides_values: bool) -> String {
     match failure {
         Failure::NoField(_) | Failure::Said(_) if hides_values => {
@@ -213,7 +213,7 @@ fn shown(validation: &Validation) -> String {
     short_line(validation.expression.text.trim(), LONGEST_SHOWN)
 }
 
-/// One line of text, or the message that is written out is shown.
+/// `None`: not one line of text; then the written message is shown.
 fn as_message(value: &Value<'_>) -> Option<String> {
     let text = value.as_str()?.trim();
     let is_usable = !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
@@ -223,7 +223,7 @@ fn as_message(value: &Value<'_>) -> Option<String> {
 struct Compiler<'p> {
     policy: &'p Policy,
     budget: &'p mut Budget,
-    /// The budget ended at this policy, and that is told.
+    /// The budget ended at this policy, which was reported.
     is_over: bool,
     mistakes: Vec<PolicyMistake>,
 }

@@ -1,28 +1,27 @@
-//! Examples that stand beside a policy.
+//! Evaluates the examples in the manifest of a policy.
 
 use std::sync::Arc;
 
 use super::{Cause, Change, Policies, PolicyTarget, Verdict, usual_namespace_labels};
 use crate::model::{AppId, ClusterFacts, Kind, Policy, PolicyExample};
 
-/// What a policy says of one of its examples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome<'p> {
     pub example: &'p PolicyExample,
     pub verdicts: Vec<Verdict>,
-    /// Whether its rules were evaluated: the object may be none that it looks at.
+    /// Whether the policy matched the object.
     pub is_looked_at: bool,
 }
 
 impl Outcome<'_> {
-    /// A policy with a mistake denies whatever the example is, so none says anything.
+    /// A policy with a mistake denies every example, so no result counts.
     pub fn is_expected(&self) -> bool {
         let is_broken = self.verdicts.iter().any(|it| it.cause == Cause::Broken);
         !is_broken && self.verdicts.is_empty() == self.example.is_allowed
     }
 }
 
-/// For an app and a cluster that are called `example`; the selector of the policy is not asked.
+/// Uses an app and a cluster named `example`, and ignores the selector of the policy.
 pub fn outcomes(policy: &Policy) -> Vec<Outcome<'_>> {
     let everywhere = Policy { selector: Default::default(), examples: Vec::new(), ..policy.clone() };
     let (policies, _) = Policies::of(&[Arc::new(everywhere)]);

@@ -1,13 +1,13 @@
-//! Which objects a policy looks at.
+//! Matches policies with changes, like Kubernetes' match constraints.
 
 use super::change::labels_of;
 use super::{Change, usual_namespace_labels};
 use crate::model::{LabelSelector, MatchConstraints, Operation, Policy, ResourceRule};
 
-/// One that names more is asked of every object, and then matches by its rules as others do.
+/// A policy with more pairs is not indexed, and is matched with every object.
 const MOST_PAIRS: usize = 1024;
 
-/// The (group, resource) pairs that a policy can match; `None`: any, or too many.
+/// The (group, resource) pairs of a policy; `None`: any, or too many.
 pub fn resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
     let rules = policy.constraints.iter().map(|it| &it.rules).find(|rules| !rules.is_empty())?;
     let mut pairs = Vec::new();
@@ -29,7 +29,7 @@ pub fn resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
     Some(pairs)
 }
 
-/// `pods/*` is of pods, too. `None`: only of subresources, which are never rendered.
+/// `pods/*` includes pods. `None`: only subresources, which are never rendered.
 fn without_subresources(resource: &str) -> Option<&str> {
     match resource.split_once('/') {
         None => Some(resource),
@@ -38,13 +38,13 @@ fn without_subresources(resource: &str) -> Option<&str> {
     }
 }
 
-/// Whether one of its rules is about the operation.
+/// Whether some rule names the operation.
 pub fn looks_at(policy: &Policy, operation: Operation) -> bool {
     let is_of = |rule: &ResourceRule| rule.operations.iter().any(|it| it == "*" || it == operation.as_str());
     policy.constraints.iter().all(|it| it.rules.is_empty() || it.rules.iter().any(is_of))
 }
 
-/// A rule matches that names any of the resources, and excludes the likeliest alone: where the cluster says which it is, there is one.
+/// Rules match any possible plural, but exclude only the likeliest one. If the cluster serves the kind, there is one plural.
 pub fn matches(constraints: &MatchConstraints, change: &Change<'_>, resources: &[String]) -> bool {
     let fits = |rule: &ResourceRule| rule_matches(rule, constraints.is_exact, change, resources);
     let likeliest = resources.get(..1).unwrap_or_default();
@@ -60,7 +60,7 @@ fn rule_matches(rule: &ResourceRule, is_exact: bool, change: &Change<'_>, resour
     let is_of = |named: &str| named == "*" || resources.iter().any(|it| it == named);
     let name = || change.name().unwrap_or_default();
     has(&rule.groups, &change.kind.group)
-        // Versions of one group are the same object in another form.
+        // Versions of a group are forms of the same object.
         && (!is_exact || has(&rule.versions, &change.kind.version))
         && rule.resources.iter().filter_map(|it| without_subresources(it)).any(is_of)
         && has(&rule.operations, change.operation().as_str())
@@ -68,7 +68,7 @@ fn rule_matches(rule: &ResourceRule, is_exact: bool, change: &Change<'_>, resour
         && rule.is_namespaced.is_none_or(|it| it == change.namespace().is_some())
 }
 
-/// A Namespace is matched by its own labels; other objects without a namespace always match.
+/// A Namespace matches by its own labels; other objects without a namespace always match.
 fn namespace_matches(selector: &LabelSelector, change: &Change<'_>) -> bool {
     let is_namespace = (&*change.kind.group, &*change.kind.kind) == ("", "Namespace");
     if is_namespace {
@@ -78,7 +78,7 @@ fn namespace_matches(selector: &LabelSelector, change: &Change<'_>) -> bool {
     match (change.namespace(), change.namespace_labels) {
         (None, _) => true,
         (Some(_), Some(labels)) => selector.matches(labels),
-        // They are not known yet, so it may be one that is matched. Its name is known.
+        // Unknown labels may match. Only the name label is known.
         (Some(namespace), None) => selector.may_match(&usual_namespace_labels(namespace)),
     }
 }

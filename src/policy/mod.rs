@@ -1,17 +1,16 @@
-//! What may be deployed: the policies of a repository, and what they say of one change of one object.
+//! Evaluates the policies of a repository on one change of one object.
 //!
-//! [`Policies::of`] compiles all once. [`Policies::chosen`] takes those that select an app on a cluster, and [`Chosen::judge`]
-//! evaluates of these the ones that look at the resource: what a selector or a resource rule excludes costs nothing.
-//! The rules are those of Kubernetes' ValidatingAdmissionPolicy, with `app`, `cluster`, `ring` and `objects`
-//! beside its variables.
+//! [`Policies::of`] compiles all policies once. [`Policies::chosen`] selects those of a target, and [`Chosen::judge`]
+//! evaluates those that match the resource, so excluded policies cost nothing. The rules are those of Kubernetes'
+//! ValidatingAdmissionPolicy, with `app`, `cluster`, `ring` and `objects` as further variables.
 //!
-//! Each policy has a limit of steps and of memory for an object ([`Meter`]). What cannot be evaluated is denied, with the reason.
+//! Each policy has a limit of steps and memory for an object ([`Meter`]). A failed evaluation denies, with the reason.
 //!
-//! Never renders, never asks a cluster, never panics, whatever policies and objects hold.
+//! This module never renders, never reads a cluster, and never panics, whatever policies and objects contain.
 //!
-//! Used in three places: `render::verdicts` for what Git renders (`lint`, `why`), `compare` for both sides of a pull request, and
-//! `reconcile/admission.rs` with `controller/admission.rs` for writes and deletes at deploy time. A policy with a mistake stays among the
-//! others and denies what it selects. The cases of `tests/fixtures/admission` have the verdicts of a real API server.
+//! Three callers use it: `render::verdicts` for renders of Git (`lint`, `why`), `compare` for both sides of a pull request,
+//! and `reconcile/admission.rs` with `controller/admission.rs` for writes and deletes. A policy with a mistake denies every
+//! object that it selects. The cases of `tests/fixtures/admission` have the verdicts of a real API server.
 
 mod change;
 mod compiled;
@@ -33,58 +32,57 @@ pub use examples::{Outcome, outcomes};
 use crate::cel::{Meter, Value};
 use crate::model::{Kind, Location, Operation, Policy, PolicyAction};
 
-/// Why there is a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A validation is false.
     Untrue,
     /// A condition or validation cannot be evaluated on this object.
     NotEvaluated,
-    /// The policy has a mistake, which is an error of its file.
+    /// The policy has a mistake, which its file reports.
     Broken,
 }
 
-/// What a policy says of an object that breaks it.
+/// The result of a policy that an object violates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub policy: Arc<Policy>,
     pub action: PolicyAction,
     pub cause: Cause,
     pub message: String,
-    /// Of the expression that is not true.
+    /// The position of the false expression.
     pub place: Location,
-    /// The field of the object that it looks at, as far as it names one: `spec.replicas`.
+    /// The field that the expression reads, if it names one: `spec.replicas`.
     pub field: Option<String>,
 }
 
-/// All that is said of an object, and what it took.
+/// All verdicts on an object, with the cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judgement {
     pub verdicts: Vec<Verdict>,
     /// Policies whose expressions were evaluated.
     pub evaluated: usize,
     pub steps: u64,
-    /// The policy that took most of them.
+    /// The policy with the most steps.
     pub dearest: Option<Arc<Policy>>,
 }
 
-/// Of all policies together on one object: those that come after that deny it.
+/// Steps of all policies on one object. Policies after the limit deny it.
 const MOST_STEPS: u64 = 4_000_000;
 
-/// Denials of one object after which no further policy is evaluated, and warnings after which no further one is kept: as many as one
-/// policy has validations.
+/// Evaluation of an object stops after this many denials, and keeps this many warnings: as many as one policy has
+/// validations.
 const MOST_VERDICTS: usize = 64;
 
 /// The policies of a repository, compiled.
 #[derive(Debug, Default)]
 pub struct Policies {
     compiled: Vec<Compiled>,
-    /// By API group and resource, those that look at nothing else.
+    /// Policies with fixed resources, by API group and resource.
     by_resource: HashMap<String, HashMap<String, Vec<usize>>>,
     everywhere: Vec<usize>,
 }
 
-/// Policies are what they are written as.
+/// Equal manifests are equal policies.
 impl PartialEq for Policies {
     fn eq(&self, other: &Self) -> bool {
         self.all().eq(other.all())
@@ -92,7 +90,7 @@ impl PartialEq for Policies {
 }
 
 impl Policies {
-    /// One with a mistake stays, and denies what it selects.
+    /// A policy with a mistake stays, and denies what it selects.
     pub fn of(policies: &[Arc<Policy>]) -> (Self, Vec<PolicyMistake>) {
         let (mut all, mut mistakes, mut budget) = (Self::default(), Vec::new(), Budget::default());
         for (index, policy) in policies.iter().enumerate() {
@@ -115,7 +113,7 @@ impl Policies {
         (all, mistakes)
     }
 
-    /// As they were given.
+    /// In the given order.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Policy>> {
         self.compiled.iter().map(|compiled| &compiled.policy)
     }
@@ -124,18 +122,18 @@ impl Policies {
         self.compiled.is_empty()
     }
 
-    /// Whether labels of namespaces decide, which any app may set.
+    /// Whether a policy reads labels of namespaces, which any app may set.
     pub fn look_at_namespaces(&self) -> bool {
         self.compiled.iter().any(Compiled::looks_at_namespaces)
     }
 
-    /// Whether any sees the other objects of an app.
+    /// Whether a policy reads the other objects of an app.
     pub fn look_at_objects(&self) -> bool {
         self.compiled.iter().any(Compiled::looks_at_objects)
     }
 
-    /// Whether any could deny the delete of an object of this kind. Of a custom kind any resource of its group counts: what its
-    /// cluster calls it may not be known yet.
+    /// Whether a policy could deny the delete of this kind. For a custom kind any resource of its group counts, because its
+    /// plural may be unknown.
     pub fn look_at_deletes(&self, kind: &Kind, plurals: &[String]) -> bool {
         let looks = |index: usize| {
             let compiled = self.compiled.get(index);
@@ -153,7 +151,6 @@ impl Policies {
         listed.flatten().chain(&self.everywhere).copied()
     }
 
-    /// Those that select an app on a cluster.
     pub fn chosen<'p>(&'p self, target: &PolicyTarget<'p>) -> Chosen<'p> {
         let wants = |compiled: &Compiled| {
             compiled.policy.selector.selects(target.app, target.app_labels, target.cluster)
@@ -194,19 +191,19 @@ impl Chosen<'_> {
         !self.is_chosen.contains(&true)
     }
 
-    /// Which of the policies they are.
+    /// For each policy, whether it is selected.
     pub fn which(&self) -> &[bool] {
         &self.is_chosen
     }
 
-    /// Whether another cluster of the same ring could be judged otherwise.
+    /// Whether the result may differ on another cluster of the ring.
     pub fn look_at_cluster(&self) -> bool {
         let chosen = self.policies.compiled.iter().zip(&self.is_chosen).filter(|(_, is_chosen)| **is_chosen);
         chosen.into_iter().any(|(it, _)| it.names_root(compiled::CLUSTER) || it.looks_at_namespaces())
     }
 
-    /// Whether the verdict on an update of this kind may depend on the object before it. Selectors are not asked: the object before
-    /// it may be what they select.
+    /// Whether the verdict on an update of this kind may depend on the old object. Object selectors are ignored, because the
+    /// old object may match them.
     pub fn look_at_old(&self, kind: &Kind, plurals: &[String]) -> bool {
         let of_resources = self.policies.of_resources(&kind.group, plurals);
         let chosen = of_resources.filter(|index| self.is_chosen.get(*index) == Some(&true));
@@ -277,7 +274,7 @@ impl Chosen<'_> {
     }
 }
 
-/// Labels of a namespace of which Git says nothing: the one that every namespace has.
+/// The labels of a namespace that is not in Git: the one that every namespace has.
 pub fn usual_namespace_labels(name: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), name.to_owned())])
 }

@@ -1,4 +1,4 @@
-//! What the policies of the head say of a change, before it is written to a cluster.
+//! Evaluates the policies of the head for one change, before `reconcile` writes it to a cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::policy::{Chosen, PolicyTarget, Verdict};
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
-/// The policies of a revision, with what its renders say of namespaces and kinds.
+/// The policies of a revision, and the namespaces and kinds that its renders define.
 #[derive(Debug)]
 pub struct Admission {
     fleet: Arc<Fleet>,
     git: Git,
 }
 
-/// What policies see of an app on a cluster, beside one object.
+/// What a policy can read about a target besides the changed object.
 #[derive(Debug)]
 pub struct Surroundings {
     version: Option<String>,
@@ -29,7 +29,7 @@ pub struct Surroundings {
     plurals: Plurals,
 }
 
-/// Plural names of custom kinds, as the cluster says them.
+/// Plural names of custom kinds, as the cluster serves them.
 type Plurals = BTreeMap<Kind, String>;
 
 impl Admission {
@@ -39,12 +39,12 @@ impl Admission {
         (!fleet.policies.is_empty()).then(admission)
     }
 
-    /// Whether the same rules decide; what they see beside an object may be another.
+    /// Compares the policies alone; facts about namespaces and kinds may differ.
     pub fn has_policies_of(&self, other: &Self) -> bool {
         self.fleet.policies == other.fleet.policies
     }
 
-    /// `plural`: of a kind that the cluster serves.
+    /// `plural` returns the plural name of a kind that the cluster serves.
     pub fn surroundings<'p>(
         &self,
         app: &App,
@@ -87,13 +87,13 @@ impl Admission {
         TargetAdmission { git, cluster: name, plurals, chosen: chosen.filter(|chosen| !chosen.is_empty()) }
     }
 
-    /// Whether an object of this kind is read before it is deleted.
+    /// If false, a delete of this kind needs no read of the live object.
     pub fn looks_at_deletes(&self, kind: &Kind) -> bool {
         self.fleet.policies.look_at_deletes(kind, &self.git.plurals(kind, None))
     }
 
-    /// Of an object that Git no longer wants. Of an app that is gone its labels are not known.
-    /// `plural`: as the cluster says it.
+    /// Evaluates the delete of an object that is no longer in Git. If its app is gone too, the labels of the app are unknown.
+    /// `plural` is the name that the cluster serves.
     pub fn denies_delete(
         &self,
         app: &AppId,
@@ -113,7 +113,7 @@ pub struct TargetAdmission<'a> {
     git: &'a Git,
     cluster: &'a ClusterName,
     plurals: &'a Plurals,
-    /// `None`: none does.
+    /// `None`: no policy selects the target.
     chosen: Option<Chosen<'a>>,
 }
 
@@ -122,19 +122,19 @@ impl TargetAdmission<'_> {
         self.plurals.get(kind).map(String::as_str)
     }
 
-    /// Whether what is said of an update depends on the object before it.
+    /// If false, an update of this kind needs no read of the live object.
     pub fn looks_at_old(&self, kind: &Kind) -> bool {
         let plurals = || self.git.plurals(kind, self.served(kind));
         self.chosen.as_ref().is_some_and(|chosen| chosen.look_at_old(kind, &plurals()))
     }
 
-    /// `old`: what was there before, and whether it may hold secrets; `None`: it is created.
+    /// `old`: the object before the change, and whether it may hold secrets. `None`: the object is created.
     pub fn denies(&self, object: &RenderedObject, old: Option<(&Value, bool)>) -> Option<Denial> {
         let what = (&object.kind, object.holds_secrets() || old.is_some_and(|(_, is_secret)| is_secret));
         self.judge(&object.id, what, (Some(&object.body.fields()), old.map(|(old, _)| old)))
     }
 
-    /// A live object does not say whether its values were encrypted in Git, so no message says what it holds.
+    /// A live object does not show whether its values were encrypted in Git, so messages hide its values.
     pub fn denies_delete(&self, id: &ObjectId, kind: &Kind, old: &Value) -> Option<Denial> {
         self.judge(id, (kind, true), (None, Some(old)))
     }

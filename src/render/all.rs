@@ -1,8 +1,8 @@
-//! Every target of a fleet; what is known from an earlier revision is not rendered again.
+//! Renders every target of a fleet, and reuses renders of earlier revisions.
 //!
-//! A render is known by what it was made from: the app and the files that it names, the layers of its target, its podSets,
-//! and the answers to everything that it asked about its cluster. Where all of that is the same, on another cluster or at
-//! a later revision, so are the objects, and they are shared. A mistake is never kept.
+//! A render depends on its app and the files that the app names, the layers of the target, the podSets, and the answers to
+//! every question about the cluster. If all of these are equal, on another cluster or in a later revision, the objects are
+//! shared. A failed render is never reused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -24,20 +24,20 @@ use crate::schedule::{AssignedPodSet, assign};
 /// The units of a target.
 type PodSets = Arc<[Arc<str>]>;
 
-/// A target's objects, or why there are none; and the commit that it is told on.
+/// The objects of a target or its mistakes, and the commit that its status is posted on.
 pub type Render = (Revision, Result<Arc<Rendered>, Vec<Diagnostic>>);
 
 /// Every target of a revision.
 #[derive(Clone, Debug)]
 pub struct Renders {
     pub revision: Revision,
-    /// By cluster.
+    /// By app and cluster.
     pub apps: BTreeMap<AppId, Arc<BTreeMap<ClusterName, Render>>>,
-    /// How many renders were made for it; all others were known.
+    /// Renders that were computed; all others were reused.
     pub made: usize,
-    /// Some targets were not begun in time, and are rendered next time.
+    /// Some targets were not started in time; the next pass renders them.
     is_cut_short: bool,
-    /// What its clusters were taken for.
+    /// The capabilities that the renders assumed.
     discovered: Discovered,
     defined: Defined,
 }
@@ -47,7 +47,7 @@ impl Renders {
         self.apps.get(&target.app)?.get(&target.cluster)
     }
 
-    /// What does not hold (any more) on a cluster that says this of itself.
+    /// Targets whose render does not hold for these capabilities of the cluster.
     pub fn stale(&self, cluster: &Cluster, found: &Arc<Capabilities>) -> Vec<Target> {
         let now = Capabilities::of(cluster, Some(found));
         let same = self
@@ -73,17 +73,16 @@ impl Renders {
         })
     }
 
-    /// Nothing was left out for want of time. Charts may still be on their way.
+    /// Every target was started. Charts may still be fetched.
     pub fn is_complete(&self) -> bool {
         !self.is_cut_short
     }
 
-    /// What an app is on some cluster is not known yet.
+    /// Some cluster has no result for this app yet.
     pub fn is_awaited(&self, app: &AppId) -> bool {
         self.of_app(app).any(|(_, result)| is_awaited(result))
     }
 
-    /// On all its clusters.
     pub fn of_app(&self, app: &AppId) -> impl Iterator<Item = &Render> {
         self.apps.get(app).into_iter().flat_map(|clusters| clusters.values())
     }
@@ -93,7 +92,7 @@ impl Renders {
         &self.defined
     }
 
-    /// What is known of kinds that Kubernetes does not have itself, on any cluster: as it says itself, or as apps define them.
+    /// Custom kinds of all clusters, as discovered or as apps define them.
     pub fn kinds(&self) -> impl Iterator<Item = (&String, &KindFacts)> {
         let served = self.discovered.values().flat_map(|known| &known.kinds);
         served.chain(self.defined.values().flat_map(|kinds| &**kinds))
@@ -104,7 +103,7 @@ impl Renders {
     }
 }
 
-/// What is kept from one revision to the next. It may be lost: then everything is rendered anew.
+/// Renders of the last revision. Losing it costs only time.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     instance: Option<Instance>,
@@ -113,14 +112,14 @@ pub struct Memory {
     apps: BTreeMap<AppId, Known>,
 }
 
-/// What every app stands on. While it is the same, an app that is untouched is what it was on every cluster.
+/// The inputs that all apps share. If they are equal, an untouched app keeps its renders on every cluster.
 #[derive(Clone, Debug, PartialEq)]
 struct Ground {
     clusters: BTreeMap<ClusterName, Cluster>,
     rings: Vec<Ring>,
     /// The files of the shared layers.
     layers: Digest,
-    /// The last commit that changed any of this.
+    /// The last commit that changed any of these.
     changed: Revision,
     discovered: Discovered,
     defined: Defined,
@@ -142,15 +141,15 @@ impl Ground {
     }
 }
 
-/// An app, and what it came to.
+/// The renders of one app.
 #[derive(Clone, Debug)]
 struct Known {
     inputs: Kept,
     traces: Vec<Arc<Trace>>,
-    /// Which of them a cluster had.
+    /// Index into `traces`, by cluster.
     of_clusters: BTreeMap<ClusterName, usize>,
     renders: Arc<BTreeMap<ClusterName, Render>>,
-    /// How often the end of a turn cut a render off.
+    /// Renders that reached the end of their time slice.
     cut_off: u32,
 }
 
@@ -161,7 +160,7 @@ impl Known {
     }
 }
 
-/// One render: what it was made from, beside the inputs of its app.
+/// One render and its inputs, besides those of its app.
 #[derive(Clone, Debug)]
 struct Trace {
     stack: Digest,
@@ -170,12 +169,12 @@ struct Trace {
     made: Made,
 }
 
-/// So many earlier renders, and so many sets of questions, are tried before one more render is made: an app that is another
-/// thing on each of 2,000 clusters must not cost their square.
+/// Bounds the comparison with earlier renders and question sets. Without it, an app that differs on each of 2,000 clusters
+/// costs their square.
 const COMPARED: usize = 16;
 
-/// After so many renders of an app with the same layers that ended a worker, its other clusters are not tried: each costs seconds,
-/// and a commit that changes nothing of it must not wait for all of them.
+/// After this many ended workers for one app and stack, its other clusters are skipped: each attempt costs seconds and would
+/// delay other commits.
 const PATIENCE: usize = 2;
 
 /// An app to be rendered.
@@ -186,8 +185,8 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// What was well before comes first, then what was never tried to its end, and of that what was cut off least: no file of
-    /// somebody else holds it up. Charts wait for other processes.
+    /// Apps that rendered before come first, then new apps, then apps that were cut off least often. So no broken app delays
+    /// the others. Charts come last because they wait for child processes.
     fn turn(&self) -> (bool, u8, u32) {
         let order = match &self.known {
             None => 1,
@@ -201,24 +200,23 @@ impl Task<'_> {
     }
 }
 
-/// For renders that have turns.
 #[derive(Clone, Copy)]
 struct Turns<'a> {
     pacing: Pacing<'a>,
-    /// Whether anything is not done.
     is_cut_short: &'a AtomicBool,
 }
 
-/// Renders every target, on all cores. As long as the fleet is large: call it off the async threads. Without `pacing` each has all
-/// the time that it may take; with it they have turns, and what is not done at the end is awaited.
+/// Renders every target on all cores. It blocks, so call it off the async threads. With `pacing`, each target has a time
+/// slice and unfinished targets are awaited.
 ///
-/// What kinds an app defines is known when it is rendered: who asked for one of them before is rendered once more.
+/// The kinds that an app defines are known only after its render. Targets that asked for one of them earlier are rendered
+/// again.
 pub fn all(renderer: &mut Renderer<'_>, memory: &mut Memory, pacing: Option<Pacing<'_>>) -> Renders {
     render_apps(renderer, memory, None, pacing)
 }
 
-/// The same of some apps alone. What apps beside them define has to be said ([`Renderer::beside`]); a patch of the shared layers that
-/// fits none of them is no mistake here, as it may fit others.
+/// Renders only these apps. The caller names the kinds that other apps define ([`Renderer::beside`]). A patch of a shared
+/// layer that matches nothing here is no mistake, because it may match other apps.
 pub fn some(renderer: &mut Renderer<'_>, apps: &BTreeSet<AppId>, pacing: Option<Pacing<'_>>) -> Renders {
     render_apps(renderer, &mut Memory::default(), Some(apps), pacing)
 }
@@ -229,7 +227,7 @@ fn render_apps(
     only: Option<&BTreeSet<AppId>>,
     pacing: Option<Pacing<'_>>,
 ) -> Renders {
-    // What the instance says of names, labels and charts reaches every app.
+    // Names, labels and chart sources of the instance affect every app.
     let instance = &renderer.fleet.instance;
     if memory.instance.as_ref() != Some(instance) {
         *memory = Memory { instance: Some(instance.clone()), ..Memory::default() };
@@ -260,8 +258,8 @@ fn with_those_beside(mut defined: Defined, beside: &Defined) -> Defined {
     defined
 }
 
-/// The kinds that the apps of each cluster define. An app that could not be rendered defines nothing that is known; of two that
-/// define one kind, the first by name counts.
+/// The kinds that the apps of each cluster define. A failed app defines none. If two apps define one kind, the first by name
+/// wins.
 fn defined(memory: &Memory) -> Defined {
     let mut defined: BTreeMap<ClusterName, KindsByName> = BTreeMap::new();
     for known in memory.apps.values() {
@@ -304,7 +302,7 @@ fn pass(
         .map(|(app, clusters)| Task { app, clusters, known: earlier.remove(&app.id) })
         .collect();
     drop(earlier);
-    // Looks at all renders of an app: once for each.
+    // `Task::turn` reads all renders of an app, so it runs once for each.
     tasks.sort_by_cached_key(Task::turn);
     let is_cut_short = AtomicBool::new(false);
     let turns = pacing.map(|pacing| Turns { pacing, is_cut_short: &is_cut_short });
@@ -350,7 +348,7 @@ fn side_by_side(
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut known: BTreeMap<AppId, Known> = work().into_iter().collect();
         for other in others {
-            // An app that is missing here would count as gone: nobody hears of a revision that cannot be rendered whole.
+            // A missing app would count as removed, so a panic fails the whole revision.
             known.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
         known
@@ -358,7 +356,7 @@ fn side_by_side(
     (known, made.into_inner())
 }
 
-/// One app on all of its clusters, and how many renders that took.
+/// Renders one app on all of its clusters. Returns the number of computed renders too.
 fn one(
     renderer: &Renderer<'_>,
     mut task: Task<'_>,
@@ -401,7 +399,7 @@ fn one(
     for cluster in task.clusters {
         let target = Target { app: task.app.id.clone(), cluster };
         let rendering = || {
-            // Where one was cut off, the others most likely would be, and other apps wait.
+            // If one cluster was cut off, the others most likely would be too, and other apps wait.
             if cut_off || is_over() {
                 note_cut_short();
                 traces.keep_for_later(&target.cluster);
@@ -438,19 +436,19 @@ fn one(
     (Known { inputs: inputs.kept(), traces, of_clusters, renders: Arc::new(renders), cut_off }, made)
 }
 
-/// The renders of one app: those of an earlier revision, as long as its inputs are the same, and those of this one.
+/// The renders of one app: those of an earlier revision while its inputs are equal, and those of this revision.
 #[derive(Default)]
 struct Traces {
     earlier: Option<Known>,
-    /// Which of the earlier ones are among those of now, and where.
+    /// From the index in the earlier renders to the index in `now`.
     moved: BTreeMap<usize, usize>,
     now: Vec<Arc<Trace>>,
-    /// The different questions that were asked; and the renders by what they were made from and the answers.
+    /// Distinct question sets, and the renders by stack and answers.
     asked: Vec<Asked>,
     by_answers: HashMap<(Digest, String), Vec<usize>>,
     of_clusters: BTreeMap<ClusterName, usize>,
     made: usize,
-    /// How often a render ended its worker, and how, by layers.
+    /// Renders that ended their worker, with the last mistakes, by stack.
     ended: HashMap<Digest, (usize, Vec<Diagnostic>)>,
 }
 
@@ -461,7 +459,7 @@ impl Traces {
         self.now.get(number).map(|trace| trace.made.clone())
     }
 
-    /// The render that the cluster had, or else one of the first that others had.
+    /// The earlier render of the cluster, else one of the first renders of other clusters.
     fn same_as_before(&mut self, cluster: &ClusterName, basis: &Basis<'_>) -> Option<usize> {
         let earlier = self.earlier.as_ref()?;
         let own = earlier.of_clusters.get(cluster).copied();
@@ -477,7 +475,7 @@ impl Traces {
         Some(place)
     }
 
-    /// A cluster that is not rendered this time: what it had stays known, and so do the kinds that it defines.
+    /// Keeps the earlier render, and the kinds that it defines, for a cluster that is skipped in this pass.
     fn keep_for_later(&mut self, cluster: &ClusterName) {
         let Some(number) = self.earlier.as_ref().and_then(|it| it.of_clusters.get(cluster)).copied() else {
             return;
@@ -515,7 +513,7 @@ impl Traces {
     }
 }
 
-/// What a render is made from, beside the inputs of its app.
+/// The inputs of a render besides those of its app.
 struct Basis<'a> {
     stack: Digest,
     pod_sets: &'a [AssignedPodSet],
@@ -528,7 +526,7 @@ impl Basis<'_> {
     }
 }
 
-/// There was no time for it.
+/// The result of a target that was not started in time.
 fn not_begun<T>(
     renderer: &Renderer<'_>,
     app: &App,
@@ -540,19 +538,19 @@ fn not_begun<T>(
     (blame(renderer, &awaited), Err(awaited))
 }
 
-/// It is no mistake: what is waited for comes by itself.
+/// An awaited target is no mistake: a later pass renders it.
 pub fn is_awaited<T>(result: &Result<T, Vec<Diagnostic>>) -> bool {
     result.as_ref().is_err_and(|mistakes| mistakes.iter().all(|it| it.code == codes::AWAITED))
 }
 
-/// A fault of ours in one render is an error of that target, and of no other.
+/// A panic of the renderer fails only its own target.
 fn crashed(target: &Target) -> Vec<Diagnostic> {
     let scope = Scope::Target(target.app.clone(), target.cluster.clone());
     let message = format!("failed to render {target}: the renderer crashed, which is a fault of tutti");
     vec![Diagnostic::error(codes::CRASHED, message, scope)]
 }
 
-/// The same in what the renders of an app have in common. Nothing of it is kept.
+/// A panic in the shared inputs of an app fails all its targets. Nothing is reused.
 fn all_crashed(renderer: &Renderer<'_>, app: &Arc<App>, clusters: Vec<ClusterName>) -> Known {
     let render = |cluster: ClusterName| {
         let mistakes = crashed(&Target { app: app.id.clone(), cluster: cluster.clone() });
@@ -561,10 +559,10 @@ fn all_crashed(renderer: &Renderer<'_>, app: &Arc<App>, clusters: Vec<ClusterNam
     Known { renders: Arc::new(clusters.into_iter().map(render).collect()), ..Known::nothing(app) }
 }
 
-/// The commit that it is of, and what came of it.
+/// A commit and the result of a render.
 type Tried = (Revision, Result<(Made, PodSets), Vec<Diagnostic>>);
 
-/// And whether the end of its turn cut it off.
+/// Reuses or computes one render. The flag says whether its time slice ended.
 fn render(
     renderer: &Renderer<'_>,
     inputs: &Arc<Inputs<'_>>,
@@ -612,14 +610,14 @@ fn render(
     }
 }
 
-/// The commit that last changed where the mistakes are.
+/// The last commit that changed a file with a mistake.
 fn blame(renderer: &Renderer<'_>, mistakes: &[Diagnostic]) -> Revision {
     let files = mistakes.iter().filter_map(|mistake| mistake.location.as_ref());
     renderer.snapshot.last_change(files.map(|location| location.file.as_str())).clone()
 }
 
-/// A patch may fit nothing of one target and something of another; one that fits nothing at all is a
-/// mistake of every target that reads it. What a target without a render would have taken is not known.
+/// A patch may match nothing in one target and something in another. A patch that matches nothing anywhere is a mistake of
+/// each target that reads it. A failed target counts as a possible match.
 fn refuse_idle_patches(renderer: &Renderer<'_>, memory: &Memory, is_some: bool, renders: &mut Renders) {
     let mut fitted: BTreeMap<&Location, bool> = BTreeMap::new();
     let tried =

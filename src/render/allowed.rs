@@ -1,4 +1,4 @@
-//! What the project of an app allows, seen in what the app renders to.
+//! Checks the rendered objects of an app against the kinds and registries that its project allows.
 
 use serde_json::Value;
 
@@ -43,8 +43,7 @@ fn listed(words: Option<&[String]>) -> String {
     words.unwrap_or_default().join(", ")
 }
 
-/// The images of an object from elsewhere, each once. Whatever kind it is: containers stand in lists of these
-/// names everywhere.
+/// Images outside the allowed registries, each once. Containers have the same list names in every kind.
 fn not_allowed<'a>(body: &'a Value, allow: &Allow) -> Vec<&'a str> {
     let mut images = Vec::new();
     collect(body, &mut images);
@@ -83,7 +82,6 @@ mod tests {
 
     const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: {}}}\n";
 
-    /// The mistakes of an app in a project that allows this.
     fn check(allow: &str, expected: &[&str]) {
         let project = format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: shop}}\nspec: {{allow: {{{allow}}}}}\n"
@@ -101,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rendered_keeps_to_what_is_allowed() {
+    fn project_limits_kinds_and_registries() {
         check("registries: [a.io/shop], kinds: [Component, Deployment, Service]", &[]);
         check(
             "registries: [b.io], kinds: [Deployment]",

@@ -1,4 +1,4 @@
-//! An AppSet over what the layers give: its pod template, its labels, its numbers.
+//! Merges an AppSet into the objects of its layers: pod template, labels, replicas.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::model::labels::CHART_LABELS;
 use crate::model::{AppSet, DeployType, Diagnostic, Fact};
 use crate::schedule::AssignedPodSet;
 
-/// What the pod template says of itself, as values of the app layer, so that templates can use it.
+/// Name, image and port of the pod template as values of the app layer, for templates.
 pub fn values(app_set: &AppSet) -> Map<String, Value> {
     let mut values = Map::new();
     let container = container(app_set);
@@ -31,7 +31,7 @@ fn container(app_set: &AppSet) -> Option<&Value> {
     app_set.template.as_ref()?.get("spec")?.get("containers")?.get(0)
 }
 
-/// Lays the AppSet over the workload of the podSet, and its labels over everything.
+/// Merges the AppSet into the workload of the podSet, and its labels into every object.
 pub fn overlay(
     job: &Job<'_>,
     app_set: &AppSet,
@@ -42,7 +42,7 @@ pub fn overlay(
         add_labels(&mut document.object, &app_set.labels);
     }
     if app_set.deploy_type == DeployType::Helm {
-        // What a chart selects by is its own affair: another label on its pods may put them behind another Service.
+        // Another label on the pods of a chart may put them behind another Service.
         let is_asked = chart_labels(job)?;
         let derived = if is_asked { derived(job, app_set, pod_set) } else { BTreeMap::new() };
         label_workloads(&derived, app_set, pod_set, documents);
@@ -50,7 +50,7 @@ pub fn overlay(
     }
     let workload = documents.iter_mut().find(|document| is_workload(&document.object, &pod_set.name));
     let Some(workload) = workload else {
-        // Templates may make something else than pods.
+        // Templates need not render pods.
         if app_set.deploy_type == DeployType::Template && app_set.template.is_none() {
             return Ok(());
         }
@@ -91,8 +91,7 @@ fn chart_labels(job: &Job<'_>) -> Result<bool, Box<Diagnostic>> {
     }
 }
 
-/// A chart has any number of workloads, named as it likes. Its own labels stay: only what is not there is added, so that
-/// selectors go on fitting.
+/// A chart has any number of workloads with any names. Only missing labels are added, so that selectors keep matching.
 fn label_workloads(
     derived: &BTreeMap<String, String>,
     app_set: &AppSet,
@@ -113,10 +112,10 @@ fn label_workloads(
     }
 }
 
-/// The kinds that have a pod template, by any of the layers.
+/// The kinds with a pod template.
 const WORKLOADS: [&str; 6] = ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "CloneSet"];
 
-/// A workload of the podSet: of its name, or of its instance where the name says more.
+/// Matches by name, or by the instance label if the template composes the name.
 fn is_workload(object: &Map<String, Value>, name: &str) -> bool {
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let metadata = object.get("metadata");
@@ -175,8 +174,7 @@ fn set_image(template: &mut Map<String, Value>, app_set: &AppSet, pod_set: &Assi
     }
 }
 
-/// Labels of the podSet's workload and pods. What has no value, or none that a label can have, is left
-/// out.
+/// Labels of the podSet's workload and pods. Facts without a valid label value are skipped.
 fn derived(job: &Job<'_>, app_set: &AppSet, pod_set: &AssignedPodSet) -> BTreeMap<String, String> {
     let table = job.fleet.instance.labels.labels.iter();
     let row = |(key, fact): (&String, &Fact)| {
@@ -213,7 +211,7 @@ fn fact_of<'a>(
     value.filter(|value| !value.is_empty())
 }
 
-/// Variables of the app's container, the first one, that are not set there yet.
+/// Adds missing variables to the first container, which is the app's.
 fn add_variables(
     job: &Job<'_>,
     app_set: &AppSet,
@@ -249,7 +247,7 @@ fn add_labels(object: &mut Map<String, Value>, labels: &BTreeMap<String, String>
     }
 }
 
-/// The API server refuses a Deployment that does not select its own pods, and so does this, with the label.
+/// The API server refuses such a Deployment too, without naming the label.
 fn selects_its_pods(
     job: &Job<'_>,
     workload: &Map<String, Value>,

@@ -1,23 +1,21 @@
-//! How much text a template may make. The engine counts steps; a step that doubles a text is one step.
+//! Bounds the output of templates. The fuel of the engine counts steps, and one step can double a text.
 
 use std::io::Write;
 
 use minijinja::value::Kwargs;
 use minijinja::{Error, ErrorKind, State};
 
-/// What a template writes in all, its blocks and macros included, and what one filter may make.
+/// Bytes of one output, blocks and macros included, and of one filter result.
 pub const LONGEST: usize = 16 * 1024 * 1024;
-/// Shorter texts are bounded by the number of steps.
+/// Shorter texts are bounded by the fuel alone.
 const SHORT: usize = 256;
-/// Nobody indents by more.
 const WIDEST: usize = 1000;
 
-/// What a template writes, up to a length: its plain text goes past everything else that counts.
+/// An output buffer of bounded length. It counts plain text, which no formatter sees.
 #[derive(Debug, Default)]
 pub struct Paper(Vec<u8>);
 
 impl Paper {
-    /// The engine writes texts.
     pub fn into_text(self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
@@ -37,7 +35,6 @@ impl Write for Paper {
     }
 }
 
-/// Bytes written so far.
 #[derive(Default)]
 struct Written(usize);
 
@@ -45,19 +42,16 @@ fn too_long() -> Error {
     Error::new(ErrorKind::InvalidOperation, "it makes more than 16 MiB of text")
 }
 
-/// Whether that is what an error says.
+/// Recognizes the error of `too_long` and of a full [`Paper`].
 pub fn is_too_long(error: &Error) -> bool {
     let by_us = error.kind() == ErrorKind::InvalidOperation && error.detail() == too_long().detail();
-    // A paper refuses nothing but what is too long.
     by_us || error.kind() == ErrorKind::WriteFailure
 }
 
-/// Refuses a text of so many bytes.
 pub fn check(length: Option<usize>) -> Result<(), Error> {
     if length.is_some_and(|length| length <= LONGEST) { Ok(()) } else { Err(too_long()) }
 }
 
-/// Counts what is written.
 pub fn count(state: &mut State<'_, '_>, length: usize) -> Result<(), Error> {
     if length <= SHORT {
         return Ok(());
@@ -67,7 +61,7 @@ pub fn count(state: &mut State<'_, '_>, length: usize) -> Result<(), Error> {
     check(Some(written.0))
 }
 
-/// As the engine's own filter, which makes a text of any length.
+/// Replaces the filter of the engine, which has no bound.
 pub fn replace(value: &str, from: &str, to: &str) -> Result<String, Error> {
     if to.len() > from.len() {
         let found = value.matches(from).count();
@@ -76,7 +70,7 @@ pub fn replace(value: &str, from: &str, to: &str) -> Result<String, Error> {
     Ok(value.replace(from, to))
 }
 
-/// As the engine's own filter, which indents by any width.
+/// Replaces the filter of the engine, which has no bound on the width.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives it away")]
 pub fn indent(
     value: &str,
@@ -110,7 +104,6 @@ mod tests {
 
     use super::*;
 
-    /// The engine's own filter and ours.
     fn check_indent(template: &str, text: &str) {
         let own = Environment::new();
         let mut ours = Environment::new();
@@ -121,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_indented_as_the_engine_does() {
+    fn indent_matches_engine_filter() {
         for text in ["", "a", "a\nb", "a\n\nb\n", "\n\na\r\n\r\nb\r\n", "a\n\n"] {
             for arguments in
                 ["", "(2)", "(2, true)", "(2, true, true)", "(width=3, blank=true)", "(first=true)"]
@@ -132,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_too_long_is_not_made() {
+    fn too_long_output_is_refused() {
         let long = "a".repeat(10_000);
         assert!(is_too_long(&replace(&long, "a", &long).expect_err("too long")));
         assert!(is_too_long(&replace(&long, "", &long).expect_err("too long")));

@@ -1,4 +1,4 @@
-//! One form for equal objects, so that equal means equal hashes.
+//! Brings an object into a canonical form, so that equal objects have equal hashes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::nulls;
 use crate::model::Kind;
 
-/// What only servers write. `kubectl get -o yaml` shows it, and a manifest that came from there still has it: an apply with a
-/// `resourceVersion` or `uid` would be refused for ever, the others are never recorded as applied.
+/// Fields that only servers write; manifests from `kubectl get -o yaml` have them. An apply with `resourceVersion` or `uid`
+/// is refused for ever; the others are never recorded as applied.
 const OF_SERVERS: [&str; 8] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -20,8 +20,8 @@ const OF_SERVERS: [&str; 8] = [
     "uid",
 ];
 
-/// Drops absent fields, status and what servers write, and turns a Secret's stringData into data. Applied by the API server it would
-/// be the same object. `keeps_status`: its kind has no status of its own, so the server keeps what is applied.
+/// Drops absent fields, status and server-written fields, and turns stringData of a Secret into data. The API server stores
+/// the same object. `keeps_status`: the kind has no status subresource, so the server stores the status.
 pub fn canonical(object: &mut Map<String, Value>, kind: &Kind, keeps_status: bool) {
     if !keeps_status {
         object.remove("status");
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_and_status_go() {
+    fn nulls_and_status_are_dropped() {
         check(
             json!({"kind": "Pod", "status": {"x": 1}, "spec": {"nodeName": null, "containers": [{"env": null}]}}),
             &json!({"kind": "Pod", "spec": {"containers": [{}]}}),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_write_goes() {
+    fn server_written_fields_are_dropped() {
         check(
             json!({"kind": "A", "metadata": {"name": "a", "uid": "x", "resourceVersion": "7", "generation": 1,
                 "selfLink": "/a", "creationTimestamp": null, "managedFields": [], "labels": {"uid": "y"}}}),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_a_secret_become_data() {
+    fn string_data_becomes_data() {
         check(
             json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA=="}, "stringData": {"a": "foob", "b": "foobar", "c": ""}}),
             &json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "Zm9vYg==", "b": "Zm9vYmFy", "c": ""}}),

@@ -1,13 +1,12 @@
-//! The image of a podSet as values of a chart: charts keep it as one text or in parts.
+//! Translates the image of a podSet into values of a chart, which keep it as one text or in parts.
 
 use serde_json::{Map, Value, json};
 
 use crate::model::{ImageReference, retag, with_version};
 
-/// A registry that a reference without one means, and the folder of its images without one.
+/// The registry of a reference without one, and its folder for images without a folder.
 const DEFAULT_REGISTRY: (&str, &str) = ("docker.io", "library/");
 
-/// What a podSet says of its image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Image,
@@ -23,19 +22,19 @@ impl Part {
     }
 }
 
-/// A value that a podSet sets and its chart does not have.
+/// A value that a podSet sets and the chart does not define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
     pub of: Part,
     pub name: &'static str,
-    /// It is passed on all the same: charts may read a value without a default of theirs.
+    /// The value is passed on anyway: templates may read a value that has no default.
     pub is_set: bool,
 }
 
-/// Whether one line of a template of the chart reads both values.
+/// Whether one line of a template reads both values.
 pub type ReadsBoth<'a> = &'a dyn Fn(&str, &str) -> bool;
 
-/// The values that say image and version to a chart with these defaults, and what it has no value for.
+/// The values for image and version, given the defaults of the chart, and the values that the chart lacks.
 pub fn values(
     defaults: &Map<String, Value>,
     image: Option<&str>,
@@ -88,7 +87,7 @@ pub fn values(
     (made, missing)
 }
 
-/// The value that holds the tag of an image that is a text: charts had it so once.
+/// The key of a separate tag if `image` is one text, as in old charts.
 fn tag_beside(defaults: &Map<String, Value>, image: &str, reads_both: ReadsBoth<'_>) -> Option<&'static str> {
     let has_no_tag = || with_version(image, "x") != image;
     let is_of_image =
@@ -97,8 +96,7 @@ fn tag_beside(defaults: &Map<String, Value>, image: &str, reads_both: ReadsBoth<
     ["imageTag", "tag"].into_iter().find(|key| is_of_image(key) && defaults.get(*key).is_some_and(is_scalar))
 }
 
-/// The parts of an image as a chart has them. `parts`: those of the chart; a part that would still be that of another image
-/// is emptied.
+/// Splits an image into the parts that the chart defines. A part that would keep the value of another image is emptied.
 fn of_parts(
     parts: &Map<String, Value>,
     image: Option<&str>,
@@ -126,14 +124,14 @@ fn of_parts(
     match (tag, digest, digest_keys.is_empty()) {
         (tag, Some(digest), false) => {
             for key in digest_keys {
-                // `sha` has its algorithm in the template.
+                // The template adds the algorithm to `sha`.
                 put(key, if key == "sha" { digest.trim_start_matches("sha256:") } else { digest });
             }
             tag.into_iter().for_each(|tag| put("tag", tag));
         }
         (Some(tag), Some(digest), true) => put("tag", &format!("{tag}@{digest}")),
         (None, Some(digest), true) => {
-            // Such a chart joins name and tag with a colon: the one within the digest.
+            // The chart joins name and tag with a colon, which becomes the colon of the digest.
             let (algorithm, hex) = digest.split_once(':').unwrap_or(("sha256", digest));
             name = name.map(|name| format!("{name}@{algorithm}"));
             put("tag", hex);
@@ -150,7 +148,7 @@ fn of_parts(
             (Some(repository), Some(last))
                 if are_joined(repository, last) && reads_both("image.repository", "image.name") =>
             {
-                // What joins them puts a slash between.
+                // The template joins them with a slash.
                 let whole =
                     if name.contains('/') { name.clone() } else { format!("docker.io/library/{name}") };
                 let (before, last) = whole.rsplit_once('/').unwrap_or(("", &whole));
@@ -164,7 +162,7 @@ fn of_parts(
     made
 }
 
-/// Whether `name` is the last part of the image behind `repository`, and not a name of something else beside a whole one.
+/// Whether the template joins `repository` and `name`. Otherwise `name` names something else.
 fn are_joined(repository: &Value, name: &Value) -> bool {
     let [repository, name] = [repository, name].map(|text| text.as_str().unwrap_or_default());
     if name.is_empty() { repository.is_empty() } else { repository.rsplit('/').next() != Some(name) }
@@ -191,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn image_reaches_every_shape_of_parts() {
+    fn image_fits_every_form_of_chart_values() {
         let plain = || json!({"repository": "docker.io/vendor/web", "tag": "v0"});
         check(plain(), None, None, json!({}));
         check(plain(), None, Some("v2"), json!({"tag": "v2"}));
@@ -215,7 +213,6 @@ mod tests {
         check(two(), None, Some("v2"), json!({"tag": "v2"}));
         let official = json!({"repository": "docker.io/library", "name": "nginx", "tag": "1"});
         check(two(), Some("nginx:1"), None, official);
-        // Where no template joins them, the name is that of something else.
         let container = map(json!({"repository": "nginx", "name": "main", "tag": "1.25"}));
         let made = of_parts(&container, Some("r.io/a/b:1"), None, &|_, _| false);
         assert_eq!(made, map(json!({"repository": "r.io/a/b", "tag": "1"})));
@@ -247,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn image_without_a_value_is_missing() {
+    fn missing_image_value_is_reported() {
         let check =
             |defaults: Value, image: Option<&str>, version: Option<&str>, expected: Value, lacks: &[&str]| {
                 let defaults = map(defaults);

@@ -1,4 +1,4 @@
-//! The values that a chart is rendered with: those of layers that reach charts, of the podSet, and its rawValues.
+//! Collects the values of a chart: layers that reach charts, then the podSet, then its rawValues.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::model::{
 };
 use crate::schedule::AssignedPodSet;
 
-/// Values over those of a chart.
+/// One layer of values over the defaults of a chart.
 #[derive(Debug)]
 pub struct Given<'a> {
     pub values: Map<String, Value>,
-    /// The file that they stand in; `None`: the podSet says them.
+    /// The source file; `None`: the manifest of the podSet.
     written: Option<Written<'a>>,
 }
 
@@ -30,7 +30,7 @@ pub struct Given<'a> {
 struct Written<'a> {
     file: String,
     text: &'a str,
-    /// The keys above them.
+    /// The path of keys to the values.
     below: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl Given<'_> {
     }
 }
 
-/// Values over those of the chart, lowest first: the layers that reach it, what the podSet says of itself, its rawValues.
+/// The layers of values over the defaults of the chart, lowest first.
 pub fn layered<'a>(
     job: &'a Job<'_>,
     layers: &'a Layers,
@@ -64,12 +64,12 @@ pub fn layered<'a>(
     let mut raw = pod_set.raw_values.clone();
     match defaults(job, chart) {
         Ok(mut shape) => {
-            // A layer may bring a part that the chart only speaks of in a comment.
+            // A layer may add a part that the chart mentions only in a comment.
             let over = list.iter().map(|given| &given.values).chain(&pod_set.raw_values);
             over.for_each(|over| values::merge(&mut shape, of_pod_sets(over)));
             let own = own(job, pod_set, chart, &shape);
             if let Some(raw) = &mut raw {
-                // The same image without a tag says nothing else.
+                // An untagged image in rawValues does not contradict the podSet.
                 if raw.get("image").and_then(Value::as_str).is_some_and(is_bare)
                     && own.get("image").is_some_and(Value::is_string)
                 {
@@ -95,7 +95,7 @@ pub fn layered<'a>(
     if mistakes.is_empty() { Ok(list) } else { Err(mistakes) }
 }
 
-/// The values that a podSet may set.
+/// The keys that a podSet may set.
 const OF_POD_SETS: [&str; 5] = ["replicaCount", "replicas", "image", "imageTag", "tag"];
 
 fn of_pod_sets(values: &Map<String, Value>) -> Map<String, Value> {
@@ -103,8 +103,8 @@ fn of_pod_sets(values: &Map<String, Value>) -> Map<String, Value> {
     OF_POD_SETS.iter().filter_map(of_name).collect()
 }
 
-/// The values of a layer that reach a chart: those of an app's own layer, of shared ones that say so, and what stands below the name
-/// of the chart. The shipped layers speak to the shipped templates.
+/// The values of a layer that reach a chart: an app's own layer, a shared layer that names charts, and values below the
+/// chart's name. Shipped layers are only for shipped templates.
 fn of_layer<'a>(job: &'a Job<'_>, layer: &'a Layer, chart: &str) -> Result<Vec<Given<'a>>, Vec<Diagnostic>> {
     let reaches = !layer.folder.starts_with(TEMPLATES) || layer.charts.reach(chart);
     let mut list = Vec::new();
@@ -121,7 +121,7 @@ fn of_layer<'a>(job: &'a Job<'_>, layer: &'a Layer, chart: &str) -> Result<Vec<G
     Ok(list)
 }
 
-/// As its `Chart.yaml` says; of one that does not say it, the folder.
+/// The name in `Chart.yaml`, else the folder.
 pub fn name_of(chart: &Chart) -> String {
     let folder = || chart.origin.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
     says(chart, "name").unwrap_or_else(folder)
@@ -132,11 +132,11 @@ fn warn_of_braces(job: &Job<'_>, place: &Location) {
     job.warn(codes::VALUES_NOT_TEMPLATED, "`{{` in values that are not templated", place, help);
 }
 
-/// The values of the chart, and of the charts in it, that somebody encrypted.
+/// Values files of the chart and its subcharts that hold ciphertext.
 fn encrypted_values(chart: &Chart) -> impl Iterator<Item = &str> {
     let values = |name: &str| name == "values.yaml" || name.ends_with("/values.yaml");
     let encrypted = |text: &str| {
-        // What is not read here may be read by Helm.
+        // Helm may read a file that our parser refuses.
         text.contains(CIPHERTEXT)
             && yaml::parse_values("values.yaml", text).map_or(true, |map| sealed::ciphertext(&map).is_some())
     };
@@ -144,8 +144,8 @@ fn encrypted_values(chart: &Chart) -> impl Iterator<Item = &str> {
     names.filter(move |name| chart.text(name).is_some_and(encrypted))
 }
 
-/// The `values.yaml` of a chart as Helm reads it. Helm takes more than our reader (a key that stands twice, tags, any depth):
-/// what is not read here is read by Helm, from a chart that shows only the values that a podSet sets.
+/// The `values.yaml` of a chart. Helm accepts more than our parser (duplicate keys, tags, any depth). A file that our parser
+/// refuses is rendered by Helm, from a chart that prints only the keys of podSets.
 fn defaults(job: &Job<'_>, chart: &Chart) -> Result<Map<String, Value>, ChartFailure> {
     let Some(content) = chart.file("values.yaml") else { return Ok(Map::new()) };
     if let Some(Ok(values)) = chart.text("values.yaml").map(|text| yaml::parse_values("values.yaml", text)) {
@@ -188,8 +188,7 @@ fn unread(job: &Job<'_>, chart: &Chart, failure: &ChartFailure) -> Diagnostic {
     if known { diagnostic.at(place) } else { diagnostic.at(job.app.location.clone()) }
 }
 
-/// Replicas, image and version of the podSet under the names that charts give them, as far as the chart has a value of that
-/// name. A warning names what it has not.
+/// Replicas, image and version of the podSet under the keys that the chart defines. A warning names a missing key.
 fn own(
     job: &Job<'_>,
     pod_set: &AssignedPodSet,
@@ -206,7 +205,7 @@ fn own(
         job.warn(codes::CHART_WITHOUT_VALUE, message, &pod_set.location, help);
     };
     let mut own = Map::new();
-    // `replicas: {min: 1}` is something else.
+    // `replicas: {min: 1}` is no replica count.
     let is_count = |value: &Value| !value.is_object() && !value.is_array();
     let count = ["replicaCount", "replicas"].into_iter().find(|key| defaults.get(*key).is_some_and(is_count));
     match (count, pod_set.replicas) {
@@ -233,20 +232,18 @@ fn own(
     own
 }
 
-/// Neither tag nor digest.
 fn is_bare(image: &str) -> bool {
     let reference = ImageReference::parse(image);
     reference.tag.is_none() && reference.digest.is_none()
 }
 
-/// Whether one line of a template has both texts.
 fn one_line_reads(chart: &Chart, one: &str, other: &str) -> bool {
     let templates = chart.files.iter().filter(|(name, _)| name.contains("templates/"));
     let texts = templates.filter_map(|(_, content)| std::str::from_utf8(content).ok());
     texts.flat_map(str::lines).any(|line| line.contains(one) && line.contains(other))
 }
 
-/// Where rawValues say another image than the podSet: they would be laid over it.
+/// The first key where rawValues would override the image of the podSet.
 fn contradicted(own: &Map<String, Value>, raw: &Map<String, Value>) -> Option<String> {
     const OF_IMAGE: [&str; 6] = ["/image", "/image/tag", "/image/digest", "/image/sha", "/imageTag", "/tag"];
     let (own, raw) = (json!(own), json!(raw));
@@ -257,7 +254,7 @@ fn contradicted(own: &Map<String, Value>, raw: &Map<String, Value>) -> Option<St
     };
     let differ = |path: &&&str| {
         let both = own.pointer(path).zip(raw.pointer(path)).filter(|(own, _)| !own.is_object());
-        // One that is emptied is that of another image; a digest that somebody writes beside the version is of this one.
+        // An emptied digest belonged to another image. A digest in rawValues beside the version is valid.
         let is_emptied =
             |own: &Value| matches!(**path, "/image/digest" | "/image/sha") && text(own).is_empty();
         both.is_some_and(|(own, raw)| text(own) != text(raw) && !is_emptied(own))
@@ -271,7 +268,7 @@ fn contradicted(own: &Map<String, Value>, raw: &Map<String, Value>) -> Option<St
     Some(format!("for `{}` it says {says}, and rawValues say {is}", path[1..].replace('/', ".")))
 }
 
-/// Where a value stands that reaches the chart: in the highest of those over the chart that have it, else in the chart.
+/// The position of a value: in the highest layer that has it, else in the chart.
 pub fn place_of(
     job: &Job<'_>,
     given: &[Given<'_>],
@@ -297,13 +294,11 @@ pub fn place_of(
 }
 
 impl Written<'_> {
-    /// Of the key of a value.
     fn place_of(&self, path: &[&str]) -> Option<Location> {
         let (last, before) = path.split_last()?;
         self.look(|values| Some(values.find(before)?.entry(last)?.location(&self.file)))
     }
 
-    /// Of the first value with `{{`.
     fn braces(&self) -> Option<Location> {
         if !self.text.contains("{{") {
             return None;
@@ -332,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raw_values_that_say_another_image_are_told() {
+    fn raw_values_with_other_image_are_reported() {
         let check = |own: Value, raw: Value, expected: Option<&str>| {
             let [own, raw] = [own, raw].map(|values| values.as_object().cloned().unwrap_or_default());
             assert_eq!(contradicted(&own, &raw).as_deref(), expected, "{own:?} {raw:?}");

@@ -1,4 +1,4 @@
-//! Helm charts as a source of documents.
+//! Renders the Helm charts of a target into documents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::model::{
 };
 use crate::schedule::{AssignedPodSet, assign};
 
-/// The folders of charts that the target is made of.
+/// The chart folders of the repository that the target uses.
 pub fn folders(job: &Job<'_>) -> BTreeSet<String> {
     let charts = assign(job.app, &job.target.cluster).into_iter().filter_map(|pod_set| pod_set.chart);
     charts.filter_map(|chart| folder_of(&chart, &job.fleet.instance.charts)).collect()
 }
 
-/// What the chart of a podSet makes; nothing when the app is no chart.
+/// The documents of the podSet's chart; none if the app is no chart.
 pub fn documents(
     job: &Job<'_>,
     layers: &Layers,
@@ -77,8 +77,7 @@ fn of_chart(
     if mistakes.is_empty() { Ok(documents) } else { Err(mistakes) }
 }
 
-/// What the cluster says of itself. While that is not known, only what is declared: else a chart sees what `helm template`
-/// shows it.
+/// The capabilities of the cluster. Before discovery only the declared ones: then a chart sees what `helm template` would.
 fn capabilities(job: &Job<'_>) -> ChartCapabilities {
     let known = job.site.capabilities();
     if known.asked {
@@ -102,12 +101,12 @@ fn find(job: &Job<'_>, named: &ChartRef) -> Result<Arc<Chart>, ChartFailure> {
             in_folder(&name, version.as_deref(), job.snapshot).map(Arc::new)
         }
         Ok(source) => job.charts.chart(&source),
-        // The fleet has taken such an app out.
+        // The fleet already excluded such an app.
         Err(_) => Err(ChartFailure::new(ChartFault::Missing, "the chart has no source")),
     }
 }
 
-/// The documents of one object: several of a list, none of a hook that is left out.
+/// The documents of one object: several for a list, none for a skipped hook.
 fn take(
     job: &Job<'_>,
     chart: &Chart,
@@ -130,7 +129,7 @@ fn take(
     Ok(documents)
 }
 
-/// A failure of a chart: where its template fails when that is a file of this repository, else where the chart is named.
+/// A chart failure as a diagnostic: at its template if that is a file of this repository, else where the chart is named.
 fn explain(
     job: &Job<'_>,
     named: &ChartRef,

@@ -1,4 +1,4 @@
-//! Objects of one cluster that more than one app renders, and which of these apps has each.
+//! Finds objects of a cluster that several apps render, and decides which app owns each.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -9,19 +9,19 @@ use crate::model::{
     AppId, ClusterName, Diagnostic, Location, ObjectId, Rendered, RenderedObject, Scope, Snapshot,
 };
 
-/// An app that renders an object, and the place that it comes from. Ordered by the place.
+/// An app that renders an object, and the source of the object. Ordered by source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {
     place: Location,
     app: AppId,
 }
 
-/// The objects of one cluster that more than one app renders, each with these apps in the order of their files.
+/// The objects of one cluster that several apps render, each with these apps in the order of their files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims(BTreeMap<ObjectId, Vec<Claim>>);
 
 impl Claims {
-    /// Of the renders of one cluster, each of another app.
+    /// Takes the renders of one cluster, one for each app.
     pub fn of<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> Self {
         let mut claims: BTreeMap<ObjectId, Vec<Claim>> = BTreeMap::new();
         let mut first: HashMap<&ObjectId, (&AppId, &RenderedObject)> = HashMap::new();
@@ -47,8 +47,8 @@ impl Claims {
         Self(claims)
     }
 
-    /// The app that keeps an object from this one: the app that applied what is there (`applied_by`), else the one whose file
-    /// comes first. `None`: this app may have it.
+    /// The other app that owns the object: the app that applied it (`applied_by`), else the one whose file comes first.
+    /// `None`: this app may apply it.
     pub fn taken_from(&self, app: &AppId, id: &ObjectId, applied_by: Option<&str>) -> Option<&AppId> {
         let apps = self.0.get(id)?;
         let of_live = applied_by.and_then(|name| apps.iter().find(|claim| claim.app.to_string() == name));
@@ -57,8 +57,7 @@ impl Claims {
     }
 }
 
-/// One error for each object of an app that an app whose file comes first renders, too. What the clusters hold is not known
-/// here.
+/// One error for each object that an app with an earlier file renders too. Live objects are not read here.
 pub fn objects_in_two_apps<'a>(
     fleet: &Fleet,
     snapshot: &Snapshot,
@@ -68,7 +67,7 @@ pub fn objects_in_two_apps<'a>(
     for render in renders {
         of_clusters.entry(&render.cluster).or_default().push(render);
     }
-    // Two apps of one chart have one place, and a chart that was fetched has none here: the manifests are shown then.
+    // Two apps of one chart share a source, and a fetched chart has none here. Then the manifests are shown.
     let place = |claim: &Claim, other: &Claim| {
         let is_shown = claim.place != other.place && snapshot.files.contains_key(&claim.place.file);
         let manifest = fleet.apps.get(&claim.app).filter(|_| !is_shown);
@@ -121,7 +120,7 @@ mod tests {
     const OBJECT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n";
 
     #[test]
-    fn places_that_show_nothing_are_those_of_manifests() {
+    fn claims_without_source_point_to_manifests() {
         let app = |name: &str| {
             format!(
                 "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: {name}}}\nspec: {{files: [o.yaml]}}\n"

@@ -1,4 +1,4 @@
-//! Which cluster layers fit a cluster, the least specific first.
+//! Selects the cluster layers of a cluster, least specific first.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{Job, codes, layer_file, values};
 use crate::fleet::layers::cluster_layers;
 use crate::model::{Diagnostic, Location, Selector};
 
-/// Names before labels, more conditions before fewer.
+/// How specific a selector is: names before labels, more conditions before fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     by_name: bool,
@@ -24,7 +24,6 @@ impl Rank {
     }
 }
 
-/// A cluster layer that fits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {
     pub folder: String,
@@ -35,11 +34,11 @@ pub struct Chosen {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selected {
     pub layers: Vec<Chosen>,
-    /// Some layer, chosen or not, asks for the ring.
+    /// Some layer, selected or not, selects by ring.
     pub by_ring: bool,
 }
 
-/// A layer of clusters, and which it is for.
+/// A cluster layer with its selector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterLayer {
     folder: String,
@@ -49,7 +48,6 @@ pub struct ClusterLayer {
 
 const FOLDER: &str = "templates/cluster/";
 
-/// Every cluster layer of the repository.
 pub fn read_all(job: &Job<'_>) -> Result<Vec<ClusterLayer>, Vec<Diagnostic>> {
     let (mut layers, mut mistakes) = (Vec::new(), Vec::new());
     for name in cluster_layers(job.snapshot) {
@@ -62,7 +60,7 @@ pub fn read_all(job: &Job<'_>) -> Result<Vec<ClusterLayer>, Vec<Diagnostic>> {
     if mistakes.is_empty() { Ok(layers) } else { Err(mistakes) }
 }
 
-/// The cluster layers that fit the cluster of the job; by rank, then by name.
+/// The matching cluster layers, by rank, then by name.
 pub fn select(job: &Job<'_>, all: &[ClusterLayer]) -> Selected {
     let facts = job.site.selectable();
     let fits = all.iter().filter(|layer| layer.selector.matches(facts));
@@ -86,7 +84,7 @@ fn read(job: &Job<'_>, folder: &str) -> Result<(Selector, ForCharts), Vec<Diagno
     })
 }
 
-/// Layers of one rank have no order, so they must not set the same thing.
+/// Layers of equal rank have no order, so they must not set the same thing.
 pub fn no_ties(job: &Job<'_>, chosen: &[Chosen], layers: &Layers) -> Result<(), Vec<Diagnostic>> {
     let mut mistakes = Vec::new();
     for (index, one) in chosen.iter().enumerate() {
@@ -116,7 +114,6 @@ pub fn no_ties(job: &Job<'_>, chosen: &[Chosen], layers: &Layers) -> Result<(), 
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-/// The values and templates that both layers have.
 fn same(job: &Job<'_>, one: &Layer, other: &Layer) -> Result<Vec<String>, Vec<Diagnostic>> {
     let mut both = Vec::new();
     let (values_one, values_other) = (values::of_layer(job, one)?, values::of_layer(job, other)?);

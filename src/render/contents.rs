@@ -1,4 +1,4 @@
-//! What the units of a render are, without how many pods they run.
+//! Splits a render into the content of its units, without replica counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::model::{Digest, ObjectId, Rendered, RenderedObject};
 
-/// One unit of a render. Runs of hooks are no part of it, as each content has its own, nor are hooks of the installation, which stay
-/// as they were.
+/// The content of one unit. It excludes hook runs, which every content names anew, and install hooks, which keep their first
+/// form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitContent {
     pub digest: Digest,
@@ -16,7 +16,7 @@ pub struct UnitContent {
     pub objects: Vec<(ObjectId, Digest)>,
 }
 
-/// By podSet; the name is empty where the app is one unit. A podSet for which nothing is rendered is a unit too.
+/// By podSet; the key is empty if the app is one unit. A podSet without objects is a unit too.
 pub type UnitContents = BTreeMap<Arc<str>, UnitContent>;
 
 pub fn unit_contents(rendered: &Rendered) -> UnitContents {
@@ -32,12 +32,12 @@ pub fn unit_contents(rendered: &Rendered) -> UnitContents {
     objects.into_iter().map(|(name, objects)| (name, UnitContent::of(objects))).collect()
 }
 
-/// It is held to what the head renders.
+/// Whether the object counts as content of its unit.
 pub fn is_content(object: &RenderedObject) -> bool {
     !is_run(object) && object.hook.is_none_or(|hook| !hook.is_once())
 }
 
-/// A hook that comes to an end.
+/// Whether the object is a hook Job or Pod.
 pub fn is_run(object: &RenderedObject) -> bool {
     object.hook.is_some_and(|hook| hook.runs)
 }

@@ -1,4 +1,4 @@
-//! What templates see.
+//! Builds the variables that templates read, in this process or in a worker.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl<'a> Context<'a> {
         Self { job, values, pod_set }
     }
 
-    /// As the engine here takes them. They are the same for every template.
+    /// The variables for the engine in this process.
     pub fn variables(&self) -> Variable {
         let mut fixed: BTreeMap<Cow<'static, str>, Variable> =
             of_app(self.job.app).into_iter().map(|(name, value)| (name.into(), serialized(&value))).collect();
@@ -65,7 +65,7 @@ impl<'a> Context<'a> {
         variables(fixed, self.job.site.notebook())
     }
 
-    /// All but the place, for a worker.
+    /// The variables for a worker, without cluster facts.
     pub fn told(&self) -> Map<String, Value> {
         let mut told: Map<String, Value> =
             of_app(self.job.app).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -74,7 +74,7 @@ impl<'a> Context<'a> {
         told
     }
 
-    /// All of it, for the mistakes of templates.
+    /// All variables, for suggestions in mistakes.
     pub fn to_json(&self) -> Value {
         let mut context = self.told();
         context.extend(self.job.site.to_json().map(|(name, value)| (name.to_owned(), value)));
@@ -82,7 +82,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// As the engine of a worker takes what it was told.
+/// The variables in a worker, built from its request.
 pub fn read(told: Map<String, Value>, notebook: Notebook) -> Variable {
     let fixed = told.into_iter().map(|(name, value)| (name.into(), serialized(&value)));
     variables(fixed.collect(), notebook)
@@ -93,7 +93,7 @@ fn variables(mut fixed: BTreeMap<Cow<'static, str>, Variable>, notebook: Noteboo
     Variable::from_object(Variables { fixed, notebook })
 }
 
-/// The variables as the engine asks for them.
+/// Looks up each variable when the engine reads it, so that cluster facts are recorded.
 #[derive(Debug)]
 struct Variables {
     fixed: BTreeMap<Cow<'static, str>, Variable>,

@@ -1,4 +1,4 @@
-//! What the definitions among the documents of an app say of their kinds.
+//! Reads scope, status subresource and plural of custom kinds from the CustomResourceDefinitions of an app.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::documents::Document;
 use crate::model::{Kind, KindFacts, KindsByName, RenderedObject, unusual_plural};
 
-/// The kinds that an app defines itself, in every version.
+/// The kinds that an app defines, in every version.
 #[derive(Debug, Default)]
 pub struct Definitions {
     kinds: BTreeMap<Kind, KindFacts>,
@@ -22,7 +22,7 @@ impl Definitions {
         Self { kinds }
     }
 
-    /// Of objects that were made already.
+    /// Reads rendered objects.
     pub fn of_objects(objects: &[RenderedObject]) -> KindsByName {
         let mut kinds = BTreeMap::new();
         for object in objects.iter().filter(|object| object.defines().is_some()) {
@@ -51,7 +51,7 @@ fn read(object: &Map<String, Value>, kinds: &mut BTreeMap<Kind, KindFacts>) {
     let plural = text("/names/plural").and_then(|plural| unusual_plural(kind, plural));
     let has_status =
         |version: &Value| version.pointer("/subresources/status").is_some_and(|it| !it.is_null());
-    // In v1beta1 all versions may share what stands beside them.
+    // In v1beta1 all versions may share one status subresource.
     let shared = has_status(spec);
     let versions = spec.get("versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for version in versions {
@@ -74,7 +74,7 @@ mod tests {
     use crate::model::Location;
 
     #[test]
-    fn definition_says_scope_and_status_of_each_version() {
+    fn definition_gives_scope_and_status_by_version() {
         let check = |spec: Value, version: &str, expected: Option<(bool, bool)>| {
             let object = json!({"kind": "CustomResourceDefinition", "spec": spec});
             let Value::Object(object) = object else { panic!("a map") };

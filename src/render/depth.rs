@@ -1,17 +1,16 @@
-//! How deep a template may nest. The engine bounds brackets and blocks, but goes down one call for every operator of an
-//! expression and for every `elif`: some thousands of them are more than a thread's stack has room for, and end the
-//! process.
+//! Bounds the nesting of templates. The engine bounds brackets and blocks, but recurses for every operator and every `elif`.
+//! Some thousands of them overflow the stack and end the process.
 
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-/// More operators in one tag, or more `elif`s in one template, than anybody writes.
+/// Operators in one tag, and `elif`s in one template.
 const MOST: usize = 400;
 
-/// The line of the first tag that is too much for the engine, by its own tokens.
+/// The line of the first tag over the bound, by the tokens of the engine.
 pub fn too_deep(text: &str) -> Option<usize> {
     let (mut operators, mut alternatives) = (0, 0);
-    // Where the tokens end in a mistake, the engine ends too.
+    // The engine stops at the same tokenizer error.
     for (token, span) in tokenize(text, false, SyntaxConfig::default()).map_while(Result::ok) {
         match token {
             Token::BlockStart | Token::VariableStart => operators = 0,
@@ -33,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_engine_cannot_go_down_is_too_deep() {
+    fn too_many_operators_are_too_deep() {
         fn check(text: &str, expected: Option<usize>) {
             assert_eq!(too_deep(text), expected, "{}", &text[..text.len().min(60)]);
         }
@@ -45,10 +44,10 @@ mod tests {
             check(&format!("{{{{ a{} }}}}", many(operator)), Some(1));
         }
         check(&format!("{{% if a %}}{}{{% endif %}}", many("\n{% elif b %}")), Some(MOST + 2));
-        // What looks like the end of a tag, or like a comment, and is none.
+        // Text that looks like the end of a tag or a comment.
         check(&format!("{{{{ {{'a': {{}}}} {}1 }}}}", many("- ")), Some(1));
         check(&format!("{{% raw %}}{{#{{% endraw %}}{{{{ {}1 }}}}", many("- ")), Some(1));
-        // In comments, texts and quotes, and in several tags, it is as much as anybody likes.
+        // Comments, texts, quotes and separate tags do not count.
         check(&format!("{{# {} #}}{}{{{{ '{}' }}}}", many("-"), many("{ - "), many("-")), None);
         check(&many("{{ a.b - 1 }}"), None);
         check("{{ 'never ends", None);

@@ -1,4 +1,4 @@
-//! Which apps may render otherwise in one revision than in another, without rendering them.
+//! Finds apps whose renders may differ between two revisions, without rendering them.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,16 @@ use super::inputs::Inputs;
 use crate::fleet::layers::TEMPLATES;
 use crate::model::{AppId, Digest};
 
-/// The apps to render to know what a revision changes.
+/// The apps to render for a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Differing {
-    /// What all of them stand on differs: the instance, a cluster, the rings, the shared layers.
+    /// A shared input differs: the instance, a cluster, the rings, the shared layers.
     All,
-    /// These, and those that only one side has.
+    /// These apps, and apps of one side only.
     Apps(BTreeSet<AppId>),
 }
 
-/// By what their renders are made from. An app that is not named renders to the same on both sides, unless another one changes which
-/// kinds there are.
+/// Compares inputs. An app that is not listed renders equally on both sides, unless another app changes the served kinds.
 pub fn differing(base: &Renderer<'_>, head: &Renderer<'_>) -> Differing {
     let layers = |renderer: &Renderer<'_>| Digest::of_files(renderer.snapshot.files_in(TEMPLATES));
     let same_ground = base.fleet.instance == head.fleet.instance

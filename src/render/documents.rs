@@ -1,4 +1,4 @@
-//! Texts to Kubernetes objects with our labels.
+//! Parses template output and files into Kubernetes objects, checks them, and adds our labels and annotations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,23 +19,21 @@ use crate::model::{
 };
 use crate::sops::{self, Opened};
 
-/// A document of a text.
 #[derive(Clone, PartialEq)]
 pub struct Document {
     pub object: Map<String, Value>,
-    /// Of the file that it stands in or the template that made it.
+    /// A position in the file or template.
     pub source: Location,
-    /// Only in a render that is traced.
+    /// Filled only in a traced render.
     pub fields: Fields,
-    /// What of it is encrypted in its file.
+    /// The values that are encrypted in the file.
     pub sealed: Option<Sealed>,
-    /// When it comes before or after the others.
     pub hook: Option<Hook>,
-    /// Helm has read its own hooks already.
+    /// Then Helm already parsed its hooks.
     pub is_of_chart: bool,
 }
 
-/// It may hold what must not be shown.
+/// The object may hold secret values.
 impl fmt::Debug for Document {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Document").field("source", &self.source).finish_non_exhaustive()
@@ -47,7 +45,7 @@ impl Document {
         Self { object, source, fields: Fields::new(), sealed: None, hook: None, is_of_chart: false }
     }
 
-    /// Where a field stands, in a file that is no template; else the place of the object.
+    /// The position of a field in a plain file, else of the object.
     fn place_of(&self, job: &Job<'_>, path: &[String]) -> Location {
         match self.is_of_chart {
             true => self.source.clone(),
@@ -56,11 +54,11 @@ impl Document {
     }
 }
 
-/// Where fields are written, by their paths (`spec.ports[0].port`).
+/// Positions of fields by path (`spec.ports[0].port`).
 pub type Fields = BTreeMap<String, Location>;
 
-/// What a template made, split into documents. Positions in it mean nothing to the reader, so mistakes
-/// point at the template and quote the line.
+/// Splits template output into documents. A position in the output means nothing to the reader, so mistakes point at the
+/// template and quote the line.
 pub fn of_output(job: &Job<'_>, template: &Source, output: &str) -> Result<Vec<Document>, Vec<Diagnostic>> {
     let marked = job.notes.filter(|notes| notes.marked).map(|notes| (notes, marks::strip(output)));
     let output = marked.as_ref().map_or(output, |(_, (output, _))| output.as_str());
@@ -80,7 +78,7 @@ pub fn of_output(job: &Job<'_>, template: &Source, output: &str) -> Result<Vec<D
     }))
 }
 
-/// The documents of a file as it is.
+/// Parses a plain file.
 pub fn of_file(job: &Job<'_>, file: &Source) -> Result<Vec<Document>, Vec<Diagnostic>> {
     let (documents, mistakes) = yaml::parse_objects(&file.path, &file.text);
     let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), ..mistake };
@@ -90,7 +88,7 @@ pub fn of_file(job: &Job<'_>, file: &Source) -> Result<Vec<Document>, Vec<Diagno
     let opened = sops::open(&file.path, documents, &job.snapshot.keys)
         .map_err(|mistakes| mistakes.into_iter().map(rescope).collect::<Vec<_>>())?;
     let objects = opened.iter().flat_map(|Opened { document, sealed }| match sealed {
-        // What is encrypted is known by its path in the whole document.
+        // The paths of encrypted values are those of the whole document, so a list is not split.
         Some(sealed) => vec![(document.root.to_json(), &document.root, Some(sealed.clone()))],
         None => lists::nodes(&document.root).into_iter().map(|(value, node)| (value, node, None)).collect(),
     });
@@ -188,8 +186,8 @@ pub fn object(
     Ok(Document::new(object, source))
 }
 
-/// A document as it is applied: canonical, in its namespace, with our labels and annotations.
-/// `definitions`: of the kinds that the app brings itself.
+/// Brings a document into its applied form: canonical, with namespace, labels and annotations. `definitions`: the kinds that
+/// the app defines.
 pub fn finish(
     job: &Job<'_>,
     document: Document,
@@ -243,7 +241,7 @@ fn labelled(
     for (field, key, value) in ours {
         body["metadata"][field][key] = json!(value);
     }
-    // When the manifest is gone too, only the object itself can still say that it stays.
+    // After the manifest is removed, only the object records that it must stay.
     let stays = job.app.prune == Some(PruneMode::Never);
     if stays && body["metadata"]["annotations"].get(labels::PRUNE).is_none() {
         body["metadata"]["annotations"][labels::PRUNE] = json!("keep");
@@ -272,7 +270,7 @@ fn is_of_cluster(kind: &Kind) -> bool {
     OF_THE_CLUSTER.iter().any(|(group, kinds)| **group == *kind.group && kinds.contains(&&*kind.kind))
 }
 
-/// Built-in kinds of the whole cluster; all other built-in kinds live in a namespace.
+/// Cluster-scoped built-in kinds; all others are namespaced.
 const OF_THE_CLUSTER: &[(&str, &[&str])] = &[
     ("", &["Namespace", "Node", "PersistentVolume"]),
     (
@@ -301,8 +299,8 @@ const OF_THE_CLUSTER: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Puts an object into the namespace of the app where it has none and its kind wants one, and takes the namespace from an
-/// object of the whole cluster. Of a kind that nobody has defined yet nothing is known: it stays as it is written.
+/// Sets the namespace of the app on a namespaced object without one, and removes the namespace of a cluster-scoped object.
+/// Without a definition of the kind, the object stays unchanged.
 fn place(
     job: &Job<'_>,
     object: &mut Map<String, Value>,
@@ -346,7 +344,7 @@ fn null(job: &Job<'_>, whom: &str, path: &[String]) -> Diagnostic {
     )
 }
 
-/// The value is told where it may be, and is short.
+/// The message shows the value if it is short and not encrypted.
 fn not_a_text(job: &Job<'_>, document: &Document, kind: &Kind, path: &[String]) -> Diagnostic {
     let object = &document.object;
     let (key, field) = match path.split_last() {
@@ -378,14 +376,13 @@ fn find<'o>(object: &'o Map<String, Value>, path: &[String]) -> Option<&'o Value
     })
 }
 
-/// Kind and name in a message.
 fn of_whom(object: &Map<String, Value>, kind: &Kind) -> String {
     let metadata = object.get("metadata").and_then(Value::as_object);
     metadata.map_or_else(|| kind.to_string(), |metadata| name_of(metadata, kind))
 }
 
-/// A label that is a number or a boolean would be refused by the API server, without saying where. What is a map of texts by its kind
-/// was looked at before; this is for templates of pods in custom kinds, and for what is no map.
+/// The API server refuses a label that is no string, without its position. Maps in the schema were checked before; this
+/// covers pod templates of custom kinds, and labels that are no map.
 fn check_labels(job: &Job<'_>, document: &Document, kind: &Kind) -> Result<(), Box<Diagnostic>> {
     for place in [&["metadata"][..], &["spec", "template", "metadata"]] {
         for field in ["labels", "annotations"] {
@@ -409,7 +406,6 @@ fn check_labels(job: &Job<'_>, document: &Document, kind: &Kind) -> Result<(), B
     Ok(())
 }
 
-/// Annotations that are yes or no to us.
 fn check_switches(
     job: &Job<'_>,
     object: &Map<String, Value>,
@@ -449,14 +445,14 @@ fn annotation<'o>(object: &'o Map<String, Value>, name: &str) -> Option<&'o str>
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-/// `says` where it may be told.
+/// `says`: the value, unless it is encrypted.
 fn wrong(object: &Map<String, Value>, kind: &Kind, annotation: &str, says: Option<&str>) -> String {
     let name = of_whom(object, kind);
     let says = says.map_or_else(|| "not what it can be".to_owned(), |says| format!("{says:?}"));
     format!("annotation {annotation} of {name} is {says}")
 }
 
-/// A file that lost its `sops` looks like any other, and its ciphertext would replace the passwords in use.
+/// A file that lost its `sops` map looks plain, and its ciphertext would replace the passwords in use.
 fn check_opened(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), Box<Diagnostic>> {
     let Some(path) = sealed::ciphertext(object) else { return Ok(()) };
     let name = object.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
@@ -468,8 +464,7 @@ fn check_opened(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), Box<Di
     Err(job.error(sops::codes::VALUE, message).help(help).into())
 }
 
-/// A number or a boolean in a Secret would be refused by the API server, with the value in its answer.
-/// Here it is named without the value.
+/// The API server refuses such a Secret and repeats the value. This mistake hides the value.
 fn check_secret(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), (Box<Diagnostic>, nulls::Path)> {
     if !canonical::is_secret(object) {
         return Ok(());
@@ -497,13 +492,12 @@ fn check_secret(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), (Box<D
     Ok(())
 }
 
-/// The kind of the object with these fields; empty where they do not say it.
+/// Empty parts if a field is missing.
 pub fn kind_of(object: &Map<String, Value>) -> Kind {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     Kind::from_api_version(text("apiVersion"), text("kind"))
 }
 
-/// Kind and name of the object with these fields.
 pub fn name(object: &Map<String, Value>) -> String {
     let kind = kind_of(object);
     let metadata = object.get("metadata").and_then(Value::as_object);
@@ -516,7 +510,6 @@ fn name_of(metadata: &Map<String, Value>, kind: &Kind) -> String {
 }
 
 impl Job<'_> {
-    /// For mistakes about one object of this target.
     pub fn describe(&self, id: &ObjectId) -> String {
         match self.scope() {
             Scope::Target(_, cluster) => format!("{id} on {cluster}"),
@@ -524,7 +517,7 @@ impl Job<'_> {
         }
     }
 }
-/// Adds an annotation that is not there yet.
+/// Adds a missing annotation.
 pub fn annotate(object: &mut Map<String, Value>, name: &str, value: &str) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));

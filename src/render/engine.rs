@@ -1,4 +1,4 @@
-//! The template engine: layered templates, strict, counted, without any access to the outside.
+//! Runs layered templates with minijinja: strict about undefined variables, within bounds, without access to the outside.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,42 +17,41 @@ use super::site;
 use super::template_error::TemplateError;
 use super::trace::{lines, marks};
 
-/// What `extends parent` evaluates to; no file has this name.
+/// The value of `parent` in `extends parent`; no file has this name.
 pub const PARENT: &str = "(parent)";
-/// Steps of one template; the shipped ones take some hundreds.
+/// Steps of one template. Shipped templates take some hundreds.
 pub const FUEL: u64 = 1_000_000;
 /// Includes, macros and blocks within each other.
 const DEPTH: usize = 64;
 
-/// Filters of the engine that take an undefined variable for something; no template here needs them.
+/// Filters that accept an undefined variable.
 const CARELESS: [&str; 6] = ["chain", "e", "escape", "groupby", "pprint", "zip"];
 
-/// A file that is no template.
+/// A template that the engine cannot load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Unread {
     Mistake(TemplateError),
-    /// The engine has no words for what is wrong.
+    /// The engine panicked on it.
     GivenUp {
         file: String,
     },
-    /// The engine would go down until the stack ends.
+    /// The engine would overflow the stack.
     TooDeep {
         file: String,
         line: usize,
     },
 }
 
-/// What is put into templates, to find out where something comes from. Each is known by its number among all that are
-/// rendered together.
+/// Instrumentation of templates. Each template has a number among all templates of one render.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mode {
-    /// Marks in the text; the number of the first template.
+    /// Adds marks to the text; the number of the first template.
     pub marks: Option<usize>,
-    /// Lines are reported as they are reached; the number of the first template.
+    /// Reports each line before it runs; the number of the first template.
     pub lines: Option<(usize, ReportLine)>,
 }
 
-/// Takes the number of a template, and a line of it.
+/// Receives the number of a template and a line.
 pub type ReportLine = fn(usize, usize);
 
 impl Mode {
@@ -61,20 +60,20 @@ impl Mode {
     }
 }
 
-/// Templates that can see each other, by file name.
+/// Templates that can include each other, by file name.
 #[derive(Debug)]
 pub struct Engine {
     environment: Environment<'static>,
 }
 
 impl Engine {
-    /// Of chains of files with one name, the lowest first. Every template that is not one is named.
+    /// Takes chains of files by name, lowest first. The error lists every invalid template.
     pub fn new(chains: &BTreeMap<&str, Vec<&Source>>, mode: Mode) -> Result<Self, Vec<Unread>> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_formatter(format);
-        // Marks are steps too.
+        // Marks take steps too.
         environment.set_fuel(Some(if mode.is_plain() { FUEL } else { 4 * FUEL }));
         environment.set_recursion_limit(DEPTH);
         environment.set_debug(true);
@@ -110,17 +109,17 @@ impl Engine {
                 };
                 if let Some((first, report)) = mode.lines {
                     text = lines::instrument(&text, first + number);
-                    // The engine computes what is constant before it renders anything.
+                    // The engine evaluates constants when it loads a template.
                     report(first + number, 1);
                 }
                 number += 1;
                 let path = source.path.clone();
-                // What it panics on, the engine does too.
+                // The tokenizer panics where the engine does.
                 if let Ok(Some(line)) = catch_unwind(|| too_deep(&source.text)) {
                     mistakes.push(Unread::TooDeep { file: path, line });
                     continue;
                 }
-                // It panics where an assignment has something else than a name on its left.
+                // The engine panics on an assignment whose left side is no name.
                 let added = catch_unwind(AssertUnwindSafe(|| environment.add_template_owned(path, text)));
                 mistakes.extend(match added {
                     Ok(added) => added.err().map(|error| Unread::Mistake((&error).into())),
@@ -151,7 +150,7 @@ impl Engine {
     }
 }
 
-/// The engine's own filter makes null of an undefined variable, and nobody would see the mistake.
+/// The filter of the engine turns an undefined variable into null, which hides the mistake.
 fn to_json(value: &Value) -> Result<String, Error> {
     if value.is_undefined() {
         return Err(ErrorKind::UndefinedError.into());
@@ -160,12 +159,12 @@ fn to_json(value: &Value) -> Result<String, Error> {
     serde_json::to_string(value).map_err(failed)
 }
 
-/// For names and annotations that change with what they stand for.
+/// For names and annotations that change with their content.
 fn sha256(text: &str) -> String {
     hex::encode(Sha256::digest(text))
 }
 
-/// As [`to_json`]: the engine's own filter makes an empty text of an undefined variable.
+/// The filter of the engine turns an undefined variable into an empty text.
 fn to_text(value: &Value) -> Result<String, Error> {
     match value.kind() {
         ValueKind::Undefined => Err(ErrorKind::UndefinedError.into()),
@@ -174,7 +173,7 @@ fn to_text(value: &Value) -> Result<String, Error> {
     }
 }
 
-/// The engine's own filter joins an undefined variable to nothing.
+/// The filter of the engine joins an undefined variable to an empty text.
 fn join(value: &Value, separator: Option<&str>) -> Result<String, Error> {
     let undefined = || Error::from(ErrorKind::UndefinedError);
     let items = if value.is_undefined() { return Err(undefined()) } else { value.try_iter()? };
@@ -185,7 +184,7 @@ fn join(value: &Value, separator: Option<&str>) -> Result<String, Error> {
     Ok(texts.join(separator))
 }
 
-/// Texts as they are; maps and lists as JSON, which is YAML; none as null.
+/// Writes texts unchanged, maps and lists as JSON (which is YAML), none as null.
 fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     let text = match value.kind() {
         ValueKind::None => "null".to_owned(),
@@ -199,14 +198,14 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Res
     out.write_str(&text).map_err(|error| Error::new(ErrorKind::WriteFailure, "output").with_source(error))
 }
 
-/// Whether a template may read a variable of the context, by its words: nothing is compiled, as that computes what is constant.
+/// Whether a template may read a variable, by its tokens. Compiling it would evaluate constants.
 pub fn reads(text: &str, variable: &str) -> bool {
-    // Most templates do not even hold the word.
+    // A fast path for most templates.
     if !text.contains(variable) {
         return false;
     }
     let mut before = None;
-    // It panics on some texts; what it gives up on is told where it is rendered.
+    // The tokenizer panics on some texts; their render reports that.
     let found = catch_unwind(AssertUnwindSafe(|| {
         tokenize(text, false, SyntaxConfig::default()).map_while(Result::ok).any(|(token, _)| {
             let is_variable = matches!(&token, Token::Ident(name) if *name == variable)
@@ -223,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn template_reads_what_it_names_outside_of_texts() {
+    fn variables_in_quotes_are_not_read() {
         for (text, expected) in [
             ("{{ ring }}", true),
             ("{% if a == ring %}{% endif %}", true),

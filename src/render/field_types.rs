@@ -1,4 +1,4 @@
-//! The types of fields in the kinds of Kubernetes, from the schema that the newest supported server publishes.
+//! The field types of built-in kinds, from the OpenAPI schema of the newest supported server.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -10,25 +10,25 @@ use crate::model::Kind;
 const SCHEMA: &[u8] = include_bytes!("../../crates/sandbox/schema/kubernetes-1.36.json.gz");
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
-    /// A struct, by its place among all.
+    /// The index of a struct.
     Struct(usize),
-    /// Keys that people choose.
+    /// A map with free keys.
     Map(Box<Self>),
     List(Box<Self>),
     Text,
     /// A number, a boolean, a time or a quantity.
     Scalar,
-    /// JSON of any shape, which the server stores as it is written; also what the schema does not have.
+    /// JSON of any shape, which the server stores unchanged; also a field that the schema lacks.
     Open,
 }
 
 #[derive(Debug, Default)]
 struct Types {
     structs: Vec<HashMap<String, Type>>,
-    /// By group and kind; in each version.
+    /// By group and kind, then by version.
     kinds: HashMap<(String, String), BTreeMap<String, usize>>,
     metadata: Option<usize>,
 }
@@ -38,8 +38,7 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| {
     schema.map(|schema: Schema| schema.types()).unwrap_or_default()
 });
 
-/// The fields of a kind. A version that this schema does not have reads as one that it has; `None` for custom kinds, and for those that
-/// are no more.
+/// The struct of a kind. An unknown version reads as a known one. `None`: a custom or removed kind.
 pub fn of_kind(kind: &Kind) -> Option<Type> {
     if !kind.is_built_in() {
         return None;
@@ -130,12 +129,12 @@ impl Schema {
     }
 
     fn type_of_name(&self, name: &str, places: &BTreeMap<&str, usize>) -> Type {
-        // The schema of a custom kind stands in some places beside a boolean or a list, and has no type there.
+        // Some fields of CustomResourceDefinition schemas allow a boolean or a list too, and have no type.
         let mut suffixes = ["OrArray", "OrBool", "OrStringArray"].into_iter();
         let name = suffixes.find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
         match (places.get(name), self.definitions.get(name)) {
             (Some(place), _) => Type::Struct(*place),
-            // Times are written as texts, and are none.
+            // Times are written as strings, but have their own type.
             (None, Some(definition)) => match self.type_of(&definition.value, places) {
                 Type::Text => Type::Scalar,
                 other => other,

@@ -1,4 +1,4 @@
-//! What the marks of other tools make of the documents of an app.
+//! Applies annotations of Argo CD, Flux and Helm to the documents of an app.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use super::hooks::{self, Taken, Wanted};
 use crate::model::mark::{self, Mark, Meaning};
 use crate::model::{ChartHook, Diagnostic, Hook, Occasion, Stage, SyncWave, labels};
 
-/// Argo CD and Helm call a Job by a part of a name and let the server make the rest. Here each run has a name of its own anyway, and
-/// what comes with the others is made anew when it changes.
+/// Argo CD and Helm accept `generateName` for hooks. Here each run gets its own name, and other hooks are recreated when they
+/// change.
 pub fn name_hook(object: &mut Value) {
     use Meaning::{After, Before, Beside, Never, OfHelm};
     let is_hook = mark::marks(object, false)
@@ -23,7 +23,7 @@ pub fn name_hook(object: &mut Value) {
     }
 }
 
-/// Reads the marks of all documents. Hooks that nothing here runs are taken out.
+/// Reads the marks of all documents, and removes hooks that are never run here.
 pub fn read(job: &Job<'_>, documents: &mut Vec<Document>) -> Result<(), Vec<Diagnostic>> {
     let all = std::mem::take(documents);
     for mut document in all {
@@ -73,7 +73,7 @@ fn annotation<'o>(object: &'o Value, name: &str) -> Option<&'o str> {
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-/// Our own annotation stays as it is written, and then nothing is to be said.
+/// An annotation of ours wins, and then no warning is needed.
 fn follow(job: &Job<'_>, document: &mut Document, mark: &Mark) {
     let ours = match mark.meaning {
         Meaning::Keep => Some((labels::PRUNE, "keep")),
@@ -87,7 +87,7 @@ fn follow(job: &Job<'_>, document: &mut Document, mark: &Mark) {
     if is_said {
         return;
     }
-    // What is encrypted in the repository is told nowhere, and of these words nobody knows what they are.
+    // An unknown mark of an encrypted object may show encrypted text.
     if mark.meaning != Meaning::Unknown || document.sealed.is_none() {
         let name = documents::name(&document.object);
         job.remarks.note(mark.clone(), name, &document.source);
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_hook_may_have_a_generated_name() {
+    fn hooks_may_use_generate_name() {
         let check = |annotations: Value, expected: Option<&str>| {
             let mut object = json!({"metadata": {"generateName": "run-", "annotations": annotations}});
             name_hook(&mut object);

@@ -1,4 +1,4 @@
-//! What the objects of all apps say of others: of the namespaces and kinds that policies ask for.
+//! Collects namespaces and plural names from the objects of all apps, for policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,15 @@ use crate::fleet::Fleet;
 use crate::model::{ClusterName, Kind, ObjectId, Scope, usual_plural};
 use crate::policy::{Change, Chosen, Judgement, usual_namespace_labels};
 
-/// An object after and before a change.
+/// The object after and before a change.
 pub(super) type Sides<'a> = (Option<&'a Value>, Option<&'a Value>);
 
 #[derive(Debug)]
 pub(super) struct Git {
     namespaces: BTreeMap<(ClusterName, String), BTreeMap<String, String>>,
-    /// On these every app is rendered. Elsewhere a namespace may be of an app whose objects are not known.
+    /// Clusters where every app is rendered. On others a failed app may define a namespace.
     whole: BTreeSet<ClusterName>,
-    /// Every plural name that a cluster or a definition says, by group and kind, where it is not the usual one. Those of Kubernetes are
-    /// not among them: no definition gives them another name.
+    /// Unusual plural names of custom kinds by group and kind, as clusters and definitions give them.
     plurals: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
@@ -54,7 +53,8 @@ impl Git {
         Self { namespaces, whole: whole(fleet, renders), plurals }
     }
 
-    /// What a rule may call a kind. `served`: as the cluster does; else each name that anybody says, and the usual one.
+    /// The plural names that a rule may use for a kind. `served`: the name on the cluster; without it, every known name and
+    /// the usual one.
     pub(super) fn plurals(&self, kind: &Kind, served: Option<&str>) -> Vec<String> {
         if let Some(served) = served {
             return vec![served.to_owned()];
@@ -65,7 +65,7 @@ impl Git {
         said.chain([usual.clone()]).collect()
     }
 
-    /// What policies say of one change; of what it changes, the kind, and whether messages may say what is in it.
+    /// Evaluates one change. The flag beside the kind hides values in messages.
     pub(super) fn judge(
         &self,
         chosen: &Chosen<'_>,
@@ -90,9 +90,9 @@ impl Git {
     }
 }
 
-/// The clusters of which every object is known.
+/// Clusters whose objects are all known.
 fn whole(fleet: &Fleet, renders: &Renders) -> BTreeSet<ClusterName> {
-    // A file that cannot be read may be an app that brings namespaces.
+    // An unreadable file may be an app with namespaces.
     let is_lost = fleet.broken.values().any(|broken| broken.app.is_none()) || fleet.may_lack_clusters();
     if is_lost || !renders.is_complete() {
         return BTreeSet::new();

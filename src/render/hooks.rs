@@ -1,8 +1,9 @@
-//! Hooks, of charts and by annotation: which of them are taken, when they come, and what those that run are called.
+//! Handles hooks of charts and annotations: which are taken, their stage, and the names of runs.
 //!
-//! Three places share the work. Here: the stage of each object (`model::Hook`), and the name of each Job and Pod after its whole release,
-//! so that the name and the hash identify a finished run. `plan::turns`: the order, and writes that come too early become waits.
-//! `plan::occasion`: whether this is the first release. The controller does not know hooks: the end of a run is an event like any other.
+//! Three modules share the work. This one sets the stage of each object (`model::Hook`), and names each Job and Pod after its
+//! whole release, so that name and hash identify a finished run. `plan::turns` orders writes, and early writes become waits.
+//! `plan::occasion` decides whether this is the first release. The controller does not know hooks: the end of a run is an
+//! event like any other.
 
 use serde_json::{Map, Value, json};
 
@@ -12,19 +13,19 @@ use crate::model::labels::{CHART_HOOKS, RUN};
 use crate::model::scale;
 use crate::model::{ChartHook, Diagnostic, Digest, Hook, Kind, Occasion, RenderedObject, Stage, mark};
 
-/// A Job has room for its name in a label of its pods.
+/// A Job repeats its name in a label of its pods.
 const LONGEST_NAME: usize = 63;
-/// Of the digest that ends the name of a run.
+/// Digits of the digest at the end of a run's name.
 const DIGITS: usize = 8;
 
-/// What an app wants of the hooks of its charts.
+/// How an app treats the hooks of its charts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// In their place.
+    /// Before or after the other objects.
     InPlace,
-    /// As ordinary objects, beside the others.
+    /// As ordinary objects.
     Beside,
-    /// Without those that run something.
+    /// Without hooks that run something.
     Without,
 }
 
@@ -42,7 +43,6 @@ pub fn wanted(job: &Job<'_>) -> Result<Wanted, Box<Diagnostic>> {
     }
 }
 
-/// What becomes of an object of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     LeftOut,
@@ -59,7 +59,7 @@ pub fn take(hook: Option<&ChartHook>, object: &Value, wanted: Wanted) -> Taken {
     }
 }
 
-/// What wants both before and after comes before.
+/// A hook for both before and after runs before.
 fn of_events(hook: &ChartHook, runs: bool) -> Option<Hook> {
     let events = || hook.events_here();
     events().next()?;
@@ -81,17 +81,17 @@ pub fn runs(object: &Value) -> bool {
     Kind::of(object).is_some_and(|kind| is_run(&kind))
 }
 
-/// What comes to an end, in any version.
+/// Whether objects of this kind come to an end, in any version.
 pub fn is_run(kind: &Kind) -> bool {
     matches!((&*kind.group, &*kind.kind), ("batch", "Job") | ("", "Pod"))
 }
 
-/// Names each run after what it belongs to, once patches have been made: the release with another object in it is another
-/// run, and the same release is the run that there was.
+/// Names each run after its release; call it after patches. A release with any other object is a new run, and an equal
+/// release is the earlier run.
 pub fn name_runs(documents: &mut [Document]) {
     let runs = |document: &Document| document.hook.is_some_and(|hook| hook.runs);
     for document in documents.iter_mut().filter(|document| runs(document)) {
-        // A Job that is removed some time after its end would be there no more, and be made again.
+        // After its TTL a Job would be missing and be created again.
         if let Some(Value::Object(spec)) = document.object.get_mut("spec") {
             spec.shift_remove("ttlSecondsAfterFinished");
         }
@@ -101,7 +101,7 @@ pub fn name_runs(documents: &mut [Document]) {
         return;
     }
     let digests: Vec<String> = documents.iter().map(digest).collect();
-    // The two renderers have different orders.
+    // `helm-render` and `helm template` return objects in different orders.
     let mut release = digests.clone();
     release.sort();
     for (document, own) in documents.iter_mut().zip(&digests).filter(|(document, _)| each_time(document)) {
@@ -115,8 +115,8 @@ pub fn name_runs(documents: &mut [Document]) {
     }
 }
 
-/// An object that is a hook and no hook: charts bring the account of their Jobs so, which the release goes on with. Where both say
-/// the same it is one, which comes with the hooks and stays.
+/// Merges an object that is both a hook and an ordinary object, as charts do with the account of their Jobs. If both are
+/// equal, the object comes with the hooks and stays.
 pub fn merge_hook_with_object(first: &RenderedObject, second: &RenderedObject) -> Option<RenderedObject> {
     let (of_hook, object) = match (first.hook, second.hook) {
         (Some(_), None) => (first, second),
@@ -136,13 +136,13 @@ pub fn merge_hook_with_object(first: &RenderedObject, second: &RenderedObject) -
     (said(of_hook) == said(object)).then(|| RenderedObject { hook, ..object.clone() })
 }
 
-/// Of what is applied, so that another way to write the same is the same run.
+/// Hashes the applied form, so that another spelling is the same run.
 fn digest(document: &Document) -> String {
     let mut object: Map<String, Value> = document.object.clone();
     let kind = documents::kind_of(&object);
     canonical::canonical(&mut object, &kind, false);
     let mut body = Value::Object(object);
-    // How many pods run is no other release.
+    // Replica counts do not make a new release.
     scale::remove(&mut body, &kind);
     let digest =
         document.sealed.as_ref().map_or_else(|| Digest::of_json(&body), |sealed| sealed.digest(&body));
@@ -161,7 +161,7 @@ mod tests {
     use crate::model::Location;
 
     #[test]
-    fn events_say_when_and_how_often() {
+    fn hook_events_give_stage_and_occasion() {
         use Occasion::{Each, Install, Upgrade};
         let check = |events: &[&str], expected: Option<(Stage, Occasion)>| {
             let events = events.iter().map(|event| (*event).to_owned()).collect();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_is_known_by_group_and_kind() {
+    fn runs_are_known_by_kind() {
         let check = |version: &str, kind: &str, expected: bool| {
             assert_eq!(runs(&json!({"apiVersion": version, "kind": kind})), expected, "{version} {kind}");
         };
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_the_name_of_its_release() {
+    fn run_is_named_after_its_release() {
         let first = names(vec![job("a", RUN), config(&json!({"x": "1"}))]);
         assert_eq!((first[0].len(), first[0].starts_with("migrate-"), first[1].as_str()), (16, true, "c"));
         let check = |documents: Vec<Document>, same: bool| {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn hook_and_object_of_one_name_are_one_where_they_are_alike() {
+    fn equal_hook_and_object_are_merged() {
         let account = |annotations: Value, token: bool, hook: Option<Hook>| {
             let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot",
                 "annotations": annotations}, "automountServiceAccountToken": token});

@@ -1,4 +1,4 @@
-//! What an app is made from, whatever the cluster.
+//! The inputs of an app that do not depend on the cluster. The cache of renders compares them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,25 +14,24 @@ use crate::model::{App, AppSpec, Digest, Fact, File, Location, Revision, Snapsho
 #[derive(Debug)]
 pub struct Inputs<'a> {
     pub app: &'a Arc<App>,
-    /// What the project of its namespace allows is looked at.
+    /// Set if the project of its namespace restricts the app.
     project: Option<&'a Arc<App>>,
-    /// Files that it names: those of an Objects app, charts of the repository.
+    /// Files of an Objects app, charts of the repository.
     files: Option<Digest>,
     pub shape: Shape,
     pub waves: Waves,
-    /// The folder of its own layer, with a final `/`, if there is one.
+    /// The folder of its own layer, with a final `/`.
     pub own_layer: Option<String>,
-    /// The number of the last commit that changed any of this.
+    /// The index of the last commit that changed an input.
     pub newest: Option<usize>,
-    /// The ring of the cluster is looked at, not counting layers.
+    /// The render depends on the ring, layers aside.
     pub by_ring: bool,
-    /// The files of its own layer.
     layer_files: Option<Digest>,
-    /// The last commit that changed any of all this, pins and charts included.
+    /// The last commit that changed an input, a pin or a chart.
     changed: &'a Revision,
 }
 
-/// The part of it that a render depends on, to be kept.
+/// The inputs as the cache keeps them.
 #[derive(Clone, Debug)]
 pub struct Kept {
     app: Arc<App>,
@@ -43,7 +42,6 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Of an app of which nothing else is known.
     pub fn nothing_but(app: &Arc<App>) -> Self {
         Self { app: Arc::clone(app), project: None, files: None, layer_files: None, changed: None }
     }
@@ -103,7 +101,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Nothing of it has changed at all, nor the commit that it belongs to.
+    /// Neither the inputs nor their commit have changed.
     pub fn is_untouched(&self, kept: &Kept) -> bool {
         kept.changed.as_ref() == Some(self.changed)
             && kept.layer_files == self.layer_files
@@ -111,7 +109,7 @@ impl<'a> Inputs<'a> {
             && self.is_same_as(kept)
     }
 
-    /// What is rendered may differ from what these make, where the clusters and the shared layers are the same.
+    /// Whether renders may differ, given equal clusters and shared layers.
     pub fn differ_from(&self, other: &Inputs<'_>) -> bool {
         self.layer_files != other.layer_files
             || self.app.pins != other.app.pins
@@ -131,7 +129,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// A pin reaches the podSets of its ring, by which renders are told apart anyway.
+/// A pin changes podSets, which are compared separately.
 fn without_pins(app: &Arc<App>) -> Cow<'_, App> {
     if app.pins.is_empty() {
         return Cow::Borrowed(app);
@@ -143,7 +141,6 @@ fn digest_of(files: Vec<(&str, &File)>) -> Option<Digest> {
     (!files.is_empty()).then(|| Digest::of_files(files.into_iter()))
 }
 
-/// Of all charts that the app has on any cluster.
 fn chart_folders(app: &App, fleet: &Fleet) -> Vec<String> {
     let AppSpec::AppSet(app_set) = &app.spec else { return Vec::new() };
     app_set.charts().filter_map(|chart| folder_of(chart, &fleet.instance.charts)).collect()

@@ -1,4 +1,4 @@
-//! `layer.yaml`: which clusters a cluster layer is for, whether the values of a layer reach charts, and values for one chart alone.
+//! Parses `layer.yaml`: the clusters of a cluster layer, whether its values reach charts, and values for single charts.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,9 @@ use crate::manifest::read::{Fields, Reading, Value as Field};
 use crate::manifest::yaml::{self, NodeKind};
 use crate::model::{Diagnostic, Location, Selector};
 
-/// Within the folder of its layer.
 pub const FILE: &str = "layer.yaml";
 
-/// The charts that the values of a layer reach. Those of an app's own layer reach its charts in any case.
+/// The charts that the values of a layer reach. An app's own layer always reaches its charts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ForCharts {
     /// The values are for Components and AppSets without a chart.
@@ -25,17 +24,16 @@ pub enum ForCharts {
     Named(BTreeMap<String, OfChart>),
 }
 
-/// What reaches a chart that a layer names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OfChart {
     /// The values of the layer.
     Layer,
-    /// Values that stand below its name, and reach no other chart.
+    /// Values below the chart's name, for this chart alone.
     Own(Map<String, Value>),
 }
 
 impl ForCharts {
-    /// Whether the `values.yaml` of the layer does.
+    /// Whether the `values.yaml` of the layer reaches the chart.
     pub fn reach(&self, chart: &str) -> bool {
         match self {
             Self::None => false,
@@ -44,7 +42,6 @@ impl ForCharts {
         }
     }
 
-    /// The values below the name of a chart.
     pub fn own(&self, chart: &str) -> Option<&Map<String, Value>> {
         match self {
             Self::Named(charts) => match charts.get(chart)? {
@@ -55,7 +52,6 @@ impl ForCharts {
         }
     }
 
-    /// The charts that have values below their names.
     pub fn with_own(&self) -> impl Iterator<Item = &str> {
         let charts = match self {
             Self::Named(charts) => Some(charts),
@@ -73,7 +69,7 @@ pub struct LayerFile {
     pub charts: ForCharts,
 }
 
-/// The file of a layer; `None` where there is none. `of_clusters`: the layer must say for which clusters it is.
+/// `None`: the layer has no such file. `of_clusters`: `clusters` is required.
 pub fn read(job: &Job<'_>, folder: &str, of_clusters: bool) -> Result<Option<LayerFile>, Vec<Diagnostic>> {
     let path = format!("{folder}{FILE}");
     let Some(file) = job.snapshot.files.get(&path) else { return Ok(None) };
@@ -113,7 +109,7 @@ pub fn read(job: &Job<'_>, folder: &str, of_clusters: bool) -> Result<Option<Lay
     }
 }
 
-/// `true`, `"*"`, names of charts, or a map of them. An app's own layer (`is_own`) reaches its charts, and can say nothing else.
+/// Accepts `true`, `"*"`, chart names, or a map of them. An app's own layer (`is_own`) cannot restrict itself.
 fn for_charts(value: &Field<'_>, is_own: bool, reading: &mut Reading<'_>) -> Option<ForCharts> {
     match &value.node.kind {
         NodeKind::Bool(false, _) | NodeKind::Seq(_) if is_own => {
@@ -134,7 +130,7 @@ fn for_charts(value: &Field<'_>, is_own: bool, reading: &mut Reading<'_>) -> Opt
         }
         NodeKind::Map(_) => {
             let entries = reading.entries(value)?;
-            // All of them are read before one that failed gives up the whole.
+            // Reads every entry, so that all mistakes are reported.
             let charts: Vec<_> = entries
                 .into_iter()
                 .map(|(name, value)| Some((name.to_owned(), of_chart(&value, reading)?)))

@@ -1,4 +1,4 @@
-//! The files of a target's layers.
+//! Reads the files of a target's layers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::fleet::layers::{Level, shipped_in};
 use crate::manifest::yaml;
 use crate::model::{Diagnostic, File, Location, over_limit};
 
-/// What stands before the path of a file that the program ships.
+/// The path prefix of files that tutti ships.
 pub const SHIPPED: &str = "shipped/";
 
-/// One text file. The path of a shipped one begins with `shipped/`; a file of the repository may have such a path too.
+/// One text file. A repository file may have the path prefix `shipped/` too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub path: String,
-    /// Of a shipped one, nothing: the program is the same for as long as it runs.
+    /// Empty for a shipped file, which never changes within a process.
     pub blob: Arc<str>,
     pub text: Arc<str>,
     pub is_shipped: bool,
@@ -36,8 +36,7 @@ pub struct Layer {
     /// With a final `/`.
     pub folder: String,
     pub values: Option<Source>,
-    /// By file name; lowest source first. The shipped file is there beside the one that replaces it, so
-    /// that this one can extend it.
+    /// By file name, lowest source first. A shipped file stays beside its replacement, which can extend it.
     pub templates: BTreeMap<String, Vec<Source>>,
     /// By file name.
     pub patches: Vec<Source>,
@@ -59,7 +58,6 @@ impl Layer {
 }
 
 impl Layers {
-    /// Of what is made without layers.
     pub fn none() -> Self {
         Self { list: Vec::new(), selected_by_ring: false }
     }
@@ -72,7 +70,7 @@ impl Layers {
         self.list.iter().find(|layer| layer.folder == folder)
     }
 
-    /// All templates of a name, lowest first.
+    /// All templates by name, lowest first.
     pub fn chains(&self) -> BTreeMap<&str, Vec<&Source>> {
         let mut chains: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
         for layer in &self.list {
@@ -83,7 +81,7 @@ impl Layers {
         chains
     }
 
-    /// Whether the ring of the cluster is looked at, by a selector or by a template.
+    /// Whether a selector or a template reads the ring of the cluster.
     pub fn look_at_ring(&self) -> bool {
         let mut sources = self.list.iter().flat_map(|layer| layer.templates.values().flatten());
         self.selected_by_ring || sources.any(|source| engine::reads(&source.text, "ring"))
@@ -107,7 +105,7 @@ pub fn read(job: &Job<'_>, folders: &[String], selected: &Selected) -> Result<La
     let mut mistakes = Vec::new();
     let mut list = Vec::new();
     for folder in folders {
-        // The file of a cluster layer was read when the layer was selected.
+        // Selection already read the file of a cluster layer.
         let chosen = selected.layers.iter().find(|chosen| chosen.folder == *folder);
         let charts = match chosen {
             Some(chosen) => Ok(chosen.charts.clone()),
@@ -168,7 +166,6 @@ fn read_folder(job: &Job<'_>, folder: String, charts: ForCharts) -> Result<Layer
     if mistakes.is_empty() { Ok(layer) } else { Err(mistakes) }
 }
 
-/// The text of a file of a layer.
 pub fn text<'a>(job: &Job<'a>, path: &str, file: &File) -> Result<&'a str, Box<Diagnostic>> {
     job.snapshot.text(path).filter(|text| text.len() <= yaml::FILE_LIMIT).ok_or_else(|| {
         let why = match file.content.len() {
@@ -179,7 +176,7 @@ pub fn text<'a>(job: &Job<'a>, path: &str, file: &File) -> Result<&'a str, Box<D
     })
 }
 
-/// A file that looks as if it had a meaning in a layer and has none.
+/// Refuses a file that looks like part of a layer and is not.
 fn refuse(job: &Job<'_>, path: &str, name: &str) -> Option<Diagnostic> {
     let known = matches!(name, "values.yaml" | "layer.yaml")
         || is_patch(name)
@@ -194,10 +191,9 @@ fn refuse(job: &Job<'_>, path: &str, name: &str) -> Option<Diagnostic> {
     Some(error.at(Location::new(path, 1, 1)).help(help))
 }
 
-/// The engine counts columns to 65,535, and its mistakes behind that are its own.
+/// The engine counts columns up to 65,535 and fails beyond.
 const WIDEST: usize = 60_000;
 
-/// A template with a line that the engine cannot count.
 pub fn too_wide(job: &Job<'_>, path: &str, text: &str) -> Option<Diagnostic> {
     let line = text.split('\n').position(|line| line.len() > WIDEST)?;
     let line = u32::try_from(line + 1).unwrap_or(u32::MAX);

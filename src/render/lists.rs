@@ -1,10 +1,10 @@
-//! Lists of objects (`List`, `RoleList` …), as `kubectl get -o yaml` writes them: applied are their items.
+//! Splits lists of objects (`List`, `RoleList` …), as `kubectl get -o yaml` prints them, into items.
 
 use serde_json::{Value, json};
 
 use crate::manifest::yaml::{Node, NodeKind};
 
-/// The items of a list, or the object itself. Items of a typed list may leave out what the list says of them.
+/// The items of a list, or the object itself. Items of a typed list may omit apiVersion and kind.
 pub fn items(object: Value) -> Vec<Value> {
     let Some(single) = item_kind(&object) else { return vec![object] };
     let (single, version) = (single.to_owned(), object.get("apiVersion").cloned().unwrap_or_default());
@@ -20,7 +20,7 @@ pub fn items(object: Value) -> Vec<Value> {
     items.into_iter().map(complete).collect()
 }
 
-/// The same, each with the node that it was read from.
+/// The items, each with its YAML node.
 pub fn nodes(root: &Node) -> Vec<(Value, &Node)> {
     let object = root.to_json();
     match root.get("items").and_then(Node::as_seq).filter(|_| item_kind(&object).is_some()) {
@@ -29,7 +29,6 @@ pub fn nodes(root: &Node) -> Vec<(Value, &Node)> {
     }
 }
 
-/// The nodes alone.
 pub fn into_nodes(root: Node) -> Vec<Node> {
     let is_list = root.get("kind").and_then(Node::as_str).is_some_and(|kind| kind.ends_with("List"));
     if !is_list || root.get("items").and_then(Node::as_seq).is_none() {
@@ -57,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_taken_apart() {
+    fn lists_are_split_into_items() {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
         check(json!({"apiVersion": "v1", "kind": "List", "items": [map, map]}), &json!([map, map]));
         check(json!({"apiVersion": "v1", "kind": "List", "items": []}), &json!([]));

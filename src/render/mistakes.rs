@@ -1,4 +1,4 @@
-//! What a template did wrong, and where.
+//! Turns template errors into diagnostics with position and help.
 
 use std::ops::Range;
 
@@ -11,7 +11,6 @@ use super::{Job, codes, engine};
 use crate::manifest::read::suggest;
 use crate::model::{Diagnostic, Location, NO_WORKER_HELP, Position, RenderEndCause};
 
-/// The mistake of a file that is no template.
 pub fn of_unread(job: &Job<'_>, unread: &Unread) -> Diagnostic {
     match unread {
         Unread::Mistake(error) => of_template(job, error, &|| Value::Null),
@@ -26,7 +25,7 @@ pub fn of_unread(job: &Job<'_>, unread: &Unread) -> Diagnostic {
     }
 }
 
-/// The mistake of a template, with the variable's name and the nearest valid one where that is known.
+/// For an undefined variable, names it and the most similar one.
 pub fn of_template(job: &Job<'_>, error: &TemplateError, context: &dyn Fn() -> Value) -> Diagnostic {
     let file = error.file.as_deref().unwrap_or("(template)");
     let location = location(error, file);
@@ -61,13 +60,13 @@ pub fn of_template(job: &Job<'_>, error: &TemplateError, context: &dyn Fn() -> V
     }
 }
 
-/// It is no mistake: the target has another turn, and a longer one.
+/// The time slice ended: the target gets a longer one later.
 pub fn not_yet(job: &Job<'_>) -> Diagnostic {
     job.turn.note_cut_off();
     job.error(codes::AWAITED, format!("{} is being rendered", job.target)).at(job.app.location.clone())
 }
 
-/// The mistake of templates that ended the worker that rendered them, at a line if that is known.
+/// Templates ended their worker, at a line if it is known.
 pub fn of_end(job: &Job<'_>, cause: &RenderEndCause, file: &str, line: u32) -> Diagnostic {
     let of = |code, message: String| job.error(code, message).at(Location::new(file, line, 1));
     match cause {
@@ -121,7 +120,7 @@ fn expression(error: &TemplateError) -> Option<&str> {
     error.text.as_deref()?.get(range(error)?)
 }
 
-/// The engine's range may begin within a dotted name; this one begins with the name.
+/// The range of the engine may begin within a dotted name; this one begins with the name.
 fn range(error: &TemplateError) -> Option<Range<usize>> {
     let range = error.range.clone()?;
     let before = error.text.as_deref()?.get(..range.start)?;
@@ -133,8 +132,8 @@ fn is_name_part(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '.'
 }
 
-/// The first dotted name that leads nowhere, up to where it is lost, and what is there instead. A filter's
-/// mistake spans the filter only, so the whole tag around it is looked at as well.
+/// The first undefined dotted name, up to its undefined part, with a suggestion. The range of a filter error spans only the
+/// filter, so the whole tag is searched as well.
 fn undefined(error: &TemplateError, context: &Value) -> Option<(String, String)> {
     let (text, range) = (error.text.as_deref()?, range(error)?);
     let before = text.get(..range.start)?;
@@ -144,11 +143,10 @@ fn undefined(error: &TemplateError, context: &Value) -> Option<(String, String)>
     of_range.or_else(|| of(text.get(tag..range.end)?))
 }
 
-/// For each name the whole text may be read: of a tag with more, the first are looked at.
+/// Names checked in one tag: each may search the whole text.
 const MOST_NAMES: usize = 100;
 
-/// The dotted names of an expression that stand for values: not in quotes, no filters, tests, functions
-/// or words of the language.
+/// The dotted names of values in an expression: no quoted text, filters, tests, functions or keywords.
 fn names(expression: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut rest, mut after_value) = (expression, false);
@@ -173,13 +171,13 @@ fn names(expression: &str) -> Vec<&str> {
     found
 }
 
-/// Of the language, and what can stand in its place.
+/// Keywords and constants.
 const WORDS: &[&str] = &[
     "and", "block", "call", "elif", "else", "extends", "false", "filter", "for", "from", "if", "import",
     "in", "include", "is", "loop", "macro", "none", "not", "null", "or", "parent", "set", "true", "with",
 ];
 
-/// Whether a template makes a variable of this name itself, with a loop, `set`, `with`, a macro or an import.
+/// Whether a template defines the variable itself: a loop, `set`, `with`, a macro or an import.
 fn is_local(name: &str, text: &str) -> bool {
     let tags = text.split("{%").skip(1).map(|tag| tag.split("%}").next().unwrap_or(tag));
     let mut words =

@@ -1,32 +1,30 @@
-//! Targets to Kubernetes objects, by layers.
+//! Renders targets to Kubernetes objects.
 //!
-//! Needs a valid target of a [`Fleet`] and the snapshot that it was read from; gives the objects that the
-//! app is on that cluster. Layers, lowest first: base, workload, language, runType, cluster, app, podSet;
-//! the program's own files are below those of the repository. Values merge; the highest template of a
-//! name is rendered once for each podSet. An object that several podSets render with the same content is
-//! one object; with different content it is a mistake that names both.
+//! Input is a valid target of a [`Fleet`] and the snapshot that it was read from; output is the objects of the app on that
+//! cluster. Layers, lowest first: base, workload, language, runType, cluster, app, podSet. Shipped files are below those of
+//! the repository. Values merge. The highest template of a name is rendered once for each podSet. Equal objects of several
+//! podSets are one object; different ones are a mistake that names both.
 //!
-//! - [`layers`] finds the files of a target's layers, [`clusters`] which cluster layers fit and in which
-//!   order; [`stacks`] reads them once for all targets that have the same;
-//! - [`values`] merges, [`context`] is what templates see, [`engine`] runs them, within [`bounds`],
-//!   [`mistakes`] says what they did wrong and where;
-//! - [`templates`] has them rendered here or by workers, for which [`template_desk`] answers;
-//! - [`site`] answers what is asked about the cluster, and notes the question; [`inputs`] is what an app is
-//!   made from beside that; [`all`] renders what neither of them, nor the layers, say is known;
-//! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
-//! - [`charts`] asks for what a Helm chart makes, which is then like what templates make; [`hooks`] says
-//!   which of it comes before or after the rest, and names each run of it after its release;
-//! - [`foreign_marks`] reads what objects say for other tools; [`remarks`] keeps what is to be told of that;
-//! - [`named_charts`] holds the names of charts in layers to those that there are;
-//! - [`contents`] says what each unit is, without how many pods it runs;
-//! - [`routes`] leads hosts to the Services of the app;
-//! - [`mod@project`] makes the objects of a project, [`allowed`] holds apps to what theirs allows;
+//! - [`layers`] reads the files of a target's layers, [`clusters`] selects and orders cluster layers, [`stacks`] shares both
+//!   between targets;
+//! - [`values`] merges values, [`context`] builds the template variables, [`engine`] runs templates within [`bounds`],
+//!   [`mistakes`] reports their errors;
+//! - [`templates`] renders them here or in workers, where [`template_desk`] runs;
+//! - [`site`] answers and records questions about the cluster, [`inputs`] holds all other inputs of an app, [`all`] skips
+//!   renders whose inputs and answers are equal;
+//! - [`app_set`] merges the pod template of an AppSet into the workload ([`strategic`] merge);
+//! - [`charts`] renders Helm charts into documents, [`hooks`] gives hooks their stage and names each run after its release;
+//! - [`foreign_marks`] reads annotations of other tools, [`remarks`] collects the warnings about them;
+//! - [`named_charts`] checks chart names in layers;
+//! - [`contents`] splits a render into units, without replica counts;
+//! - [`routes`] adds Ingresses and HTTPRoutes for the Services of the app;
+//! - [`mod@project`] renders projects, [`allowed`] checks apps against their project;
 //! - [`patches`] changes objects, layer by layer;
-//! - [`trace`] says where each field comes from, by rendering again;
-//! - [`documents`] makes objects of texts, [`canonical`] gives them the form that is hashed.
+//! - [`trace`] finds where each field comes from, by rendering again;
+//! - [`documents`] builds objects from texts, [`canonical`] gives them the form that is hashed.
 //!
-//! Templates see no clock, network, environment or file but those of the layers, and their steps are
-//! counted. Equal inputs give equal bytes. Never looks at a live object.
+//! Templates see no clock, network, environment or files but those of the layers, and their steps are counted. Equal inputs
+//! give equal bytes. This module never reads a live object.
 
 mod admission;
 mod all;
@@ -112,7 +110,7 @@ pub use turn::Pacing;
 use turn::Turn;
 pub use verdicts::{Before, TargetVerdict, Verdicts, verdicts, verdicts_of};
 
-/// Renders one app on one cluster. Who renders many makes one [`Renderer`] for them.
+/// Renders one app on one cluster. For many targets use one [`Renderer`].
 pub fn render(
     fleet: &Fleet,
     snapshot: &Snapshot,
@@ -122,8 +120,8 @@ pub fn render(
     Renderer::new(fleet, snapshot, charts).render(target)
 }
 
-/// Renders targets of one fleet: what they have in common is read once. What `charts` answers is an input like the others:
-/// the same question has the same answer.
+/// Renders targets of one fleet and reads their shared inputs once. `charts` is an input too: it must give equal answers to
+/// equal requests.
 #[derive(Debug)]
 pub struct Renderer<'a> {
     fleet: &'a Fleet,
@@ -133,23 +131,23 @@ pub struct Renderer<'a> {
     clusters: BTreeMap<&'a ClusterName, (Arc<Value>, Arc<ToldCapabilities>)>,
     discovered: Discovered,
     defined: Defined,
-    /// Kinds that are defined by apps which are not in the fleet.
+    /// Kinds that apps outside the fleet define.
     beside: Defined,
 }
 
-/// What clusters say of themselves, as far as they were asked. Of the others, what their files declare counts.
+/// The discovered capabilities by cluster. For other clusters the declared ones count.
 pub type Discovered = BTreeMap<ClusterName, Arc<Capabilities>>;
 
 /// The kinds that apps define, by cluster.
 pub type Defined = BTreeMap<ClusterName, Arc<KindsByName>>;
 
 impl<'a> Renderer<'a> {
-    /// For clusters that nobody asked.
+    /// Without discovered capabilities.
     pub fn new(fleet: &'a Fleet, snapshot: &'a Snapshot, charts: &'a dyn Charts) -> Self {
         Self::knowing(fleet, snapshot, charts, Discovered::new())
     }
 
-    /// For clusters that say this of themselves.
+    /// With discovered capabilities.
     pub fn knowing(
         fleet: &'a Fleet,
         snapshot: &'a Snapshot,
@@ -173,28 +171,28 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Renders one target. The mistakes have its scope.
+    /// The mistakes have the scope of the target.
     pub fn render(&self, target: &Target) -> Result<Rendered, Vec<Diagnostic>> {
         self.job(target).ok_or_else(|| vec![unknown(target)])?.run().map_err(in_order)
     }
 
-    /// What the apps of each cluster define, as far as that was asked for.
+    /// The kinds that apps define, once all apps were rendered.
     pub fn defined(&self) -> &Defined {
         &self.defined
     }
 
-    /// What apps define is known already.
+    /// With the kinds that apps define.
     pub fn defining(self, defined: Defined) -> Self {
         Self { defined, ..self }
     }
 
-    /// Apps that are not in the fleet define these kinds.
+    /// With kinds that apps outside the fleet define.
     pub fn beside(self, beside: Defined) -> Self {
         Self { beside, ..self }
     }
 
-    /// Before a target is rendered alone: where it asks for a kind that nobody knows, another app may define it, so that all are
-    /// rendered. Says whether they were.
+    /// Call it before a single target is rendered: if the target asks for an unknown kind, another app may define it, so all
+    /// targets are rendered. Returns whether they were.
     pub fn learn(&mut self, target: &Target) -> bool {
         let is_open = |rendered: &Rendered| rendered.questions.kinds.values().any(Option::is_none);
         let is_asked = self.render(target).is_ok_and(|rendered| is_open(&rendered));
@@ -204,12 +202,12 @@ impl<'a> Renderer<'a> {
         is_asked
     }
 
-    /// Renders every target, but what the memory holds.
+    /// Renders every target that the memory does not hold.
     pub fn render_all(&mut self, memory: &mut Memory) -> Renders {
         all::all(self, memory, None)
     }
 
-    /// The same, as long as it goes on: what has not changed is there in any case, the rest is awaited.
+    /// The same, while the pacing allows. Unchanged targets are always there, unfinished ones are awaited.
     pub fn render_while(&mut self, memory: &mut Memory, pacing: Pacing<'_>) -> Renders {
         all::all(self, memory, Some(pacing))
     }
@@ -219,7 +217,7 @@ impl<'a> Renderer<'a> {
         all::some(self, apps, pacing)
     }
 
-    /// The places of the patches that a target has, as far as they can be read.
+    /// The positions of the patches of a target, as far as its layers can be read.
     pub fn patches_of(&self, target: &Target) -> Vec<Location> {
         let Some(job) = self.job(target) else { return Vec::new() };
         let Ok(stack) = self.stacks.of(&job) else { return Vec::new() };
@@ -269,7 +267,7 @@ fn in_order(mut mistakes: Vec<Diagnostic>) -> Vec<Diagnostic> {
     mistakes
 }
 
-/// One render, with all that it looks at.
+/// One render, with all its inputs.
 #[derive(Clone, Debug)]
 struct Job<'a> {
     fleet: &'a Fleet,
@@ -280,9 +278,9 @@ struct Job<'a> {
     app: &'a App,
     inputs: Arc<Inputs<'a>>,
     site: Site<'a>,
-    /// Asked for by [`trace`] alone.
+    /// Set only by [`trace`].
     notes: Option<&'a trace::Notes>,
-    /// For templates that workers render, of all that they may take; nothing as long as none was.
+    /// The remaining time for templates in workers; `None` before the first.
     time_left: Cell<Option<Duration>>,
     turn: Turn<'a>,
     remarks: Remarks,
@@ -290,14 +288,14 @@ struct Job<'a> {
     places: Places,
 }
 
-/// What an app is, wherever a render would come out the same.
+/// The result of a render, shared by all targets with equal inputs.
 #[derive(Clone, Debug)]
 struct Made {
     objects: Arc<[RenderedObject]>,
     patches: Arc<patches::Used>,
     questions: Arc<Questions>,
     warnings: Arc<[Diagnostic]>,
-    /// The kinds that it defines.
+    /// The kinds that the app defines.
     defines: Arc<KindsByName>,
 }
 
@@ -309,7 +307,7 @@ impl Made {
     }
 }
 
-/// Objects by identity, each with the podSet that it came from first (empty for an Objects app).
+/// Objects by identity, each with its first podSet (empty for an Objects app).
 type Found = BTreeMap<ObjectId, (RenderedObject, String)>;
 
 impl Job<'_> {
@@ -348,7 +346,7 @@ impl Job<'_> {
         })
     }
 
-    /// The units of an AppSet here, in the order of its waves.
+    /// The units of an AppSet on this cluster, in wave order.
     fn pod_sets(&self, assigned: &[AssignedPodSet]) -> Arc<[Arc<str>]> {
         if !matches!(self.app.spec, AppSpec::AppSet(_)) {
             return Arc::default();
@@ -360,7 +358,7 @@ impl Job<'_> {
         in_order.into_iter().map(|set| set.name.as_str().into()).collect()
     }
 
-    /// The last commit that changed anything that this render reads.
+    /// The last commit that changed an input of this render.
     fn revision(&self, stack: &Stack) -> Revision {
         let pin = self.app.pins.get(&self.target.cluster).map(|pin| &pin.location);
         let by_ring = self.inputs.by_ring || stack.looks_at_ring() || pin.is_some();
@@ -375,7 +373,7 @@ impl Job<'_> {
         revision
     }
 
-    /// Mistakes that another target has had as well.
+    /// Mistakes of another target, with the scope of this one.
     fn rescoped(&self, mistakes: &[Diagnostic]) -> Vec<Diagnostic> {
         mistakes.iter().map(|mistake| Diagnostic { scope: self.scope(), ..mistake.clone() }).collect()
     }
@@ -384,7 +382,7 @@ impl Job<'_> {
         Diagnostic::error(code, message, self.scope())
     }
 
-    /// What is rendered all the same, and what `lint` says of it. It holds for the app: a render is shared by clusters.
+    /// Adds a warning. Its scope is the app, because clusters share a render.
     fn warn(&self, code: &'static str, message: impl Into<String>, at: &Location, help: &str) {
         let warning = Diagnostic::warning(code, message, Scope::App(self.app.id.clone()));
         self.warnings.borrow_mut().push(warning.at(at.clone()).help(help));

@@ -1,4 +1,4 @@
-//! Names of charts in layers, held to the charts that there are.
+//! Warns of chart names in layers that match no chart.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::manifest::read::suggest;
 use crate::manifest::yaml::{self, Node};
 use crate::model::{AppSet, AppSpec, ChartSource, Charts, Diagnostic, Location, Scope, Snapshot};
 
-/// A warning for each chart that a `layer.yaml` names and no app has; none while an app or a chart cannot be read.
+/// One warning for each unknown chart name; none while an app or a chart cannot be read.
 pub fn charts_of_no_app(fleet: &Fleet, snapshot: &Snapshot, charts: &dyn Charts) -> Vec<Diagnostic> {
     let shared = snapshot.files_in(TEMPLATES).map(|(path, _)| path.to_owned());
     let own = fleet.apps.values().map(|app| format!("{}layer/layer.yaml", app.folder()));
@@ -41,7 +41,7 @@ fn named_in(file: &str, snapshot: &Snapshot) -> Vec<(String, Location)> {
     items.filter(|(name, _)| name != "*").chain(entries).collect()
 }
 
-/// Of all charts of the fleet; `None` when one of them cannot be read.
+/// The names of all charts; `None`: a chart cannot be read.
 fn names(fleet: &Fleet, snapshot: &Snapshot, charts: &dyn Charts) -> Option<BTreeSet<String>> {
     let app_sets = fleet.apps.values().filter_map(|app| match &app.spec {
         AppSpec::AppSet(app_set) => Some(app_set),
@@ -65,7 +65,7 @@ mod tests {
     use crate::model::NoCharts;
 
     #[test]
-    fn charts_that_no_app_has_are_told() {
+    fn unknown_chart_names_are_reported() {
         let app = "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {name: web}\nspec:\n  podSpec: {deployType: \
                    helm, chart: {chartUrl: {url: charts/web}}}\n  clusterTopology: {clusters: [{name: bj1, podSets: [{name: \
                    a}]}]}\n";

@@ -1,8 +1,8 @@
-//! The nodes that a podSet wants, beside what its pods want already.
+//! Adds the node selector of a podSet to the node affinity of its pods.
 
 use serde_json::{Map, Value, json};
 
-/// Adds a term that must hold. Terms of which one must hold may be there already: then each of them is narrowed.
+/// Existing terms are alternatives, so each of them is narrowed.
 pub fn require(template: &mut Map<String, Value>, term: &Value) {
     let mut place = template.entry("spec").or_insert_with(|| json!({}));
     for key in ["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"] {
@@ -16,7 +16,7 @@ pub fn require(template: &mut Map<String, Value>, term: &Value) {
         terms.push(term.clone());
         return;
     }
-    // A term without requirements fits no node; with one of ours it would.
+    // A term without requirements matches no node; an added one would change that.
     let empty = |known: &Map<String, Value>| {
         !known.values().any(|list| list.as_array().is_some_and(|list| !list.is_empty()))
     };
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_term_narrows_what_is_wanted_already() {
+    fn term_narrows_existing_node_affinity() {
         let own = json!({"key": "ldc", "operator": "In", "values": ["b"]});
         check(json!({}), &json!([{"matchExpressions": [own]}]));
         let with = |terms: Value| {
@@ -56,7 +56,7 @@ mod tests {
             with(json!([{"matchExpressions": [ssd]}, {"matchFields": [name]}])),
             &json!([{"matchExpressions": [ssd, own]}, {"matchFields": [name], "matchExpressions": [own]}]),
         );
-        // Terms that fit no node go on fitting none.
+        // Terms that match no node stay so.
         check(
             with(json!([{"matchExpressions": [ssd]}, {}, {"matchFields": []}])),
             &json!([{"matchExpressions": [ssd, own]}, {}, {"matchFields": []}]),

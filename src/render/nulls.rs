@@ -1,31 +1,27 @@
-//! Nulls in objects: which are a mistake, which the server drops, and which it keeps. And values in maps of texts that are no texts.
+//! Finds nulls that the server would store as empty values, drops absent fields, and finds non-strings in string maps.
 //!
-//! A null where a struct has a field is no field: the server drops it. In a map, and as an element of a list, it becomes an empty
-//! value: `podSelector: {matchLabels: {db: }}` would store `db: ""`, and without the key every pod would be selected. So it is a
-//! mistake that names the key. In JSON of any shape it is a value, and what a custom kind makes of it only its server knows: there it
-//! is sent as it is written, as kubectl sends it.
+//! The server drops a null field of a struct. In a map or a list, a null becomes an empty value: `podSelector: {matchLabels:
+//! {db: }}` would store `db: ""`, and dropping the key would select every pod. So it is a mistake. In free JSON a null is a
+//! value. The meaning in a custom kind is known only to its server, so such nulls are sent as written, as kubectl does.
 
 use serde_json::{Map, Value};
 
 use super::field_types::{Type, of_field, of_kind, of_metadata};
 use crate::model::Kind;
 
-/// The way to a value: keys, and places in lists as numbers.
+/// Keys, and list indices as numbers.
 pub type Path = Vec<String>;
 
-/// What a server would take for another value, or refuse without saying where.
+/// A value that the server would change, or refuse without its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// A null that would become an empty value.
     Null(Path),
-    /// A boolean, a number, a map or a list in a map of texts.
+    /// A non-string in a map of strings.
     NotAText(Path),
 }
 
-/// As many mistakes of one object are told.
 const MOST: usize = 20;
 
-/// The mistakes of an object, in order.
 pub fn mistaken(object: &Map<String, Value>, kind: &Kind) -> Vec<Mistake> {
     let mut search = Search { path: Path::new(), found: Vec::new() };
     match (of_kind(kind), object.get("metadata")) {
@@ -66,7 +62,7 @@ impl Search {
     fn entry(&mut self, key: String, value: &Value, (of, is_map): (&Type, bool)) {
         self.below(key, |it| match value {
             Value::Null if *of != Type::Open => it.found.push(Mistake::Null(it.path.clone())),
-            // In a list the server says which.
+            // For a list the server names the item.
             _ if is_map && *of == Type::Text && !value.is_string() => {
                 it.found.push(Mistake::NotAText(it.path.clone()));
             }
@@ -83,7 +79,7 @@ impl Search {
     }
 }
 
-/// Takes out the nulls that are no values. Those of a custom kind stay, but in its metadata.
+/// Drops null fields of structs. In a custom kind, only those of its metadata.
 pub fn drop_absent(object: &mut Map<String, Value>, kind: &Kind) {
     match (of_kind(kind), object.get_mut("metadata")) {
         (Some(Type::Struct(place)), _) => drop_fields(object, place),
@@ -127,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_of_an_object_are_found() {
+    fn every_invalid_value_is_found() {
         let object =
             json!({"metadata": {"labels": {"a": null, "b": 1}}, "data": {"c": null, "d": "x", "e": true}});
         let found = mistaken(object.as_object().unwrap(), &Kind::from_api_version("v1", "ConfigMap"));
@@ -143,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn null_in_a_map_or_list_is_a_mistake() {
+    fn null_in_map_or_list_is_invalid() {
         let pods = json!({"spec": {"podSelector": {"matchLabels": {"db": null}}}});
         check("networking.k8s.io/v1", "NetworkPolicy", pods, Some("spec.podSelector.matchLabels.db"));
         check("v1", "Secret", json!({"data": {"raw": null}}), Some("data.raw"));
@@ -163,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn null_field_of_a_struct_is_no_field() {
+    fn null_struct_field_is_dropped() {
         check("v1", "ConfigMap", json!({"data": null, "metadata": {"labels": null}}), None);
         let selector =
             json!({"spec": {"selector": {"matchLabels": null, "matchExpressions": null}, "replicas": null}});
@@ -178,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn value_in_a_map_of_texts_is_a_text() {
+    fn string_map_accepts_only_strings() {
         check("v1", "ConfigMap", json!({"data": {"a": "x", "b": true}}), Some("not a text: data.b"));
         check("v1", "ConfigMap", json!({"binaryData": {"b": 1}}), Some("not a text: binaryData.b"));
         let selector = json!({"spec": {"selector": {"matchLabels": {"on": true}}}});
@@ -190,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_of_open_fields_stay() {
+    fn nulls_in_open_fields_stay() {
         let check = |version: &str, kind: &str, object: Value, expected: Value| {
             let Value::Object(mut object) = object else { panic!("a map") };
             drop_absent(&mut object, &Kind::from_api_version(version, kind));

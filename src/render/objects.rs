@@ -1,4 +1,4 @@
-//! Objects apps: files as they are, `.j2` files as templates.
+//! Renders Objects apps: plain files, and `.j2` files as templates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub fn files<'a>(objects: &Objects, snapshot: &'a Snapshot) -> BTreeSet<&'a str>
     objects.files.iter().flat_map(|(pattern, _)| files_of(pattern, snapshot)).collect()
 }
 
-/// Whether one of its templates looks at the ring of the cluster.
+/// Whether a template reads the ring of the cluster.
 pub fn look_at_ring(objects: &Objects, snapshot: &Snapshot) -> bool {
     let mut templates = files(objects, snapshot).into_iter().filter(|path| path.ends_with(".j2"));
     templates.any(|path| snapshot.text(path).is_some_and(|text| engine::reads(text, "ring")))
@@ -54,7 +54,7 @@ pub fn render(
     wrong.append(&mut mistakes);
     let of_texts = texts.iter().map(|(file, text)| (&file.path, documents::of_output(job, file, text)));
     let of_plain = plain.iter().map(|file| (&file.path, documents::of_file(job, file)));
-    // In the order of the files, by which the first of two is told.
+    // In file order, which decides which of two equal objects is reported.
     let by_file: BTreeMap<_, _> = of_texts.chain(of_plain).collect();
     let mut made = Vec::new();
     for documents in by_file.into_values() {

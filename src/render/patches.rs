@@ -1,7 +1,7 @@
-//! Patches: those of a layer's folder, those of the app; and which of them fitted nothing.
+//! Reads and applies the patches of layers and of Component manifests, and records which matched an object.
 //!
-//! Order: after templates, layer by layer; those of the app after what its manifest lays over the workload. Whether a patch fits nothing
-//! shows over all targets only.
+//! Order: after templates, layer by layer. The patches of the app come after its manifest was merged. Only all targets
+//! together show whether a patch is unused.
 
 use std::collections::BTreeMap;
 
@@ -17,19 +17,18 @@ use crate::manifest::read::{Reading, Value as Field};
 use crate::manifest::yaml;
 use crate::model::{App, AppSpec, Change, Diagnostic, JsonStep, Location, Patch, Scope};
 
-/// Whether each patch, by its place, fitted an object.
+/// Whether each patch, by its position, matched an object.
 pub type Used = BTreeMap<Location, bool>;
 
 /// The patches of the layers of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patches {
-    /// Of the layers below the app, lowest first.
+    /// Of the layers below the app's layer, lowest first.
     below: Vec<Patch>,
-    /// Of the app's layer; those of its manifest come after.
+    /// Of the app's layer; the patches of its manifest come after.
     of_app: Vec<Patch>,
 }
 
-/// The patches of all layers, or what is wrong with them.
 pub fn of_layers(job: &Job<'_>, layers: &Layers) -> Result<Patches, Vec<Diagnostic>> {
     let mut patches = Patches::default();
     let mut mistakes = Vec::new();
@@ -46,7 +45,7 @@ pub fn of_layers(job: &Job<'_>, layers: &Layers) -> Result<Patches, Vec<Diagnost
     if mistakes.is_empty() { Ok(patches) } else { Err(mistakes) }
 }
 
-/// The patches of one file, one in each document.
+/// Each document is one patch.
 fn read(job: &Job<'_>, source: &Source) -> Result<Vec<Patch>, Vec<Diagnostic>> {
     let (documents, mut mistakes) = yaml::parse(&source.path, &source.text);
     let mut reading = Reading::new(&source.path, job.scope());
@@ -66,13 +65,12 @@ fn read(job: &Job<'_>, source: &Source) -> Result<Vec<Patch>, Vec<Diagnostic>> {
 }
 
 impl Patches {
-    /// All of them and those of the manifest, as not used yet.
+    /// All patches, the manifest's included, as unused.
     pub fn unused(&self, app: &App) -> Used {
         let all = self.below.iter().chain(&self.of_app).chain(of_manifest(app));
         all.map(|patch| (patch.location.clone(), false)).collect()
     }
 
-    /// Those of the layers below the app.
     pub fn apply_below(
         &self,
         job: &Job<'_>,
@@ -82,7 +80,7 @@ impl Patches {
         apply(job, self.below.iter(), documents, used)
     }
 
-    /// Those of the app, over what its manifest says.
+    /// The patches of the app, after its manifest was merged.
     pub fn apply_of_app(
         &self,
         job: &Job<'_>,
@@ -123,7 +121,7 @@ fn apply<'a>(
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-/// Leaves nothing of an object that the patch deletes.
+/// Empties an object that the patch deletes.
 fn change(job: &Job<'_>, patch: &Patch, object: &mut Map<String, Value>) -> Result<(), Box<Diagnostic>> {
     let text = |object: &Map<String, Value>, field: &str| {
         object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -193,10 +191,10 @@ fn take_steps(
     Ok(())
 }
 
-/// So many bytes the steps of one patch may copy: each may copy what those before it made.
+/// Bytes that the steps of one patch may copy: each step may copy the result of earlier ones.
 const COPIED: usize = 1024 * 1024;
 
-/// About as many bytes as it takes.
+/// The approximate size in bytes.
 fn weight(value: &Value) -> usize {
     const OF_A_VALUE: usize = 32;
     let inside = match value {
@@ -216,7 +214,7 @@ fn depth_of(value: &Value) -> usize {
     }
 }
 
-/// The mistake of such a patch, told at each target that reads it.
+/// The mistake of an unused patch, for each target that reads it.
 pub fn idle_mistake(location: &Location, scope: Scope) -> Diagnostic {
     Diagnostic::error(codes::IDLE_PATCH, "this patch fits no object of any app that has it", scope)
         .at(location.clone())

@@ -1,4 +1,4 @@
-//! Where the fields of objects stand in files that are no templates, for mistakes.
+//! Finds the positions of object fields in plain files, for mistakes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,15 +7,15 @@ use super::lists;
 use crate::manifest::yaml::{self, Node};
 use crate::model::{Location, Position, Snapshot};
 
-/// The objects of a file, by where they begin.
+/// The objects of a file by start position.
 type Objects = BTreeMap<Position, Node>;
 
-/// The files that were looked into in one render: each is parsed once, however many mistakes it has.
+/// The parsed files of one render: each is parsed once.
 #[derive(Clone, Debug, Default)]
 pub struct Places(RefCell<BTreeMap<String, Objects>>);
 
 impl Places {
-    /// Where a field of the object at `source` stands; the object where that cannot be told.
+    /// The position of a field of the object at `source`, else of the object.
     pub fn of_field(&self, snapshot: &Snapshot, source: &Location, path: &[String]) -> Location {
         let mut files = self.0.borrow_mut();
         if !files.contains_key(&source.file) {
@@ -60,7 +60,7 @@ pub mod tests {
     }
 
     #[test]
-    fn file_is_parsed_once_for_all_its_mistakes() {
+    fn file_is_parsed_once_for_all_mistakes() {
         let object = "kind: ConfigMap\ndata: {a: }\n---\n";
         let list = "kind: List\nitems:\n- kind: ConfigMap\n  data:\n    b:\n";
         let snapshot = Snapshot::of_texts([("a.yaml", format!("{}{list}", object.repeat(50)).as_str())]);

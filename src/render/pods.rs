@@ -1,4 +1,4 @@
-//! Components and AppSets: every template once for each podSet.
+//! Renders Components and AppSets: every template once for each podSet.
 
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub fn render(job: &Job<'_>, stack: &Stack, used: &mut Used) -> Result<Found, Ve
             Err(mut of_pod_set) => {
                 let ended = of_pod_set.iter().any(codes::is_end);
                 mistakes.append(&mut of_pod_set);
-                // The others would cost as much.
+                // Other podSets would end their worker too.
                 if ended {
                     break;
                 }
@@ -61,7 +61,7 @@ pub fn render(job: &Job<'_>, stack: &Stack, used: &mut Used) -> Result<Found, Ve
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
 }
 
-/// What says that an object is of a podSet. An app that is no AppSet is one unit.
+/// The podSet of an object. An app that is no AppSet is one unit.
 fn units(app: &App, pod_set: &str) -> Arc<[Arc<str>]> {
     match app.spec {
         AppSpec::AppSet(_) => [pod_set.into()].into(),
@@ -100,7 +100,7 @@ fn one(
     if wrong.is_empty() { Ok(found) } else { Err(wrong) }
 }
 
-/// The objects of all documents of one render, by the podSet that they are of.
+/// Turns the documents of one podSet into objects.
 pub fn finish(job: &Job<'_>, mut made: Vec<Document>, pod_set: &str, wrong: &mut Vec<Diagnostic>) -> Found {
     hooks::name_runs(&mut made);
     let definitions = Definitions::of(&made);
@@ -126,8 +126,7 @@ pub fn finish(job: &Job<'_>, mut made: Vec<Document>, pod_set: &str, wrong: &mut
     found
 }
 
-/// Charts bring the definitions that they need, and several may need the same. Of one in `crds/` it is said that it stays: then it
-/// does, wherever else it stands.
+/// Several charts may bring the same definition. If one of them has the prune annotation of `crds/`, it stays.
 fn same_definition<'o>(first: &'o RenderedObject, second: &'o RenderedObject) -> Option<&'o RenderedObject> {
     second.defines.as_ref()?;
     if first.hash == second.hash {
@@ -143,7 +142,7 @@ fn same_definition<'o>(first: &'o RenderedObject, second: &'o RenderedObject) ->
     (of_first == of_second).then_some(if stays { second } else { first })
 }
 
-/// One object from two places of one render: what both make of it.
+/// Merges one object from two sources, or refuses it.
 fn merge_duplicates(
     job: &Job<'_>,
     first: &RenderedObject,
@@ -171,7 +170,7 @@ pub fn twice(job: &Job<'_>, first: &RenderedObject, second: &RenderedObject) -> 
         }
         None => "remove one of them, or give it another name",
     };
-    // A subchart under an alias stands in no file of that name.
+    // The alias of a subchart is no path of a file.
     let is_known = |place: &Location| job.snapshot.files.contains_key(&place.file);
     let mistake = job.error(codes::OBJECT_TWICE, message).help(help);
     let place = Some(&second.source).filter(|place| is_known(place)).unwrap_or(&job.app.location);
@@ -179,7 +178,7 @@ pub fn twice(job: &Job<'_>, first: &RenderedObject, second: &RenderedObject) -> 
     if is_known(&first.source) { mistake.related(first.source.clone(), "also here") } else { mistake }
 }
 
-/// An object that several podSets make alike is one object.
+/// Equal objects of several podSets are one object.
 fn add(job: &Job<'_>, found: &mut Found, object: RenderedObject, pod_set: &str) -> Option<Diagnostic> {
     let Some((first, of)) = found.get_mut(&object.id) else {
         found.insert(object.id.clone(), (object, pod_set.to_owned()));
@@ -202,7 +201,7 @@ fn add(job: &Job<'_>, found: &mut Found, object: RenderedObject, pod_set: &str) 
     Some(mistake)
 }
 
-/// The podSet with what the layers add, and the values with what the app and the podSet set.
+/// Completes the podSet from the layers, and the values from the app and the podSet.
 fn complete(
     job: &Job<'_>,
     assigned: &AssignedPodSet,
@@ -218,7 +217,7 @@ fn complete(
     let image = match (&assigned.image, &assigned.version, &job.app.spec) {
         (Some(image), Some(version), AppSpec::AppSet(_)) => Some(with_version(image, version)),
         (Some(image), _, _) => Some(image.clone()),
-        // The version of a Component is read from its image in the first place.
+        // The version of a Component comes from its image.
         (None, Some(version), AppSpec::AppSet(_)) => of_app.map(|image| retag(image, version)),
         (None, _, _) => of_app.map(str::to_owned),
     };
@@ -239,8 +238,7 @@ fn complete(
     (pod_set, values)
 }
 
-/// What a Component says, as values. Its variables are a list, those of the layers a map that they must
-/// merge with.
+/// The values of a Component. Its variables are a list; those of layers are a map, which they must merge with.
 fn of_component(component: &Component) -> Map<String, Value> {
     let mut values = component.values.clone();
     if let Some(Value::Array(list)) = values.get("env") {
@@ -259,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn definition_stays_where_one_of_its_places_says_so() {
+    fn merged_definition_keeps_prune_annotation() {
         let definition = |annotations: Value, scope: &str| RenderedObject {
             defines: Some(("a.io".into(), "Web".into())),
             ..RenderedObject::of_test(

@@ -1,4 +1,4 @@
-//! Projects: the namespace, who may do what in it, and its limits.
+//! Renders Projects: the namespace, its role bindings, quota, limits and network policy.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::documents::{self, Document};
 use super::{Found, Job};
 use crate::model::{Diagnostic, Project, Role, Subject};
 
-/// The name of what stands in the namespace once.
+/// The name of objects that exist once in a namespace.
 const NAME: &str = "project";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -36,7 +36,7 @@ fn objects(project: &Project) -> Vec<Value> {
             "name": project.namespace, "labels": project.labels, "annotations": project.annotations,
         },
     })];
-    // A roleRef can never be changed: one binding for each role, whoever its members are.
+    // A roleRef is immutable, so each role has one binding for all members.
     for role in Role::ALL {
         let of_role = project.members.iter().filter(|member| member.role == role);
         let subjects: Vec<Value> = of_role.map(|member| subject(&member.subject)).collect();
@@ -117,7 +117,7 @@ spec:
   networkPolicy: isolate
 ";
 
-    /// Each object on a line, but for the labels and annotations that every object has.
+    /// One line for each object, without common labels and annotations.
     fn rendered(project: &str, name: &str) -> Vec<String> {
         let snapshot = Snapshot::of_texts([("clusters/bj1.yaml", CLUSTER), ("projects/a.yaml", project)]);
         let fleet = assemble(manifest::read(&snapshot), &snapshot);
@@ -137,7 +137,7 @@ spec:
     }
 
     #[test]
-    fn a_project_is_its_namespace_and_what_stands_in_it() {
+    fn project_renders_namespace_roles_and_limits() {
         let expected = [
             "{apiVersion:v1,kind:LimitRange,metadata:{name:project,namespace:store},\
              spec:{limits:[{default:{cpu:500m,memory:256Mi},type:Container}]}}",
@@ -162,7 +162,7 @@ spec:
     }
 
     #[test]
-    fn everything_has_a_default() {
+    fn empty_project_renders_namespace() {
         let project = "apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {name: pay}\n";
         assert_eq!(rendered(project, "pay"), ["{apiVersion:v1,kind:Namespace,metadata:{name:pay}}"]);
     }

@@ -1,4 +1,4 @@
-//! What is said of the marks of other tools: each mark once for an app, with the objects that have it.
+//! Collects the marks of other tools in one render, and warns once for each mark with the objects that have it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,13 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Job, codes};
 use crate::model::{Location, Mark};
 
-/// So many objects are named.
 const NAMED: usize = 3;
 
-/// The places and names of objects.
+/// Positions and names of objects.
 type Objects = BTreeSet<(Location, String)>;
 
-/// The marks that one render found.
 #[derive(Clone, Debug, Default)]
 pub struct Remarks(RefCell<BTreeMap<Mark, Objects>>);
 
@@ -21,7 +19,6 @@ impl Remarks {
         self.0.borrow_mut().entry(mark).or_default().insert((source.clone(), object));
     }
 
-    /// Adds them to the warnings of the render.
     pub fn tell(&self, job: &Job<'_>) {
         for (mark, about) in self.0.borrow().iter() {
             let Some((first, _)) = about.first() else { continue };

@@ -1,4 +1,4 @@
-//! Routes of an app: an Ingress, or an HTTPRoute where a gateway is named.
+//! Renders the routes of an app: an Ingress, or an HTTPRoute if a gateway is named.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::documents::{self, Document};
 use super::{Found, Job, codes, pods};
 use crate::model::{Diagnostic, Entry, ObjectId, Route, RoutePath, RouteSettings, Tls};
 
-/// Adds the routes to what the app renders: their ports are those of its Services.
+/// Adds the routes to the rendered objects, whose Services give the ports.
 pub fn add(job: &Job<'_>, found: &mut Found) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     let here = job.app.routes.iter().filter(|route| job.site.is_selected_by(&route.clusters));
@@ -55,7 +55,6 @@ fn one(job: &Job<'_>, route: &Route, found: &Found) -> Result<Map<String, Value>
     }
 }
 
-/// The ports of a Service that the app renders.
 fn ports_of(job: &Job<'_>, service: &str, found: &Found) -> Option<Vec<u64>> {
     let id = ObjectId::new("", "Service", Some(&job.app.id.namespace), service);
     let (object, _) = found.get(&id)?;
@@ -75,7 +74,7 @@ fn port(
     };
     let wanted = path.port.map(u64::from);
     match (ports, wanted) {
-        // A Service of somebody else: nothing is known of it here.
+        // The ports of a Service of another app are unknown here.
         (None, Some(port)) if route.service.is_some() => Ok(port),
         (None, _) => wrong(
             format!(
@@ -171,7 +170,7 @@ mod tests {
     const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: {}}}\n";
     const RINGS: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: test, clusters: {}}]}\n";
 
-    /// The routes of a Component on a line each, without metadata; or the mistakes.
+    /// One line for each route, without metadata; or the mistakes.
     fn check(routes: &str, beside: &str, expected: &[&str]) {
         let web = format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {{name: web}}\nspec: {{workloadType: Deployment, \
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_is_an_ingress() {
+    fn route_renders_ingress() {
         check(
             "{host: a.io}",
             "",
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_through_a_gateway_is_an_http_route() {
+    fn route_with_gateway_renders_http_route() {
         check(
             "{host: a.io, gateway: infra/main, paths: [{path: /api}]}",
             "",
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_and_clusters_change_a_route() {
+    fn route_depends_on_ring_and_cluster() {
         check(
             "{host: a.io, class: nginx, rings: {test: {host: t.a.io, class: traefik}}}",
             "",
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_leads_somewhere() {
+    fn route_to_missing_service_is_refused() {
         check(
             "{host: a.io, paths: [{port: 81}]}",
             "host: b.io, service: other",

@@ -1,5 +1,5 @@
-//! What podSets of several waves share, and what therefore changes with the first of these waves: ConfigMaps and Secrets that
-//! they mount, and definitions that they bring.
+//! Warns of objects that podSets of several waves share, because they change with the first of these waves: mounted
+//! ConfigMaps and Secrets, and definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::model::{App, AppId, Diagnostic, ObjectId, Rendered, RenderedObject, S
 use crate::schedule::assign;
 
 const POD_SPECS: [&str; 3] = ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec", "/spec"];
-/// Where a volume, or a part of one that is made of several, has the name.
+/// The kind and the name in a volume or projected source.
 const VOLUMES: [(&str, &str); 3] =
     [("ConfigMap", "/configMap/name"), ("Secret", "/secret/secretName"), ("Secret", "/secret/name")];
-/// Where an item of `envFrom` or `env` of a container has it.
+/// The kind and the name in an item of `envFrom` or `env`.
 const VARIABLES: [(&str, &str); 4] = [
     ("ConfigMap", "/configMapRef/name"),
     ("Secret", "/secretRef/name"),
@@ -23,7 +23,7 @@ const VARIABLES: [(&str, &str); 4] = [
     ("Secret", "/valueFrom/secretKeyRef/name"),
 ];
 
-/// One warning for each such object of an app, on however many clusters.
+/// One warning for each shared object of an app.
 pub fn shared_by_waves<'a>(
     fleet: &Fleet,
     renders: impl IntoIterator<Item = &'a Rendered>,
@@ -31,7 +31,7 @@ pub fn shared_by_waves<'a>(
     let mut found: BTreeMap<(&AppId, &ObjectId), Diagnostic> = BTreeMap::new();
     for render in renders {
         let app = fleet.apps.get(&render.app);
-        // A wave of a ring has whole clusters.
+        // A wave of a ring contains whole clusters.
         let Some(app) = app.filter(|app| app.rollout.order != WaveOrder::Default) else { continue };
         let waves = Waves::of(fleet, app);
         let of_pod_set = wave_of_each(fleet, app, &waves, render);
@@ -44,7 +44,7 @@ pub fn shared_by_waves<'a>(
     found.into_values().collect()
 }
 
-/// The positions of the waves of the podSets of one render.
+/// The wave index of each podSet of a render.
 type WaveOfEach = BTreeMap<String, usize>;
 
 fn wave_of_each(fleet: &Fleet, app: &App, waves: &Waves, render: &Rendered) -> WaveOfEach {
@@ -52,7 +52,7 @@ fn wave_of_each(fleet: &Fleet, app: &App, waves: &Waves, render: &Rendered) -> W
     assign(app, &render.cluster).into_iter().map(|pod_set| (pod_set.name, wave_of(&pod_set.group))).collect()
 }
 
-/// Definitions, each with the positions of the waves that bring it.
+/// Definitions with the wave indices that bring them.
 fn defined<'a>(
     of_pod_set: &WaveOfEach,
     render: &'a Rendered,
@@ -64,7 +64,7 @@ fn defined<'a>(
     })
 }
 
-/// The ConfigMaps and Secrets of one render, each with the positions of the waves whose pods take it.
+/// ConfigMaps and Secrets with the wave indices whose pods use them.
 fn mounted<'a>(of_pod_set: &WaveOfEach, render: &'a Rendered) -> Vec<(&'a RenderedObject, BTreeSet<usize>)> {
     let mut taken: BTreeMap<ObjectId, BTreeSet<usize>> = BTreeMap::new();
     for object in &*render.objects {
@@ -78,7 +78,7 @@ fn mounted<'a>(of_pod_set: &WaveOfEach, render: &'a Rendered) -> Vec<(&'a Render
     taken.into_iter().filter_map(|(id, positions)| Some((render.object(&id)?, positions))).collect()
 }
 
-/// Kinds and names of what the pods of an object take from their namespace.
+/// Kinds and names of the config that pods of an object use.
 fn of_pods(object: &RenderedObject) -> Vec<(&'static str, String)> {
     if !object.body.mentions("containers") {
         return Vec::new();

@@ -1,8 +1,8 @@
-//! The cluster that is rendered for, and what a render asked of it.
+//! Gives a render its facts about the cluster, and records each question with its answer.
 //!
-//! Templates and our own code ask through this one place, which notes each question with its answer. A render that never asked for the zone
-//! is that of all zones, so all clusters that answer alike share it. A new question about a cluster must go through here, or two clusters
-//! share what differs.
+//! Templates and our own code read the cluster only through this module. A render that never read the zone holds for every
+//! zone, so all clusters with equal answers share it. New code that reads the cluster must record it here, or two clusters
+//! share a render that should differ.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -18,14 +18,14 @@ use crate::model::{
     Selector,
 };
 
-/// What can be known of a place: `cluster.labels.zone`, `ring`, `revision`, part by part.
+/// The path of a fact: `cluster.labels.zone`, `ring`, `revision`.
 pub type Path = Vec<String>;
 
-/// What a render asked, and the answers. Another place that answers the same gets the same objects.
+/// The questions of a render with their answers. A cluster with equal answers gets the same objects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     answers: BTreeMap<Path, Option<Json>>,
-    /// About what the cluster can do.
+    /// About capabilities of the cluster.
     pub questions: Questions,
 }
 
@@ -40,7 +40,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What a place answers, as a text that two places have in common if and only if they answer alike.
+    /// The answers of a cluster as a text; two clusters have equal texts if and only if they answer alike.
     pub fn answers_of(&self, facts: &Facts) -> String {
         let Self { paths, has, kinds, version, all } = self;
         let of_paths: Vec<_> = paths.iter().map(|path| (path, answer_of(facts, path))).collect();
@@ -70,21 +70,20 @@ impl Seen {
     }
 }
 
-/// All that a render may know of the place that it is for.
+/// All facts that a render may read.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// What its manifest says.
+    /// From the manifest of the cluster.
     cluster: Arc<Json>,
     capabilities: Arc<ToldCapabilities>,
-    /// The kinds that apps define there.
     defined: Arc<KindsByName>,
     ring: Json,
-    /// Known once the layers are.
+    /// Set once the layers are read.
     revision: OnceLock<Json>,
 }
 
 impl Facts {
-    /// What the manifest of a cluster says, as templates see it; what it can do is beside that.
+    /// The manifest of a cluster as templates see it; capabilities are separate.
     pub fn of_cluster(cluster: &Cluster) -> Json {
         serde_json::json!({
             "name": cluster.name,
@@ -108,7 +107,7 @@ impl Facts {
     }
 }
 
-/// What a cluster can do, and the same as a worker is told.
+/// The capabilities of a cluster, with their serialized form for workers.
 #[derive(Debug)]
 pub struct ToldCapabilities {
     known: Arc<Capabilities>,
@@ -124,20 +123,19 @@ impl ToldCapabilities {
         &self.known
     }
 
-    /// Without the kinds, which no template sees.
+    /// Without the kinds, which no template reads.
     fn told(&self) -> &KeptText {
         let text = || serde_json::json!([&*self.known, self.known.asked]).to_string();
         self.told.get_or_init(|| KeptText::new(text()))
     }
 
-    /// From what was told.
     pub fn read(text: &str) -> serde_json::Result<Self> {
         let (known, asked): (Capabilities, bool) = serde_json::from_str(text)?;
         Ok(Self::new(Arc::new(Capabilities { asked, ..known })))
     }
 }
 
-/// The facts as a worker is told, but for what the cluster can do.
+/// The facts in a worker request, without capabilities.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct ToldFacts {
     cluster: Json,
@@ -155,7 +153,7 @@ impl ToldFacts {
     }
 }
 
-/// The facts, and which of them were asked for.
+/// The facts, and a record of those that were read.
 #[derive(Clone, Debug)]
 pub struct Notebook {
     facts: Arc<Facts>,
@@ -163,11 +161,11 @@ pub struct Notebook {
 }
 
 impl Notebook {
-    /// The variables of templates that are about the place.
+    /// The template variables about the cluster.
     pub const VARIABLES: [&str; 3] = ["cluster", "ring", "revision"];
 
-    /// `cluster` and its maps are always there and are looked into later; everything else is looked at now, whole: that it is
-    /// there at all is an answer too.
+    /// `cluster` and its maps always exist and record each read later. Any other value is recorded whole now, because its
+    /// existence is an answer too.
     pub fn variable(&self, path: Path) -> Option<Value> {
         let of_cluster = match path.as_slice() {
             [first, second] if first == "cluster" => second.as_str(),
@@ -205,7 +203,7 @@ impl Notebook {
         answer
     }
 
-    /// For whoever may look at any of it.
+    /// For callers that may read any capability.
     fn capabilities(&self) -> &Capabilities {
         self.seen.lock().questions.all = Some(Arc::clone(&self.facts.capabilities.known));
         &self.facts.capabilities.known
@@ -224,7 +222,7 @@ impl Notebook {
     }
 }
 
-/// Everything about the cluster that a render is for goes through here, so that nothing is used that is not noted.
+/// The only access of a render to its cluster, so that every read is recorded.
 #[derive(Clone, Debug)]
 pub struct Site<'a> {
     cluster: &'a Cluster,
@@ -262,22 +260,21 @@ impl<'a> Site<'a> {
         self.ring
     }
 
-    /// What the cluster says of a kind that Kubernetes does not have itself, or else the apps that define it there.
+    /// The facts of a custom kind, as discovered or as apps define it.
     pub fn kind(&self, kind: &Kind) -> Option<KindFacts> {
         self.notebook.kind(kind.name())
     }
 
-    /// What apps define there.
     pub fn defined(&self) -> &Arc<KindsByName> {
         &self.notebook.facts.defined
     }
 
-    /// For charts, which may ask for any of it.
+    /// For charts, which may read any capability.
     pub fn capabilities(&self) -> &Capabilities {
         self.notebook.capabilities()
     }
 
-    /// The manifest, for what it declares of them.
+    /// The manifest, for its declared capabilities.
     pub fn declared(&self) -> &'a Cluster {
         self.note(&["cluster", "name"]);
         self.cluster
@@ -297,17 +294,17 @@ impl<'a> Site<'a> {
         selector.matches(self.cluster.facts(self.ring))
     }
 
-    /// For what is told apart by other means than what was asked: which layers, which podSets.
+    /// Not recorded: for choices that are compared otherwise, such as layers and podSets.
     pub fn selectable(&self) -> ClusterFacts<'a> {
         self.cluster.facts(self.ring)
     }
 
-    /// Where its manifest stands, which no object shows.
+    /// Not recorded: for the position of the manifest, which no object shows.
     pub fn manifest(&self) -> &'a Cluster {
         self.cluster
     }
 
-    /// The commit that what is rendered belongs to; set once.
+    /// The commit of the render; set once.
     pub fn belongs_to(&self, revision: &Revision) {
         self.notebook.facts.revision.get_or_init(|| revision.as_str().into());
     }
@@ -316,7 +313,7 @@ impl<'a> Site<'a> {
         &self.notebook.facts
     }
 
-    /// For a worker.
+    /// The facts for a worker request.
     pub fn told(&self) -> (ToldFacts, &KeptText) {
         let Facts { cluster, capabilities, ring, revision, .. } = &*self.notebook.facts;
         let cluster = Json::clone(cluster);
@@ -324,7 +321,7 @@ impl<'a> Site<'a> {
         (told, capabilities.told())
     }
 
-    /// Notes what a worker was asked, with the answers of here, which are those that it gave.
+    /// Records the questions that a worker reports, with the local answers, which are equal.
     pub fn note_asked(&self, asked: Asked) {
         let Asked { paths, has, kinds, version, all } = asked;
         for path in paths {
@@ -345,7 +342,7 @@ impl<'a> Site<'a> {
         self.notebook.clone()
     }
 
-    /// All of it, for mistakes alone.
+    /// All facts, unrecorded; only for suggestions in mistakes.
     pub fn to_json(&self) -> [(&'static str, Json); 3] {
         let Facts { cluster, capabilities, defined: _, ring, revision } = &*self.notebook.facts;
         let mut cluster = Json::clone(cluster);
@@ -370,12 +367,10 @@ impl<'a> Site<'a> {
     }
 }
 
-/// As the engine holds it.
 pub fn serialized(value: &impl Serialize) -> Value {
     Value::from(minijinja::value::Serde(value))
 }
 
-/// What stands at a path.
 fn answer_of<'f>(facts: &'f Facts, path: &[String]) -> Option<&'f Json> {
     let (first, rest) = path.split_first()?;
     let whole = match first.as_str() {
@@ -387,7 +382,7 @@ fn answer_of<'f>(facts: &'f Facts, path: &[String]) -> Option<&'f Json> {
     rest.iter().try_fold(whole, |found, part| found.get(part))
 }
 
-/// A map of the place as a template holds it: it notes what is taken out of it.
+/// A map of facts in a template, which records each read.
 #[derive(Clone, Debug)]
 pub struct Look {
     notebook: Notebook,

@@ -1,4 +1,4 @@
-//! Layers made ready once for all targets that have the same ones.
+//! Reads layers once for all targets with the same ones, and keeps their merged values, patches and templates.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -14,11 +14,11 @@ use super::templates::Templates;
 use super::{Job, values};
 use crate::model::{AppSpec, ClusterName, Diagnostic, Digest, Snapshot};
 
-/// The layers of a target with what they come to.
+/// The layers of a target with their merged values, patches and templates.
 #[derive(Debug)]
 pub struct Stack {
     pub layers: Layers,
-    /// Over the paths and the content of their files.
+    /// Digest of the paths and contents of their files.
     pub id: Digest,
     values: OnceLock<Result<Map<String, Value>, Vec<Diagnostic>>>,
     patches: OnceLock<Result<Patches, Vec<Diagnostic>>>,
@@ -27,7 +27,7 @@ pub struct Stack {
     newest: OnceLock<Option<usize>>,
 }
 
-/// The layers that an app names: all but those of its cluster and its own.
+/// The layers that an app names: all but cluster layers and its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     pub workload: Option<&'static str>,
@@ -35,7 +35,7 @@ pub struct Shape {
     pub run_type: Option<String>,
 }
 
-/// Every stack of a revision, each made when a target first asks for it.
+/// All stacks of a revision, each built on first use.
 #[derive(Debug, Default)]
 pub struct Stacks {
     cluster_layers: OnceLock<Result<Vec<ClusterLayer>, Vec<Diagnostic>>>,
@@ -64,7 +64,7 @@ impl Shape {
 }
 
 impl Stacks {
-    /// The stack of a target. What is wrong with its layers is not kept: it is told to each target anew.
+    /// The stack of a target. Mistakes are not kept: each target reports them anew.
     pub fn of(&self, job: &Job<'_>) -> Result<Arc<Stack>, Vec<Diagnostic>> {
         if let AppSpec::Project(_) = job.app.spec {
             return Ok(Arc::new(Stack::of(Layers::none())));
@@ -106,7 +106,6 @@ impl Stack {
     fn of(layers: Layers) -> Self {
         let mut files = String::new();
         for layer in &layers.list {
-            // Writing to a text does not fail.
             let _ = writeln!(files, "{} {:?}", layer.folder, layer.charts);
             for source in layer.sources() {
                 let _ = writeln!(files, "{} {}", source.path, source.blob);
@@ -128,24 +127,21 @@ impl Stack {
         *self.looks_at_ring.get_or_init(|| self.layers.look_at_ring())
     }
 
-    /// The number of the last commit that changed any of the layers.
+    /// The index of the last commit that changed a layer.
     pub fn newest(&self, snapshot: &Snapshot) -> Option<usize> {
         *self.newest.get_or_init(|| snapshot.history.newest(self.layers.folders()))
     }
 
-    /// The values of all layers, merged.
     pub fn values(&self, job: &Job<'_>) -> Result<&Map<String, Value>, Vec<Diagnostic>> {
         let merged = self.values.get_or_init(|| values::of_layers(job, &self.layers));
         merged.as_ref().map_err(|mistakes| job.rescoped(mistakes))
     }
 
-    /// The patches of all layers.
     pub fn patches(&self, job: &Job<'_>) -> Result<&Patches, Vec<Diagnostic>> {
         let read = self.patches.get_or_init(|| patches::of_layers(job, &self.layers));
         read.as_ref().map_err(|mistakes| job.rescoped(mistakes))
     }
 
-    /// The templates of all layers.
     pub fn templates(&self, job: &Job<'_>) -> &Templates {
         self.templates.get_or_init(|| Templates::new(job, &[self.layers.chains()]))
     }

@@ -1,20 +1,20 @@
-//! Strategic merge: maps merge, null deletes, lists of things with names merge by name.
+//! Strategic merge patch: maps merge, null deletes, lists of named items merge by name.
 //!
-//! The merge keys are those of the Kubernetes API (`patchMergeKey` and `patchStrategy` of its Go types);
-//! lists of other kinds are replaced, as kubectl replaces them. Directives are those of kubectl: `$patch`,
-//! `$retainKeys`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`.
+//! Merge keys are those of the Kubernetes API (`patchMergeKey` and `patchStrategy` of its Go types). Lists of other kinds are
+//! replaced, as kubectl does. Directives are those of kubectl: `$patch`, `$retainKeys`, `$setElementOrder/…`,
+//! `$deleteFromPrimitiveList/…`.
 //!
-//! Lists and maps may be as long as a file: a merge goes through each once, and finds items by their keys in a table.
+//! Lists and maps may be as long as a file, so a merge visits each item once and finds items by key in a table.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-/// How the items of a list are told apart.
+/// The merge key of a list.
 struct Keyed {
     key: &'static str,
-    /// Items of one key replace each other whole: of their fields exactly one may be set.
+    /// An item replaces the one with its key, because exactly one of their fields may be set.
     whole: bool,
 }
 
@@ -28,14 +28,14 @@ fn is_handler(field: &str) -> bool {
 /// Which lists merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lists {
-    /// Those of workloads and their pods.
+    /// The lists of workloads and their pods.
     OfPods,
     OfService,
-    /// None: nothing is known of the kind.
+    /// No list merges: the kind is unknown.
     Replaced,
 }
 
-/// Groups of Kubernetes itself, and the workloads of others that hold the pods of Kubernetes.
+/// Built-in groups, and workload kinds of others with Kubernetes pods.
 const KNOWN_GROUPS: [&str; 7] =
     ["", "apps", "batch", "policy", "admissionregistration.k8s.io", "storage.k8s.io", "apps.kruise.io"];
 
@@ -78,13 +78,13 @@ impl Lists {
         }
     }
 
-    /// Lists of texts that are joined, not replaced.
+    /// Lists of strings that are joined, not replaced.
     fn joins(field: &str) -> bool {
         field == "finalizers"
     }
 }
 
-/// What a patch asks for and cannot have, and where in the patch: `spec.template`.
+/// An invalid patch, with the path in it: `spec.template`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     pub path: String,
@@ -108,13 +108,12 @@ const RETAIN: &str = "$retainKeys";
 const ORDER: &str = "$setElementOrder/";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 
-/// Whether a map is a mark that says `$patch: delete`.
+/// Whether a map has `$patch: delete`.
 pub fn deletes(map: &Map<String, Value>) -> bool {
     map.get(PATCH).is_some_and(|directive| directive == "delete")
 }
 
-/// Merges `upper` over `lower`: maps merge, null deletes, lists merge by key or are replaced. New items
-/// come after those that were there.
+/// Merges `upper` over `lower`. New list items come after existing ones.
 pub fn merge(lower: &mut Map<String, Value>, upper: &Map<String, Value>, lists: Lists) -> Result<(), Wrong> {
     match upper.get(PATCH).map(|directive| directive.as_str().unwrap_or_default()) {
         None | Some("merge") => {}
@@ -140,11 +139,11 @@ pub fn merge(lower: &mut Map<String, Value>, upper: &Map<String, Value>, lists: 
             field(lower, key, value, lists).map_err(|wrong| wrong.below(key))?;
         }
     }
-    // All at once: what stands behind one that goes moves up.
+    // Removes all at once: each single removal shifts the rest.
     if upper.values().any(removes) {
         lower.retain(|key, _| !upper.get(key).is_some_and(removes) || key.starts_with('$'));
     }
-    // After the items of the patch have come in.
+    // The order applies to the merged items.
     for (key, order) in upper {
         if let Some(field) = key.strip_prefix(ORDER) {
             let keyed = lists.keyed(field);
@@ -156,7 +155,7 @@ pub fn merge(lower: &mut Map<String, Value>, upper: &Map<String, Value>, lists: 
     Ok(())
 }
 
-/// Whether a field is taken away by what a patch has for it.
+/// Whether a patch value removes its field.
 fn removes(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(deletes)
 }
@@ -221,7 +220,7 @@ fn merge_items<'v>(
     keyed: &Keyed,
     lists: Lists,
 ) -> Result<(), Wrong> {
-    // What a patch deletes leaves an empty place, so that the others stay where they are.
+    // A deleted item leaves a gap, so that indices stay valid.
     let mut items: Vec<Option<Value>> = lower.drain(..).map(Some).collect();
     let mut places: HashMap<Value, Vec<usize>> = HashMap::new();
     for (place, item) in items.iter().enumerate() {
@@ -266,7 +265,7 @@ fn merge_items<'v>(
     Ok(())
 }
 
-/// All but the order of lists, which comes last.
+/// All directives but the order of lists, which comes last.
 fn directive(lower: &mut Map<String, Value>, key: &str, value: &Value) -> Result<(), Wrong> {
     if let Some(field) = key.strip_prefix(DELETE_FROM) {
         let Value::Array(gone) = value else { return Err(Wrong::new("a list was expected".to_owned())) };
@@ -282,7 +281,7 @@ fn directive(lower: &mut Map<String, Value>, key: &str, value: &Value) -> Result
     Err(Wrong::new(format!("{key} is no directive of a strategic merge")))
 }
 
-/// Those that are named in their order, each before the items that stood behind it and are not named.
+/// Sorts the named items into their order; unnamed items keep their places.
 fn set_order(items: &mut [Value], order: &Value, keyed: Option<&Keyed>) -> Result<(), Wrong> {
     let Value::Array(order) = order else { return Err(Wrong::new("a list was expected".to_owned())) };
     let key = |item| keyed.map_or(Some(item), |keyed| Value::get(item, keyed.key));
@@ -309,7 +308,7 @@ fn texts(value: &Value) -> Result<HashSet<&str>, Wrong> {
     texts.ok_or_else(|| Wrong::new("a list of texts was expected".to_owned()))
 }
 
-/// A directive of the strategic patch format (`$patch: delete`), which a pod template has no place for.
+/// The first directive in a value; a pod template may not have any.
 pub fn first_directive(value: &Value) -> Option<&str> {
     match value {
         Value::Object(map) => map.iter().find_map(|(key, value)| {
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn named_things_merge_by_name() {
+    fn named_items_merge_by_name() {
         check(
             json!({"containers": [{"name": "a", "image": "x", "ports": [{"containerPort": 80, "protocol": "TCP"}]}]}),
             json!({"containers": [{"name": "b"}, {"name": "a", "ports": [{"containerPort": 80, "name": "web"}]}]}),
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_ways_only_one_is_left() {
+    fn exclusive_fields_replace_each_other() {
         check(
             json!({"env": [{"name": "A", "value": "1"}]}),
             json!({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]}),
@@ -366,13 +365,13 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_found() {
+    fn first_directive_is_found() {
         assert_eq!(first_directive(&json!({"a": [{"$patch": "delete"}]})), Some("$patch"));
         assert_eq!(first_directive(&json!({"a": [{"b": "$patch"}]})), None);
     }
 
     #[test]
-    fn directives_are_those_of_kubectl() {
+    fn directives_match_kubectl() {
         let pod = json!({"containers": [{"name": "a"}, {"name": "b", "args": ["x"]}], "tolerations": [1, 2]});
         check(
             pod.clone(),
@@ -408,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_one_name_are_found_in_order() {
+    fn duplicate_items_merge_in_order() {
         check(
             json!({"containers": [{"name": "a", "x": 1}, {"y": 1}, {"name": "a", "x": 2}, {"name": "b"}]}),
             json!({"containers": [{"name": "a", "x": 3}, {"y": 2}, {"name": "c"}, {"name": "c", "z": 1}]}),
@@ -428,9 +427,9 @@ mod tests {
         );
     }
 
-    /// Each with each would be thousands of millions of comparisons.
+    /// Quadratic time would mean thousands of millions of comparisons.
     #[test]
-    fn long_lists_and_maps_merge_as_fast_as_they_are_long() {
+    fn merge_time_is_linear() {
         const LENGTH: usize = 50_000;
         let named = |from: usize, key: &str| -> Vec<Value> {
             (from..from + LENGTH).map(|number| json!({"name": format!("v{number}"), (key): "x"})).collect()
@@ -473,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directive_that_is_none_is_named_with_its_place() {
+    fn unknown_directive_is_reported_with_path() {
         check_wrong(
             json!({"spec": {"$patch": "remove"}}),
             "spec.$patch",
@@ -488,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_other_kinds_are_replaced() {
+    fn lists_of_unknown_kinds_are_replaced() {
         let lower = json!({"ports": [{"port": 80, "name": "http"}, {"port": 81}], "env": [{"name": "A"}]});
         let upper = json!({"ports": [{"port": 80, "name": "web"}], "env": [{"name": "B"}]});
         let merged = |group: &str, kind: &str| {

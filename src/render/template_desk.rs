@@ -1,4 +1,5 @@
-//! What a worker does: it renders the templates that it was told, with the engine and the notebook that are used everywhere.
+//! Renders templates inside a worker process, with the same engine and recording as the main process. `worker` calls it for
+//! each request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +13,14 @@ use super::layers::Source;
 use super::site::ToldCapabilities;
 use super::templates::{RenderAnswer, ToldGroup, ToldRender, engines, rendered};
 
-/// Templates that are ready to be rendered, by what they were told as.
+/// Compiled templates and capabilities, by digest.
 #[derive(Debug, Default)]
 pub struct TemplateDesk {
     templates: BTreeMap<String, Ready>,
     capabilities: BTreeMap<String, Arc<ToldCapabilities>>,
 }
 
-/// A text that is kept, with its digest.
+/// A text that the worker keeps, with its digest.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<'a> {
     pub digest: &'a str,
@@ -29,12 +30,12 @@ pub struct Told<'a> {
 #[derive(Debug)]
 struct Ready {
     engines: Vec<Result<Engine, Vec<Unread>>>,
-    /// The paths of what each group renders.
+    /// The paths that each group renders.
     rendered: Vec<Vec<String>>,
 }
 
 impl TemplateDesk {
-    /// `report` is told each line that is reached. An error is a request that is none.
+    /// `report` receives each line before it runs. An error means an invalid request.
     pub fn render(
         &mut self,
         templates: Told<'_>,
@@ -57,7 +58,7 @@ impl TemplateDesk {
             Ok(engine) => {
                 let result = |path: &String| {
                     let result = engine.render(path, variables.clone());
-                    // Where something was put into the text, its lines are right and its columns are not.
+                    // Instrumentation keeps lines and shifts columns.
                     result
                         .map_err(|error| if mode.is_plain() { error } else { Box::new(error.without_text()) })
                 };

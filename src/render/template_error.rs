@@ -1,4 +1,4 @@
-//! What a template did wrong, apart from the engine that found it: one process tells it to another.
+//! Template errors as plain data, which a worker sends to the main process.
 
 use std::error::Error as _;
 use std::ops::Range;
@@ -14,13 +14,13 @@ pub struct TemplateError {
     pub detail: String,
     pub file: Option<String>,
     pub line: Option<u32>,
-    /// What the engine points at, in bytes of the text.
+    /// The range that the engine marks, in bytes of the text.
     pub range: Option<Range<usize>>,
-    /// Of the file.
+    /// The text of the file.
     pub text: Option<String>,
 }
 
-/// The faults that have words of their own.
+/// Faults with a message of their own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TemplateFault {
     Syntax,
@@ -28,7 +28,7 @@ pub enum TemplateFault {
     Steps,
     Size,
     NotFound,
-    /// In the engine's words.
+    /// The message of the engine.
     Other(String),
 }
 
@@ -60,10 +60,9 @@ impl TemplateError {
     }
 }
 
-/// Letters of what the engine says, which may hold a value of the template.
+/// Characters of an engine message, which may repeat a value.
 const LONGEST_DETAIL: usize = 1000;
 
-/// For messages.
 pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(LONGEST_DETAIL) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -71,7 +70,7 @@ pub fn shortened(text: &str) -> String {
     }
 }
 
-/// The engine wraps a mistake in an include or a block; the cause is the innermost.
+/// The engine wraps an error in each include or block; the innermost is the cause.
 fn innermost(error: &Error) -> &Error {
     let mut innermost = error;
     while let Some(cause) = innermost.source().and_then(|cause| cause.downcast_ref::<Error>()) {

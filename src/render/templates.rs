@@ -1,7 +1,7 @@
-//! Templates that are rendered together: in this process when all of them are shipped, else by workers, which a template may end.
+//! Renders groups of templates: shipped ones in this process, others in workers, because a template may end its process.
 //!
-//! A worker gets templates that it keeps, and the capabilities of a cluster, once. It answers with the texts and with what was asked about
-//! the cluster, which `render::site` notes. A render that ends its worker is made once more with tags that report their lines
+//! A worker receives templates and capabilities once and keeps them. It answers with texts and with the questions about the
+//! cluster, which `render::site` records. A render that ended its worker is repeated once with tags that report their lines
 //! (`trace/lines.rs`).
 
 use std::collections::BTreeMap;
@@ -21,51 +21,48 @@ use crate::model::{
 };
 use crate::schedule::assign;
 
-/// Templates that see each other: chains of files with one name, the lowest first.
+/// Templates that can include each other: chains of files by name, lowest first.
 type Group<'a> = BTreeMap<&'a str, Vec<&'a Source>>;
 
-/// The same as a worker is told: path and text of each file.
+/// A group in a worker request: path and text of each file.
 pub type ToldGroup = BTreeMap<String, Vec<(String, String)>>;
 
-/// What a worker is told with each render.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct ToldRender {
     pub variables: Map<String, Value>,
     pub facts: ToldFacts,
-    /// Marks are put into templates, from this number on.
+    /// Adds marks to templates, numbered from here.
     pub first_mark: Option<usize>,
 }
 
-/// What a worker answers.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct RenderAnswer {
     pub groups: Vec<GroupResult>,
-    /// Of the place.
+    /// Questions about the cluster.
     pub asked: Asked,
 }
 
-/// The texts of a group, in the order of the names; or what is no template.
+/// The texts of a group by name, or its invalid templates.
 pub type GroupResult = Result<Vec<Result<String, Box<TemplateError>>>, Vec<Unread>>;
 
-/// What the templates of one app on one cluster may take. Most take less than a hundredth of it.
+/// The time limit for the templates of one target. Most need less than a hundredth.
 const TIME: Duration = Duration::from_secs(2);
-/// More for each podSet, for which all of them are rendered once more.
+/// Added for each podSet, which renders all templates again.
 const TIME_OF_POD_SET: Duration = Duration::from_millis(50);
 
-/// All of it.
 pub fn time_of(job: &Job<'_>) -> Duration {
     let pod_sets = assign(job.app, &job.target.cluster).len();
     TIME.saturating_add(TIME_OF_POD_SET.saturating_mul(u32::try_from(pod_sets).unwrap_or(u32::MAX)))
 }
 
-/// Groups of templates, none of which sees the others.
+/// Groups of templates that cannot include each other.
 #[derive(Debug)]
 pub struct Templates {
-    /// What each group renders, in the order of the names.
+    /// The files that each group renders, by name.
     rendered: Vec<Vec<Source>>,
-    /// Of all files, in the order of their numbers.
+    /// The paths of all files by number.
     paths: Vec<String>,
-    /// The number of the first that is not shipped.
+    /// The number of the first file that is not shipped.
     own: Option<usize>,
     first_mark: Option<usize>,
     by: By,
@@ -95,7 +92,7 @@ impl Templates {
         Self { rendered, paths, own, first_mark, by }
     }
 
-    /// The texts that are made, each with its file, and what is wrong with the others.
+    /// The texts with their files, and the mistakes.
     pub fn render<'s>(
         &'s self,
         job: &Job<'_>,
@@ -152,7 +149,7 @@ impl Templates {
         let told = ToldRender { variables: context.told(), facts, first_mark: self.first_mark };
         let body = serde_json::to_string(&told).map_err(failed)?;
         let time = job.time_left.get().unwrap_or_else(|| time_of(job));
-        // A worker could be lucky once more for each podSet.
+        // Without this check each podSet would start another request.
         if time.is_zero() {
             return Err(RenderEnd { cause: RenderEndCause::Time, place: None });
         }
@@ -163,7 +160,7 @@ impl Templates {
             time,
         };
         let answer = job.turn.part(|wait| workers.ask(&request, wait));
-        // A render that went over it leaves nothing for the next one.
+        // A render over its limit leaves no time for the next podSet.
         let took = answer.as_ref().map_or(time, |answer| answer.took);
         job.time_left.set(Some(time.saturating_sub(took)));
         let RenderAnswer { groups, asked } = serde_json::from_slice(&answer?.body).map_err(failed)?;
@@ -171,7 +168,7 @@ impl Templates {
         Ok(groups)
     }
 
-    /// At the line that was reached, else where the repository's first template begins.
+    /// At the last reported line, else at the first template of the repository.
     fn mistake(&self, job: &Job<'_>, end: &RenderEnd) -> Diagnostic {
         let reached = end.place.as_deref().and_then(|place| {
             let (number, line) = place.split_once(':')?;
@@ -187,13 +184,12 @@ fn crash(words: String) -> RenderEnd {
     RenderEnd { cause: RenderEndCause::Crash(words), place: None }
 }
 
-/// The highest file of each name that is rendered by itself (not `_*.j2`).
+/// The highest file of each name, without parts (`_*.j2`).
 pub fn rendered<'a>(group: &Group<'a>) -> impl Iterator<Item = &'a Source> {
     let whole = group.iter().filter(|(name, _)| !name.starts_with('_'));
     whole.filter_map(|(_, chain)| chain.last().copied())
 }
 
-/// An engine for each group.
 pub fn engines(groups: &[Group<'_>], mode: Mode) -> Vec<Result<Engine, Vec<Unread>>> {
     let mut number = 0;
     let engine = |group: &Group<'_>| {

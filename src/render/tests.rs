@@ -19,7 +19,6 @@ use crate::model::{AppId, Charts, Diagnostic, History, NoCharts, OnlyTemplates, 
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1, labels: {zone: bj, environment: test}}\nspec: {vip: 10.0.0.1, connection: {sandbox: {}}}\n";
 const WEB: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: web}\nspec: {workloadType: Deployment, developLanguage: go, runType: server, image: 'web:1', port: 8080}\n";
-/// A workload layer whose only template shows one line of values.
 const SHOW: &str = "templates/workload/deployment/deployment.yaml.j2";
 
 fn snapshot(files: &[(&str, &str)]) -> Snapshot {
@@ -32,11 +31,11 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
     fleet
 }
 
-/// By workers too, which makes no difference.
+/// Renders here and by workers, and compares.
 fn run(app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
     let here = run_here(app, files);
     assert_eq!(run_by(&OnlyTemplates::<at_desk::AtDesk>::default(), app, files), here, "by a worker");
-    // What is wrong then has no columns.
+    // Mistakes have no columns then.
     let reporting = run_by(&at_desk::reporting(), app, files);
     assert_eq!(reporting.ok(), here.as_ref().ok().cloned(), "by a worker that reports lines");
     here
@@ -67,7 +66,7 @@ fn check(files: &[(&str, &str)], pointer: &str, expected: &Value) {
     assert_eq!(body(&rendered, "Deployment", "web").pointer(pointer), Some(expected));
 }
 
-/// Parts of the only mistake: of its one line, and of its help.
+/// Parts of the only mistake: its line, and its help.
 fn check_mistake(result: Result<Rendered, Vec<Diagnostic>>, line: &str, help: &str) {
     let mistakes = result.expect_err("a mistake");
     assert_eq!(mistakes.len(), 1, "{mistakes:#?}");
@@ -105,7 +104,7 @@ fn higher_layers_win() {
 }
 
 #[test]
-fn variables_of_the_app_join_those_of_the_layers() {
+fn app_variables_merge_with_layer_variables() {
     let own = WEB.replace("8080}", "8080, env: {GOTRACEBACK: single, LEVEL: 3}}");
     let rendered = run("web", &[("apps/web/app.yaml", &own)]).unwrap();
     let expected = json!([{"name": "GOTRACEBACK", "value": "single"}, {"name": "LEVEL", "value": "3"}]);
@@ -134,7 +133,7 @@ fn kinds(rendered: &Rendered) -> Vec<&str> {
 }
 
 #[test]
-fn every_language_that_is_shipped_renders() {
+fn every_shipped_language_renders() {
     for language in ["go", "java", "python", "node", "php", "generic"] {
         let app = WEB.replace("developLanguage: go", &format!("developLanguage: {language}"));
         let rendered = run("web", &[("apps/web/app.yaml", &app)]).unwrap();
@@ -143,7 +142,7 @@ fn every_language_that_is_shipped_renders() {
 }
 
 #[test]
-fn every_workload_and_run_type_that_is_shipped_renders() {
+fn every_shipped_workload_and_run_type_renders() {
     for (workload, kind) in WORKLOADS {
         let runs_on = !workload.ends_with("Job");
         for run_type in ["server", "worker", "task"] {
@@ -166,7 +165,7 @@ fn every_workload_and_run_type_that_is_shipped_renders() {
 }
 
 #[test]
-fn a_job_is_another_one_when_its_content_is_another() {
+fn changed_job_gets_new_name() {
     let name = |image: &str| {
         let app = WEB.replace("Deployment", "Job").replace("web:1", image);
         run("web", &[("apps/web/app.yaml", &app)]).unwrap().objects[0].id.name.to_string()
@@ -178,7 +177,7 @@ fn a_job_is_another_one_when_its_content_is_another() {
 }
 
 #[test]
-fn the_files_of_a_config_are_mounted_and_roll_out() {
+fn config_change_rolls_out_pods() {
     let rendered = component("StatefulSet", "worker", ", config: {app.yaml: 'a: 1'}").unwrap();
     assert_eq!(body(&rendered, "ConfigMap", "web-config")["data"], json!({"app.yaml": "a: 1"}));
     let template = |rendered: &Rendered| body(rendered, "StatefulSet", "web")["spec"]["template"].clone();
@@ -190,7 +189,7 @@ fn the_files_of_a_config_are_mounted_and_roll_out() {
 }
 
 #[test]
-fn an_autoscaler_takes_the_replicas_over() {
+fn autoscaler_owns_replicas() {
     let rendered = component("Deployment", "server", ", replicas: 3, autoscale: {maxReplicas: 9}").unwrap();
     assert_eq!(kinds(&rendered), ["Service", "Deployment", "HorizontalPodAutoscaler"]);
     assert_eq!(body(&rendered, "Deployment", "web").pointer(REPLICAS), None);
@@ -207,7 +206,7 @@ fn an_autoscaler_takes_the_replicas_over() {
 }
 
 #[test]
-fn a_disruption_budget_is_over_all_pods_of_the_app() {
+fn disruption_budget_selects_all_pods_of_app() {
     let values = ("apps/web/layer/values.yaml", "podDisruptionBudget: {maxUnavailable: 1}");
     let rendered = web(&[values]).unwrap();
     let expected = json!({"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}});
@@ -215,7 +214,7 @@ fn a_disruption_budget_is_over_all_pods_of_the_app() {
 }
 
 #[test]
-fn fields_of_pods_and_containers_are_taken_as_they_are() {
+fn pod_and_container_fields_are_copied() {
     let values = "nodeSelector: {disk: ssd}\ncommand: [run]\nvolumes: [{name: v, emptyDir: {}}]\nvolumeMounts: [{name: v, mountPath: /v}]";
     let files = [("apps/web/layer/values.yaml", values)];
     check(&files, "/spec/template/spec/nodeSelector", &json!({"disk": "ssd"}));
@@ -225,7 +224,7 @@ fn fields_of_pods_and_containers_are_taken_as_they_are() {
 }
 
 #[test]
-fn a_template_extends_the_next_lower_one() {
+fn template_extends_next_lower_template() {
     let middle = "{% extends parent %}{% block container %}\n          tty: true{% endblock %}";
     let top = "{% extends parent %}{% block container %}{{ super() }}\n          stdin: true{% endblock %}";
     let files = [(SHOW, middle), ("apps/web/layer/deployment.yaml.j2", top)];
@@ -240,7 +239,7 @@ fn a_template_extends_the_next_lower_one() {
 }
 
 #[test]
-fn parts_are_included_by_name_and_the_highest_is_taken() {
+fn include_takes_highest_file_of_name() {
     let files = [
         ("templates/base/_note.j2", "note: low"),
         ("templates/language/go/_note.j2", "note: high"),
@@ -259,7 +258,7 @@ fn parts_are_included_by_name_and_the_highest_is_taken() {
 }
 
 #[test]
-fn an_undefined_variable_is_named_with_its_place_and_its_neighbour() {
+fn undefined_variable_has_place_and_suggestion() {
     let template = "kind: A\nname: {{ values.prot }}\n";
     let expected =
         "error[E3002]: values.prot is undefined in templates/base/x.yaml.j2 at templates/base/x.yaml.j2:2:10";
@@ -355,7 +354,7 @@ fn no_filter_hides_an_undefined_variable() {
 }
 
 #[test]
-fn templates_that_are_none_or_never_end() {
+fn invalid_and_endless_templates_are_refused() {
     let file = "templates/base/x.yaml.j2";
     check_mistake(web(&[(file, "a: 1\n{% if %}\n")]), "E3001", "");
     check_mistake(
@@ -367,7 +366,7 @@ fn templates_that_are_none_or_never_end() {
 }
 
 #[test]
-fn texts_that_grow_without_end_are_refused_at_their_line() {
+fn growing_text_is_refused_at_its_line() {
     let file = "templates/base/x.yaml.j2";
     let check = |text: &str| check_mistake(web(&[(file, text)]), "x.yaml.j2:2:", "loop");
     let doubled = "{% set n = namespace(x='0123456789abcdef') %}{% for i in range(60) %}{% set n.x %}\n{{ n.x }}{{ n.x }}{% endset %}";
@@ -381,7 +380,7 @@ fn texts_that_grow_without_end_are_refused_at_their_line() {
 }
 
 #[test]
-fn what_a_template_makes_must_be_objects() {
+fn template_output_must_be_objects() {
     let file = "templates/base/x.yaml.j2";
     check_mistake(web(&[(file, "kind: {{ 'a: b: c' }}\n")]), "E3011", "line 1 is `kind: a: b: c`");
     check_mistake(
@@ -421,7 +420,7 @@ fn what_a_template_makes_must_be_objects() {
 }
 
 #[test]
-fn equal_cluster_layers_that_set_one_thing_are_named_both() {
+fn equal_cluster_layers_may_not_conflict() {
     let one = ("templates/cluster/one/layer.yaml", "clusters: {matchLabels: {zone: bj}}");
     let two = ("templates/cluster/two/layer.yaml", "clusters: {matchLabels: {environment: test}}");
     let (file_one, file_two) = ("templates/cluster/one/values.yaml", "templates/cluster/two/values.yaml");
@@ -447,7 +446,7 @@ fn equal_cluster_layers_that_set_one_thing_are_named_both() {
 }
 
 #[test]
-fn what_is_not_built_or_means_nothing_is_refused() {
+fn unknown_layer_files_are_refused() {
     check_mistake(
         web(&[("templates/base/patches/a.yml", "{}")]),
         "templates/base/patches/a.yml has no meaning in a layer",
@@ -475,7 +474,7 @@ fn bbcc(pod_sets: &str, template: &str, files: &[(&str, &str)]) -> Result<Render
 }
 
 #[test]
-fn an_app_set_is_laid_over_its_layers() {
+fn app_set_overrides_its_layers() {
     let rendered = bbcc(
         "{name: b-blue, replicas: 2, version: v3}, {name: b-canary, image: 'r/y:w', version: w}",
         TEMPLATE,
@@ -511,7 +510,7 @@ fn an_app_set_is_laid_over_its_layers() {
 }
 
 #[test]
-fn an_app_set_that_cannot_be_laid_over_is_refused() {
+fn app_set_without_matching_workload_is_refused() {
     check_mistake(
         bbcc("{name: b, replicas: 1}", "{spec: {containers: [{name: a, image: b, $patch: delete}]}}", &[]),
         "E3032",
@@ -536,7 +535,7 @@ fn an_app_set_that_cannot_be_laid_over_is_refused() {
 }
 
 #[test]
-fn an_object_of_two_pod_sets_is_one_or_a_mistake() {
+fn equal_objects_of_pod_sets_are_merged() {
     let file = "templates/base/x.yaml.j2";
     let pod_sets = "{name: a, replicas: 1}, {name: b, replicas: 1}";
     let alike = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {app: {{ app.name }}}\n";
@@ -553,7 +552,7 @@ const OBJECTS: &str =
     "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: conf}\nspec: {files: [x/*]}\n";
 
 #[test]
-fn objects_are_files_as_they_are_and_templates() {
+fn objects_app_reads_files_and_templates() {
     let files = [
         ("apps/conf/app.yaml", OBJECTS),
         (
@@ -579,7 +578,7 @@ fn objects_are_files_as_they_are_and_templates() {
 }
 
 #[test]
-fn objects_carry_what_makes_them_ours_and_the_hash_holds_nothing_else() {
+fn objects_have_our_labels_and_stable_hash() {
     let rendered = web(&[]).unwrap();
     let metadata = &body(&rendered, "Service", "web")["metadata"];
     assert_eq!(metadata["labels"]["tutti.dev/managed-by"], "main");
@@ -600,13 +599,13 @@ fn objects_carry_what_makes_them_ours_and_the_hash_holds_nothing_else() {
 }
 
 #[test]
-fn a_template_that_the_engine_gives_up_on_is_a_mistake_of_its_file() {
+fn template_that_panics_engine_is_reported() {
     let result = web(&[("apps/web/layer/x.yaml.j2", "{% import '_workload.j2' as w % imp %}")]);
     check_mistake(result, "apps/web/layer/x.yaml.j2 is not a template", "on its left");
 }
 
 #[test]
-fn a_template_writes_so_much_and_no_more() {
+fn template_output_is_bounded() {
     let wide = format!("a: 1\n# {}{{{{ 1 +", "x".repeat(70_000));
     check_mistake(web(&[("apps/web/layer/x.yaml.j2", &wide)]), "apps/web/layer/x.yaml.j2:2:1", "break it");
     let text = "x".repeat(1000);
@@ -616,7 +615,7 @@ fn a_template_writes_so_much_and_no_more() {
 }
 
 #[test]
-fn the_revision_is_of_the_last_change_of_an_input() {
+fn revision_is_last_commit_of_inputs() {
     let revision = |changed: &str, files: &[(&str, &str)]| {
         let mut snapshot = snapshot(&[&[("apps/web/app.yaml", WEB)], files].concat());
         snapshot.history = Arc::new(History {
@@ -638,7 +637,7 @@ fn the_revision_is_of_the_last_change_of_an_input() {
 }
 
 #[test]
-fn a_secret_holds_texts_and_a_mistake_does_not_show_them() {
+fn secret_values_must_be_strings_and_stay_hidden() {
     let check = |fields: &str, line: &str| {
         let file = format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\n{fields}\n");
         let result = web(&[("apps/web/layer/secret.yaml.j2", &file)]);
@@ -652,7 +651,7 @@ fn a_secret_holds_texts_and_a_mistake_does_not_show_them() {
 }
 
 #[test]
-fn what_nobody_opened_is_not_applied() {
+fn ciphertext_is_never_applied() {
     let text = "ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]";
     let secret =
         format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{pin: '{text}'}}\n");
@@ -669,7 +668,7 @@ fn what_nobody_opened_is_not_applied() {
 }
 
 #[test]
-fn namespaces_follow_the_scope_of_the_kind() {
+fn namespace_follows_scope_of_kind() {
     let definition = |scope: &str| {
         format!(
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: tills.x.io}}\nspec: \

@@ -1,19 +1,18 @@
-//! How long a target is rendered before others have their turn.
+//! Bounds how long one target renders before others follow.
 //!
-//! A target that is late is cut off and awaited (E3998). Targets that were never tried come before its next turn, which is four times as
-//! long.
+//! A target over its time is cut off and awaited (E3998). New targets come before its next turn, which is four times as long.
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use crate::model::Wait;
 
-/// Whether renders go on, and how time passes: what who asks for them knows.
+/// The clock of a render pass, from its caller.
 #[derive(Clone, Copy)]
 pub struct Pacing<'a> {
-    /// No other render is begun, and those under way end, when it says no.
+    /// If it returns false, no render starts and running ones end.
     pub goes_on: &'a (dyn Fn() -> bool + Sync),
-    /// How much time has passed since some moment.
+    /// The time since a fixed moment.
     pub clock: &'a (dyn Fn() -> Duration + Sync),
 }
 
@@ -27,14 +26,14 @@ impl Pacing<'_> {
     const ENDLESS: Self = Self { goes_on: &|| true, clock: &|| Duration::ZERO };
 }
 
-/// Of a first turn: most templates take some milliseconds, a chart takes some hundred.
+/// The first turn. Most templates take some milliseconds, a chart some hundred.
 const FIRST: Duration = Duration::from_millis(250);
 const FIRST_OF_CHARTS: Duration = Duration::from_secs(2);
-/// Each turn is so many times as long as the one before, up to the last, which is longer than any render may take.
+/// The growth of each turn. The last one is longer than any render may take.
 const GROWS: u32 = 4;
 const LAST: u32 = 5;
 
-/// One turn of one target. What is not done by its end is awaited, and has a longer turn later.
+/// The time of one target in one pass. An unfinished target gets a longer turn later.
 #[derive(Clone)]
 pub struct Turn<'a> {
     left: Cell<Duration>,
@@ -53,14 +52,14 @@ impl<'a> Turn<'a> {
         Self { left: Cell::new(Duration::MAX), pacing: Pacing::ENDLESS, was_cut_off: Cell::default() }
     }
 
-    /// `before`: how often it was cut off.
+    /// `before`: the number of earlier cut-offs.
     pub fn after(before: u32, is_chart: bool, pacing: Pacing<'a>) -> Self {
         let first = if is_chart { FIRST_OF_CHARTS } else { FIRST };
         let left = Cell::new(first.saturating_mul(GROWS.pow(before.min(LAST))));
         Self { left, pacing, was_cut_off: Cell::default() }
     }
 
-    /// Runs a part of the render, which waits no longer than the turn is.
+    /// Runs a part of the render within the remaining time.
     pub fn part<T>(&self, run: impl FnOnce(Wait<'_>) -> T) -> T {
         let begun = (self.pacing.clock)();
         let result = run(Wait { time: self.left.get(), goes_on: self.pacing.goes_on });
@@ -69,7 +68,6 @@ impl<'a> Turn<'a> {
         result
     }
 
-    /// A part was not done in time.
     pub fn note_cut_off(&self) {
         self.was_cut_off.set(true);
     }
@@ -86,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_grow_until_everything_is_done_in_one() {
+    fn turns_grow_after_cut_off() {
         let time = |before, is_chart| Turn::after(before, is_chart, Pacing::ENDLESS).part(|wait| wait.time);
         assert_eq!((time(0, false), time(1, false), time(0, true)), (FIRST, 4 * FIRST, FIRST_OF_CHARTS));
         assert!(time(LAST, false) > Duration::from_secs(60) && time(LAST, true) > Duration::from_secs(60));
@@ -94,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_share_a_turn() {
+    fn parts_share_time_of_turn() {
         let now = AtomicU64::new(0);
         let pass = |millis| now.fetch_add(millis, Ordering::Relaxed);
         let clock = || Duration::from_millis(now.load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! Values: maps merge, lists replace, null deletes.
+//! Merges the values of layers: maps merge, lists replace, null deletes.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,6 @@ use crate::manifest::yaml;
 use crate::model::{Diagnostic, Location, sealed};
 use crate::sops;
 
-/// The values of all layers, merged.
 pub fn of_layers(job: &Job<'_>, layers: &Layers) -> Result<Map<String, Value>, Vec<Diagnostic>> {
     let mut merged = Map::new();
     let mut mistakes = Vec::new();
@@ -21,7 +20,6 @@ pub fn of_layers(job: &Job<'_>, layers: &Layers) -> Result<Map<String, Value>, V
     if mistakes.is_empty() { Ok(merged) } else { Err(mistakes) }
 }
 
-/// The values of one layer alone.
 pub fn of_layer(job: &Job<'_>, layer: &Layer) -> Result<Map<String, Value>, Vec<Diagnostic>> {
     let Some(source) = &layer.values else { return Ok(Map::new()) };
     let values = yaml::parse_values(&source.path, &source.text).map_err(|mistakes| {
@@ -43,7 +41,7 @@ pub fn refuse_encrypted(
     Ok(())
 }
 
-/// Values are not opened, and must not be taken as they are.
+/// Encrypted values are not supported, and ciphertext must not be used.
 pub fn encrypted(job: &Job<'_>, file: Location) -> Diagnostic {
     let message = format!("{} is encrypted with SOPS, which is not supported here yet", file.file);
     let help = "only files of Objects apps that are no templates are opened";
@@ -54,7 +52,7 @@ pub fn encrypted(job: &Job<'_>, file: Location) -> Diagnostic {
 pub fn merge(lower: &mut Map<String, Value>, upper: Map<String, Value>) {
     for (key, value) in upper {
         match (lower.get_mut(&key), value) {
-            // Keeps the order of the others, so that output does not jump.
+            // Keeps the order of the other keys, so that the output is stable.
             (_, Value::Null) => {
                 lower.shift_remove(&key);
             }
@@ -67,7 +65,7 @@ pub fn merge(lower: &mut Map<String, Value>, upper: Map<String, Value>) {
     }
 }
 
-/// A null deletes; where there is nothing to delete, it leaves nothing behind.
+/// A null without a lower value leaves no key.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(

@@ -1,4 +1,4 @@
-//! What the policies of a repository say of its rendered targets.
+//! Evaluates the policies of a repository on its rendered targets, for `lint`, `why` and pull requests.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,34 +18,33 @@ use crate::model::{
 use crate::policy::{Cause, Chosen, PolicyTarget, Verdict};
 use crate::schedule::assign;
 
-/// Renders whose fields are traced: each is rendered some times more.
+/// Targets whose fields are traced: each takes several renders.
 const MOST_TRACED: usize = 12;
 
-/// Steps of all policies on all objects of a revision: some tens of seconds, and more than shipped policies need for a hundred thousand
-/// objects.
+/// Steps of all policies on all objects of a revision: some tens of seconds. Shipped policies need less for a hundred
+/// thousand objects.
 const MOST_STEPS: u64 = 1_000_000_000;
 
-/// Denials of what a revision changes, and what else is told: nobody reads more.
+/// Reported denials of changed objects, and other reported verdicts.
 const MOST_TOLD: usize = 10_000;
 
-/// What was there before a change.
+/// The revision before the change.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<'a> {
     pub fleet: &'a Fleet,
     pub renders: &'a Renders,
 }
 
-/// What policies say of a revision.
 #[derive(Clone, Debug, Default)]
 pub struct Verdicts {
     pub all: Vec<Diagnostic>,
-    /// The errors of objects that were not there before, or were others.
+    /// Errors of new and changed objects.
     pub of_changed: Vec<Diagnostic>,
 }
 
-/// Says of each object that breaks a policy why, at the place that sets its field where that is known. Without `before` every object is
-/// one that is created; with it, an object that is the same is judged as if it were. Once `goes_on` says no, the rest is not judged, which
-/// is an error; fields are traced while `traces` says yes.
+/// Reports each object that violates a policy, at the position that sets the field if it is known. Without `before` every
+/// object counts as created; with it, an unchanged object does. If `goes_on` returns false, the rest is skipped, which is an
+/// error. Fields are traced while `traces` returns true.
 pub fn verdicts(
     renderer: &Renderer<'_>,
     renders: &Renders,
@@ -103,10 +102,10 @@ pub(super) fn verdicts_within(
     told
 }
 
-/// Why the rest of a revision is not judged.
+/// Why evaluation stopped.
 #[derive(Debug)]
 enum Stop {
-    /// With the policy that took most on the object with which they ended.
+    /// With the most expensive policy on the last object.
     Steps(Option<Arc<Policy>>),
     Denials,
     Time,
@@ -131,7 +130,6 @@ fn too_much(stop: &Stop, (most_steps, most_told): (u64, usize), fleet: &Fleet) -
     }
 }
 
-/// What a policy says of an object of a target.
 #[derive(Clone, Debug)]
 pub struct TargetVerdict {
     pub cluster: ClusterName,
@@ -140,7 +138,7 @@ pub struct TargetVerdict {
     pub diagnostic: Diagnostic,
 }
 
-/// What policies say of one app as if all of it were created, also those that have a mistake.
+/// Evaluates one app as if all of it were created. Reports invalid policies too.
 pub fn verdicts_of(renderer: &Renderer<'_>, renders: &Renders, app: &App) -> Vec<TargetVerdict> {
     let mut judge = Judge { tells_broken: true, ..Judge::of(renderer.fleet, renders) };
     let mut traced = Traced::default();
@@ -159,26 +157,25 @@ struct Found {
     object: ObjectId,
     source: Location,
     is_deleted: bool,
-    /// It was not there before, or was another.
+    /// The object is new or changed.
     is_changed: bool,
     verdict: Verdict,
 }
 
-/// What decides about a target, where no policy looks at the cluster itself.
+/// The inputs of the verdicts if no policy reads the cluster.
 type Key = (usize, usize, Vec<bool>, Option<String>, Option<String>, Vec<(String, String)>);
 
 struct Judge<'a> {
     fleet: &'a Fleet,
     git: Git,
-    /// Clusters with one render are judged once.
+    /// Clusters that share a render are evaluated once.
     known: HashMap<Key, Arc<Vec<Found>>>,
-    /// Also what policies with a mistake say of what did not change; else that is shown once, at their files.
+    /// Reports invalid policies for unchanged objects too; otherwise only their files report them.
     tells_broken: bool,
-    /// There is a side before.
     compares: bool,
     steps: u64,
     most_steps: u64,
-    /// Denials of what changes, and what else is told, of each cluster.
+    /// Counted for each cluster.
     denials: usize,
     others: usize,
     most_told: usize,
@@ -208,7 +205,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Counts what is told of a target. What is over the limit is left out; too many denials of what changes are an error.
+    /// Drops reports over the limit. Too many denials of changed objects are an error.
     fn count(&mut self, found: Arc<Vec<Found>>) -> Arc<Vec<Found>> {
         let is_new = |it: &&Found| it.is_changed && it.verdict.action == PolicyAction::Deny;
         let denials = found.iter().filter(is_new).count();
@@ -325,14 +322,14 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// `None`: it has none, or its podSets have several.
+/// `None`: no version, or several.
 pub(super) fn version_of(app: &App, cluster: &ClusterName) -> Option<String> {
     let versions: BTreeSet<String> = assign(app, cluster).into_iter().filter_map(|it| it.version).collect();
     let mut versions = versions.into_iter();
     versions.next().filter(|_| versions.next().is_none())
 }
 
-/// Where fields are set, by what was found of them: clusters with one render have one answer.
+/// Positions of fields by verdicts: clusters that share a render share them.
 #[derive(Default)]
 struct Traced(HashMap<usize, (Arc<Vec<Found>>, SetAt)>);
 
@@ -362,7 +359,7 @@ impl Traced {
     }
 }
 
-/// Each with whether its object was not there before, or was another.
+/// The flag says whether the object is new or changed.
 fn told(
     renderer: &Renderer<'_>,
     target: &Target,

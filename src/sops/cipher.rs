@@ -1,4 +1,4 @@
-//! One value: `ENC[AES256_GCM,data:…,iv:…,tag:…,type:…]`.
+//! Decrypts one value: `ENC[AES256_GCM,data:…,iv:…,tag:…,type:…]`.
 
 use aes_gcm::aead::consts::{U12, U32};
 use aes_gcm::aead::{Aead as _, KeyInit as _, Payload};
@@ -11,14 +11,14 @@ use serde_json::Number;
 use super::envelope::DataKey;
 use crate::manifest::yaml::NodeKind;
 
-/// What is wrong with a value; it is never told what the value is.
+/// What is wrong with a value. It never contains the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Not of the form that `sops` writes.
     Form,
-    /// Made for another place, with another key, or changed since.
+    /// Encrypted for another path or with another key, or changed since.
     Opening,
-    /// The type is none that `sops` writes, or the text is not of it.
+    /// An unknown type, or a text that does not match it.
     Type,
 }
 
@@ -29,15 +29,15 @@ struct Parts<'t> {
     kind: &'t str,
 }
 
-/// A value that was encrypted, and the text that the code of the file is made of.
+/// A decrypted value, and its text in the MAC of the file.
 pub struct Plain {
     pub kind: NodeKind,
     pub text: SecretString,
 }
 
-/// Opens a value. `place` is what it is bound to.
+/// `place` is the path that the value is bound to.
 pub fn open(text: &str, key: &DataKey, place: &str) -> Result<Plain, Fault> {
-    // An empty text is left as it is.
+    // `sops` does not encrypt empty texts.
     if text.is_empty() {
         return Ok(Plain { kind: NodeKind::String(String::new()), text: SecretString::from("") });
     }
@@ -94,8 +94,7 @@ fn typed(kind: &str, text: String) -> Option<NodeKind> {
     })
 }
 
-/// How a value that is no text counts in the code of a file. Words that only older YAML takes for booleans are
-/// texts to `sops`.
+/// The text of a non-string in the MAC. Words that only older YAML reads as booleans are strings to `sops`.
 pub fn counted(kind: &NodeKind) -> Option<String> {
     match kind {
         NodeKind::Bool(value, text) if text.eq_ignore_ascii_case(&value.to_string()) => {

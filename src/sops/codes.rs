@@ -1,16 +1,16 @@
-//! The codes of mistakes in encrypted files; stable for ever.
+//! Codes of mistakes in encrypted files. They never change.
 
 /// No identity was given.
 pub const NO_IDENTITY: &str = "E3301";
-/// None of the identities opens the file.
+/// No identity decrypts the file.
 pub const WRONG_IDENTITY: &str = "E3302";
-/// The code over the values of the file is wrong.
+/// The MAC of the file is wrong.
 pub const MAC: &str = "E3303";
-/// A `sops` map that is none.
+/// An invalid `sops` map.
 pub const ENVELOPE: &str = "E3304";
-/// A value that is not what `sops` makes of one, or was made for another place.
+/// A value that `sops` did not write, or for another path.
 pub const VALUE: &str = "E3305";
-/// Keys that are not age's, or a rule that is not read.
+/// Keys other than age, or an unsupported rule.
 pub const NOT_SUPPORTED: &str = "E3306";
-/// A program without SOPS.
+/// A program built without SOPS.
 pub const NOT_BUILT: &str = "E3307";

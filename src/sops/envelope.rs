@@ -1,4 +1,4 @@
-//! The `sops` map of a file: recipients, the rule for what is encrypted, the code.
+//! Parses the `sops` map of a file: recipients, the rule for encrypted values, the MAC.
 
 use regex::{Regex, RegexBuilder};
 use secrecy::{ExposeSecret as _, SecretSlice};
@@ -7,18 +7,17 @@ use super::codes;
 use crate::manifest::yaml::{Entry, Node, NodeKind};
 use crate::model::{Diagnostic, Keys, Location, Scope};
 
-/// Bytes of a regular expression that is compiled.
+/// Bytes of a compiled regular expression.
 const LARGEST_REGEX: usize = 1 << 20;
 
 #[derive(Debug)]
 pub struct Envelope {
-    /// The data key, wrapped for each recipient.
     recipients: Vec<Recipient>,
     pub mac: String,
     pub mac_location: Location,
     pub last_modified: String,
     pub rule: Rule,
-    /// The code is over the encrypted values alone.
+    /// The MAC covers encrypted values alone.
     pub mac_only_encrypted: bool,
     location: Location,
 }
@@ -33,7 +32,7 @@ struct Recipient {
 #[derive(Debug)]
 pub struct Rule {
     pattern: Pattern,
-    /// Those with a key that fits, or all others.
+    /// Matching keys are encrypted, or all others are.
     fitting_are_encrypted: bool,
 }
 
@@ -51,13 +50,13 @@ impl Rule {
         }
     }
 
-    /// Of a value below which some key fits, or none.
+    /// `fitted`: a key on the path matches.
     pub fn encrypts(&self, fitted: bool) -> bool {
         fitted == self.fitting_are_encrypted
     }
 }
 
-/// What `sops` assumes when a file has no rule.
+/// The default rule of `sops`.
 const DEFAULT_SUFFIX: &str = "_unencrypted";
 const RULES: [&str; 6] = [
     "unencrypted_suffix",
@@ -67,10 +66,10 @@ const RULES: [&str; 6] = [
     "unencrypted_comment_regex",
     "encrypted_comment_regex",
 ];
-/// The kinds of keys that `sops` knows besides age's.
+/// Other kinds of keys that `sops` supports.
 const OTHER_KEYS: [&str; 7] = ["pgp", "kms", "gcp_kms", "azure_kv", "hc_vault", "hckms", "key_groups"];
 
-/// Reads the map, or says all that is wrong with it.
+/// Reads the map, or returns all its mistakes.
 pub fn read(file: &str, entry: &Entry) -> Result<Envelope, Vec<Diagnostic>> {
     let mut reader = Reader { file, mistakes: Vec::new() };
     let location = entry.location(file);
@@ -205,7 +204,7 @@ impl Reader<'_> {
 pub type DataKey = SecretSlice<u8>;
 
 impl Envelope {
-    /// The data key, opened with whichever identity fits.
+    /// Decrypts the data key with any matching identity.
     pub fn data_key(&self, file: &str, keys: &Keys) -> Result<DataKey, Box<Diagnostic>> {
         let error = |code, message: String| {
             Diagnostic::error(code, message, Scope::File(file.to_owned())).at(self.location.clone())

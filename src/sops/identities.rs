@@ -1,8 +1,8 @@
-//! Age identities as `age-keygen` writes them.
+//! Parses age identities as `age-keygen` writes them.
 
 use secrecy::SecretString;
 
-/// A text that holds no identities. Lines are named by number, never quoted.
+/// Lines are named by number and never quoted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
     #[error("line {0} is not an age identity (AGE-SECRET-KEY-1…)")]
@@ -15,7 +15,7 @@ pub enum IdentityError {
     NotBuilt,
 }
 
-/// One identity in each line; empty lines and comments between them.
+/// One identity a line; empty lines and comments are allowed.
 pub fn read(text: &str) -> Result<Vec<SecretString>, IdentityError> {
     if !cfg!(feature = "sops") {
         return Err(IdentityError::NotBuilt);

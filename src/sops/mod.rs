@@ -1,18 +1,17 @@
-//! Files of the config repository that are encrypted with SOPS, opened in memory.
+//! Decrypts SOPS files of the config repository in memory.
 //!
-//! [`open`] takes the documents of a file and the age identities of the process, and gives the documents as
-//! they were before encryption, with what was encrypted in each ([`Sealed`]). The envelope is read as `sops`
-//! writes it: one data key for the file, wrapped for each recipient; every value by itself, bound to its path;
-//! and a code over the values in the order of the file. What is changed without `sops` is refused as far as that
-//! code reaches: not over keys of plain values, empty texts, nulls, empty maps and lists, nor where one plain value
-//! ends and the next begins; with `mac_only_encrypted`, over no plain value at all.
+//! [`open`] takes the documents of a file and the age identities of the process. It returns the plain documents, each with
+//! its encrypted values ([`Sealed`]). The format is that of `sops`: one data key for the file, wrapped for each recipient;
+//! every value encrypted alone and bound to its path; and a MAC over the values in file order. A change without `sops` is
+//! refused as far as the MAC reaches. It does not cover keys of plain values, empty texts, nulls, empty maps and lists, nor
+//! the border between two plain values; with `mac_only_encrypted`, no plain value at all.
 //!
-//! - `envelope` reads the `sops` map: who can open the file, and which values are encrypted;
-//! - `cipher` opens one value;
-//! - `walk` opens all of them and adds up the code.
+//! - `envelope` reads the `sops` map: recipients, and which values are encrypted;
+//! - `cipher` decrypts one value;
+//! - `walk` decrypts all of them and computes the MAC.
 //!
-//! Needs identities, nothing else; the same text and identities give the same documents. Never writes a value
-//! into a message, asks no key service, keeps nothing, and never returns a file whose code is wrong.
+//! Equal texts and identities give equal documents. This module never writes a value into a message, calls no key service,
+//! keeps nothing, and never returns a file with a wrong MAC.
 
 #[cfg(feature = "sops")]
 mod cipher;
@@ -32,36 +31,36 @@ use serde_json::Value;
 use crate::manifest::yaml::Document;
 use crate::model::{Diagnostic, Keys, Scope, Sealed, Severity};
 
-/// Who checks a change without any key need not be able to open what is encrypted in it.
+/// Without any key, a check of a change only warns about encrypted files.
 pub fn unopened(mistake: &mut Diagnostic) {
     if mistake.code == codes::NO_IDENTITY {
         mistake.severity = Severity::Warning;
     }
 }
 
-/// A document as it was before it was encrypted.
+/// A decrypted document.
 pub struct Opened {
     pub document: Document,
     /// `None`: the file is not encrypted.
     pub sealed: Option<Sealed>,
 }
 
-/// It holds what must not be shown.
+/// The document holds secret values.
 impl fmt::Debug for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opened").field("sealed", &self.sealed.is_some()).finish_non_exhaustive()
     }
 }
 
-/// The key of the map in which `sops` keeps what it needs.
+/// The key of the `sops` map.
 pub const KEY: &str = "sops";
 
-/// Whether values have such a map: a file of values is not opened, and must not be taken as it is.
+/// Whether values have a `sops` map: values files are not decrypted, and ciphertext must not be used.
 pub fn is_envelope(value: Option<&Value>) -> bool {
     value.is_some_and(|sops| sops.get("mac").is_some() && sops.get("lastmodified").is_some())
 }
 
-/// Opens the documents of one file, if it is encrypted; the mistakes have the scope of the file.
+/// Decrypts the documents of one file, if it is encrypted. Mistakes have the scope of the file.
 pub fn open(file: &str, documents: Vec<Document>, keys: &Keys) -> Result<Vec<Opened>, Vec<Diagnostic>> {
     let Some(marked) = documents.iter().position(|document| document.root.entry(KEY).is_some()) else {
         let plain = |document| Opened { document, sealed: None };

@@ -1,4 +1,4 @@
-//! Files that `sops` itself has encrypted (`tests/fixtures/sops`), with what it makes of them.
+//! Files encrypted by `sops` itself (`tests/fixtures/sops`), with their plain form.
 
 #![allow(
     clippy::expect_used,
@@ -45,7 +45,7 @@ fn documents(text: &str) -> Vec<Document> {
     documents
 }
 
-/// The file opens to what `sops -d` prints of it.
+/// The decrypted file equals the output of `sops -d`.
 #[track_caller]
 fn check(name: &str, identities: &[&str]) {
     let opened = open("a.yaml", documents(&fixture(&format!("{name}.yaml"))), &keys(identities));
@@ -54,7 +54,7 @@ fn check(name: &str, identities: &[&str]) {
     assert_eq!(opened, plain.iter().map(|document| document.root.to_json()).collect::<Vec<_>>());
 }
 
-/// What is said of the text, and that nothing of what is encrypted in it is in that.
+/// Compares the mistakes, which must not contain encrypted text.
 #[track_caller]
 fn refused(text: &str, identities: &[&str], expected: &[&str]) {
     let mistakes: Vec<Diagnostic> =
@@ -71,7 +71,7 @@ fn refused(text: &str, identities: &[&str], expected: &[&str]) {
 }
 
 #[test]
-fn what_sops_encrypts_opens_to_what_it_opens_to() {
+fn decryption_matches_sops() {
     check("secret", &["one.key"]);
     check("types", &["one.key"]);
     check("suffix", &["one.key"]);
@@ -80,13 +80,13 @@ fn what_sops_encrypts_opens_to_what_it_opens_to() {
 }
 
 #[test]
-fn an_opened_document_does_not_print() {
+fn decrypted_document_debug_hides_values() {
     let opened = open("a.yaml", documents(&fixture("secret.yaml")), &keys(&["one.key"])).expect("it opens");
     assert!(!format!("{opened:?}").contains("canary"));
 }
 
 #[test]
-fn short_numbers_are_hidden_as_they_stand_in_the_object() {
+fn short_numbers_are_masked() {
     let opened = open("a.yaml", documents(&fixture("types.yaml")), &keys(&["one.key"])).expect("it opens");
     let one = opened.into_iter().next().expect("a document");
     let body = one.document.root.to_json();
@@ -98,14 +98,14 @@ fn short_numbers_are_hidden_as_they_stand_in_the_object() {
 }
 
 #[test]
-fn what_is_not_encrypted_is_left_alone() {
+fn plain_file_stays_unchanged() {
     let plain = fixture("secret.plain.yaml");
     let opened = open("a.yaml", documents(&plain), &Keys::default()).expect("nothing to open");
     assert!(opened.iter().all(|one| one.sealed.is_none()));
 }
 
 #[test]
-fn without_the_right_identity_nothing_opens() {
+fn wrong_identity_decrypts_nothing() {
     let secret = fixture("secret.yaml");
     let name = "age1une56dwy2vw54z7dlxnenx8k9zc3weq5cplee5j936cgddayh4asf3zvfj";
     let line = secret.lines().position(|line| line == "sops:").unwrap_or_default() + 1;
@@ -118,7 +118,7 @@ fn without_the_right_identity_nothing_opens() {
 }
 
 #[test]
-fn a_file_that_was_changed_is_refused() {
+fn changed_file_is_refused() {
     let secret = fixture("secret.yaml");
     let message = |text: &str| {
         let mac = text.lines().position(|line| line.starts_with("    mac:")).unwrap_or_default() + 1;
@@ -127,7 +127,7 @@ fn a_file_that_was_changed_is_refused() {
             codes::MAC
         )
     };
-    // A value that is not encrypted, one left out, one put in, and a file without its second document.
+    // A changed plain value, an added value, a removed value, and a missing second document.
     for changed in [
         secret.replace("team: shop", "team: shopping"),
         secret
@@ -140,7 +140,7 @@ fn a_file_that_was_changed_is_refused() {
         assert_ne!(changed, secret);
         refused(&changed, &["one.key"], &[&message(&changed)]);
     }
-    // Values that change places, and one that is put in plain.
+    // Swapped values, and a plain one instead of an encrypted one.
     let moved = secret.replace("    username:", "    swap:").replace("    password:", "    username:");
     let moved = moved.replace("    swap:", "    password:");
     let wrong = "cannot be opened: it was changed, or belongs to another key or file";
@@ -160,7 +160,7 @@ fn a_file_that_was_changed_is_refused() {
 }
 
 #[test]
-fn envelopes_that_cannot_be_read_are_told_whole() {
+fn invalid_envelope_reports_all_mistakes() {
     let of = |sops: &str| format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nsops: {sops}\n");
     refused(&of("x"), &["one.key"], &["E3304 4 `sops` is not a map"]);
     refused(
@@ -199,7 +199,7 @@ fn envelopes_that_cannot_be_read_are_told_whole() {
 }
 
 #[test]
-fn identities_are_read_line_by_line_and_never_quoted() {
+fn identities_are_never_quoted() {
     let key = fixture("one.key");
     assert_eq!(
         identities::read(&format!("{key}\n\n# more\n{}", fixture("two.key"))).map(|keys| keys.len()),

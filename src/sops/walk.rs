@@ -1,4 +1,4 @@
-//! All values of a file, in its order.
+//! Decrypts all values of a file in order, and checks the MAC over them.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha512};
@@ -9,10 +9,10 @@ use super::{KEY, Opened, codes};
 use crate::manifest::yaml::{Document, Node, NodeKind, float_to_json};
 use crate::model::{Diagnostic, Location, Scope, Sealed, sealed};
 
-/// Counts first where the code is over encrypted values alone: the sha256 of `sops`.
+/// The prefix of a MAC over encrypted values alone: a constant of `sops`.
 const ONLY_ENCRYPTED: &str = "8a3fd2ad54ce66527b1034f3d147be0b0b975b3bf44f72c6fdadec8176f27d69";
 
-/// Opens every value, then holds the file to its code.
+/// Decrypts every value, then checks the MAC.
 pub fn open(
     file: &str,
     documents: Vec<Document>,
@@ -58,13 +58,13 @@ struct Walk<'a> {
     envelope: &'a Envelope,
     key: &'a DataKey,
     code: Sha512,
-    /// What was encrypted in the document that is walked.
+    /// The encrypted values of the current document.
     values: Vec<(String, SecretString)>,
     mistakes: Vec<Diagnostic>,
 }
 
 impl Walk<'_> {
-    /// `fitted`: the rule fits one of the keys of `path`. Items of lists have the path of their list.
+    /// `fitted`: the rule matches a key of `path`. List items have the path of their list.
     fn node(&mut self, node: &mut Node, path: &mut Vec<String>, fitted: bool) {
         let location = node.location(self.file);
         match &mut node.kind {
@@ -121,7 +121,7 @@ impl Walk<'_> {
     }
 }
 
-/// As it stands in the object: what counts as `True` is `true` there, and 0.000001 is 1e-6.
+/// The text in the object: the MAC has `True` for `true`, and 0.000001 for 1e-6.
 fn shown(kind: &NodeKind, text: &SecretString) -> SecretString {
     match kind {
         NodeKind::Bool(value, _) => SecretString::from(value.to_string()),

@@ -51,7 +51,7 @@ const PARTS: [&str; 46] = [
     "true || ",
 ];
 
-/// Whatever policies and objects hold, a verdict comes, and within the limits.
+/// Every policy and object gives a verdict within the limits.
 #[test]
 fn hostile_policies_end() {
     let mut seed = 7_u64;
@@ -81,7 +81,7 @@ fn hostile_policies_end() {
         hostile.params = Some(json!({"spec": [1, 2]}));
         let (policies, mistakes) = Policies::of(&[Arc::new(hostile)]);
         usable += usize::from(mistakes.is_empty());
-        // Most texts are no expressions: a policy of one that is.
+        // Most texts are invalid, so one policy has a single valid expression.
         let usable_text = text();
         let (single, wrong) = Policies::of(&[Arc::new(policy(&[&usable_text]))]);
         usable += usize::from(wrong.is_empty());

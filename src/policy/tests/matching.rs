@@ -6,7 +6,7 @@ fn labels(pairs: &[(&str, &str)]) -> LabelSelector {
     LabelSelector { match_labels, match_expressions: Vec::new() }
 }
 
-/// Whether a Deployment that is created is looked at.
+/// Whether a created Deployment is matched.
 #[track_caller]
 fn check(constraints: MatchConstraints, expected: bool) {
     let shown = format!("{constraints:?}");
@@ -20,7 +20,7 @@ fn check(constraints: MatchConstraints, expected: bool) {
 }
 
 #[test]
-fn resource_rules_match_as_in_kubernetes() {
+fn resource_rules_match_like_kubernetes() {
     let apps = |resources: &[&str]| rule(&["apps"], resources, &["CREATE"]);
     for (rules, expected) in [
         (vec![], true),
@@ -51,7 +51,7 @@ fn resource_rules_match_as_in_kubernetes() {
 }
 
 #[test]
-fn labels_match_as_in_kubernetes() {
+fn labels_match_like_kubernetes() {
     let objects = |it: LabelSelector| MatchConstraints { objects: Some(it), ..MatchConstraints::default() };
     check(objects(labels(&[])), true);
     check(objects(labels(&[("tier", "web")])), true);
@@ -65,7 +65,7 @@ fn labels_match_as_in_kubernetes() {
 }
 
 #[test]
-fn either_side_of_a_change_may_have_the_labels() {
+fn old_or_new_labels_may_match() {
     let objects = Some(labels(&[("tier", "web")]));
     let constraints = vec![MatchConstraints { objects, ..MatchConstraints::default() }];
     let policies = compiled(vec![Policy { constraints, ..policy(&["false"]) }]);
@@ -92,7 +92,6 @@ fn namespaces_match_by_their_own_labels() {
     for (object, expected) in [
         (object("Namespace", "shop"), 1),
         (object("Namespace", "data"), 0),
-        // Without a namespace there is nothing to compare.
         (object("PersistentVolume", "data"), 1),
     ] {
         assert_eq!(judged(&policies, Some(&object), None).evaluated, expected, "{object}");
@@ -109,7 +108,7 @@ fn namespace_with_unknown_labels_may_be_selected() {
     }
 }
 
-/// How many policies are evaluated for a Deployment that is created in a namespace with these labels.
+/// The number of policies evaluated for a Deployment in a namespace with these labels.
 fn evaluated_in(namespace_labels: Option<&BTreeMap<String, String>>, policies: &Policies) -> usize {
     let (app, none, object) = (AppId::new("shop", "web"), BTreeMap::new(), deployment(1));
     let cluster = ClusterFacts { name: "bj", labels: &none, ring: None };
@@ -126,7 +125,7 @@ fn evaluated_in(namespace_labels: Option<&BTreeMap<String, String>>, policies: &
 }
 
 #[test]
-fn policy_costs_what_its_selector_meets() {
+fn excluded_policies_cost_nothing() {
     let of = |name: &str, resources: &[&str], rings: Option<&[&str]>| Policy {
         name: name.to_owned(),
         selector: TargetSelector { rings: rings.map(texts), ..TargetSelector::default() },
@@ -180,7 +179,7 @@ fn selectors_choose_targets() {
 }
 
 #[test]
-fn kind_is_matched_by_any_of_its_plurals() {
+fn any_plural_of_kind_may_match() {
     let check = |plurals: &[&str], excluded: &[&str], expected: usize| {
         let constraints = MatchConstraints {
             excluded: vec![rule(&["apps"], excluded, &["*"])],
@@ -209,7 +208,7 @@ fn kind_is_matched_by_any_of_its_plurals() {
 }
 
 #[test]
-fn deletes_of_custom_kinds_are_looked_at_by_group() {
+fn custom_kind_deletes_match_by_group() {
     let looks = |group: &str, resource: &str, kind: &Kind, plural: &str| {
         let constraints = of_rules(vec![rule(&[group], &[resource], &["DELETE"])]);
         let policies = compiled(vec![Policy { constraints: vec![constraints], ..policy(&["false"]) }]);
@@ -224,7 +223,7 @@ fn deletes_of_custom_kinds_are_looked_at_by_group() {
 }
 
 #[test]
-fn name_of_a_namespace_is_always_known() {
+fn namespace_name_label_is_always_known() {
     let requirement = |operator: Operator, key: &str, value: &str| Requirement {
         key: key.to_owned(),
         operator,

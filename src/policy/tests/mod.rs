@@ -21,7 +21,7 @@ fn expression(text: &str, line: u32) -> Expression {
     }
 }
 
-/// What must hold, each on a line of its own.
+/// Each validation has its own line.
 fn policy(validations: &[&str]) -> Policy {
     let validation = |(line, text): (u32, &&str)| Validation {
         expression: expression(text, line),
@@ -86,7 +86,7 @@ fn deployment(replicas: u32) -> Json {
     })
 }
 
-/// On cluster bj of ring prod, for app shop/web at v7.
+/// Evaluates on cluster bj of ring prod, for app shop/web at v7.
 fn judged(policies: &Policies, object: Option<&Json>, old_object: Option<&Json>) -> Judgement {
     judged_on(policies, Some("prod"), object, old_object)
 }
@@ -116,7 +116,7 @@ fn judged_on(
     policies.chosen(&target).judge(&change)
 }
 
-/// What is said of a Deployment with one replica that is created.
+/// The messages for a created Deployment with one replica.
 #[track_caller]
 fn check(policy: Policy, expected: &[&str]) {
     let shown = format!("{policy:?}");

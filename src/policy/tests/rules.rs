@@ -35,7 +35,7 @@ fn messages_have_values() {
     check(message(Some(" too few "), None), &["too few"]);
     let computed = "'has %d of 2'.format([object.spec.replicas])";
     check(message(Some("too few"), Some(computed)), &["has 1 of 2"]);
-    // One that is no line of text is not used.
+    // A message that is not one line is ignored.
     for bad in ["''", "'  '", "'a\\nb'", "object.foo", "1"] {
         check(message(Some("too few"), Some(bad)), &["too few"]);
         check(message(None, Some(bad)), &["failed expression: object.spec.replicas > 1"]);
@@ -79,7 +79,7 @@ fn secret_values_stay_out_of_messages() {
 }
 
 #[test]
-fn variables_are_those_of_admission_policies_and_three_more() {
+fn policies_have_documented_variables() {
     check(
         policy(&[
             "oldObject == null && request.operation == 'CREATE'",
@@ -98,13 +98,13 @@ fn variables_are_those_of_admission_policies_and_three_more() {
 }
 
 #[test]
-fn ring_is_empty_where_there_is_none() {
+fn ring_is_empty_without_ring() {
     let policies = compiled(vec![policy(&["ring == '' && !has(cluster.ring)"])]);
     assert_eq!(judged_on(&policies, None, Some(&deployment(1)), None).verdicts, []);
 }
 
 #[test]
-fn operations_have_their_sides() {
+fn operations_have_object_and_old_object() {
     let policies = compiled(vec![policy(&[
         "request.operation != 'CREATE' || (oldObject == null && object != null)",
         "request.operation != 'UPDATE' || object.spec.replicas > oldObject.spec.replicas",
@@ -119,7 +119,7 @@ fn operations_have_their_sides() {
 }
 
 #[test]
-fn composed_variables_are_evaluated_where_they_are_used() {
+fn composed_variables_are_evaluated_on_use() {
     let mut composed = policy(&["variables.total == 3", "variables.names == ['web']"]);
     composed.variables = vec![
         named("spec", "object.spec"),
@@ -136,7 +136,7 @@ fn composed_variables_are_evaluated_where_they_are_used() {
 }
 
 #[test]
-fn conditions_decide_whether_a_policy_looks() {
+fn conditions_skip_or_select_policy() {
     let with = |conditions: &[&str]| {
         let mut policy = policy(&["false"]);
         policy.conditions = conditions.iter().map(|text| named("c", text)).collect();
@@ -145,7 +145,7 @@ fn conditions_decide_whether_a_policy_looks() {
     let denied = ["failed expression: false"];
     check(with(&["object.kind == 'Deployment'", "true"]), &denied);
     check(with(&["object.kind == 'Service'"]), &[]);
-    // One that does not hold decides.
+    // A false condition decides.
     check(with(&["object.foo", "false"]), &[]);
     check(
         with(&["true", "object.foo"]),
@@ -193,7 +193,7 @@ fn mistakes_name_their_expression() {
             "12 1:1 `request.userInfo` is not known: no request is made yet",
         ]
     );
-    // Nobody gets through because a policy is broken.
+    // A broken policy denies.
     let verdicts = judged(&policies, Some(&deployment(1)), None).verdicts;
     assert_eq!(
         verdicts.iter().map(|it| it.message.as_str()).collect::<Vec<_>>(),

@@ -1,4 +1,4 @@
-//! What a worker renders is what is rendered here: [`super::run`] does both, so each test of renders says so too.
+//! Worker renders equal local renders: [`super::run`] compares both in every test.
 
 use std::time::Duration;
 
@@ -27,12 +27,11 @@ impl TemplateWorkers for AtDesk {
     }
 }
 
-/// Templates that report their lines make the same texts.
+/// Instrumented templates render the same texts.
 pub fn reporting() -> OnlyTemplates<AtDesk> {
     OnlyTemplates(AtDesk { reports: true, ..AtDesk::default() })
 }
 
-/// Every render ends a worker.
 #[derive(Debug)]
 struct Ends(Mutex<usize>);
 
@@ -44,7 +43,7 @@ impl TemplateWorkers for Ends {
 }
 
 #[test]
-fn app_that_ended_two_workers_is_not_tried_elsewhere() {
+fn app_stops_after_two_ended_workers() {
     let clusters: Vec<(String, String)> = (1..9)
         .map(|number| {
             let name = format!("bj{number}");
@@ -67,11 +66,10 @@ fn app_that_ended_two_workers_is_not_tried_elsewhere() {
     }
 }
 
-/// Takes as long as it is told, and is cut off where nobody waits that long.
+/// Takes a fixed time, and is cut off if nobody waits that long.
 #[derive(Debug)]
 struct Takes {
     time: Duration,
-    /// The times that were waited.
     waited: Mutex<Vec<Duration>>,
 }
 
@@ -87,9 +85,9 @@ impl TemplateWorkers for Takes {
     }
 }
 
-/// A slow app that comes first by its name, and a new one that is not: one render a turn.
+/// A slow app that is first by name, and a new fast one.
 #[test]
-fn slow_app_has_short_turns_at_first_and_later_ones_when_others_had_theirs() {
+fn slow_app_waits_until_others_are_rendered() {
     let snapshot = Snapshot::of_texts([
         ("clusters/bj1.yaml", CLUSTER),
         ("apps/a/app.yaml", &WEB.replace("name: web", "name: a")),

@@ -1,4 +1,4 @@
-//! Where fields come from: a field set by each layer, by patches, by manifests.
+//! Explanations of fields set by layers, patches and manifests.
 
 use super::*;
 use crate::model::NoCharts;
@@ -49,7 +49,7 @@ fn written(field: &Field) -> String {
 const OF_REPLICAS: &str = "template base: shipped/templates/base/_replicas.j2:3";
 
 #[test]
-fn a_value_is_told_with_its_layer_and_those_that_it_overrides() {
+fn value_is_explained_with_overridden_layers() {
     let zone = ("templates/cluster/zone/layer.yaml", "clusters: {matchLabels: {zone: bj}}");
     let own = WEB.replace("8080}", "8080, replicas: 9}");
     let files = [
@@ -71,7 +71,7 @@ fn a_value_is_told_with_its_layer_and_those_that_it_overrides() {
         "cluster zone: templates/cluster/zone/values.yaml:3 replicas",
         "app: apps/web/layer/values.yaml:1 replicas",
     ];
-    // The shipped run type says so too, so base wins without it only.
+    // The shipped run type sets it too, so base wins only without it.
     let without_shipped = ("templates/runType/server/values.yaml", "strategy: {}\n");
     for (count, files) in [
         (1, &[without_shipped][..]),
@@ -101,7 +101,7 @@ fn a_value_is_told_with_its_layer_and_those_that_it_overrides() {
 }
 
 #[test]
-fn what_a_pod_set_says_is_told_with_its_line() {
+fn pod_set_values_are_explained_with_line() {
     let text = app_set(
         "\n    {name: b-blue, replicas: 2, version: v3},\n    {name: b-green, image: 'r/y:w', replicas: 4}",
         TEMPLATE,
@@ -127,7 +127,7 @@ fn what_a_pod_set_says_is_told_with_its_line() {
 }
 
 #[test]
-fn patches_are_told_with_their_line() {
+fn patches_are_explained_with_line() {
     let merge = "target: {kind: Deployment}\nmerge:\n  spec:\n    paused: true\n    template: {spec: {containers: [{name: web, image: 'mirror/web:1'}]}}\n";
     let json = "target: {kind: Deployment}\njson:\n  - {op: replace, path: /spec/minReadySeconds, value: 7}\n  - op: add\n    path: /metadata/labels/team\n    value: a\n";
     let own = WEB
@@ -154,7 +154,7 @@ fn patches_are_told_with_their_line() {
 }
 
 #[test]
-fn a_template_is_told_with_the_file_and_line_that_stand() {
+fn templates_are_explained_with_file_and_line() {
     let extending =
         "{% extends parent %}\n{% block container %}{{ super() }}\n          tty: true{% endblock %}\n";
     let files = [("apps/web/app.yaml", WEB), (SHOW, extending)];
@@ -169,7 +169,7 @@ fn a_template_is_told_with_the_file_and_line_that_stand() {
         "template workload deployment: shipped/templates/workload/deployment/deployment.yaml.j2:4"
     );
     let port = field(&objects, "Service", "spec.ports[0].port");
-    // `service.port or values.port`: that the first is 0 decides as well.
+    // `service.port or values.port`: the value 0 of the first decides too.
     let of_service = "workload deployment: shipped/templates/workload/deployment/values.yaml:19 service.port";
     assert_eq!(origins(&port.from), ["app: apps/web/app.yaml:4 spec.port", of_service]);
     assert!(origins(&port.because).iter().any(|it| it.ends_with("service.enabled")), "{port:#?}");
@@ -185,7 +185,7 @@ fn a_template_is_told_with_the_file_and_line_that_stand() {
 }
 
 #[test]
-fn files_of_an_objects_app_are_their_own_places_and_secrets_show_no_value() {
+fn objects_app_explains_files_and_hides_secrets() {
     let files = [
         ("apps/conf/app.yaml", OBJECTS),
         (
@@ -205,9 +205,9 @@ fn files_of_an_objects_app_are_their_own_places_and_secrets_show_no_value() {
     assert_eq!(origins(&vip.from), ["cluster manifest: clusters/bj1.yaml:4 spec.vip"]);
 }
 
-/// Marks change nothing but what they say: every shipped template renders to the same with them.
+/// Marks do not change the render of any shipped template.
 #[test]
-fn what_is_explained_is_what_is_rendered() {
+fn explain_covers_every_rendered_object() {
     for (workload, _) in WORKLOADS {
         let schedule = if workload == "CronJob" { ", schedule: '0 3 * * *'" } else { "" };
         let app = WEB.replace("workloadType: Deployment", &format!("workloadType: {workload}"));
@@ -227,7 +227,7 @@ fn what_is_explained_is_what_is_rendered() {
 }
 
 #[test]
-fn kind_that_another_app_defines_is_known_when_one_is_explained() {
+fn explain_knows_kinds_of_other_apps() {
     let app = |name: &str| {
         format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: {name}}}\nspec: {{files: [{name}.yaml]}}\n"

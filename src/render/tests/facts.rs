@@ -1,4 +1,4 @@
-//! Facts of clusters in templates, labels and variables.
+//! Cluster facts in templates, labels and variables.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn versions(cluster: &str) -> Vec<String> {
 }
 
 #[test]
-fn shipped_templates_take_the_versions_that_the_cluster_has() {
+fn shipped_templates_use_api_versions_of_cluster() {
     assert_eq!(versions("vip: a"), ["autoscaling/v2", "policy/v1"]);
     assert_eq!(versions("version: 1.20"), ["autoscaling/v2beta2", "policy/v1beta1"]);
     assert_eq!(versions("version: v1.22.3"), ["autoscaling/v2beta2", "policy/v1"]);
@@ -25,7 +25,7 @@ fn shipped_templates_take_the_versions_that_the_cluster_has() {
 }
 
 #[test]
-fn templates_see_what_a_cluster_can_do() {
+fn templates_see_cluster_capabilities() {
     let text =
         CLUSTER.replace("vip: 10.0.0.1", "version: '1.24', capabilities: [gateway.networking.k8s.io/v1]");
     let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  version: {{ cluster.version.gitVersion }}\n  minor: \"{{ cluster.capabilities.version.minor }}\"\n  gateway: \"{{ (cluster.capabilities is has('gateway.networking.k8s.io/v1')) | tojson }}\"\n  in: \"{{ ('x/v1' in cluster.capabilities.apiVersions) | tojson }}\"\n";
@@ -45,7 +45,7 @@ fn of_table(table: &str) -> (Value, Value) {
 }
 
 #[test]
-fn the_table_of_derived_labels_is_over_the_default_one() {
+fn instance_overrides_derived_labels() {
     let (labels, env) = of_table("{}");
     assert_eq!(
         (&labels["sym-group"], &labels["sym-available-zone"], &env),
@@ -63,7 +63,7 @@ fn the_table_of_derived_labels_is_over_the_default_one() {
 }
 
 #[test]
-fn facts_that_are_none_are_refused_with_those_that_are() {
+fn unknown_label_facts_are_refused() {
     let check = |spec: &str, message: &str, help: &str| {
         let instance = format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec: {spec}\n"

@@ -18,7 +18,7 @@ fn layer_file_without_effect_is_refused() {
 }
 
 #[test]
-fn values_for_one_chart_are_a_map() {
+fn chart_values_in_layer_are_map() {
     let base = "templates/base/layer.yaml";
     let check = |text: &str, line: &str| check_mistake(web(&[(base, text)]), line, "");
     check("charts: {redis: false}", "must be a map of values for this chart, or true");
@@ -28,7 +28,7 @@ fn values_for_one_chart_are_a_map() {
 }
 
 #[test]
-fn equal_cluster_layers_set_a_value_of_a_chart_once() {
+fn equal_cluster_layers_may_not_share_chart_values() {
     let one = "clusters: {matchLabels: {zone: bj}}\n";
     let two = "clusters: {matchLabels: {environment: test}}\n";
     let result = |charts: [&str; 2], values: &str| {

@@ -1,4 +1,4 @@
-//! What a commit renders again, counted.
+//! Counts the renders of each commit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,10 +16,9 @@ fn cluster(name: &str, zone: &str) -> String {
     CLUSTER.replace("bj1", name).replace("zone: bj", &format!("zone: {zone}"))
 }
 
-/// A repository that changes commit by commit, and the memory of who renders it.
+/// A repository that changes by commit, with its cache of renders.
 struct Commits {
     files: std::collections::BTreeMap<String, String>,
-    /// What each commit changed.
     log: Vec<Vec<String>>,
     memory: Memory,
 }
@@ -39,7 +38,7 @@ impl Commits {
         Self { files: files.into_iter().chain(apps).collect(), log: Vec::new(), memory: Memory::default() }
     }
 
-    /// Changes files, and renders; the same as a renderer without memory gives.
+    /// Changes files, renders, and compares with a render without cache.
     fn render(&mut self, changes: &[(&str, &str)]) -> Renders {
         let (snapshot, fleet) = self.commit(changes);
         let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut self.memory);
@@ -48,11 +47,11 @@ impl Commits {
         renders
     }
 
-    /// The same, where there is time for so many targets that are not known.
+    /// Renders with time for `most` new targets.
     fn render_some(&mut self, changes: &[(&str, &str)], most: usize) -> Renders {
         let (snapshot, fleet) = self.commit(changes);
         let asked = AtomicUsize::new(0);
-        // An app asks once before it begins.
+        // An app calls it once before it starts.
         let goes_on = || asked.fetch_add(1, Ordering::Relaxed) <= most;
         Renderer::new(&fleet, &snapshot, &NoCharts)
             .render_while(&mut self.memory, Pacing { goes_on: &goes_on, clock: &|| Duration::ZERO })
@@ -82,7 +81,6 @@ impl Commits {
         (snapshot, fleet)
     }
 
-    /// How many renders a commit takes.
     #[track_caller]
     fn check(&mut self, changes: &[(&str, &str)], made: usize) {
         assert_eq!(self.render(changes).made, made, "{changes:?}");
@@ -90,7 +88,7 @@ impl Commits {
 }
 
 #[test]
-fn what_is_the_same_on_all_clusters_is_rendered_once() {
+fn equal_clusters_share_one_render() {
     let mut commits = Commits::new(&[]);
     let renders = commits.render(&[]);
     assert_eq!((renders.made, renders.results().count()), (3, 9));
@@ -104,24 +102,23 @@ fn what_is_the_same_on_all_clusters_is_rendered_once() {
 }
 
 #[test]
-fn what_there_is_no_time_for_comes_later() {
+fn unfinished_targets_are_rendered_later() {
     let mut commits = Commits::new(&[]);
     let awaited = |renders: &Renders| -> Vec<String> {
         let targets = renders.iter().filter(|(_, (_, result))| is_awaited(result));
         targets.map(|(target, _)| target.to_string()).collect()
     };
-    // No time at all.
     let renders = commits.render_some(&[], 0);
     assert_eq!((awaited(&renders).len(), renders.made, renders.is_complete()), (9, 0, false));
     assert!(commits.render(&[]).is_complete());
-    // What did not change is there, also without time.
+    // Unchanged targets need no time.
     let renders = commits.render_some(&[("README.md", "hello")], 0);
     assert_eq!((awaited(&renders), renders.is_complete()), (vec![], true));
     let other = OBJECTS.replace("{name: conf}", "{name: conf, labels: {a: b}}");
     let renders = commits.render_some(&[("apps/conf/app.yaml", &other)], 0);
     assert_eq!(awaited(&renders), ["default/conf on bj1", "default/conf on bj2", "default/conf on gz1"]);
     commits.check(&[], 1);
-    // What was done is not done again.
+    // Finished targets are not rendered again.
     let other = "{{ cluster.name }}";
     let renders = commits.render_some(&[("apps/web/layer/zone.yaml.j2", &zone(other))], 2);
     let is_some_awaited = !awaited(&renders).is_empty();
@@ -130,13 +127,12 @@ fn what_there_is_no_time_for_comes_later() {
     assert_eq!(made + commits.render(&[]).made, 3);
 }
 
-/// An object that is another on each cluster.
 fn zone(value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: zone}}\ndata: {{zone: '{value}'}}\n")
 }
 
 #[test]
-fn a_commit_renders_what_it_can_change() {
+fn commit_renders_only_affected_apps() {
     let mut commits = Commits::new(&[]);
     commits.check(&[], 3);
     commits.check(&[("apps/web/app.yaml", &WEB.replace("web:1", "web:2"))], 1);
@@ -145,7 +141,7 @@ fn a_commit_renders_what_it_can_change() {
     commits.check(&[("templates/language/java/values.yaml", "env: {A: b}")], 1);
     commits.check(&[("templates/language/node/values.yaml", "env: {A: b}")], 0);
     commits.check(&[("apps/web/layer/values.yaml", "env: {A: b}")], 1);
-    // Base is below all of them.
+    // Every app uses the base layer.
     commits.check(
         &[("templates/base/patches/a.yaml", "target: {kind: '*'}\nmerge: {metadata: {labels: {a: b}}}")],
         3,
@@ -159,7 +155,7 @@ fn a_commit_renders_what_it_can_change() {
 }
 
 #[test]
-fn a_layer_of_a_cluster_changes_that_cluster_alone() {
+fn cluster_layer_affects_only_its_clusters() {
     let zone = ("templates/cluster/gz/layer.yaml", "clusters: {matchLabels: {zone: gz}}");
     let mut commits = Commits::new(&[zone, ("templates/cluster/gz/values.yaml", "env: {ZONE: gz}")]);
     commits.check(&[], 6);
@@ -175,13 +171,12 @@ fn a_layer_of_a_cluster_changes_that_cluster_alone() {
 }
 
 #[test]
-fn a_render_belongs_to_the_clusters_that_answer_its_questions_alike() {
+fn clusters_with_equal_answers_share_render() {
     let template =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {zone: {{ cluster.labels.zone }}}\n";
     let mut commits = Commits::new(&[("apps/web/layer/config.yaml.j2", template)]);
     commits.check(&[], 2 + 2);
     commits.check(&[("clusters/bj2.yaml", &cluster("bj2", "sh"))], 1);
-    // Another question: everything about the cluster.
     commits.check(
         &[(
             "apps/web/layer/config.yaml.j2",
@@ -227,7 +222,7 @@ fn a_render_belongs_to_the_clusters_that_answer_its_questions_alike() {
 }
 
 #[test]
-fn that_something_is_there_is_an_answer_too() {
+fn defined_test_counts_as_question() {
     let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {gpu: \"{% if cluster.meta.gpu is defined %}yes{% endif %}\"}\n";
     let gpu = cluster("bj1", "bj").replace("spec: {", "spec: {meta: {gpu: {type: a100}}, ");
     let mut commits =
@@ -238,7 +233,7 @@ fn that_something_is_there_is_an_answer_too() {
 }
 
 #[test]
-fn clusters_that_are_alike_share_a_render_in_whatever_order_they_come() {
+fn render_sharing_ignores_cluster_order() {
     let template =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {zone: {{ cluster.labels.zone }}}\n";
     let zones: Vec<(String, String)> = (100..200)
@@ -256,7 +251,7 @@ fn clusters_that_are_alike_share_a_render_in_whatever_order_they_come() {
 }
 
 #[test]
-fn a_pin_changes_its_ring_alone() {
+fn pin_affects_only_its_ring() {
     let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: bj, clusters: {matchLabels: {zone: bj}}}, {name: gz, clusters: {matchLabels: {zone: gz}}}]}\n";
     let mut commits = Commits::new(&[("rings.yaml", rings)]);
     commits.check(&[], 3);
@@ -267,7 +262,7 @@ fn a_pin_changes_its_ring_alone() {
 }
 
 #[test]
-fn a_mistake_is_not_kept_and_a_mended_one_is_rendered() {
+fn failed_render_is_not_cached() {
     let wrong = ("apps/web/layer/config.yaml.j2", "{{ nothing }}");
     let mut commits = Commits::new(&[wrong]);
     commits.check(&[], 2 + 3);

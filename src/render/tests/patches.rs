@@ -1,4 +1,4 @@
-//! Patches: what they change, in which order, and what is wrong with them.
+//! Effects, order and mistakes of patches.
 
 use super::*;
 use crate::model::{Location, labels};
@@ -9,7 +9,7 @@ fn patch(target: &str, change: &str) -> String {
 }
 
 #[test]
-fn a_patch_changes_the_objects_that_it_fits() {
+fn patch_changes_matching_objects() {
     let merge = patch(
         "{kind: Deployment}",
         "merge: {spec: {paused: true, template: {spec: {containers: [{name: web, tty: true}, {name: side, image: 's:1'}]}}}}",
@@ -31,7 +31,7 @@ fn a_patch_changes_the_objects_that_it_fits() {
 }
 
 #[test]
-fn a_service_merges_its_ports_by_their_own_key() {
+fn service_ports_merge_by_port() {
     let merge = patch("{kind: Service}", "merge: {spec: {ports: [{port: 8080, appProtocol: http}]}}");
     let rendered = web(&[("apps/web/layer/patches/a.yaml", &merge)]).unwrap();
     let ports = &body(&rendered, "Service", "web")["spec"]["ports"];
@@ -41,7 +41,7 @@ fn a_service_merges_its_ports_by_their_own_key() {
 }
 
 #[test]
-fn patches_apply_layer_by_layer_and_the_app_last() {
+fn patches_apply_in_layer_order() {
     let sets = |label: &str| {
         patch("{kind: Deployment}", &format!("merge: {{metadata: {{labels: {{by: {label}, {label}: x}}}}}}"))
     };
@@ -79,7 +79,7 @@ fn patches_apply_layer_by_layer_and_the_app_last() {
 }
 
 #[test]
-fn the_manifest_of_an_app_set_is_over_the_patches_of_lower_layers() {
+fn app_set_manifest_overrides_lower_patches() {
     let image = |kind: &str| {
         patch(
             &format!("{{kind: {kind}}}"),
@@ -96,7 +96,7 @@ fn the_manifest_of_an_app_set_is_over_the_patches_of_lower_layers() {
 }
 
 #[test]
-fn objects_apps_take_patches_too_and_an_object_may_be_removed() {
+fn patch_may_remove_object_of_objects_app() {
     let files = [
         ("apps/conf/app.yaml", OBJECTS),
         (
@@ -114,7 +114,7 @@ fn objects_apps_take_patches_too_and_an_object_may_be_removed() {
 }
 
 #[test]
-fn a_patch_that_fits_no_target_is_known() {
+fn unused_patch_is_reported() {
     let none = patch("{kind: StatefulSet}", "merge: {a: b}");
     let (web, patch) = (("apps/web/app.yaml", WEB), ("templates/base/patches/a.yaml", none.as_str()));
     let mistakes = |files: &[(&str, &str)]| -> Vec<String> {
@@ -136,7 +136,7 @@ fn a_patch_that_fits_no_target_is_known() {
 }
 
 #[test]
-fn mistakes_of_patches_have_their_place() {
+fn patch_mistakes_have_location() {
     let file = "templates/base/patches/a.yaml";
     let check = |text: &str, line: &str, help: &str| check_mistake(web(&[(file, text)]), line, help);
     check(
@@ -165,7 +165,7 @@ fn mistakes_of_patches_have_their_place() {
 }
 
 #[test]
-fn our_labels_stay_whatever_a_patch_says() {
+fn patch_cannot_remove_our_labels() {
     let merge = patch("{}", &format!("merge: {{metadata: {{labels: {{{}: other}}}}}}", labels::MANAGED_BY));
     let rendered = web(&[("templates/base/patches/a.yaml", &merge)]).unwrap();
     assert!(

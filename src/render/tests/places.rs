@@ -1,4 +1,4 @@
-//! Mistakes in files that are no templates stand where their fields do.
+//! Positions of mistakes in plain files.
 
 use super::{run, run_here};
 use crate::render::places::tests::PARSES;
@@ -20,7 +20,7 @@ fn check(objects: &str, expected: &[&str]) {
 }
 
 #[test]
-fn label_that_is_no_text_has_its_place() {
+fn non_string_label_has_location() {
     let menu = |labels: &str| {
         format!(
             "apiVersion: x.io/v1\nkind: Menu\nmetadata: {{name: m}}\nspec:\n  template:\n    metadata:\n      labels: {labels}\n"
@@ -41,7 +41,7 @@ fn label_that_is_no_text_has_its_place() {
 }
 
 #[test]
-fn mistakes_of_one_file_parse_it_once_more() {
+fn file_with_mistakes_is_parsed_once() {
     let parses = |count: usize| {
         let map = |number: usize| {
             format!(

@@ -7,7 +7,6 @@ const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: common}\nda
 const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: common}\nstringData: {a: b}\n";
 const TWO_WAVES: &str = "waves: [{name: one, groups: [blue]}, {name: two, groups: [green]}]";
 
-/// What is said of an AppSet with a blue and a green podSet and these pods.
 fn check(object: &str, strategy: &str, pod: &str, expected: Option<&str>) {
     let app = format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {{name: pay}}\nspec:\n  updateStrategy: {{{strategy}}}\n  podSpec: \
@@ -28,7 +27,7 @@ fn container(more: &str) -> String {
 }
 
 #[test]
-fn config_of_several_waves_is_told() {
+fn config_shared_by_waves_is_reported() {
     let map =
         "ConfigMap default/common is mounted by podSets of several waves of AppSet default/pay: one, two";
     let secret = map.replace("ConfigMap", "Secret");
@@ -57,7 +56,7 @@ fn config_of_several_waves_is_told() {
 }
 
 #[test]
-fn config_of_one_wave_is_not_told() {
+fn config_of_one_wave_is_fine() {
     let pod = container(", envFrom: [{configMapRef: {name: common}}]");
     check(MAP, "waves: [{name: one}]", &pod, None);
     check(MAP, "", &pod, None);
@@ -66,7 +65,7 @@ fn config_of_one_wave_is_not_told() {
 }
 
 #[test]
-fn definition_of_several_waves_is_told() {
+fn definition_shared_by_waves_is_reported() {
     let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: tills.x.io}\nspec: {group: x.io, \
                       scope: Namespaced, names: {kind: Till, plural: tills}, versions: [{name: v1, served: true, storage: true, schema: \
                       {openAPIV3Schema: {type: object}}}]}\n";

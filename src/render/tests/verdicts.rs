@@ -1,4 +1,4 @@
-//! What policies may take of a whole revision.
+//! Limits of policies on a whole revision.
 
 use super::super::verdicts::verdicts_within;
 use super::super::{Admission, Memory, Renderer};
@@ -39,7 +39,7 @@ fn verdicts_of_a_revision_are_bounded() {
 }
 
 #[test]
-fn messages_say_nothing_of_what_may_have_been_secret() {
+fn secret_values_stay_out_of_verdict_messages() {
     let policy = "apiVersion: tutti.dev/v1alpha1
 kind: Policy
 metadata: {name: told}
@@ -63,7 +63,7 @@ spec:
 }
 
 #[test]
-fn namespaces_are_unknown_while_a_file_cannot_be_read() {
+fn broken_file_makes_namespace_labels_unknown() {
     let policy = "apiVersion: tutti.dev/v1alpha1
 kind: Policy
 metadata: {name: prod}

@@ -1,4 +1,4 @@
-//! Each field with who wrote it, and what it was made of.
+//! Explains each field of an object: its writer, and the values that it depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -27,16 +27,15 @@ pub struct ExplainedObject {
 pub struct Field {
     /// `spec.template.spec.containers[0].image`.
     pub path: String,
-    /// Absent where it is secret.
+    /// `None`: it is secret.
     pub value: Option<Value>,
     pub written: Written,
-    /// The values that it is, or is made of.
+    /// The values that it equals or is computed from.
     pub from: Vec<Origin>,
-    /// The values without which it would not be there.
+    /// The values that decide whether it exists.
     pub because: Vec<Origin>,
 }
 
-/// Who wrote a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "by")]
 pub enum Written {
@@ -44,7 +43,7 @@ pub enum Written {
     File(Place),
     Patch(Place),
     Manifest(Place),
-    /// A label or annotation of ours, or a namespace that was left out.
+    /// A label or annotation of ours, or a default namespace.
     Tutti,
 }
 
@@ -74,7 +73,6 @@ impl fmt::Display for Place {
     }
 }
 
-/// A value of a file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Origin {
     #[serde(flatten)]
@@ -82,11 +80,11 @@ pub struct Origin {
     /// Within its document.
     pub path: String,
     pub value: Option<Value>,
-    /// The values of lower layers that it stands for, the next lower one first.
+    /// The overridden values of lower layers, highest first.
     pub overrides: Vec<Self>,
 }
 
-/// Explains every field of every object of a target. `None` when the target does not render.
+/// `None`: the target does not render.
 pub fn explain(renderer: &Renderer<'_>, target: &Target) -> Option<Vec<ExplainedObject>> {
     let stage = Stage::new(renderer.job(target)?)?;
     let made = stage.marked()?;
@@ -103,11 +101,10 @@ pub fn explain(renderer: &Renderer<'_>, target: &Target) -> Option<Vec<Explained
     Some(objects.into_values().collect())
 }
 
-/// Values of a target above this number are not traced for [`set_at`]: each takes a render.
+/// More values than this are not traced for [`set_at`]: each takes a render.
 const MOST_VALUES: usize = 64;
 
-/// Where fields are set: at the value of a file that they are, else at the line of the template or file that writes them, or the map
-/// or list that they are missing in.
+/// The positions of fields: the value in a file, else the line of the template or file that writes the field or its parent.
 pub fn set_at(
     renderer: &Renderer<'_>,
     target: &Target,
@@ -128,7 +125,7 @@ pub fn set_at(
             let within = std::iter::successors(Some(path.as_str()), |path| Some(path.rsplit_once('.')?.0));
             let written =
                 || within.clone().find_map(|path| of_object.iter().find_map(|one| one.fields.get(path)));
-            // What the program ships is no file of the repository.
+            // A shipped file has no position in the repository.
             let is_there = |it: &Location| renderer.snapshot.text(&it.file).is_some();
             value.filter(is_there).or_else(|| written().cloned().filter(is_there))
         };
@@ -137,11 +134,11 @@ pub fn set_at(
     traced().unwrap_or_default()
 }
 
-/// More values of a target that differ than this are not traced: each takes a render.
+/// More differing values than this are not traced: each takes a render.
 const MOST_TRACED: usize = 16;
 
-/// The places of the values that differ from those of another revision, for the fields that are made from them. None when the target
-/// does not render, or when too much differs.
+/// The positions of values that differ from another revision, for the fields that they reach. Empty if the target does not
+/// render, or if too much differs.
 pub fn changed_lines(
     renderer: &Renderer<'_>,
     target: &Target,
@@ -151,7 +148,7 @@ pub fn changed_lines(
     let traced = || {
         let stage = Stage::new(renderer.job(target)?)?;
         let known = stage.inputs.iter().map(|input| {
-            // What the program ships is the same in every revision.
+            // Shipped files are equal in every revision.
             let is_shipped = renderer.snapshot.text(&input.path).is_none();
             input.values_in(if is_shipped { &input.text } else { base.text(&input.path).unwrap_or_default() })
         });
@@ -188,7 +185,7 @@ pub fn changed_lines(
     traced().unwrap_or_default()
 }
 
-/// A value, by the number of its input and its own.
+/// The index of an input, and of a leaf in it.
 type Number = (usize, usize);
 
 /// Which values reach which fields.
@@ -197,7 +194,7 @@ struct Reached {
 }
 
 impl Reached {
-    /// `wanted`: the values that are looked at.
+    /// `wanted` filters the traced values.
     fn of(stage: &Stage<'_>, made: &[Made], wanted: &dyn Fn(usize, &Leaf) -> bool) -> Self {
         let mut by_field: BTreeMap<_, Vec<(How, Number)>> = BTreeMap::new();
         for (number, input) in stage.inputs.iter().enumerate() {
@@ -220,7 +217,7 @@ impl Reached {
             let input = stage.inputs.get(input)?;
             Some((input, input.leaves.get(leaf)?))
         };
-        // The highest first; among those of one file, what is the value itself before what it is made of.
+        // Highest layer first; within a file, equal values before computed ones.
         let mut by_rank: Vec<_> =
             reached.iter().filter_map(|(how, number)| Some((*how, leaf(*number)?))).collect();
         by_rank
@@ -229,7 +226,7 @@ impl Reached {
             by_rank.into_iter().partition(|(how, _)| *how == How::Switched);
         let written = writer(made, &path, &direct);
         let names = |(how, (input, leaf)): &(How, (&Input, &Leaf))| {
-            // What the writer says itself is not told twice.
+            // The writer itself is not repeated as an origin.
             let told = matches!(&written, Written::Patch(place) | Written::Manifest(place)
                 if *how == How::Copied && *place == place_of(input, leaf));
             (!told).then(|| origin(stage, input, leaf, secret))
@@ -240,7 +237,6 @@ impl Reached {
     }
 }
 
-/// A value that reaches a field, and its file.
 type Reaching<'i> = (How, (&'i Input, &'i Leaf));
 
 fn writer(made: &Made, path: &str, direct: &[Reaching<'_>]) -> Written {
@@ -264,7 +260,7 @@ fn writer(made: &Made, path: &str, direct: &[Reaching<'_>]) -> Written {
     }
 }
 
-/// A value by which layers are chosen.
+/// Whether layers are selected by this value.
 fn chooses(input: &Input, leaf: &Leaf) -> bool {
     const OF_APP: [&str; 4] =
         ["spec.workloadType", "spec.developLanguage", "spec.runType", "spec.podSpec.deployType"];
@@ -278,7 +274,7 @@ fn chooses(input: &Input, leaf: &Leaf) -> bool {
     }
 }
 
-/// A value that is laid over what templates make.
+/// Whether the value is merged over template output.
 fn is_overlay(leaf: &Leaf) -> bool {
     leaf.path.starts_with("spec.podSpec.template.") || leaf.path.starts_with("spec.labels.")
 }
@@ -287,10 +283,9 @@ fn is_patch(leaf: &Leaf) -> bool {
     leaf.path.starts_with("spec.patches[")
 }
 
-/// The line of a template or file; items of lists that a patch has moved are found by their names.
 fn written_at<'m>(made: &'m Made, path: &str) -> Option<&'m Location> {
     made.fields.get(path).or_else(|| {
-        // What canonical form turned into something else: texts of a Secret.
+        // Canonical form moved stringData of a Secret to data.
         let key = path.strip_prefix("data.")?;
         made.fields.get(&format!("stringData.{key}"))
     })
@@ -329,12 +324,11 @@ fn origin(stage: &Stage<'_>, input: &Input, leaf: &Leaf, secret: bool) -> Origin
     origin
 }
 
-/// One of them is the other, or holds it.
 fn overlaps(one: &str, other: &str) -> bool {
     reach::holds(one, other) || reach::holds(other, one)
 }
 
-/// The path under `values` that a leaf has, or is put at.
+/// The path under `values` that a leaf sets.
 fn value_path(input: &Input, leaf: &Leaf) -> Option<String> {
     match input.role {
         Role::Values => Some(leaf.path.clone()),

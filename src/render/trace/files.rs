@@ -1,4 +1,4 @@
-//! The files whose values a render reads, lowest first.
+//! Lists the input files of a render, lowest first, and narrows a snapshot to them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use crate::render::Job;
 use crate::render::layer_file::FILE;
 use crate::render::layers::{Layers, SHIPPED, Source};
 
-/// What a file is to a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     Values,
@@ -26,19 +25,19 @@ pub enum Role {
 /// A file with values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
-    /// Where it stands, or would stand, in the repository.
+    /// Its path in the repository, or of its replacement for a shipped file.
     pub path: String,
     pub text: String,
     pub role: Role,
-    /// For people: `cluster zone`, `app`.
+    /// The layer as shown: `cluster zone`, `app`.
     pub layer: String,
     pub leaves: Vec<Leaf>,
-    /// The names of its fields.
+    /// The keys of its maps.
     pub keys: Vec<Leaf>,
 }
 
 impl Input {
-    /// The values that another text of its file has, each with its path.
+    /// Path and value of each leaf in another text of the file.
     pub fn values_in(&self, text: &str) -> BTreeSet<(String, String)> {
         let (documents, _) = yaml::parse(&self.path, text);
         let leaves = documents.iter().flat_map(|document| leaves::of(&self.path, &document.root));
@@ -51,7 +50,7 @@ pub fn of(job: &Job<'_>, layers: &Layers) -> Vec<Input> {
     let mut inputs = Vec::new();
     for layer in &layers.list {
         let name = layer_name(&layer.folder);
-        // Shipped values do not reach charts, and an altered copy in the repository would.
+        // Shipped values do not reach charts, but an altered copy in the repository would.
         let source = layer.values.as_ref().filter(|source| !job.app.is_chart() || !source.is_shipped);
         inputs.extend(source.map(|source| whole(source, Role::Values, &name)));
         inputs.extend(layer.patches.iter().map(|source| whole(source, Role::Patch, &name)));
@@ -94,7 +93,7 @@ fn whole(source: &Source, role: Role, layer: &str) -> Input {
     }
 }
 
-/// Of a file with several documents, the one that stands at the location.
+/// The document at the location.
 fn manifest(location: &Location, text: &str, role: Role, layer: &str) -> Option<Input> {
     let (documents, _) = yaml::parse(&location.file, text);
     let root = documents.into_iter().map(|document| document.root);
@@ -114,7 +113,7 @@ fn manifest(location: &Location, text: &str, role: Role, layer: &str) -> Option<
     })
 }
 
-/// Of a patch, what it writes: not its target, nor the paths of its steps.
+/// In a patch only written values count, not its target or the paths of its steps.
 fn is_written(leaf: &Leaf, role: Role) -> bool {
     let within = match leaf.path.strip_prefix("spec.patches[") {
         Some(item) if role == Role::App => item.split_once("].").map_or("", |(_, within)| within),
@@ -124,7 +123,7 @@ fn is_written(leaf: &Leaf, role: Role) -> bool {
     within.starts_with("merge") || within.starts_with("json[") && within.contains("].value")
 }
 
-/// `cluster zone` for `templates/cluster/zone/`; the folder of an app is its layer.
+/// `cluster zone` for `templates/cluster/zone/`; `app` for the folder of an app.
 pub fn layer_name(path: &str) -> String {
     let path = path.strip_prefix(SHIPPED).unwrap_or(path);
     let mut parts = path.strip_prefix("templates/").unwrap_or("app/").split('/');
@@ -137,7 +136,7 @@ pub fn layer_name(path: &str) -> String {
     }
 }
 
-/// The part of a snapshot that a target can read, so that many alterations of it cost little.
+/// The files that a target can read, so that many altered copies cost little.
 pub fn narrowed(job: &Job<'_>, inputs: &[Input]) -> Snapshot {
     let own = job.app.folder();
     let kept = |path: &str| {
@@ -166,7 +165,6 @@ fn objects_of<'a>(job: &Job<'a>) -> BTreeSet<&'a str> {
     }
 }
 
-/// The manifests among the inputs, as a snapshot of their own.
 pub fn manifests(snapshot: &Snapshot, inputs: &[Input]) -> Snapshot {
     let is_manifest = |path: &String| {
         path.starts_with(CONVERSIONS)

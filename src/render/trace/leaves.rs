@@ -1,11 +1,11 @@
-//! The values that YAML files hold, each with its place, and files with one of them altered.
+//! Reads the leaves of YAML files with their positions, and alters them in the text.
 
 use serde_json::Value;
 
 use crate::manifest::yaml::{Node, NodeKind};
 use crate::model::{Location, Position};
 
-/// A value of a file that holds no other: a scalar, an empty map or list.
+/// A value without children: a scalar, an empty map or list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leaf {
     pub location: Location,
@@ -40,7 +40,7 @@ fn collect(file: &str, node: &Node, path: &str, leaves: &mut Vec<Leaf>) {
     }
 }
 
-/// The keys of maps, as leaves: renaming one shows what is made of a name.
+/// Map keys as leaves: renaming one shows what depends on the name.
 pub fn keys_of(file: &str, root: &Node) -> Vec<Leaf> {
     let mut keys = Vec::new();
     collect_keys(file, root, "", &mut keys);
@@ -66,13 +66,13 @@ fn collect_keys(file: &str, node: &Node, path: &str, keys: &mut Vec<Leaf>) {
     }
 }
 
-/// What a value may be changed to, the best first: a reader may refuse one and take the next.
+/// Alternatives for a value, best first: a parser may refuse one.
 pub fn others(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => vec!["x".into(), 1.into()],
         Value::Bool(value) => vec![(!value).into()],
         Value::Number(number) => {
-            // Far enough away that a share of it changes as well; or else the next one.
+            // Far enough that a percentage of it changes too; else the next number.
             let whole = number.as_i64();
             let far = whole.and_then(|number| number.checked_mul(2)?.checked_add(1)).map(Value::from);
             let next = whole.and_then(|number| number.checked_add(1)).map(Value::from);
@@ -103,20 +103,20 @@ fn counted_up(text: &str) -> Option<String> {
     Some(format!("{}{}{}", &text[..start], number.checked_add(1)?, &text[end..]))
 }
 
-/// The text of a file with other values in the places of some of its leaves.
+/// Replaces some leaves in the text of a file.
 pub fn altered(text: &str, changes: &[(&Location, &Value)]) -> Option<String> {
     let mut spans = Vec::new();
     for (location, value) in changes {
         let (start, end) = (offset(text, location.start)?, offset(text, location.end?)?);
         spans.push((start, end, *value));
     }
-    // From the end, so that what comes before keeps its place.
+    // From the end, so that earlier positions stay valid.
     spans.sort_by_key(|(start, ..)| std::cmp::Reverse(*start));
     spans.dedup_by_key(|(start, ..)| *start);
     let mut altered = text.to_owned();
     for (start, end, value) in spans {
         let old = text.get(start..end)?;
-        // An anchor stays, or its aliases would lead nowhere.
+        // Keeps an anchor, which aliases refer to.
         let kept = if old.starts_with('&') {
             old.find(char::is_whitespace).map_or(old.len(), |at| at + 1)
         } else {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_leaf_is_altered_and_no_other() {
+    fn altering_one_leaf_changes_no_other() {
         check("a: 1\nb: {c: yes, d: [x, \"y z\", 1.5]}\ne:\nf: {}\ng: []\n", 8);
         check("t: |\n  line\n  line\nnext: 'it''s'\n", 2);
         check("a: &x 5\nb: *x\nü: ä\n", 3);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_texts_count_up() {
+    fn numbers_in_strings_are_incremented() {
         assert_eq!(others(&json!("100m")), [json!("100mx"), json!("101m"), json!("x100m")]);
         assert_eq!(others(&json!(5)), [json!(11), json!(6)]);
         assert_eq!(others(&json!(1.5)), [json!(2.5)]);

@@ -1,15 +1,13 @@
-//! Which line a render has reached: each tag reports its own before it is run, so that the last report of a render that ends its
-//! process says where that was.
+//! Makes each tag report its line before it runs. The last report shows where a render ended its process.
 
 use super::marks::{end_of_raw, is_raw, tag_end, tag_start};
 
-/// What the tags call, with the number of their template and their line. It makes no text.
+/// The function that tags call with template number and line. It returns an empty text.
 pub const FUNCTION: &str = "tutti_line";
 
-/// Tags that only end or divide something: nothing may stand before some of them, and what they run was reported where it began.
+/// Tags that end or divide a block: no call may stand before some of them, and their block already reported.
 const PARTS: [&str; 3] = ["end", "elif", "else"];
 
-/// A text whose tags report.
 pub fn instrument(text: &str, template: usize) -> String {
     let mut made = String::with_capacity(text.len() * 2);
     let (mut rest, mut line) = (text, 1);
@@ -19,7 +17,7 @@ pub fn instrument(text: &str, template: usize) -> String {
         line += before.matches('\n').count();
         let (tag, after) = tag.split_at(tag_end(tag));
         if reports(tag) {
-            // The sign that trims blanks before a tag has to stand before the report too.
+            // The sign that trims blanks must stand before the report too.
             let sign = if tag[2..].starts_with('-') { "-" } else { "" };
             made.push_str(&format!("{{{{{sign} {FUNCTION}({template}, {line}) }}}}"));
         }
@@ -46,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_report_their_lines_before_they_run() {
+    fn tags_report_line_before_execution() {
         fn check(template: &str, expected: &str) {
             assert_eq!(instrument(template, 3).replace(FUNCTION, "at"), expected);
         }

@@ -1,18 +1,17 @@
-//! Which line of which template each part of an output comes from.
+//! Finds the template line of each part of an output.
 //!
-//! A template is rendered with marks in its text, before the first letter of each line and before each
-//! expression, that say the template and the line; what they say is read off the output, and they are
-//! taken out again. Marks stand only where text stands, so that trimming of blanks goes on as before.
+//! Marks with template and line are put into the template, before the first character of each line and before each
+//! expression. They are read from the output and removed. Marks stand only where text stands, so that trimming of blanks does
+//! not change.
 
 use crate::model::Position;
 
-/// Begin and end of a mark: characters of private use, which no Kubernetes object has a reason to hold.
+/// Begin and end of a mark: private-use characters, which Kubernetes objects do not contain.
 const BEGIN: char = '\u{F8A0}';
 const END: char = '\u{F8A1}';
-/// Letters of a mark, without these: two numbers.
+/// Characters between them: two numbers.
 const LONGEST: usize = 48;
 
-/// A text with the marks of one template.
 pub fn instrument(text: &str, template: usize) -> String {
     let mut marked = String::with_capacity(text.len() * 2);
     let (mut rest, mut line) = (text, 1);
@@ -22,7 +21,7 @@ pub fn instrument(text: &str, template: usize) -> String {
         let end = tag_end(tag);
         let (tag, after) = tag.split_at(end);
         if let Some(inner) = tag.strip_prefix("{{") {
-            // The sign that trims blanks before the expression now stands at the mark.
+            // The sign that trims blanks moves to the mark.
             let (sign, inner) = match inner.chars().next() {
                 Some(sign @ ('-' | '+')) => (sign.to_string(), &inner[1..]),
                 _ => (String::new(), inner),
@@ -44,7 +43,7 @@ pub fn instrument(text: &str, template: usize) -> String {
     marked
 }
 
-/// Copies text, with a mark before the first letter of each of its lines.
+/// Copies text, with a mark before the first character of each line.
 fn mark_lines(text: &str, template: usize, line: &mut usize, marked: &mut String) {
     for (index, part) in text.split('\n').enumerate() {
         if index > 0 {
@@ -53,7 +52,7 @@ fn mark_lines(text: &str, template: usize, line: &mut usize, marked: &mut String
         }
         let letters = part.trim_start();
         marked.push_str(&part[..part.len() - letters.len()]);
-        // `---` is a line of its own to YAML, and stays one.
+        // `---` stays a line of its own for YAML.
         if !letters.is_empty() {
             marked.push_str(&format!("{BEGIN}{template}:{line}{END}"));
         }
@@ -67,7 +66,7 @@ pub fn tag_start(text: &str) -> usize {
     text.match_indices('{').map(|(at, _)| at).find(is_tag).unwrap_or(text.len())
 }
 
-/// The length of the tag that a text begins with; 0 when it begins with none.
+/// The length of the tag at the start; 0 without one.
 pub fn tag_end(text: &str) -> usize {
     let Some(kind) = text.get(..2) else { return text.len() };
     let close = match kind {
@@ -99,7 +98,7 @@ pub fn is_raw(tag: &str) -> bool {
     inner.trim_matches(['-', '+']).trim() == "raw"
 }
 
-/// Where the tag begins that ends a raw part.
+/// The start of the `endraw` tag.
 pub fn end_of_raw(text: &str) -> usize {
     let mut from = 0;
     while let Some(at) = text[from..].find("{%") {
@@ -113,7 +112,7 @@ pub fn end_of_raw(text: &str) -> usize {
     text.len()
 }
 
-/// From here on, until the next one, text comes from this line of this template.
+/// Text from here to the next mark comes from this template line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub at: Position,
@@ -121,7 +120,7 @@ pub struct Mark {
     pub line: u32,
 }
 
-/// The text without its marks, and where they stood in what is left.
+/// Removes the marks and returns their positions in the remaining text.
 pub fn strip(text: &str) -> (String, Vec<Mark>) {
     let mut clean = String::with_capacity(text.len());
     let mut marks = Vec::new();
@@ -146,19 +145,19 @@ pub fn strip(text: &str) -> (String, Vec<Mark>) {
 
 fn read(text: &str) -> Option<(usize, u32, &str)> {
     let rest = text.strip_prefix(BEGIN)?;
-    // A template may write the letters of marks too: what is no mark must not be looked for to the end of the text.
+    // A template may write these characters itself, so the search is bounded.
     let (end, _) = rest.char_indices().take(LONGEST).find(|(_, letter)| *letter == END)?;
     let (mark, after) = rest.split_at(end);
     let (template, line) = mark.split_once(':')?;
     Some((template.parse().ok()?, line.parse().ok()?, after.strip_prefix(END)?))
 }
 
-/// The text without marks, for filters that look at what is in it.
+/// The text without marks, for filters that read it.
 pub fn clean(text: &str) -> std::borrow::Cow<'_, str> {
     if text.contains(BEGIN) { strip(text).0.into() } else { text.into() }
 }
 
-/// The mark that a position is behind.
+/// The last mark at or before a position.
 pub fn at(marks: &[Mark], position: Position) -> Option<&Mark> {
     marks[..marks.partition_point(|mark| mark.at <= position)].last()
 }
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_expressions_are_marked_where_they_begin() {
+    fn text_and_expressions_get_marks() {
         check("a: 1\n  b: 2\n", "<3:1>a: 1\n  <3:2>b: 2\n");
         check("  {{- x -}}\n y", "  {{- \"<3:1>\" }}{{ x -}}\n <3:2>y");
         check(
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_read_off_and_taken_out() {
+    fn marks_are_read_and_stripped() {
         let (text, marks) = strip(&instrument("a: 1\n  b: 2", 0));
         assert_eq!(text, "a: 1\n  b: 2");
         let line = |line, column| at(&marks, Position { line, column }).map(|mark| mark.line);

@@ -1,12 +1,10 @@
-//! Where each field of a rendered object comes from.
+//! Finds where each field of a rendered object comes from.
 //!
-//! Nothing of this costs anything when it is not asked for: a render keeps no notes. To explain one, it
-//! is done again. First with [`marks`] in the templates: they say which line of which template wrote each
-//! field. Then once more for each value of each file that the render reads ([`leaves`]), with that value
-//! altered ([`runs`]): the fields that come out differently are those that the value reaches, whatever
-//! way it took through layers, templates, manifests and patches. [`explain`] makes sentences of both.
+//! A plain render keeps no records. To explain one, it is repeated. First with [`marks`] in the templates: they give the
+//! template line of each field. Then once for each value of each input file ([`leaves`]), with that value altered ([`runs`]):
+//! the value reaches the fields that change, through layers, templates, manifests and patches. [`explain`] combines both.
 //!
-//! Never looks at how templates are written to guess what they may do.
+//! This module never analyzes template code.
 
 pub mod explain;
 mod files;
@@ -24,33 +22,32 @@ use crate::manifest::yaml::{Node, NodeKind};
 use crate::model::{Location, Position, RenderedObject};
 use marks::Mark;
 
-/// What a render that is asked to takes note of.
+/// Records of a traced render.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Templates are rendered with marks.
     pub marked: bool,
-    /// Their paths; a mark holds the index.
+    /// Template paths; a mark holds the index.
     templates: RefCell<Vec<String>>,
-    /// The number of the podSet that is being rendered.
+    /// The index of the current podSet.
     pub pod_set: Cell<usize>,
     pub made: RefCell<Vec<Made>>,
 }
 
-/// An object, as one podSet made it.
+/// An object as rendered for one podSet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
     pub key: Key,
     pub object: RenderedObject,
-    /// Where each of its fields was written, as far as a template or a file did.
+    /// Positions of the fields that a template or file writes.
     pub fields: Fields,
 }
 
-/// What stays the same of an object when a value is altered, its name perhaps not.
+/// Identifies an object across altered renders, which may change its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     pod_set: usize,
     source: Location,
-    /// Among the documents of this podSet and source.
+    /// The index among documents of this podSet and source.
     ordinal: usize,
 }
 
@@ -59,7 +56,7 @@ impl Notes {
         Self { marked: true, ..Self::default() }
     }
 
-    /// Numbers templates for marks; the number of the first.
+    /// Numbers templates for marks, and returns the first number.
     pub fn number<'p>(&self, paths: impl Iterator<Item = &'p str>) -> usize {
         let mut templates = self.templates.borrow_mut();
         let first = templates.len();
@@ -67,7 +64,7 @@ impl Notes {
         first
     }
 
-    /// The lines of templates that the fields of a document come from.
+    /// The template lines of the fields of a document.
     pub fn fields(&self, root: &Node, marks: &[Mark]) -> Fields {
         let templates = self.templates.borrow();
         let mut fields = Fields::new();
@@ -84,7 +81,7 @@ impl Notes {
     pub fn note(&self, object: &RenderedObject, fields: Fields) {
         let mut made = self.made.borrow_mut();
         let (pod_set, mut source) = (self.pod_set.get(), object.source.clone());
-        // An altered copy of a shipped file stands in the repository.
+        // An altered shipped file is a file of the repository.
         if let Some(path) = source.file.strip_prefix(super::layers::SHIPPED) {
             source.file = path.to_owned();
         }
@@ -95,7 +92,7 @@ impl Notes {
     }
 }
 
-/// The places of the fields of a document that stands in a file as it is.
+/// The positions of fields in a plain file.
 pub fn fields_of_file(file: &str, root: &Node) -> Fields {
     let mut fields = Fields::new();
     walk(root, "", None, &mut |path, position| {
@@ -104,7 +101,7 @@ pub fn fields_of_file(file: &str, root: &Node) -> Fields {
     fields
 }
 
-/// A scalar is where it stands, a map or a list where its name does.
+/// A scalar has its own position, a map or list that of its key.
 fn walk(node: &Node, path: &str, name: Option<Position>, see: &mut dyn FnMut(&str, Position)) {
     match &node.kind {
         NodeKind::Map(entries) => {

@@ -1,4 +1,4 @@
-//! Which fields of which objects a value reaches.
+//! Compares renders to find the fields that an altered value reaches.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,23 @@ use super::{Key, Made};
 /// How a field depends on a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum How {
-    /// It is the value.
+    /// The field equals the value.
     Copied,
-    /// It is made of it.
+    /// The field is computed from the value.
     Made,
-    /// Whether the field is there at all depends on it.
+    /// The value decides whether the field exists.
     Switched,
 }
 
-/// What was altered.
 #[derive(Clone, Copy, Debug)]
 pub struct Altered<'v> {
     pub old: &'v Value,
     pub new: &'v Value,
-    /// It may say which layers there are, and then fields depend on it without holding it.
+    /// The value may select layers; then fields depend on it without containing it.
     pub chooses: bool,
 }
 
-/// The fields that came out differently, each with how.
+/// The changed fields with their dependency.
 pub fn changed(before: &[Made], after: &[Made], altered: Altered<'_>) -> BTreeMap<(Key, String), How> {
     let Altered { old, new, chooses } = altered;
     let mut found = BTreeMap::new();
@@ -50,7 +49,7 @@ pub fn changed(before: &[Made], after: &[Made], altered: Altered<'_>) -> BTreeMa
     found
 }
 
-/// A number that became a text is still that number.
+/// A number and its text count as equal.
 fn same(field: &Value, value: &Value) -> bool {
     field == value || !value.is_null() && text(field) == text(value)
 }
@@ -61,7 +60,7 @@ fn text(value: &Value) -> String {
 
 type Difference<'v> = (String, &'v Value, Option<&'v Value>);
 
-/// The leaves of one that the other does not have alike.
+/// Leaves of `one` that differ in `other`.
 fn compare<'v>(one: &'v Value, other: Option<&'v Value>, path: &str, found: &mut Vec<Difference<'v>>) {
     if other == Some(one) {
         return;
@@ -82,14 +81,13 @@ fn compare<'v>(one: &'v Value, other: Option<&'v Value>, path: &str, found: &mut
     }
 }
 
-/// The leaves of an object: what is explained.
 pub fn leaves(value: &Value) -> impl Iterator<Item = (String, &Value)> {
     let mut found = Vec::new();
     compare(value, None, "", &mut found);
     found.into_iter().map(|(path, leaf, _)| (path, leaf))
 }
 
-/// Whether a path is another, or leads into it.
+/// Whether `inner` is `outer` or lies below it.
 pub fn holds(outer: &str, inner: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }

@@ -1,4 +1,4 @@
-//! Renders of one target, over and over, with something altered.
+//! Renders one target repeatedly, with one value altered each time.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::model::{Location, RenderedObject, Snapshot};
 use crate::render::{Defined, Job, Renderer};
 use serde_json::Value;
 
-/// All that the renders of a target have in common.
+/// Shared state of these renders.
 pub struct Stage<'a> {
     job: Job<'a>,
     pub inputs: Vec<Input>,
@@ -29,7 +29,7 @@ impl<'a> Stage<'a> {
         Some(Self { job, inputs, snapshot, fleet, target })
     }
 
-    /// What the target renders to, with marks; `None` when that is something else than without them.
+    /// Renders with marks; `None`: the result differs from a plain render.
     pub fn marked(&self) -> Option<Vec<Made>> {
         let made = self.run(&self.fleet, &self.snapshot, &self.target, Notes::marked())?;
         let rendered = self.job.run().ok()?;
@@ -37,8 +37,7 @@ impl<'a> Stage<'a> {
         rendered.objects.iter().all(known).then_some(made)
     }
 
-    /// The same with one leaf altered, and what it was altered to; `None` when nothing else is taken
-    /// there.
+    /// Renders with one leaf altered, and returns the new value. `None`: no alternative is accepted.
     pub fn with(&self, input: &Input, leaf: &Leaf) -> Option<(Value, Vec<Made>)> {
         others(&leaf.value).into_iter().find_map(|other| {
             let mut changes = vec![(&leaf.location, &other)];
@@ -51,7 +50,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// The same with many leaves of one file altered at once.
+    /// Renders with several leaves of one file altered at once.
     pub fn with_all(&self, input: &Input, leaves: &[&Leaf]) -> Option<Vec<Made>> {
         let values: Vec<Value> =
             leaves.iter().map(|leaf| others(&leaf.value).into_iter().next().unwrap_or_default()).collect();
@@ -80,7 +79,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// The sum that has to follow when the share of one podSet changes.
+/// The total that must follow the replicas of one podSet.
 fn total_of<'i>(input: &'i Input, leaf: &Leaf, other: &Value) -> Option<(&'i Location, Value)> {
     let is_share = leaf.path.starts_with("spec.clusterTopology.") && leaf.path.ends_with(".replicas");
     let total = input.leaves.iter().find(|leaf| leaf.path == "spec.replicas")?;
@@ -89,7 +88,7 @@ fn total_of<'i>(input: &'i Input, leaf: &Leaf, other: &Value) -> Option<(&'i Loc
     is_share.then(|| (&total.location, sum.into()))
 }
 
-/// The fleet of these manifests alone. Sums over clusters are not looked at: neither are the others.
+/// A fleet of these manifests alone, without checks of totals over clusters.
 fn narrowed(job: &Job<'_>, manifests: &Snapshot) -> Option<(Fleet, Target)> {
     let read = manifest::read(manifests);
     let instance_is_lost = read.instance.is_none() && job.fleet.instance.location.is_some();

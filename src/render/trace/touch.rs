@@ -1,4 +1,4 @@
-//! The other way round: which objects a file, or a line of it, reaches.
+//! Finds the objects that a file, or a line of it, affects.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +27,7 @@ impl Touch {
     }
 }
 
-/// The objects of a target that would be others if what stands there were. `None` when the target does
-/// not render.
+/// `None`: the target does not render.
 pub fn touched(renderer: &Renderer<'_>, target: &Target, touch: &Touch) -> Option<BTreeSet<ObjectId>> {
     let stage = Stage::new(renderer.job(target)?)?;
     let made = stage.marked()?;
@@ -42,7 +41,7 @@ pub fn touched(renderer: &Renderer<'_>, target: &Target, touch: &Touch) -> Optio
     Some(found)
 }
 
-/// All at once; where that cannot be rendered, half by half.
+/// Alters all leaves at once, and halves the set while the render fails.
 fn changed(
     stage: &Stage<'_>,
     before: &[Made],
