@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_and_lost_fields_are_told() {
+    fn changed_and_lost_fields_are_reported() {
         let applied = json!({"apiVersion": "v1", "metadata": {"name": "a", "labels": {"a": "1"}},
             "data": {"level": "info", "mode": "fast"}});
         let labels = json!({"f:labels": {"f:a": {}}});
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn renamed_item_is_told_with_what_stands_there() {
+    fn renamed_item_is_reported_with_its_replacement() {
         let ports = |items: Value| json!({"spec": {"ports": items}});
         let key = |port: u32| format!("k:{{\"port\":{port},\"protocol\":\"TCP\"}}");
         let item = json!({".": {}, "f:name": {}, "f:port": {}});

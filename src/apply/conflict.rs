@@ -382,7 +382,7 @@ mod tests {
     use crate::model::Sealed;
 
     #[test]
-    fn only_what_was_applied_before_was_ours() {
+    fn only_previously_applied_fields_were_ours() {
         let before = json!({"data": {"level": "info", "none": null}});
         let check = |before: Option<&Value>, field: &str, expected: bool| {
             assert_eq!(was_ours(before, true, field), expected, "{field}");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_to_others_is_taken_out_of_what_is_sent() {
+    fn ignored_fields_are_removed_from_the_body() {
         let ignored =
             ["/data/level", "/spec/containers/name=app"].map(|text| FieldPath::parse(text).expect("a path"));
         let check = |field: &str, expected: bool, sent: Value| {
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_an_object_with_encrypted_values_is_told_without_them() {
+    fn field_of_sealed_object_is_shown_without_values() {
         let body = json!({"apiVersion": "example.com/v1", "kind": "Account", "metadata": {"name": "web"}});
         let field = r#".spec.users[name="hunter2"].role"#;
         let sealed = RenderedObject::of_test(&body, Some(Sealed::new(b"salt", Vec::new())));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_replicas_is_that_of_now_where_an_autoscaler_decides() {
+    fn autoscaled_replicas_use_the_current_number() {
         let entry = |manager: &str, operation: &str, subresource: &str| {
             json!({"manager": manager, "operation": operation, "subresource": subresource,
                    "fieldsV1": {"f:spec": {"f:replicas": {}}}})
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_replicas_is_left_to_an_autoscaler_and_to_nobody_else() {
+    fn replicas_are_left_to_autoscalers_only() {
         let check = |field: &str, manager: &str, subresource: &str, expected: bool| {
             let mut body = json!({"spec": {"replicas": 2, "paused": false}});
             let (manager, subresource) = (manager.to_owned(), subresource.to_owned());

@@ -482,7 +482,7 @@ mod tests {
     const PORT: &str = ".spec.ports[port=83,protocol=\"TCP\"]";
 
     #[test]
-    fn item_with_another_key_stands_in_the_place_of_ours() {
+    fn item_with_another_key_displaces_ours() {
         let ports = |ports: Value| json!({"spec": {"ports": ports}});
         let ours = ports(json!([{"name": "web", "port": 80}]));
         let duplicate = "Service \"web\" is invalid: spec.ports[1].name: Duplicate value: \"web\"";
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stranger_at_most_stands_for_a_missing_item() {
+    fn missing_item_has_one_foreign_replacement_at_most() {
         let check = |list: &str, ours: Value, now: Value, expected: &[&str]| {
             let (ours, now) = (pod(&json!({list: ours})), pod(&json!({list: now})));
             check_likeness(&ours, &now, &entry_of_items(list, &now), &[], expected);
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_those_of_built_in_kinds_and_pods() {
+    fn known_choices_cover_built_in_kinds_and_pods() {
         let check = |api_version: &str, kind: &str, way: &[&str], is_taken: bool| {
             let object = |name: &str| {
                 let value =
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_to_others_is_not_told_as_taken() {
+    fn ignored_fields_are_not_reported_as_taken() {
         let containers = |name: &str| pod(&json!({"containers": [{"name": name, "image": "web:1"}]}));
         let (ours, now) = (containers("web"), containers("web2"));
         let theirs = entry_of_items("containers", &now);
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_says_itself_is_nobody_elses_mistake() {
+    fn refusal_of_own_fields_names_no_neighbours() {
         let check = |said: Value, theirs: Value, refusal: &str, expected: &[&str]| {
             let live = json!({"metadata": {"managedFields": [entry("kubectl", "Update", &theirs)]}});
             let told = refused_neighbours(&live, &said, "tutti-main", refusal);

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_of_a_stateful_set_names_its_fields() {
+    fn stateful_set_change_names_its_fields() {
         let set = |change: &dyn Fn(&mut Value)| {
             let mut set = json!({"spec": {"serviceName": "web", "replicas": 2, "selector": {"matchLabels": {"app": "web"}},
                 "template": {"spec": {"containers": [{"name": "main", "image": "web:1"}]}},

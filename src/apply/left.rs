@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_ours_is_not_sent() {
+    fn lost_ignored_fields_are_not_sent() {
         let body = json!({"data": {"a": "1", "b": "2"}});
         let all = json!({"f:data": {"f:a": {}, "f:b": {}}});
         let only_a = json!({"f:data": {"f:a": {}}});
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_left_to_others_by_their_keys() {
+    fn list_items_are_ignored_by_their_keys() {
         let container = |name: &str| json!({"name": name, "image": "web:1"});
         let body = json!({"containers": [container("app"), container("proxy")]});
         let entry = |app: Value| {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_had_as_a_whole_is_sent_as_a_whole() {
+    fn values_owned_as_a_whole_are_sent_whole() {
         let body = json!({"spec": {"selector": {"app": "web", "tier": "a"}}});
         let selector = json!({"f:spec": {"f:selector": {}}});
         assert_eq!(sent(&body, &selector, &json!({}), "/spec/selector/tier"), body);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_the_same_whoever_has_it() {
+    fn ignored_paths_are_removed_from_field_sets() {
         let object = json!({"data": {"b": "2"}, "spec": {"containers": [{"name": "app", "image": "x"}]}});
         let check = |before: Value, ignored: &str, expected: Value| {
             let mut set = FieldSet::parse(&before);

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_whose_fields_are_all_taken_away_is_no_field() {
+    fn map_without_remaining_fields_is_removed() {
         let mut labels =
             set(&json!({"f:labels": {".": {}, "f:a": {}}, "f:items": {"k:{\"name\":\"a\"}": {".": {}}}}));
         labels.subtract(&set(
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_covers_what_was_applied_with_it() {
+    fn set_covers_the_applied_object() {
         fn check(fields: &Value, object: &Value, expected: bool) {
             assert_eq!(set(fields).covers(object), expected, "{fields} {object}");
         }
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_set_has_is_cut_out() {
+    fn fields_of_a_set_are_removed() {
         let check = |fields: Value, object: Value, expected: &Value| {
             let mut object = object;
             set(&fields).cut(&mut object);

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_without_a_trace_is_nobodys() {
+    fn null_and_empty_lists_have_no_owner() {
         let check = |text: &str, expected: bool| {
             let object = object();
             assert_eq!(Place::find(&object, text).is_some_and(|it| it.is_owned(&object)), expected, "{text}");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_hold_what_is_below_them() {
+    fn paths_include_nested_fields() {
         let check = |text: &str, path: &str, expected: bool| {
             let (object, path) = (object(), FieldPath::parse(path).expect("a path"));
             let place = Place::find(&object, text).expect("a place");

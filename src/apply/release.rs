@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_of_ours_goes_and_others_stay() {
+    fn our_metadata_is_removed_and_other_metadata_stays() {
         let live = json!({"metadata": {
             "labels": {"tutti.dev/managed-by": "main", "tutti.dev/app": "shop.pay", "app": "pay"},
             "annotations": {"tutti.dev/hash": "1", "tutti.dev/prune": "keep", "tutti.dev/force": "true",

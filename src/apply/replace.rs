@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_deleted_that_is_kept_or_not_ours_or_takes_data_along() {
+    fn kept_foreign_and_data_objects_are_not_replaced() {
         let live = |annotations: Value, manager: &str, policy: &str| {
             json!({
                 "metadata": {"annotations": annotations, "labels": {"tutti.dev/managed-by": "main"}, "managedFields": [

@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_object_in_a_pod_template_is_not_nothing() {
+    fn empty_object_in_pod_template_is_a_difference() {
         let check = |bare: Value, full: Value, expected: &[&str]| {
             assert_eq!(differences(&bare, &full), expected, "{full}");
             assert_eq!(differences(&full, &bare), expected, "{full}");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_through_a_subresource_is_overruled_of_tools_alone() {
+    fn subresource_fields_are_overruled_for_tools_only() {
         let check = |manager: &str, subresource: &str, expected: bool| {
             let entries = ["", "scale"].map(|it| json!({"manager": manager, "subresource": it}));
             let live = json!({"metadata": {"managedFields": entries}});
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_controller_made_is_told_by_its_owner() {
+    fn controller_owner_is_read_from_owner_references() {
         let owned = |controller: bool| {
             let owner = json!({"kind": "Redis", "name": "cache", "controller": controller});
             made_by(&json!({"metadata": {"ownerReferences": [owner]}}))

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_all_but_controllers_and_subresources_are_taken() {
+    fn entries_except_controllers_and_subresources_are_taken() {
         let one = || json!({"f:spec": {"f:paused": {}, "f:replicas": {}, "f:template": {}}});
         let of = |manager: &str, subresource: &str, fields: &Value| json!({"metadata": {"managedFields": [entry(manager, subresource, fields)]}});
         let taken = json!({"f:spec": {"f:paused": {}, "f:template": {}}});
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mostly_controllers_write_stays_with_a_name_that_is_not_known() {
+    fn controller_fields_stay_with_unknown_managers() {
         let finalizers = |names: &[&str]| {
             let items = names.iter().map(|name| (format!("v:\"{name}\""), json!({})));
             let items: serde_json::Map<String, Value> = items.collect();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nobody_knows_whose_what_controllers_write_is_let_go() {
+    fn controller_fields_of_unknown_writers_are_released() {
         let metadata = json!({"f:annotations": {"f:noted": {}, "f:other": {}}, "f:labels": {"f:noted": {}, "f:other": {}},
             "f:finalizers": {"v:\"a\"": {}}, "f:ownerReferences": {"k:{\"uid\":\"u\"}": {}}});
         let fields = json!({"f:metadata": metadata, "f:spec": {"f:volumeName": {}, "f:resources": {}}, "f:status": {"f:phase": {}}});

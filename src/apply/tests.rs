@@ -75,7 +75,7 @@ impl Case {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_for_what_is_wanted_no_longer() {
+async fn cancelled_replacement_deletes_nothing() {
     for request in [1, 2] {
         let case = Case::new(true).await;
         let result = case.replaced(&case.cancelled_at(request)).await;
@@ -89,7 +89,7 @@ async fn nothing_is_deleted_for_what_is_wanted_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_object_of_the_name_is_a_conflict_and_not_written() {
+async fn recreated_object_is_a_conflict() {
     let case = Case::new(true).await;
     let Case { client, resource, id, .. } = &case;
     let uid = "00000000-0000-0000-0000-000000000009";
@@ -106,7 +106,7 @@ async fn another_object_of_the_name_is_a_conflict_and_not_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_takeover_stops_before_its_next_write_and_the_next_one_ends_it() {
+async fn cancelled_takeover_is_completed_by_the_next() {
     const WHOLE: [&str; 3] = ["get", "patch", "apply"];
     for request in [1, 2] {
         let case = Case::new(false).await;
@@ -123,7 +123,7 @@ async fn a_takeover_stops_before_its_next_write_and_the_next_one_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_knows_whose_it_is_is_asked_about_before_it_is_written() {
+async fn object_without_entries_is_dry_run_first() {
     const WHOLE: [&str; 4] = ["get", "try to apply", "patch", "apply"];
     let untracked = async || {
         let case = Case::new(false).await;

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cluster_takes_its_own_and_no_more() {
+    fn cluster_is_limited_to_its_budget() {
         let budget = budget();
         let account = Account::of(budget);
         let (mut one, mut other) = (account.share(), account.share());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_little_finds_room_when_others_take_all() {
+    fn small_share_fits_when_the_budget_is_full() {
         let budget = budget();
         let mut greedy: Vec<Share> = (0..4).map(|_| Account::of(budget).share()).collect();
         for share in &mut greedy {

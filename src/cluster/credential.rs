@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_until_when_it_is_good() {
+    fn token_expiry_is_read() {
         let expires = at("2026-12-01T00:00:00Z");
         let check = |claims: &str, expected: Option<Timestamp>| {
             let found = read(&format!("{{token: {}}}", token(claims)));
@@ -168,13 +168,13 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
 ";
 
     #[test]
-    fn a_certificate_says_until_when_it_is_good() {
+    fn certificate_expiry_is_read() {
         let (from, until) = (at("2026-11-22T01:45:21Z"), at("2036-11-19T01:45:21Z"));
         assert_eq!(life_of_certificate(CERTIFICATE.as_bytes()), (Some(from), Some(until)));
     }
 
     #[test]
-    fn what_ends_first_is_told_of_a_certificate_and_a_token_together() {
+    fn earlier_expiry_of_certificate_and_token_counts() {
         let key = KeyPair::generate().expect("a key");
         let certificate =
             CertificateParams::new(Vec::new()).expect("a name").self_signed(&key).expect("signed");
@@ -190,7 +190,7 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
     }
 
     #[test]
-    fn what_is_no_certificate_has_no_end_and_no_panic() {
+    fn invalid_certificate_has_no_expiry_and_no_panic() {
         let hostile =
             [&[][..], &[0x30], &[0x30, 0x84, 0xff, 0xff, 0xff, 0xff], &[0x30, 0x80], &[0x30, 0xff, 1]];
         for bytes in hostile {
@@ -253,7 +253,7 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
     }
 
     #[test]
-    fn a_plug_in_that_fails_is_told_in_advance_and_one_that_works_is_not() {
+    fn only_failing_plug_in_causes_early_warning() {
         let check = |now: &str, trouble: Option<&str>, expected: Option<&str>| {
             let mut credential = Credential {
                 issued: Some(at("2026-11-22T00:00:00Z")),

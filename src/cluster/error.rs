@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conflict_names_each_manager_once_with_its_fields() {
+    fn conflict_names_each_manager_once() {
         let conflict = |manager: &str, subresource: &str, field: &str| Conflict {
             manager: manager.into(),
             subresource: subresource.into(),
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_says_through_which_subresource_the_field_was_written() {
+    fn conflict_names_the_subresource() {
         for (message, manager, subresource) in [
             (r#"conflict with "keda" with subresource "scale" using apps/v1"#, "keda", "scale"),
             (r#"conflict with "keda" with subresource "scale""#, "keda", "scale"),
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_makes_no_address_is_refused_for_good() {
+    fn invalid_name_is_a_permanent_error() {
         let request = kube::core::Request::new("/api/v1/namespaces/shop/configmaps");
         let error = request.get("NOT A NAME", &kube::api::GetParams::default()).expect_err("no address");
         let (cluster, error) = (ClusterName::from("bj1"), kube::Error::BuildRequest(error));
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_does_not_quote_what_lists_hold() {
+    fn conflict_does_not_quote_list_items() {
         let conflict = |field: &str| Conflict {
             manager: "kubectl".into(),
             subresource: String::new(),
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_is_never_made_is_told_from_one_that_is_invalid() {
+    fn immutable_change_is_distinguished_from_invalid_one() {
         let check = |causes: &[(&str, &str)], expected: &str| {
             let told = refused(causes).to_string();
             assert_eq!(told, format!("failed to apply Deployment shop/pay: {expected}"));
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn another_object_of_the_name_is_told_by_the_field_and_not_by_the_words() {
+    fn recreated_object_is_recognized_by_the_uid_field() {
         let check = |causes: &[(&str, &str)], expected: u16| {
             let error = refused(causes);
             assert!(matches!(&error, Error::Rejected { code, .. } if *code == expected), "{error}");
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_by_itself_is_told_from_what_will_not() {
+    fn transient_errors_are_distinguished() {
         let rejected = |code: u16, reason: &str, detail: &str| Error::Rejected {
             action: "apply",
             object: ObjectId::new("", "ConfigMap", Some("a"), "b"),
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn an_apply_that_breaks_the_schema_is_refused_for_good() {
+    fn schema_violation_is_a_permanent_error() {
         fn check(kind: &str, words: &str, expected: &str) {
             let status: Status = serde_json::from_value(serde_json::json!({
                 "status": "Failure", "code": 500,
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_what_is_in_a_secret() {
+    fn secret_values_are_not_shown() {
         let status: Status = serde_json::from_value(serde_json::json!({
             "status": "Failure", "code": 422, "reason": "Invalid",
             "message": "Secret \"db\" is invalid: data[password]: Invalid value: \"hunter2\"",

@@ -123,7 +123,7 @@ mod tests {
     use crate::cluster::Term;
 
     #[tokio::test]
-    async fn nothing_goes_out_when_the_term_is_over() {
+    async fn no_bytes_are_sent_after_the_term() {
         let (ours, mut theirs) = tokio::io::duplex(64);
         let term = Arc::new(Term::default());
         let mut fenced =

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_stays_until_whoever_logs_in_anew_is_known() {
+    async fn connection_stays_until_a_new_login_works() {
         let (sandbox, home) = home();
         let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
         let first = home.client("one").await.expect("a connection");
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_reads_while_nobody_knows_us_does_not_log_in_each_time() {
+    async fn refused_reads_do_not_log_in_each_time() {
         let (sandbox, home) = home();
         let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
         sandbox.fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
@@ -448,7 +448,7 @@ mod tests {
 
     /// On the real clock, as the plug-in runs by it.
     #[tokio::test]
-    async fn a_plug_in_that_takes_long_is_waited_for_no_longer_than_an_answer_and_gets_to_its_end() {
+    async fn slow_plug_in_times_out_callers_and_completes() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, runs) = (folder.path().join("config"), folder.path().join("runs"));
         let end = folder.path().join("end");
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_is_refused_for_long_is_tried_ever_less() {
+    async fn refused_watch_backs_off() {
         let (sandbox, home) = home();
         sandbox.fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
         let changes = home.registered(&ConfigMapRegistry::default()).await.expect("a connection");

@@ -177,7 +177,7 @@ users:
 ";
 
     #[test]
-    fn what_is_about_others_is_no_other_mark() {
+    fn other_contexts_do_not_change_the_digest() {
         let mark = |text: &str, context| chosen(text, context).expect("it is there").mark();
         let (one, two) = (mark(TWO, Some("one")), mark(TWO, Some("two")));
         assert_ne!(one, two);
@@ -194,7 +194,7 @@ users:
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn missing_kubeconfig_parts_are_named() {
         let check = |text: &str, context, expected: &str| {
             assert_eq!(chosen(text, context).err().as_deref(), Some(expected), "{text}");
         };
@@ -207,7 +207,7 @@ users:
 
     /// As in Go, where a missing text is empty.
     #[test]
-    fn what_is_empty_is_not_there() {
+    fn empty_fields_count_as_missing() {
         let of = |cluster: &str, user: &str| {
             let text = TWO.replace("server: 'https://b'", &format!("server: 'https://b'{cluster}"));
             chosen(&text.replace("token: hunter2", user), Some("two")).expect("it is there")

@@ -152,7 +152,7 @@ mod tests {
     const LASTS: Duration = Duration::from_secs(10);
 
     #[test]
-    fn what_others_wrote_into_it_stays() {
+    fn renewal_keeps_fields_of_others() {
         let text = r#"{"metadata": {"name": "tutti", "resourceVersion": "7", "labels": {"team": "platform"},
             "annotations": {"note": "ours"}}, "spec": {"holderIdentity": "one", "leaseTransitions": 4}}"#;
         let lease = Lease(serde_json::from_str(text).expect("a lease"));

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_proxy_of_an_unknown_kind_is_refused_without_telling_the_address() {
+    async fn unknown_proxy_kind_is_refused_without_quoting() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config");
         let cluster = "server: 'https://127.0.0.1:1', proxy-url: 'ftp://me:hunter2@proxy.example.com:3128'";
@@ -210,7 +210,7 @@ mod tests {
 
     /// Relative paths of a kubeconfig begin in its folder. An empty one names nothing.
     #[tokio::test]
-    async fn an_empty_path_in_a_file_is_no_path() {
+    async fn empty_path_in_kubeconfig_is_ignored() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config");
         let text = "current-context: one\ncontexts: [{name: one, context: {cluster: one, user: admin}}]\n\

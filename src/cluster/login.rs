@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_in_a_file_is_read_again_after_a_minute_and_when_it_is_refused() {
+    async fn token_file_is_reread_when_due_or_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("token");
         let text = serde_json::json!({"tokenFile": file, "token": "hunter2"});
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_shown_is_not_quoted() {
+    async fn invalid_login_is_not_quoted() {
         let check = |user: &str, expected: &str| {
             let info = serde_yaml::from_str(user).expect("a user");
             let error = Login::of("admin", &info).expect_err("nothing can be shown");

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn write_without_an_answer_is_given_up_with_the_term() {
+    async fn unanswered_write_is_abandoned_with_the_term() {
         let term = Arc::new(Term::default());
         let permit = WritePermit::of(Arc::clone(&term));
         let start = Instant::now();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn process_that_was_stopped_sends_nothing_when_it_goes_on() {
+    async fn resumed_process_sends_nothing_after_its_term() {
         let term = Arc::new(Term::default());
         let permit = WritePermit::of(Arc::clone(&term));
         term.extend(Instant::now() + Duration::from_secs(7));

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_is_what_the_plug_in_says() {
+    async fn expiry_is_read_from_the_plug_in() {
         let cluster = kube::config::Cluster { server: Some("https://bj5".to_owned()), ..Default::default() };
         let script = r#"case "$KUBERNETES_EXEC_INFO" in *https://bj5*) ;; *) exit 3 ;; esac
             echo "{\"status\": {\"token\": \"hunter2\", \"expirationTimestamp\": \"$END\"}}""#;
@@ -178,7 +178,7 @@ mod tests {
 
     /// On the real clock, as the plug-in runs by it.
     #[tokio::test]
-    async fn whoever_hangs_holds_up_nobody_and_is_stopped() {
+    async fn hanging_plug_in_blocks_nobody_and_is_killed() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pid");
         let hanging = exec(&format!("echo $$ > {}; exec sleep 600", file.display()));

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_stands_in_the_login_and_nowhere_else() {
+    fn proxy_password_is_only_in_the_login() {
         let proxy = Proxy::parse("https://me:hun%40ter2%@proxy.corp").expect("a proxy");
         assert_eq!(proxy.login, Some(("me".to_owned(), "hun@ter2%".to_owned())));
         assert_eq!(
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_tls_is_asked_for_at_its_own_port() {
+    fn plain_server_gets_an_explicit_port() {
         let check = |server: &'static str, expected: &str| {
             assert_eq!(with_its_port(Uri::from_static(server)).to_string(), expected);
         };

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_run_when_a_tenth_of_its_life_is_left() {
+    fn plug_in_runs_at_a_tenth_of_lifetime() {
         let mut now = Now::default();
         brings(&mut now, 0, 900);
         let needs = |now: &Now, seconds: &[i64]| -> Vec<Need> {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_renewed_once() {
+    fn refused_credential_is_renewed_once() {
         let mut now = Now::default();
         brings(&mut now, 0, 900);
         now.answered(0, true, at(1));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn one_refusal_takes_nothing_away_that_is_good_still() {
+    fn one_refusal_keeps_a_valid_credential() {
         let mut now = Now::default();
         brings(&mut now, 0, 900);
         now.answered(1, true, at(100));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_works_is_not_run_for_each_refusal() {
+    fn working_plug_in_runs_not_for_each_refusal() {
         let mut now = Now::default();
         brings(&mut now, 0, 900);
         for second in 1..=60 {

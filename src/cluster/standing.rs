@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_not_known_is_told_by_the_last_answer() {
+    fn unauthorized_state_follows_the_last_response() {
         let standing = Standing::default();
         let said = |code: u16| {
             standing.note(&Asked::Read, StatusCode::from_u16(code).expect("a code"), &HeaderMap::new());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_node_says_is_not_about_us() {
+    async fn node_responses_do_not_change_login_state() {
         let standing = Standing::default();
         let server = tower::service_fn(|_: Request<Body>| async {
             let mut answer = Response::new(());
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_longest_pause_that_was_asked_for_holds() {
+    async fn longest_retry_after_holds() {
         let standing = Standing::default();
         let said = |code: u16, seconds: &str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, seconds.parse().expect("a value"))]);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_sick_holds_up_what_is_his() {
+    async fn busy_api_group_throttles_its_own_writes() {
         let check = |method: &str, path: &str, [all, sick, reads]: [bool; 3]| {
             let standing = Standing::default();
             let headers = HeaderMap::from_iter([(RETRY_AFTER, 30.into())]);

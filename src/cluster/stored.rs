@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_programs_or_files_is_refused() {
+    fn kubeconfig_with_programs_or_files_is_refused() {
         check("{token: hunter2}", "", Ok(()));
         let empty = "{token: hunter2, tokenFile: '', client-certificate: '', client-key: ''}";
         check(empty, ", certificate-authority: ''", Ok(()));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_kubeconfig_is_not_quoted() {
+    fn invalid_kubeconfig_is_not_quoted() {
         let parse = |text: &str, context| stored(context).parse(&SecretString::from(text)).expect_err("none");
         assert_eq!(parse("hunter2", None), "it is no kubeconfig: it cannot be read as one");
         assert_eq!(parse("clusters: hunter2", None), "it is no kubeconfig: it cannot be read as one");

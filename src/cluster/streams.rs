@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn old_servers_are_not_asked() {
+    fn old_servers_get_no_streamed_lists() {
         check("v1.20.15", false);
         check("v1.31.9-gke.1200", false);
         check("v1.32.0", true);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn who_refuses_is_asked_again_when_it_is_another_version() {
+    fn refusal_expires_with_the_server_version() {
         let streams = Streams::default();
         streams.heard("v1.33.4");
         streams.note_refusal(&resource("Deployment"));

@@ -101,7 +101,7 @@ async fn discovered(client: &Client) -> Catalog {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_whose_server_is_down_hides_no_other() {
+async fn unavailable_group_hides_no_other() {
     let server = Server::new();
     let client = server.client().await;
     let catalog = discovered(&client).await;
@@ -115,7 +115,7 @@ async fn a_group_whose_server_is_down_hides_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_whose_server_is_down_for_a_moment_is_still_taken_to_be_there() {
+async fn stale_api_still_counts_as_served() {
     let server = Server::new();
     let client = server.client().await;
     let metrics = "metrics.example.com/v1/Metric";
@@ -142,7 +142,7 @@ async fn an_api_whose_server_is_down_for_a_moment_is_still_taken_to_be_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_of_an_aggregated_answer_is_not_believed() {
+async fn incomplete_aggregated_discovery_is_ignored() {
     let server = Server::new();
     let client = server.client().await;
     let expected = discovered(&client).await;
@@ -159,7 +159,7 @@ async fn half_of_an_aggregated_answer_is_not_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_cannot_be_listed_hides_no_other() {
+async fn unlistable_kind_hides_no_other() {
     let server = Server::new();
     let client = server.client().await;
     let catalog = discovered(&client).await;
@@ -181,7 +181,7 @@ async fn a_kind_that_cannot_be_listed_hides_no_other() {
 
 /// Copies that controllers make of our Services' labels are no use of their kind: all pages are read for one that is none.
 #[tokio::test(start_paused = true)]
-async fn endpoints_of_ours_are_told_from_copies() {
+async fn our_endpoints_are_distinguished_from_copies() {
     let server = Server::new();
     server.answers("/api/v1", &[(200, resources("v1", &["Endpoints"]))]);
     for group in ["apps", "example.com"] {
@@ -225,7 +225,7 @@ fn write_kubeconfig(path: &std::path::Path, user: &str) {
 }
 
 #[tokio::test]
-async fn a_credential_that_is_renewed_is_known_by_its_new_end() {
+async fn renewed_credential_has_its_new_end() {
     use base64::Engine as _;
     let folder = tempfile::tempdir().expect("a folder");
     let (config, token) = (folder.path().join("config"), folder.path().join("token"));

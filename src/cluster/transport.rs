@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_are_told_from_questions() {
+    fn writes_are_distinguished_from_reads() {
         let check = |method: Method, uri: &str, expected: bool| {
             let request = Request::builder().method(method).uri(uri).body(()).expect("a request");
             assert_eq!(is_write(&request), expected, "{uri}");

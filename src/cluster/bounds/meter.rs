@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_all_pieces_or_of_a_line() {
+    fn bytes_are_counted_in_total_or_per_line() {
         check(4, false, &["12", "34"], Ok(()));
         check(4, false, &["12", "345"], Err(Excess::Bytes));
         check(4, true, &["12", "3\n123\n", "123"], Ok(()));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_small_values_is_more_than_their_bytes() {
+    fn small_values_take_more_memory_than_bytes() {
         let many = |value: &str| value.repeat(3 * 1024 * 1024 / value.len());
         check(usize::MAX, false, &[&format!("\"{}\"", many("a"))], Ok(()));
         check(usize::MAX, false, &[&many("[],")], Err(Excess::Memory));
@@ -181,7 +181,7 @@ mod tests {
 
     /// The estimate holds for usual objects, and is close for unusual ones.
     #[test]
-    fn memory_is_about_what_a_tree_of_values_takes() {
+    fn memory_estimate_is_close_to_parsed_values() {
         let check = |text: &str, least: usize, most: usize| {
             let mut meter = Meter::new(Most { bytes: usize::MAX, memory: usize::MAX }, false);
             meter.take(text.as_bytes()).expect("small");

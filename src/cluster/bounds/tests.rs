@@ -34,7 +34,7 @@ async fn check(path: &str, status: u16, bytes: usize, expected: &str) {
 }
 
 #[tokio::test]
-async fn each_answer_has_the_bound_of_what_was_asked() {
+async fn response_bound_depends_on_the_request() {
     check("/version", 200, VERSION, "its answer to GET /version is longer than 64 KiB").await;
     check("/apis", 200, DISCOVERY, "its answer to GET /apis is longer than 8 MiB").await;
     check("/api/v1", 200, DISCOVERY, "its answer to GET /api/v1 is longer than 8 MiB").await;
@@ -47,7 +47,7 @@ async fn each_answer_has_the_bound_of_what_was_asked() {
 }
 
 #[tokio::test]
-async fn watch_goes_on_for_ever_and_its_events_do_not() {
+async fn watch_is_unbounded_and_its_events_are_bounded() {
     let path = "/api/v1/pods?limit=5&watch=true";
     let line = [vec![b'0'; OBJECT - 1], vec![b'\n']].concat();
     let all = OBJECT * 9;
@@ -58,7 +58,7 @@ async fn watch_goes_on_for_ever_and_its_events_do_not() {
 
 /// An answer that holds its room while another waits for it.
 #[tokio::test(start_paused = true)]
-async fn who_finds_no_room_waits_and_is_given_up() {
+async fn response_without_room_waits_and_fails() {
     let bounds = Bounds::new(ClusterName::from("one"));
     // As a tree of values, half of what one cluster may take.
     let page = [b"[".as_slice(), &b"{\"a\":1},".repeat(OF_ONE_CLUSTER / 2 / 549)].concat();

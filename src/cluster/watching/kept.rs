@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn list_that_goes_in_a_circle_ends() {
+    fn circular_list_ends() {
         let mut kept = Kept::of(&account());
         kept.begins();
         let told = (0..).take_while(|_| kept.lists("a").is_ok()).count();

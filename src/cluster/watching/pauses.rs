@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_grow_until_something_goes_well() {
+    async fn pauses_grow_until_a_success() {
         let mut pauses = Pauses::new(LONGEST * 2);
         let mut waited = async |is_list: bool| {
             let start = Instant::now();

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_tells_nothing_is_listed_until_it_does() {
+    async fn silent_watch_is_listed_until_it_works() {
         let mut sight = Sight::new("ConfigMap");
         assert!(sight.failed().is_none() && sight.failed().is_none());
         assert!(!sight.tells(), "two are no news");

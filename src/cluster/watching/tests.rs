@@ -206,7 +206,7 @@ fn streamed(names: &[&str], rest: &[Value], end: End) -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streamed_list_goes_on_as_a_watch() {
+async fn streamed_list_continues_as_a_watch() {
     let rest = [event("MODIFIED", "a", 6), event("DELETED", "b", 7), bookmark(9, false)];
     check(
         &[streamed(&["a", "b"], &rest, End::Late), answer(&[event("ADDED", "c", 12)], End::Late)],
@@ -284,7 +284,7 @@ async fn a_streamed_list_that_breaks_off_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_fails_at_streamed_lists_is_read_page_by_page() {
+async fn failing_streamed_lists_fall_back_to_pages() {
     check(
         &[refused(500), refused(500), refused(500), page(&["a"], "4", "")],
         &[
@@ -313,14 +313,14 @@ async fn an_answer_that_never_comes_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_says_nothing_new_and_ends_is_none() {
+async fn immediately_ended_watch_counts_as_failed() {
     let answers = [streamed(&["a"], &[], End::Late), answer(&[bookmark(END, false)], End::Clean)];
     let expected = ["listing", "seen a", "listed", "broken: the server ended it at once"];
     check(&answers, &expected, &["stream", "watch 5", "watch 5"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_knows_no_streamed_lists_is_asked_once() {
+async fn unsupported_streamed_list_is_requested_once() {
     for code in [400, 422, 501] {
         let pages = [page(&["a", "b"], "4", "more"), page(&["c"], "4", "")];
         let server =
@@ -337,7 +337,7 @@ async fn a_server_that_knows_no_streamed_lists_is_asked_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_say_the_end_of_a_list_is_not_waited_for() {
+async fn missing_end_of_list_falls_back_to_pages() {
     let endless = answer(&[event("ADDED", "a", 3), bookmark(3, false)], End::Silence);
     let server = Server::new(&[endless, page(&["a", "b"], "4", "")]);
     let start = Instant::now();
@@ -349,7 +349,7 @@ async fn a_server_that_does_not_say_the_end_of_a_list_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_list_and_not_watch_is_told_so() {
+async fn missing_watch_right_is_reported() {
     let server = Server::new(&[&[refused(403), page(&["a"], "4", "")][..], &vec![refused(403); 7]].concat());
     let changes: Vec<String> = server.watch().take(10).map(|change| told(&change)).collect().await;
     let expected = [&["listing", "seen a", "listed"][..], &["broken: no"; 6], &["blind: no"]].concat();
@@ -365,7 +365,7 @@ async fn who_may_list_and_not_watch_is_told_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_never_tells_anything_is_listed_until_it_does() {
+async fn silent_watch_is_replaced_by_lists() {
     let pages = || page(&["a"], "4", "");
     let watches = [&vec![refused(503); 5][..], &[refused(403), answer(&[], End::Cut)]].concat();
     let server = Server::new(&[&[refused(501), pages()][..], &watches].concat());
@@ -402,7 +402,7 @@ async fn a_watch_that_never_tells_anything_is_listed_until_it_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn crowd_of_others_makes_no_page_smaller_for_long() {
+async fn crowded_budget_shrinks_pages_only_briefly() {
     let crowded = || answer(&[], End::Crowded);
     let pages = [page(&["a"], "4", "more"), page(&["b"], "4", "last"), page(&["c"], "4", "")];
     let [first, second, third] = pages;
@@ -432,7 +432,7 @@ async fn crowd_of_others_makes_no_page_smaller_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn page_that_is_too_large_is_smaller_until_the_list_ends() {
+async fn too_large_page_shrinks_until_the_list_ends() {
     let server = Server::new(&[
         refused(422),
         answer(&[], End::TooLarge),
@@ -449,7 +449,7 @@ async fn page_that_is_too_large_is_smaller_until_the_list_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_has_forgotten_is_listed_again() {
+async fn expired_version_is_listed_again() {
     let gone = json!({"type": "ERROR", "object": status(410, "gone")});
     let all = streamed(&["a"], &[], End::Silence);
     let again = ["listing", "seen a", "listed", "broken: gone", "listing", "seen a", "listed"];
@@ -505,7 +505,7 @@ async fn errors_at_one_place_end_in_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_at_once_is_not_hammered() {
+async fn immediately_ended_watch_backs_off() {
     let all = streamed(&["a"], &[], End::Late);
     let empty = answer(&[], End::Clean);
     let server = Server::new(&[&[all], &vec![empty; 40][..]].concat());
@@ -521,7 +521,7 @@ async fn a_watch_that_ends_at_once_is_not_hammered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_goes_on_where_it_was() {
+async fn interrupted_watch_continues_at_its_version() {
     let rest = [event("MODIFIED", "a", 6)];
     let next = [event("MODIFIED", "a", 7)];
     check(

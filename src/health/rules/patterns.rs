@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_are_told_apart() {
+    fn pattern_items_are_parsed() {
         use Times::{Any, End, Once, Perhaps, Scan, Some, Test};
         for (pattern, expected) in [
             ("(%d+)-(%d+)$", &[("%d", Some), ("-", Once), ("%d", Some), ("$", End)][..]),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_they_say() {
+    fn sets_match_their_bytes() {
         for (single, inside, outside) in [
             ("%d", "09", "a-"),
             ("%S", "a", " \u{b}"),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_backtracks_is_known() {
+    fn backtracking_patterns_are_expensive() {
         let optional = "a?".repeat(40) + &"a".repeat(40);
         let fails_at_the_end = format!(".-.-[{}]+", "b".repeat(1_000_000));
         let looked_for_often = format!("a+[{}]", "b".repeat(240));

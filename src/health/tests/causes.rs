@@ -76,7 +76,7 @@ fn restarted(restarts: u32, code: i32, reason: &str, [started, finished]: [&str;
 const A_MOMENT_AGO: [&str; 2] = ["2026-11-20T00:00:10Z", "2026-11-20T00:00:29Z"];
 
 #[test]
-fn between_two_crashes_a_container_runs_for_a_moment() {
+fn briefly_running_container_is_in_a_crash_loop() {
     let one = |status: Value| [pod("pay-7c9f", "b", 1, status)];
     let crashed = |restarts: u32, times| one(restarted(restarts, 1, "Error", times));
     check(None, &crashed(2, A_MOMENT_AGO), Some(("Restarted pay-7c9f (exit 1, 2 restarts)", false)));
@@ -101,7 +101,7 @@ fn between_two_crashes_a_container_runs_for_a_moment() {
 
 /// From 2 to 5 replicas: an old pod, whose node was started anew four times in its life, misses a probe meanwhile.
 #[test]
-fn what_a_pod_went_through_in_its_life_is_no_cause() {
+fn earlier_restarts_of_a_pod_are_no_cause() {
     let months_ago = ["2026-08-01T00:00:00Z", "2026-08-01T00:00:05Z"];
     let probe = Some(("NotReady pay-7c9f (readiness probe failing)", false));
     let old = |code: i32, reason: &str| [pod("pay-7c9f", "b", 1, restarted(4, code, reason, months_ago))];
@@ -127,7 +127,7 @@ fn what_a_pod_went_through_in_its_life_is_no_cause() {
 
 /// OpenKruise restarts containers to update them, and the status of the one before stays for a moment.
 #[test]
-fn what_was_before_an_update_in_place_is_not_said_of_it() {
+fn state_before_in_place_update_is_no_cause() {
     let set = json!({"kind": "CloneSet", "status": {"updateRevision": "b"}});
     let updated = |is_over: bool, mut status: Value| {
         let over = if is_over { "True" } else { "False" };
@@ -156,7 +156,7 @@ fn what_was_before_an_update_in_place_is_not_said_of_it() {
 
 /// A bare Pod whose image was mended a moment ago.
 #[test]
-fn what_a_pod_went_through_before_its_spec_changed_is_no_cause() {
+fn state_before_spec_change_is_no_cause() {
     let mut mended = pod("pay", "b", 1, waiting("ImagePullBackOff", "Back-off", None));
     mended["metadata"]["generation"] = json!(2);
     for (observed, expected) in
@@ -247,7 +247,7 @@ fn only_the_newest_template_counts() {
 
 /// Its controller may be many seconds behind: what was made since the spec was written, with its containers, is new.
 #[test]
-fn new_pods_of_a_deployment_are_known_before_its_status() {
+fn new_deployment_pods_count_before_its_status() {
     let workload = |image: &str, written: u32, more: Value| {
         let entries = json!([
             {"manager": "tutti-main", "operation": "Apply", "time": format!("2026-11-01T00:00:{written:02}Z")},
@@ -309,7 +309,7 @@ fn sets_of_kruise_name_their_newest_revision() {
 
 /// What somebody asked the log of is told on, and no other pod is asked as long as it crashes alike.
 #[test]
-fn of_pods_that_crash_alike_the_known_one_is_told() {
+fn known_pod_is_preferred_among_equal_crashes() {
     let crashed =
         |name: &str, age: u32, code: i32| pod(name, "b", age, waiting("CrashLoopBackOff", "", Some(code)));
     let told = |pods: &[Value], known: &[Crash]| pods_cause(None, pods, known).expect("a cause");
@@ -331,7 +331,7 @@ fn of_pods_that_crash_alike_the_known_one_is_told() {
 }
 
 #[test]
-fn only_an_end_is_a_crash_and_its_log_is_that_of_the_run_that_ended() {
+fn crash_needs_an_end_and_its_run() {
     let crash = |pod: Value| {
         let crash = pods_cause(None, &[pod], &[]).expect("a cause").crash?;
         Some((crash.container, crash.ended_before))
@@ -361,7 +361,7 @@ fn only_an_end_is_a_crash_and_its_log_is_that_of_the_run_that_ended() {
 }
 
 #[test]
-fn the_last_line_stands_in_quotes_behind_the_end() {
+fn last_log_line_is_quoted_after_the_exit() {
     let pods = [pod("pay-7c9f", "b", 1, waiting("CrashLoopBackOff", "", Some(1)))];
     let mut cause = pods_cause(None, &pods, &[]).expect("a cause");
     cause.line = Some("no such table".into());

@@ -6,7 +6,7 @@ use super::check;
 use crate::health::{of, pods_cause, read_dump};
 
 #[test]
-fn what_is_no_object_is_unknown() {
+fn invalid_object_is_unknown() {
     for value in [json!(null), json!(7), json!("text"), json!([]), json!({}), json!({"kind": "Pod"})] {
         check(value, "Unknown: not a Kubernetes object: apiVersion or kind is missing");
     }

@@ -5,7 +5,7 @@ use crate::health::{Rules, unbound_class};
 use crate::model::Kind;
 
 #[test]
-fn what_is_being_deleted_is_terminating() {
+fn deleted_object_is_terminating() {
     let mut map = object("v1", "ConfigMap", Value::Null, Value::Null);
     map["metadata"]["deletionTimestamp"] = json!("2026-11-01T00:00:00Z");
     check(map.clone(), "Terminating: being deleted");
@@ -83,7 +83,7 @@ fn storage() {
 }
 
 #[test]
-fn an_unbound_claim_has_a_class_to_ask_about() {
+fn unbound_claim_has_a_storage_class() {
     let claim = |section: &str, field: &str, value: Value| {
         let mut claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
             "spec": {"storageClassName": "late"}, "status": {"phase": "Pending"}});
@@ -356,7 +356,7 @@ fn an_observed_generation_may_be_a_text() {
 }
 
 #[test]
-fn rollout_of_argo_is_over_when_its_steps_are() {
+fn argo_rollout_is_current_after_its_steps() {
     let rollout = |spec: Value, status: Value| object("argoproj.io/v1alpha1", "Rollout", spec, status);
     let pause = json!([{"reason": "CanaryPauseStep", "startTime": "2026-11-26T08:00:00Z"}]);
     check(rollout(json!({}), json!({"observedGeneration": "2", "phase": "Healthy"})), "Current");
@@ -374,7 +374,7 @@ fn rollout_of_argo_is_over_when_its_steps_are() {
 }
 
 #[test]
-fn canary_of_flagger_is_over_when_it_is_promoted() {
+fn flagger_canary_is_current_after_promotion() {
     let canary = |status: Value| object("flagger.app/v1beta1", "Canary", json!({}), status);
     check(canary(json!({})), "InProgress: Flagger has not seen it yet");
     for (phase, expected) in [

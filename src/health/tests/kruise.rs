@@ -17,7 +17,7 @@ fn set(kind: &str, strategy: Value, status: Value) -> Value {
 }
 
 #[test]
-fn what_no_controller_has_looked_at_is_not_healthy() {
+fn unobserved_object_is_not_healthy() {
     for kind in ["CloneSet", "StatefulSet", "DaemonSet", "UnitedDeployment", "SidecarSet"] {
         for version in ["v1alpha1", "v1beta1"] {
             let new = object(&format!("apps.kruise.io/{version}"), kind, json!({}), Value::Null);
@@ -82,7 +82,7 @@ fn clone_sets() {
 }
 
 #[test]
-fn what_a_partition_or_a_pause_holds_is_suspended_when_its_pods_are_there() {
+fn held_update_is_suspended_when_pods_exist() {
     let part = |partition: Value| json!({"partition": partition});
     let updated = |updated: u32| json!({"updatedReplicas": updated});
     for (partition, status, expected) in [

@@ -7,7 +7,7 @@ fn check(log: &[u8], expected: Option<&str>) {
 }
 
 #[test]
-fn the_last_line_is_told() {
+fn last_line_is_returned() {
     check(b"fatal: no such table\n", Some("fatal: no such table"));
     check(b"starting\nfatal: no such table", Some("fatal: no such table"));
     check(b"fatal: no such table\n \n\n", Some("fatal: no such table"));
@@ -17,7 +17,7 @@ fn the_last_line_is_told() {
 }
 
 #[test]
-fn a_line_is_text_and_no_more_than_that() {
+fn line_has_no_control_characters() {
     check(b"\x1b[1;31mERROR\x1b[0m\tno   such\x00 table\x07", Some("ERROR no such table"));
     // A title, in both forms; a character set; the letter after an escape alone; one that does not end.
     check(b"\x1b]0;mine\x07a\x1b]8;;http://x\x1b\\b\x1b(Bc\x1bMd", Some("abcd"));
@@ -43,7 +43,7 @@ fn a_long_line_is_cut_between_characters() {
 
 /// It says so with the status of a log.
 #[test]
-fn a_kubelet_that_has_no_log_has_no_last_line() {
+fn missing_log_has_no_last_line() {
     check(b"unable to retrieve container logs for containerd://3222b0321fda", None);
     check(b"failed to try resolving symlinks in path \"/var/log/pods/a/b/0.log\": lstat: no such file or directory", None);
     check(b"failed to open log file \"/var/log/pods/a/b_0.log\": no such file or directory\n", None);
@@ -51,6 +51,6 @@ fn a_kubelet_that_has_no_log_has_no_last_line() {
 
 /// A virtual node may not know `tailLines`: what it sends begins with the first line.
 #[test]
-fn the_beginning_of_a_log_has_no_last_line() {
+fn cut_log_has_no_last_line() {
     check(&b"starting\n".repeat(1 + LOG_BYTES / 9)[..LOG_BYTES], None);
 }

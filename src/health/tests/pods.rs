@@ -54,7 +54,7 @@ fn pods_that_run() {
 }
 
 #[test]
-fn a_pod_whose_kubelet_has_not_seen_its_spec_is_in_progress() {
+fn pod_with_unobserved_spec_is_in_progress() {
     let ready = json!([condition("Ready", "True", "", "")]);
     let seen = |mut pod: Value, generation: u32| {
         pod["status"]["observedGeneration"] = json!(generation);

@@ -9,7 +9,7 @@ fn workload(version: &str, kind: &str, spec: Value, status: Value) -> Value {
 }
 
 #[test]
-fn events_are_asked_for_where_a_pod_should_be_there() {
+fn events_are_needed_for_missing_pods() {
     let check = |version: &str, kind: &str, spec: Value, status: Value, has_pods: bool, expected: bool| {
         let workload = workload(version, kind, spec, status);
         assert_eq!(lacks_pods(&workload, has_pods), expected, "{workload} {has_pods}");
@@ -44,7 +44,7 @@ fn events_are_asked_for_where_a_pod_should_be_there() {
 }
 
 #[test]
-fn the_newest_event_about_pods_is_told() {
+fn newest_pod_event_is_returned() {
     let event = |reason: &str, message: &str, time: &str| json!({"reason": reason, "message": message, "lastTimestamp": time, "type": "Warning"});
     let refused = r#"pods "web-" is forbidden: error looking up service account shop/web: serviceaccount "web" not found"#;
     let check = |events: &[Value], expected: Option<&str>| {

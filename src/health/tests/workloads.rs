@@ -46,7 +46,7 @@ fn deployments_fail_at_their_deadline() {
 }
 
 #[test]
-fn a_status_of_an_older_spec_says_nothing() {
+fn outdated_status_is_in_progress() {
     let mut old = deployment([3, 3, 3, 3], json!([]));
     old["status"]["observedGeneration"] = json!(1);
     check(old.clone(), "InProgress: generation 2 is not observed yet, the status is of 1");

@@ -58,7 +58,7 @@ fn new_objects_are_looked_up_first() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused() {
+fn foreign_objects_are_refused() {
     check(
         &with_stranger(empty(), PAY, &["helm", "kubectl"]),
         "refuse ConfigMap shop/pay: it is there and not ours, managed by helm, kubectl; `adopt: true` in the app takes it over",
@@ -112,7 +112,7 @@ fn apps_do_not_take_from_each_other() {
 }
 
 #[test]
-fn holds_show_what_would_be_done() {
+fn holds_show_the_intended_action() {
     let absent = with_absent(empty(), &[PAY]);
     check_with(
         &absent,
@@ -167,7 +167,7 @@ fn kinds_must_be_served() {
 }
 
 #[test]
-fn what_another_app_brings_is_waited_for() {
+fn prerequisites_of_other_apps_are_awaited() {
     let observation = with_absent(empty(), &[PAY, "v1/Namespace//shop"]);
     let pay = rendered("pay", &[PAY, "example.com/v1/Menu/shop/pay"]);
     let mut base = rendered("base", &["v1/Namespace//shop"]);
@@ -206,7 +206,7 @@ fn what_another_app_brings_is_waited_for() {
 }
 
 #[test]
-fn the_digest_follows_what_matters() {
+fn plan_digest_depends_on_relevant_fields() {
     let pay = rendered("pay", &[PAY]);
     let observation = with_live(empty(), "pay", PAY, "b");
     let digest = |observation: &Observation| plan_with(&pay, observation, |_| {}).digest();
@@ -237,7 +237,7 @@ fn with_takeover(
 }
 
 #[test]
-fn a_takeover_that_did_not_come_to_its_end_goes_on() {
+fn interrupted_takeover_continues() {
     let observation = with_takeover(&["helm", "tutti-main"], PAY, &[], None);
     let adopted = "adopt ConfigMap shop/pay: taken over from helm, nothing in it changes";
     check_with(&observation, |input| set(input, |it| it.adopt = true), adopted);
@@ -245,7 +245,7 @@ fn a_takeover_that_did_not_come_to_its_end_goes_on() {
 }
 
 #[test]
-fn a_takeover_says_what_becomes_of_the_pods() {
+fn takeover_reports_effect_on_pods() {
     let check = |changes: &[&str], replaces_pods: Option<bool>, expected: &str| {
         let observation = with_takeover(&["helm"], PAY, changes, replaces_pods);
         let plan =

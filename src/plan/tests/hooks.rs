@@ -79,7 +79,7 @@ fn all_but<'t>(without: &[&str], more: &[&'t str]) -> Vec<&'t str> {
 }
 
 #[test]
-fn hooks_and_their_release_come_one_after_the_other() {
+fn hooks_and_release_run_in_order() {
     let waiting = [
         "wait ConfigMap shop/pay",
         "wait Deployment shop/pay",
@@ -109,7 +109,7 @@ fn hooks_and_their_release_come_one_after_the_other() {
 }
 
 #[test]
-fn a_hook_without_its_hash_has_not_run_for_this_release() {
+fn hook_without_hash_runs_for_this_release() {
     check(
         &all_but(&[MIGRATE, WEB], &["batch/v1/Job/shop/migrate-1=b", "apps/v1/Deployment/shop/pay=b"]),
         &["configure Job shop/migrate-1", "wait Deployment shop/pay"],
@@ -117,7 +117,7 @@ fn a_hook_without_its_hash_has_not_run_for_this_release() {
 }
 
 #[test]
-fn what_was_released_is_never_held_back() {
+fn repairs_of_released_objects_never_wait() {
     // A finished run that somebody deleted runs again, beside all others.
     check(&all_but(&[MIGRATE], &[]), &["create Job shop/migrate-1"]);
     check(&all_but(&[MIGRATE, NOTIFY], &["batch/v1/Job/shop/migrate-1!"]), &["wait Job shop/notify-1"]);
@@ -148,7 +148,7 @@ fn weights_order_the_hooks_of_a_stage() {
 }
 
 #[test]
-fn a_hook_of_the_installation_stays_as_it_is() {
+fn install_hook_stays_unchanged_after_installation() {
     let once = release(|_, hook| hook.occasion = Occasion::Install);
     let changed = all_but(
         &[CONFIG, MIGRATE, WARM],
@@ -170,7 +170,7 @@ fn a_hook_of_the_installation_stays_as_it_is() {
 }
 
 #[test]
-fn hooks_that_run_nothing_after_their_release_are_ordinary() {
+fn post_hooks_without_runs_are_ordinary_objects() {
     let still = release(|_, hook| {
         hook.stage = Stage::After;
         hook.runs = false;
@@ -182,7 +182,7 @@ fn hooks_that_run_nothing_after_their_release_are_ordinary() {
 }
 
 #[test]
-fn waits_say_for_what_and_what_would_be() {
+fn hook_wait_shows_obstacle_and_intended_action() {
     let plan = plan_with(&release(|_, _| {}), &seen(&[NAMESPACE, CONFIG]), |_| {});
     assert_eq!(
         lines(&plan)[2..],

@@ -92,7 +92,7 @@ const SKIPPED: &str = "skip Job shop/check-1^";
 const OVER: [&str; 2] = ["configure ConfigMap shop/pay!", "configure Deployment shop/pay!"];
 
 #[test]
-fn hooks_of_upgrades_do_not_run_at_the_installation() {
+fn upgrade_hooks_do_not_run_at_installation() {
     let (settings, web) = ("create ConfigMap shop/pay^", "create Deployment shop/pay^");
     let (password, seed) = ("create ConfigMap shop/password^", "create Job shop/seed^");
     let waits = "wait Job shop/seed^";
@@ -110,7 +110,7 @@ fn hooks_of_upgrades_do_not_run_at_the_installation() {
 
 /// What a policy denies is not written to say so, another object is.
 #[test]
-fn denied_object_does_not_say_that_the_installation_is_over() {
+fn denied_object_does_not_record_completed_installation() {
     let main = ["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay^", "apps/v1/Deployment/shop/pay^"];
     let mut observation = seen(&[&main[..], &["batch/v1/Job/shop/seed^"]].concat());
     let denied = |observation: &mut Observation, text: &str| {
@@ -128,7 +128,7 @@ fn denied_object_does_not_say_that_the_installation_is_over() {
 }
 
 #[test]
-fn hooks_of_the_installation_do_not_run_at_upgrades() {
+fn install_hooks_do_not_run_at_upgrades() {
     let upgrade = ["create Job shop/check-1", "wait ConfigMap shop/pay", "wait Deployment shop/pay"];
     let before = [
         "v1/ConfigMap/shop/password~",
@@ -184,7 +184,7 @@ fn installation_that_is_over_stays_so() {
 }
 
 #[test]
-fn what_a_policy_denies_does_not_say_that_the_installation_is_over() {
+fn policy_denial_prevents_recording_completed_installation() {
     let mut observation = seen(&[
         "v1/ConfigMap/shop/password^",
         "v1/ConfigMap/shop/pay^",
@@ -207,7 +207,7 @@ fn what_a_policy_denies_does_not_say_that_the_installation_is_over() {
 
 /// The first upgrade takes away or replaces what says that the installation is over, and its Job was deleted by hand.
 #[test]
-fn what_stays_says_that_the_installation_is_over() {
+fn remaining_objects_record_completed_installation() {
     let skipped = "skip Job shop/seed";
     let (pay, web) = ("v1/ConfigMap/shop/pay~", "apps/v1/Deployment/shop/pay~");
     let old = "v1/ConfigMap/shop/old~!";
@@ -227,7 +227,7 @@ fn what_stays_says_that_the_installation_is_over() {
 }
 
 #[test]
-fn a_change_goes_on_with_an_installation_that_has_not_ended() {
+fn change_continues_unfinished_installation() {
     let waits = "wait Job shop/seed^";
     let failed = ["v1/ConfigMap/shop/password~", "v1/ConfigMap/shop/pay~", "apps/v1/Deployment/shop/pay~=…"];
     check(&failed, &[SKIPPED, "configure Deployment shop/pay^", waits]);
@@ -241,7 +241,7 @@ fn a_change_goes_on_with_an_installation_that_has_not_ended() {
 }
 
 #[test]
-fn what_is_left_or_taken_over_has_been_installed() {
+fn remaining_or_adopted_objects_count_as_installed() {
     let creates = ["create ConfigMap shop/password", "create Job shop/check-1"];
     let waits = ["wait ConfigMap shop/pay", "wait Deployment shop/pay", "skip Job shop/seed"];
     check(&[OLD], &[&creates[..], &waits].concat());

@@ -32,7 +32,7 @@ fn ignoring(rules: &[IgnoreRule]) -> ApplySettings {
 }
 
 #[test]
-fn force_is_said_by_the_object_or_its_app() {
+fn object_annotation_overrides_force_of_app() {
     let check = |observation: &Observation, annotations: Value, force: bool, expected: bool| {
         let plan =
             plan_with(&annotated(PAY, &annotations), observation, |input| set(input, |it| it.force = force));
@@ -68,7 +68,7 @@ fn refused(name: &str, content: &str, uid: &str) -> Observation {
 }
 
 #[test]
-fn what_cannot_change_is_replaced_only_where_git_says_so() {
+fn immutable_objects_are_replaced_only_on_request() {
     let check = |name: &str, observation: &Observation, change: &dyn Fn(&mut Input<'_>), expected: &str| {
         let plan = plan_with(&annotated(name, &json!({})), observation, change);
         assert_eq!(lines(&plan), [expected]);
@@ -117,7 +117,7 @@ fn what_cannot_change_is_replaced_only_where_git_says_so() {
 }
 
 #[test]
-fn an_annotation_decides_over_the_replacement_of_one_object() {
+fn annotation_overrides_replacement_of_one_object() {
     let check = |value: &str, replace: bool, expected: &str| {
         let rendered = annotated(PAY, &json!({"tutti.dev/replace": value}));
         let plan = plan_with(&rendered, &refused(PAY, "a", &format!("uid-{PAY}")), |input| {
@@ -135,7 +135,7 @@ fn rule(path: &str) -> IgnoreRule {
 }
 
 #[test]
-fn fields_that_are_left_to_others_are_known_by_the_rules_they_were_looked_at_with() {
+fn ignored_fields_are_known_for_equal_rules_only() {
     let (image, other) = ([rule("/spec/image")], [rule("/spec/other")]);
     let ignored = Ignored { paths: image[0].paths.clone(), ours: json!({}), version: None };
     let mut changed = with_live(empty(), "pay", PAY, "b");
@@ -165,7 +165,7 @@ fn fields_that_are_left_to_others_are_known_by_the_rules_they_were_looked_at_wit
 }
 
 #[test]
-fn replicas_that_are_left_to_others_are_those_of_an_autoscaler() {
+fn ignored_replicas_belong_to_an_autoscaler() {
     let check = |rules: &[IgnoreRule], owner: Scaler, expected: SentReplicas| {
         let mut changed = with_live(empty(), "pay", PAY, "b");
         changed
@@ -193,7 +193,7 @@ fn replicas_that_are_left_to_others_are_those_of_an_autoscaler() {
 }
 
 #[test]
-fn a_step_says_what_was_applied_last() {
+fn step_shows_last_applied_revision() {
     let mut changed = with_live(empty(), "pay", PAY, "b");
     assert_eq!(only(&plan_with(&rendered("pay", &[PAY]), &changed, |_| {})).was, None, "no revision");
     changed.objects.values_mut().map(Arc::make_mut).for_each(|live| live.revision = Some("abc".into()));

@@ -125,7 +125,7 @@ pub(super) fn candidate(text: &str) -> Candidate {
 }
 
 #[test]
-fn what_takes_data_along_needs_a_persons_word() {
+fn deletes_with_data_need_approval() {
     let set = Candidate { claims_go_along: true, ..candidate("apps/v1/StatefulSet/shop/db") };
     let cases = [
         (candidate("v1/PersistentVolume//disk"), "every PersistentVolume waits for approval"),
@@ -142,7 +142,7 @@ fn what_takes_data_along_needs_a_persons_word() {
 }
 
 #[test]
-fn candidates_are_ours_and_rendered_by_nobody() {
+fn candidates_are_managed_and_no_longer_rendered() {
     let mut observation = empty();
     for text in ["v1/ConfigMap/shop/gone", "v1/ConfigMap/shop/stays", "v1/ConfigMap/shop/going"] {
         observation = with_live(observation, "pay", text, "a");
@@ -173,7 +173,7 @@ fn candidates_are_ours_and_rendered_by_nobody() {
 
 /// Where another process is over the cap, it asks for an approval whatever else is waited for: whoever approves looks anew.
 #[test]
-fn what_waits_for_the_health_of_its_app_may_be_approved() {
+fn deletes_waiting_for_health_may_be_approved() {
     let mut waits = Case::of(5);
     waits.app = AppFacts { places: places(&[("bj5", Standing::Unhealthy)]), ..facts() };
     let decision = waits.check([0, 5, 0]);
@@ -184,7 +184,7 @@ fn what_waits_for_the_health_of_its_app_may_be_approved() {
 }
 
 #[test]
-fn all_that_is_over_the_cap_is_kept_in_mind() {
+fn deletes_over_the_cap_stay_recorded() {
     let over = |case: Case| case.decide().over_cap.len();
     assert_eq!([over(Case::of(10)), over(Case::of(11))], [0, 11]);
     // What waits for a cluster that is away counts; so does what was approved, which could be taken back.
@@ -255,7 +255,7 @@ fn over_cap(pending: u32, cap: u32, case: &Case) -> String {
 }
 
 #[test]
-fn nothing_is_deleted_from_doubt_or_under_a_hold() {
+fn doubts_and_holds_prevent_deletes() {
     type Change = fn(&mut Case);
     let changes: [(&str, Change); 11] = [
         ("nothing is deleted while the config repository has errors", |case| case.fleet_valid = false),
@@ -298,7 +298,7 @@ fn nothing_is_deleted_from_doubt_or_under_a_hold() {
 }
 
 #[test]
-fn an_app_that_moves_is_healthy_there_before_it_goes_here() {
+fn moved_app_is_healthy_before_old_objects_go() {
     use Standing::{AwayAsRendered, Healthy, Unhealthy};
     let check = |standings: &[(&str, Standing)], expected: [usize; 3]| {
         Case { app: AppFacts { places: places(standings), ..facts() }, ..Case::of(2) }.check(expected)
@@ -329,7 +329,7 @@ fn an_app_that_is_placed_nowhere_deletes_nothing() {
 }
 
 #[test]
-fn a_cluster_that_is_being_removed_is_deleted_from() {
+fn removed_cluster_still_gets_deletes() {
     let mut case = Case::of(2);
     case.cluster.state = ClusterState::Removed;
     case.app.places.remove(&cluster("bj5"));
@@ -339,7 +339,7 @@ fn a_cluster_that_is_being_removed_is_deleted_from() {
 }
 
 #[test]
-fn what_holds_others_goes_after_them() {
+fn containers_are_deleted_after_their_contents() {
     let namespace = candidate("v1/Namespace//shop");
     let definition = candidate("apiextensions.k8s.io/v1/CustomResourceDefinition//menus.example.com");
     let mut observation = with_live(empty(), "pay", "v1/Namespace//shop", "a");
@@ -401,7 +401,7 @@ fn what_holds_others_goes_after_them() {
 }
 
 #[test]
-fn what_is_kept_is_orphaned_and_does_not_count() {
+fn kept_objects_are_orphaned_and_do_not_count() {
     let mut case = Case::of(13);
     case.candidates.iter_mut().take(3).for_each(|candidate| candidate.keep = true);
     case.check([10, 0, 3]);
@@ -440,7 +440,7 @@ fn approvals_lift_the_cap() {
 }
 
 #[test]
-fn a_part_that_is_approved_does_not_free_the_rest() {
+fn partial_approval_does_not_free_the_rest() {
     let mut case = approved(Case::of(12));
     case.approvals[0].objects.truncate(6);
     case.check([6, 6, 0]);
@@ -456,7 +456,7 @@ fn a_part_that_is_approved_does_not_free_the_rest() {
 }
 
 #[test]
-fn an_app_that_is_approved_does_not_free_another() {
+fn approval_of_one_app_frees_no_other() {
     let mut case = Case::of(12);
     for (place, candidate) in case.candidates.iter_mut().enumerate() {
         candidate.app = app(["pay", "cart", "mail", "page"][place / 3]);
@@ -541,7 +541,7 @@ fn the_order_of_candidates_does_not_matter() {
 }
 
 #[test]
-fn an_approval_is_bound_to_the_app_on_all_clusters() {
+fn approval_is_bound_to_renders_on_all_clusters() {
     let one = rendered("pay", &["v1/ConfigMap/shop/a"]);
     let other = crate::model::Rendered { cluster: cluster("gz1"), ..one.clone() };
     assert_eq!(rendered_digest([&one, &other]), rendered_digest([&other, &one]));

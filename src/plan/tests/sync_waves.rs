@@ -51,7 +51,7 @@ fn shown(observation: &Observation) -> Vec<String> {
 }
 
 #[test]
-fn a_wave_comes_when_those_before_it_are_healthy() {
+fn sync_wave_starts_after_earlier_waves_are_healthy() {
     use Status::{Current, Failed, InProgress, Suspended};
     let waiting = ["wait ConfigMap shop/pay", "wait Deployment shop/web", "wait Service shop/edge"];
     let first = ["create Namespace shop", "create Deployment shop/store"];
@@ -70,7 +70,7 @@ fn a_wave_comes_when_those_before_it_are_healthy() {
 }
 
 #[test]
-fn what_is_there_as_rendered_waits_for_nothing_and_nothing_overtakes_a_change() {
+fn unchanged_objects_never_wait_and_order_is_kept() {
     use Status::{Current, Failed};
     let all =
         |store| [(NAMESPACE, Current), (STORE, store), (SETTINGS, Current), (WEB, Current), (EDGE, Current)];
@@ -104,7 +104,7 @@ fn what_is_there_as_rendered_waits_for_nothing_and_nothing_overtakes_a_change() 
 /// A claim may wait for its first pod, which comes in a later wave; a suspended Job has done nothing, and a paused Deployment may
 /// have no pods.
 #[test]
-fn what_comes_later_may_come_when_what_was_before_is_well() {
+fn later_wave_may_start_after_ready_objects() {
     const CLAIM: &str = "v1/PersistentVolumeClaim/shop/data";
     const JOB: &str = "batch/v1/Job/shop/migrate";
     let check = |text: &str, status, pods: Option<PodCount>, expected: &str| {
@@ -132,7 +132,7 @@ fn what_comes_later_may_come_when_what_was_before_is_well() {
 }
 
 #[test]
-fn a_wait_says_for_what_and_what_would_be() {
+fn sync_wave_wait_shows_obstacle_and_intended_action() {
     let plan = planned(&seen(&[(NAMESPACE, Status::Current)]));
     assert_eq!(
         lines(&plan).last().map(String::as_str),

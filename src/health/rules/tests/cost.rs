@@ -16,7 +16,7 @@ fn is_affordable(text: &str, object: &Value) -> bool {
 }
 
 #[test]
-fn what_rules_do_is_affordable() {
+fn usual_rules_are_affordable() {
     let object = with_conditions(100);
     for text in [
         "status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')",
@@ -38,7 +38,7 @@ fn what_rules_do_is_affordable() {
 }
 
 #[test]
-fn what_grows_without_end_is_not() {
+fn growing_expressions_are_not_affordable() {
     let object = with_conditions(100);
     let doubling = format!("['aaaaaaaa']{}.size() > 0", ".map(x, x + x)".repeat(60));
     let found = format!("'{}'.findAll('a')", "a".repeat(1000));
@@ -84,7 +84,7 @@ fn numbers_take_as_much_as_their_digits() {
 
 /// What is looked for is compared at every place.
 #[test]
-fn a_search_takes_as_long_as_both_texts() {
+fn search_cost_depends_on_both_texts() {
     let object = json!({"status": {"text": "a".repeat(100_000), "part": "a".repeat(50_000)}});
     for name in ["indexOf", "lastIndexOf"] {
         assert!(!is_affordable(&format!("status.text.{name}(status.part + 'b') > 0"), &object), "{name}");

@@ -33,7 +33,7 @@ const LONG: &str = "it ran for too long";
 const LARGE: &str = "it needed too much memory";
 
 #[test]
-fn what_never_ends_is_ended() {
+fn endless_scripts_are_ended() {
     refused("while true do end", LONG);
     refused("while true do pcall(function() while true do end end) end", LONG);
     refused("local function f() return f() end return f()", LONG);
@@ -51,7 +51,7 @@ fn what_never_ends_is_ended() {
 }
 
 #[test]
-fn what_takes_all_memory_is_ended() {
+fn scripts_without_memory_are_ended() {
     refused("local s = 'x' while true do s = s .. s end", LARGE);
     refused("local t = {} while true do t[#t + 1] = string.rep('x', 1e6) end", LARGE);
     refused("return string.rep('x', 1e9)", LARGE);
@@ -60,7 +60,7 @@ fn what_takes_all_memory_is_ended() {
 }
 
 #[test]
-fn a_pattern_that_backtracks_for_ever_is_not_tried() {
+fn backtracking_pattern_is_refused() {
     let text = "local s = string.rep('a', 5000) return string.find(s, '.-.-.-.-.-b')";
     refused(text, "string.find: the pattern could take too long on 5000 bytes");
     refused(
@@ -71,7 +71,7 @@ fn a_pattern_that_backtracks_for_ever_is_not_tried() {
 
 /// Nothing is counted while a function of a library runs: it pays before.
 #[test]
-fn what_is_much_within_one_instruction_is_not_begun() {
+fn expensive_library_calls_are_refused() {
     for text in [
         "return string.rep('', 1e18)",
         "return ('').rep('', '1000000000000000000', '')",
@@ -121,7 +121,7 @@ fn functions_of_tables_take_nothing_else() {
 
 /// It pays for one way through the text.
 #[test]
-fn an_iterator_that_is_at_its_end_searches_no_more() {
+fn ended_iterator_searches_no_more() {
     let says = |text: &str, expected: &str| check(script(text), Value::Null, expected);
     says(
         "local next = ('a'):rep(2000):gmatch('.-b') for i = 1, 2000 do next() end return {status = 'Healthy'}",
@@ -143,7 +143,7 @@ fn an_iterator_that_is_at_its_end_searches_no_more() {
 
 /// They come from the controller's loop, and from tasks beside it.
 #[test]
-fn objects_that_are_judged_at_the_same_time_get_their_own_health() {
+fn concurrent_objects_get_their_own_health() {
     let text = "for i = 1, 500 do local phase = obj.status.phase end return {status = 'Healthy', message = obj.status.phase}";
     let rules = rules(vec![source("example.com", "Database", script(text))]);
     thread::scope(|scope| {
@@ -168,7 +168,7 @@ fn a_script_ends_by_the_clock_too() {
 }
 
 #[test]
-fn what_scripts_do_with_texts_and_tables_is_affordable() {
+fn usual_texts_and_tables_are_affordable() {
     let text = r"
         local words = {}
         for i = 1, 200 do

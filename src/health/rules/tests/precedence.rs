@@ -50,7 +50,7 @@ fn patterns() {
 }
 
 #[test]
-fn a_kind_with_a_rule_is_seen_whole_and_a_changed_rule_has_another_mark() {
+fn rule_needs_whole_objects_and_has_a_digest() {
     let map = Kind::new("", "v1", "ConfigMap");
     let with = |message: &str| rules(vec![source("", "ConfigMap", failed(message))]);
     assert!(Rules::default().is_metadata_only(&map));
