@@ -1,4 +1,4 @@
-//! What was begun goes no further once it is cancelled, nor is another object of the name written.
+//! Cancelled steps stop before their next write, and another object of the name is never written.
 
 use std::time::Duration;
 
@@ -9,10 +9,9 @@ use super::*;
 use crate::cluster::{Link, WritePermit};
 use crate::model::{ClusterName, Kind};
 
-/// How long each answer takes.
 const LATENCY: Duration = Duration::from_secs(1);
 
-/// A cluster with one ConfigMap in it.
+/// A cluster with one ConfigMap.
 struct Case {
     sandbox: Sandbox,
     client: Client,
@@ -46,7 +45,7 @@ impl Case {
         Self { sandbox, client, resource, id, live }
     }
 
-    /// Cancelled while the request of this number is under way.
+    /// Cancelled while the request of this number is in flight.
     fn cancelled_at(&self, request: u32) -> CancellationToken {
         let token = CancellationToken::new();
         let later = token.clone();

@@ -203,7 +203,7 @@ fn gateways_and_routes() {
         "InProgress: gateway: Accepted is of an older generation",
     );
     check(gateway(json!([seen("Accepted", "False", 2)]), json!([])), "Failed: gateway: Because");
-    // Taken, and not told to any data plane yet.
+    // Accepted, and not yet programmed.
     check(
         gateway(json!([seen("Accepted", "True", 2)]), json!([])),
         "InProgress: gateway: Programmed is not set",
@@ -239,7 +239,7 @@ fn gateways_and_routes() {
     let class = |conditions: Value| {
         object("gateway.networking.k8s.io/v1", "GatewayClass", json!({}), json!({"conditions": conditions}))
     };
-    // Nobody serves it.
+    // No controller serves it.
     let nobody = condition("Accepted", "Unknown", "Pending", "Waiting for controller");
     check(class(json!([nobody])), "InProgress: class: no status yet");
     check(class(json!([])), "InProgress: class: no status yet");
@@ -334,7 +334,7 @@ fn conditions_of_an_older_generation_decide_nothing() {
     check_all(json!([ready(), seen("Reconciling", "False", json!(1))]), "Current");
     check_all(json!([seen("Stalled", "True", json!(2))]), "Failed: Because");
     check_all(json!([seen("Ready", "True", json!("1"))]), &old("Ready"));
-    // It does not say of which it is.
+    // It does not report its generation.
     for unknown in [Value::Null, json!("newest"), json!({})] {
         check_all(json!([seen("Ready", "True", unknown)]), "Current");
     }
@@ -349,7 +349,7 @@ fn an_observed_generation_may_be_a_text() {
         object("argoproj.io/v1alpha1", "Rollout", json!({}), status)
     };
     check(rollout("1"), "InProgress: generation 2 is not observed yet, the status is of 1");
-    // Before version 1.0 it says no phase.
+    // Before version 1.0 it has no phase.
     check(rollout("2"), "Current");
     // Old versions have a hash there.
     check(rollout("5d4c4f"), "Current");

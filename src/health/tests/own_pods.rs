@@ -25,10 +25,10 @@ fn selector_is_rendered_completely() {
     let mut both = expression("tier", "In", &["web"]);
     both["matchLabels"] = json!({"app": "pay"});
     check(both, Some("app=pay,tier in (web)"));
-    // Fewer conditions than it has would find pods of others.
+    // A partial selector would match foreign pods.
     check(expression("app", "Near", &["pay"]), None);
     check(json!({"matchExpressions": [{"key": "app", "operator": "In", "values": [1]}]}), None);
-    // It selects everything, which no workload does.
+    // It matches everything, which no workload does.
     check(json!({}), None);
     check(Value::Null, None);
 }

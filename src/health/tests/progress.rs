@@ -76,7 +76,7 @@ fn each_kind_reports_progress() {
         let mut progress = deployment(1, json!({count: 1}));
         assert_eq!(progress.see(deployment(1, json!({count: 2}))), Movement::Forward, "{count}");
     }
-    // A Job whose pods fail does not get on.
+    // A Job whose pods fail makes no progress.
     let mut progress = deployment(1, json!({"active": 1, "failed": 1}));
     assert_eq!(progress.see(deployment(1, json!({"active": 1, "failed": 2}))), Movement::None);
 }

@@ -1,4 +1,4 @@
-//! Workloads whose pods are refused before they are there.
+//! Workloads whose pods are refused at creation.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn events_are_needed_for_missing_pods() {
         check("apps/v1", "StatefulSet", json!({"replicas": 3}), status, has_pods, expected);
     };
     set(json!({}), false, true);
-    // The next one would have been made when the last one was ready.
+    // The next pod would exist once the last one was ready.
     set(json!({"replicas": 1, "readyReplicas": 1}), true, true);
     set(json!({"replicas": 1}), true, false);
     set(json!({"replicas": 3, "readyReplicas": 3}), true, false);
@@ -39,7 +39,7 @@ fn events_are_needed_for_missing_pods() {
     nodes(2, 2, true);
     nodes(2, 1, false);
     nodes(3, 3, false);
-    // Its status says so.
+    // Its status shows it.
     check("apps/v1", "ReplicaSet", json!({"replicas": 1}), json!({}), false, false);
 }
 
@@ -71,7 +71,7 @@ fn newest_pod_event_is_returned() {
         let told = format!("FailedCreate web (pods \"{stays}\" is forbidden: exceeded quota: none)");
         check(&[event("FailedCreate", &quota, "2026-11-20T00:00:20Z")], Some(&told));
     }
-    // Of a reporter that has no lastTimestamp, and of a StatefulSet.
+    // Of a reporter without lastTimestamp, and of a StatefulSet.
     let words =
         "create Pod web-0 in StatefulSet web failed error: pods \"web-0\" is forbidden: exceeded quota";
     let series = json!({"reason": "FailedCreate", "message": words, "lastTimestamp": null,

@@ -57,7 +57,7 @@ fn union_matches_at_least_its_parts() {
     let mut union = SelectorUnion::default();
     assert!(union.add(&labels(json!({"app": "a", "tier": "web"}))));
     assert!(union.add(&labels(json!({"app": "b", "tier": "web"}))));
-    // Of other labels, or of none.
+    // With other labels, or none.
     assert!(!union.add(&labels(json!({"app": "c"}))));
     assert!(!union.add(&labels(json!({"app": "c", "zone": "web"}))));
     let exists = json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]});

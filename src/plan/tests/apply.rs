@@ -44,7 +44,7 @@ fn new_objects_are_looked_up_first() {
     let known = with_absent(empty(), &[PAY]);
     check(&known, "create ConfigMap shop/pay: new");
     check(&empty(), "wait ConfigMap shop/pay: not known yet whether it is there");
-    // Neither of a kind that is not served nor at the wrong scope is anything to be found.
+    // Objects of an unserved kind or a wrong scope are not looked up.
     let unknown = ["example.com/v1/Menu/shop/pay", "v1/Service//pay", "v1/Namespace/shop/pay"];
     let rendered = rendered("pay", &[&[PAY, "v1/Service/shop/pay"][..], &unknown].concat());
     let asked = |observation: &Observation| -> Vec<String> {
@@ -71,7 +71,7 @@ fn foreign_objects_are_refused() {
         &with_stranger(empty(), PAY, &["kubectl", "tutti-other"]),
         "refuse ConfigMap shop/pay: it belongs to instance other",
     );
-    // Applied by us, and without the label that our watch looks for.
+    // Applied by us, and without the label that our watch selects.
     check(
         &with_stranger(empty(), PAY, &["kubectl", "tutti-main"]),
         "configure ConfigMap shop/pay: our label is gone from it",
@@ -91,7 +91,7 @@ fn apps_do_not_take_from_each_other() {
             "refuse ConfigMap shop/pay: app {owner} already manages this object: remove it from one of the two apps"
         )
     };
-    // The app that applied it keeps it; where nothing is there, the one that comes first.
+    // The app that applied it keeps it; otherwise the first app in order.
     let live = |app: &str| with_live(empty(), app, PAY, "b");
     check_with(&live("web"), of_others("web"), &kept("shop/web"));
     check_with(&with_absent(empty(), &[PAY]), of_others("a"), &kept("shop/a"));
@@ -134,7 +134,7 @@ fn holds_show_the_intended_action() {
         |input| set(input, |it| it.unmanaged = true),
         "skip ConfigMap shop/pay: the app is unmanaged",
     );
-    // Nothing to hold: the truth is shown.
+    // There is nothing to hold.
     let same = with_live(empty(), "pay", PAY, "a");
     check_with(&same, |input| set(input, |it| it.paused = true), "unchanged ConfigMap shop/pay: as rendered");
 
@@ -184,7 +184,7 @@ fn prerequisites_of_other_apps_are_awaited() {
             "wait Menu shop/pay: example.com/v1/Menu is not served yet, app shop/base defines it",
         ]
     );
-    // There, ours or not: nothing is waited for.
+    // The namespace exists, ours or not: no wait.
     let ours = with_live(observation.clone(), "base", "v1/Namespace//shop", "a");
     assert!(pending([&base], &ours).namespaces.is_empty());
     let theirs = with_stranger(observation.clone(), "v1/Namespace//shop", &["kubectl"]);
@@ -212,7 +212,7 @@ fn plan_digest_depends_on_relevant_fields() {
     let digest = |observation: &Observation| plan_with(&pay, observation, |_| {}).digest();
     let first = digest(&observation);
     assert_eq!(first, digest(&observation));
-    // A status change moves the resource version only.
+    // A status change changes only the resource version.
     let mut newer = observation;
     newer.objects.values_mut().map(Arc::make_mut).for_each(|live| live.resource_version = "8".into());
     assert_eq!(first, digest(&newer));
@@ -221,7 +221,7 @@ fn plan_digest_depends_on_relevant_fields() {
     assert_ne!(first, digest(&with_live(empty(), "pay", PAY, "a")));
 }
 
-/// Somebody's, and what taking it over would do.
+/// A foreign object, and the effect of its takeover.
 fn with_takeover(
     managers: &[&str],
     text: &str,

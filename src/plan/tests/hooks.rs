@@ -1,4 +1,4 @@
-//! Hooks of charts: what comes first, what waits for what, and what never waits.
+//! Hooks of charts: their order, and which steps wait.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const HOOKS: [(&str, Stage, i64, bool); 4] = [
     (NOTIFY, Stage::After, 2, true),
 ];
 
-/// A release with every sort of object; `change` has a word in each hook.
+/// A release with every sort of object; `change` may edit each hook.
 fn release(change: impl Fn(&str, &mut Hook)) -> Rendered {
     let texts = [CONFIG, MIGRATE, NAMESPACE, SETTINGS, WEB, WARM, NOTIFY];
     let mut release = rendered("pay", &texts);
@@ -37,8 +37,8 @@ fn release(change: impl Fn(&str, &mut Hook)) -> Rendered {
     release
 }
 
-/// A cluster in which some objects are there; the others were looked for. `text=b`: with another content, `text!`: failed,
-/// `text…`: not there yet.
+/// A cluster with some objects; the others were looked up and are missing. `text=b`: other content, `text!`: failed,
+/// `text…`: not ready.
 fn seen(objects: &[&str]) -> Observation {
     let mut observation = empty();
     Arc::make_mut(&mut observation.served).insert(parse(MIGRATE).0, true);
@@ -118,10 +118,10 @@ fn hook_without_hash_runs_for_this_release() {
 
 #[test]
 fn repairs_of_released_objects_never_wait() {
-    // A finished run that somebody deleted runs again, beside all others.
+    // A deleted finished run runs again, beside all others.
     check(&all_but(&[MIGRATE], &[]), &["create Job shop/migrate-1"]);
     check(&all_but(&[MIGRATE, NOTIFY], &["batch/v1/Job/shop/migrate-1!"]), &["wait Job shop/notify-1"]);
-    // Of what changed nothing is hidden by what did not.
+    // Changed objects still wait.
     check(
         &all_but(&[MIGRATE, SETTINGS], &["batch/v1/Job/shop/migrate-1!", "v1/ConfigMap/shop/pay=b"]),
         &["wait ConfigMap shop/pay"],
@@ -199,7 +199,7 @@ fn hook_wait_shows_obstacle_and_intended_action() {
     let started = seen(&all_but(&[WEB, WARM, NOTIFY], &["apps/v1/Deployment/shop/pay…"]));
     let plan = plan_with(&release(|_, _| {}), &started, |_| {});
     assert_eq!(lines(&plan)[5], "wait Job shop/warm-1: comes when Deployment shop/pay is healthy: new");
-    // Who only looks sees both: what holds it, and what would be.
+    // An observe run shows both the hold and the intended action.
     let looked =
         plan_with(&release(|_, _| {}), &seen(&[NAMESPACE]), |input| set(input, |it| it.mode = Mode::Observe));
     assert_eq!(lines(&looked)[2], "skip Job shop/migrate-1: observe mode, would create: new");
@@ -212,7 +212,7 @@ fn hook_wait_shows_obstacle_and_intended_action() {
     );
 }
 
-/// Two podSets with a chart each: the hook of the one is of the one alone.
+/// Two podSets with a chart each: a hook delays its own podSet only.
 #[test]
 fn hook_of_a_unit_holds_no_other_unit() {
     let pod_sets = |name: &str| -> Arc<[Arc<str>]> { [name.into()].into() };

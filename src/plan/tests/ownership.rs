@@ -1,4 +1,4 @@
-//! Fields that others set, fields that are left to them, and what never changes.
+//! Fields that others own, ignored fields, and immutable ones.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn only(plan: &Plan) -> &Step {
     step
 }
 
-/// The settings of an app that leaves these fields to others.
+/// Settings with these ignore rules.
 fn ignoring(rules: &[IgnoreRule]) -> ApplySettings {
     ApplySettings { ignore: rules.to_vec(), ..super::PLAIN.clone() }
 }
@@ -45,7 +45,7 @@ fn object_annotation_overrides_force_of_app() {
     check(&changed, json!({}), true, true);
     check(&changed, json!({"tutti.dev/force": "true"}), false, true);
     check(&changed, json!({"tutti.dev/force": "false"}), true, false);
-    // What is not written takes nothing.
+    // An unchanged object forces nothing.
     check(&with_live(empty(), "pay", PAY, "a"), json!({}), true, false);
 }
 
@@ -58,7 +58,7 @@ fn a_plan_by_force_is_another_plan() {
     assert_ne!(digest(true), digest(false));
 }
 
-/// The cluster refused `content` for the object that is there.
+/// The cluster refused `content` for the live object.
 fn refused(name: &str, content: &str, uid: &str) -> Observation {
     let mut observation = with_live(empty(), "pay", name, "b");
     let fields = vec!["spec.selector".to_owned()];
@@ -79,7 +79,7 @@ fn immutable_objects_are_replaced_only_on_request() {
     check(PAY, &refused(PAY, "a", &uid), &|_| {}, configure);
     let delete = "delete Deployment shop/pay: deleted and created anew, as spec.selector cannot change";
     check(PAY, &refused(PAY, "a", &uid), &replace, delete);
-    // Nobody knows that of another content or another object.
+    // The refusal does not hold for other content or another object.
     check(PAY, &refused(PAY, "c", &uid), &replace, configure);
     check(PAY, &refused(PAY, "a", "another"), &replace, configure);
     check(
@@ -110,7 +110,7 @@ fn immutable_objects_are_replaced_only_on_request() {
         );
         check(name, &refused(name, "a", &format!("uid-{name}")), &replace, &expected);
     }
-    // What is as rendered stays.
+    // An unchanged object stays.
     let mut same = with_live(empty(), "pay", PAY, "a");
     same.immutable = refused(PAY, "a", &uid).immutable;
     check(PAY, &same, &replace, "unchanged Deployment shop/pay: as rendered");
@@ -160,7 +160,7 @@ fn ignored_fields_are_known_for_equal_rules_only() {
     assert_eq!(left(&changed, &image).known.as_deref(), Some(&ignored));
     let unknown = left(&changed, &other);
     assert_eq!((unknown.paths, unknown.known), (other[0].paths.clone(), None));
-    // All of a new object is ours.
+    // All fields of a new object are ours.
     assert_eq!(left(&with_absent(empty(), &[PAY]), &image).known, None);
 }
 

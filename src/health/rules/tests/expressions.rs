@@ -69,7 +69,7 @@ fn failed_evaluation_makes_the_object_unknown() {
     }
 }
 
-/// What a rule says of the status, it would say of an older spec.
+/// An outdated status is of an older spec.
 #[test]
 fn an_old_status_is_in_progress() {
     check(
@@ -81,7 +81,7 @@ fn an_old_status_is_in_progress() {
     check(expressions("", "", "!has(status.phase)"), Value::Null, "Current");
 }
 
-/// So is one whose condition is of an older spec, where a rule asks for that condition.
+/// So is an outdated condition that a rule names.
 #[test]
 fn outdated_condition_named_by_rule_is_in_progress() {
     let of = |generation: u32| {

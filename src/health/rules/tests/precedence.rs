@@ -62,7 +62,7 @@ fn rule_needs_whole_objects_and_has_a_digest() {
     assert_ne!(with("a"), Rules::default());
 }
 
-/// A pattern is for somebody's own kinds: the core group, which has Secrets, is not among them.
+/// A pattern is for custom kinds: it does not match the core group, which has Secrets.
 #[test]
 fn patterns_do_not_reach_the_core_group() {
     let rules = rules(vec![source("_", "_", failed("all"))]);

@@ -80,7 +80,7 @@ fn the_libraries_that_scripts_use_are_there() {
     check(script(text), Value::Null, "Current: two,one false 1 07 2 2 2 8 a+b");
 }
 
-/// The interpreter's own order is another one in every process.
+/// The interpreter's own order differs in every process.
 #[test]
 fn maps_are_walked_in_order() {
     let text = "local out = {} for key in pairs(obj.status) do out[#out + 1] = key end return {status = 'Healthy', message = table.concat(out)}";
