@@ -177,7 +177,6 @@ fn may_overrule(live: &Value, conflict: &Conflict) -> bool {
             && entries(live).iter().any(is_plain))
 }
 
-
 /// Paths at which two states of an object differ, without fields that servers or tutti maintain.
 pub fn differences(before: &Value, after: &Value) -> Vec<String> {
     let (before, after) = (bare(before), bare(after));
