@@ -1,4 +1,4 @@
-//! The fields that an object sets, and those that `kubectl apply` set last.
+//! Reads the fields that an object sets, and those of its last `kubectl apply`.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const OF_THE_SERVER: [&str; 6] =
 
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// From the annotation in which `kubectl apply` keeps them.
+/// Read from the annotation of `kubectl apply`.
 pub fn by_kubectl(live: &Value) -> Option<FieldSet> {
     let text = live.pointer("/metadata/annotations")?.get(LAST_APPLIED)?.as_str()?;
     let mut set = FieldSet::of(&serde_json::from_str(text).ok()?);
@@ -19,7 +19,7 @@ pub fn by_kubectl(live: &Value) -> Option<FieldSet> {
 }
 
 impl FieldSet {
-    /// All fields that an object sets. A list is one field, but finalizers are a set.
+    /// All fields that an object sets. A list counts as one field, but finalizers are a set.
     pub fn of(object: &Value) -> Self {
         let mut set = Self::of_value(object, &["apiVersion", "kind", "status"]);
         if let Some(metadata) = object.get("metadata") {

@@ -1,4 +1,5 @@
-//! What others did to an object of ours, as its `managedFields` tell it.
+//! Finds the changes of others to an object of ours, by its `managedFields`. The observation and the drift texts use
+//! it.
 
 use serde_json::Value;
 
@@ -6,7 +7,8 @@ use super::displaced::{Sign, displaced};
 use super::owned::{FieldSet, ItemKey, entries, fields, is_ours, leaves_no_trace, text};
 use crate::model::{Displacement, FieldPath, ForeignChanges, ForeignField};
 
-/// `applied`: what we say of it, without what is left to others (`ignored`). `is_whole`: not only its metadata is known.
+/// `applied`: what we apply, without the `ignored` fields. `is_whole`: the whole object is known, not only its
+/// metadata.
 pub fn changed(
     applied: &Value,
     live: &Value,
@@ -37,7 +39,7 @@ pub fn changed(
     ForeignChanges { fields: walk.fields, in_place }
 }
 
-/// Whether an item of a list is gone of what we say, by the fields that are ours.
+/// Whether a list item that we apply is missing in the fields that are ours.
 pub fn lacks_items(applied: &Value, ours: &FieldSet) -> bool {
     let mut walk = Walk { path: String::new(), fields: Vec::new(), lacks_items: false };
     walk.object(applied, ours, &[]);
@@ -48,7 +50,7 @@ fn metadata_of(set: &FieldSet) -> Option<&FieldSet> {
     set.below.get("f:metadata")
 }
 
-/// Finds what we say and do not have.
+/// Finds applied fields that we do not own.
 struct Walk {
     path: String,
     fields: Vec<ForeignField>,
@@ -82,7 +84,7 @@ impl Walk {
         self.part(&format!("f:{name}"), &format!(".{name}"), value, ours, others);
     }
 
-    /// A field or an item of a list, by its key in the sets.
+    /// A field or a list item, by its key in the sets.
     fn part(&mut self, key: &str, shown: &str, value: &Value, ours: &FieldSet, others: &[(&str, &FieldSet)]) {
         if leaves_no_trace(value) {
             return;
@@ -101,7 +103,7 @@ impl Walk {
     }
 
     fn value(&mut self, value: &Value, ours: &FieldSet, theirs: &[(&str, &FieldSet)]) {
-        // Whoever has all of it at once has no part of it.
+        // A manager that owns a value as a whole owns no part of it.
         let whole = theirs.iter().find(|(_, set)| set.whole);
         match value {
             Value::Object(map) if whole.is_none() => {
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_and_lost_fields_are_told() {
+    fn changed_and_lost_fields_are_reported() {
         let applied = json!({"apiVersion": "v1", "metadata": {"name": "a", "labels": {"a": "1"}},
             "data": {"level": "info", "mode": "fast"}});
         let labels = json!({"f:labels": {"f:a": {}}});
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn renamed_item_is_told_with_what_stands_there() {
+    fn renamed_item_is_reported_with_its_replacement() {
         let ports = |items: Value| json!({"spec": {"ports": items}});
         let key = |port: u32| format!("k:{{\"port\":{port},\"protocol\":\"TCP\"}}");
         let item = json!({".": {}, "f:name": {}, "f:port": {}});
@@ -187,7 +189,7 @@ mod tests {
         let told = [("", ".spec.ports"), ("kubectl-edit", ".spec.ports[port=83,protocol=\"TCP\"]")];
         let found = check(&applied, &live, &ours, &theirs, &told);
         assert!(matches!(found.in_place, Displacement::Seen(_)));
-        // One more beside all of ours.
+        // One more item beside all of ours.
         let ours = json!({"f:spec": {"f:ports": {key(80): item, key(90): item}}});
         let live = ports(
             json!([{"name": "web", "port": 80}, {"name": "admin", "port": 90}, {"name": "x", "port": 83}]),

@@ -1,12 +1,12 @@
-//! One apply, and what is done when others have fields that it says.
+//! Applies one object, and resolves conflicts over fields of other managers.
 //!
-//! A field that the app leaves to others is left to them. One that was ours is taken back: somebody set it in our place while
-//! nobody put it back. One that was never ours is refused, unless Git says `force`. Whether a field was ours is asked only when
-//! there is a conflict, of what the commit that was applied last rendered: without a conflict an apply is one request.
+//! An ignored field is left to its manager. A field that was ours is taken back. A field that was never ours is
+//! refused, unless Git says `force`. The check reads the render of the last applied commit, and runs only in a
+//! conflict: without one, an apply is a single request.
 //!
-//! An apply to an object that was seen carries its uid, so no other object of that name is changed. Nothing is forced on an object that was
-//! not there. The resourceVersion is a condition only while the object is at rest (`Step::is_at_rest`): controllers write the status of
-//! others all the time.
+//! An apply to a known object carries its uid, so no other object of that name is changed. An object that did not
+//! exist is never forced. The resourceVersion is a precondition only if the object is at rest (`Step::is_at_rest`),
+//! because controllers keep writing the status of others.
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -20,12 +20,12 @@ use crate::cluster::{Client, Conflict, Error, Resource, field_without_values};
 use crate::model::{Displacement, FieldPath, ForeignField, RenderedObject, Was};
 use crate::plan::{Reason, SentReplicas, Step};
 
-/// How often an object is read again that changes while its fields are taken.
+/// How often an object is read again that changes during the takeover of its fields.
 const ROUNDS: usize = 1;
 
-/// What earlier commits rendered.
+/// The renders of earlier commits.
 pub trait Past: Send + Sync {
-    /// The object as it was applied; `None` when that cannot be told for certain.
+    /// The object as it was applied; `None` if that is not certain.
     fn object<'a>(
         &'a self,
         object: &'a RenderedObject,
@@ -42,7 +42,7 @@ pub struct Attempt<'a> {
     pub step: &'a Step,
     pub object: &'a RenderedObject,
     pub cancelled: &'a CancellationToken,
-    /// Nothing is written.
+    /// A dry run.
     pub is_dry: bool,
 }
 
@@ -78,7 +78,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// When the apply went through: before it, it is only ours to remove.
+    /// Logged after the apply: only then are the fields removed.
     fn tell_removed(&self, displaced: &Displaced) {
         for ForeignField { manager, field } in displaced.taken.iter().filter(|_| !self.is_dry) {
             let field = told_field(self.object, field);
@@ -86,7 +86,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Takes what is known to stand in the place of ours. What stays of the object then is not what was seen.
+    /// Takes fields that are known to displace ours. Afterwards the resourceVersion of the observation is outdated.
     async fn take_seen(&self, body: &mut Value) -> Result<Option<Taken>, Error> {
         let Some(changed) = &self.step.changed else { return Ok(None) };
         let seen = match &changed.in_place {
@@ -102,7 +102,8 @@ impl Attempt<'_> {
         Ok(taken)
     }
 
-    /// Once more, after what others have beside ours was given to our entry: the apply then removes it.
+    /// Repeats the apply after the neighbours of our fields were moved into our entry, so that the apply removes
+    /// them.
     async fn without_neighbours(&self, body: &mut Value, error: Error) -> Result<Value, Error> {
         let Error::Rejected { action, object, code, reason, detail } = error else { return Err(error) };
         let Some(live) = self.client.get(self.resource, &self.object.id).await? else {
@@ -114,7 +115,7 @@ impl Attempt<'_> {
             None => None,
         };
         if taken.is_none() && self.step.force {
-            // Whatever the refusal is about, also beside what is new.
+            // Whatever fields the refusal names, even beside new ones.
             taken = self.take(body, Some(&live), sign).await?;
         }
         match taken {
@@ -132,7 +133,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The words of a refusal, with those who set the fields that it is about, and what helps.
+    /// The refusal with the managers of the fields that it names, and with help.
     fn with_neighbours(&self, live: &Value, said: &Value, detail: String) -> String {
         let mut told = refused_neighbours(live, said, self.manager, &detail);
         if told.is_empty() {
@@ -147,8 +148,8 @@ impl Attempt<'_> {
         format!("{detail}; {}: {help}", ForeignField::words(&told))
     }
 
-    /// Gives what stands in the place of ours to our entry. `seen`: the object as it is known; it is read where it is not, or
-    /// no longer so.
+    /// Moves the displacing fields into our `managedFields` entry. `seen`: the object as observed. It is read again
+    /// if that is missing or outdated.
     async fn take(
         &self,
         before: &Value,
@@ -176,49 +177,49 @@ impl Attempt<'_> {
             }
             match client.patch_tested(resource, &object.id, displaced.steps.clone(), manager).await {
                 Ok(live) => return Ok(Some(Taken { displaced, live })),
-                // So a server refuses a patch of which a test fails.
+                // API servers answer so if a test of a patch fails.
                 Err(Error::Rejected { code: 409 | 422, .. }) if round < ROUNDS => round += 1,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// What the last apply said. Of drift, it is what is rendered; else only history can tell.
+    /// The body of the last apply. For drift it is the current render; otherwise history provides it.
     async fn was_applied(&self) -> Option<Value> {
         if self.step.has_drifted() { Some(self.object.body.fields()) } else { self.before().await }
     }
 
-    /// What the commit that was applied last said of it.
     async fn before(&self) -> Option<Value> {
         let before = self.past.object(self.object, self.step.was.as_ref()?).await?;
         Some(before.body.fields())
     }
 
-    /// `seen`: the state that it is in, as far as we know.
+    /// `seen`: the resourceVersion, as far as known.
     async fn by_apply(&self, body: &mut Value, mut seen: Option<String>) -> Result<Value, Error> {
         let ignored = &self.step.left.paths;
         let has_drifted = self.step.has_drifted();
-        // Of what was not there when it was looked for nothing is taken: whoever made it was quicker.
+        // Nothing is taken from an object that did not exist at the lookup: somebody else created it first.
         let takes_all = (self.step.force || has_drifted) && self.step.seen.is_some();
-        // Controllers write the status of what is not at rest all the time: bound to a state, it would be refused again and again.
+        // Controllers keep writing the status of an object that is not at rest, so a bound version would be refused
+        // again and again.
         if takes_all && ignored.is_empty() && self.step.is_at_rest && says_replicas(body) {
             return self.by_force(body, seen).await;
         }
         if has_drifted && seen.is_some() && self.step.left.known.is_some() {
-            // What is sent leaves out whatever others have of the fields that are left to them, if all is as it was seen.
+            // The body leaves out the ignored fields that others own, as observed at this version.
             bind(body, seen.as_deref());
             match self.apply(body, true).await {
                 Err(Error::Rejected { code: 409, .. }) => unbind(body, &["resourceVersion"]),
                 result => return result,
             }
-            // Who has what is told of a state that is no older than this.
+            // Ownership must be read at a version that is not older than this.
             let now = self.client.lookup(self.resource, &self.object.id).await?;
             seen = now.as_ref().and_then(version_of);
             if let Some(error) = stopped(self.cancelled, &self.object.id) {
                 return Err(error);
             }
         }
-        // Whatever is left to others is never taken, also when it came to be theirs a moment ago.
+        // Ignored fields are never taken, even if their owner is new.
         let conflicts = match self.apply(body, takes_all && ignored.is_empty()).await {
             Err(Error::Conflict { conflicts, .. }) => conflicts,
             result => return result,
@@ -246,15 +247,15 @@ impl Attempt<'_> {
         if let Some(error) = stopped(self.cancelled, &self.object.id) {
             return Err(error);
         }
-        // Who has what was told of this very state.
+        // The ownership was reported for this version.
         if !theirs.is_empty() {
             bind(body, seen.as_deref());
         }
         self.apply(body, !theirs.is_empty()).await
     }
 
-    /// All of it by force, but for a number of replicas that an autoscaler set a moment ago: whose it is, is known of the state
-    /// that was seen alone.
+    /// Forces all fields but a number of replicas that an autoscaler has just set. Its owner is known for the
+    /// observed version only.
     async fn by_force(&self, body: &mut Value, mut seen: Option<String>) -> Result<Value, Error> {
         let Self { client, resource, object, .. } = self;
         let mut round = 0;
@@ -268,7 +269,7 @@ impl Attempt<'_> {
                 }
                 scale(body, replicas_now(self.step.replicas, &now, self.manager));
                 let version = now.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-                // What is left to the autoscaler is not taken from it, however often it scales.
+                // Replicas of an autoscaler are not taken, however often it scales.
                 seen = version.filter(|_| says_replicas(body)).map(ToOwned::to_owned);
             }
             bind(body, seen.take().as_deref());
@@ -294,7 +295,7 @@ impl Attempt<'_> {
     }
 }
 
-/// What was taken, and the object then.
+/// The fields that were taken, and the object afterwards.
 struct Taken {
     displaced: Displaced,
     live: Value,
@@ -308,7 +309,7 @@ fn says_replicas(body: &Value) -> bool {
     body.pointer("/spec/replicas").is_some()
 }
 
-/// To this state: another one is refused.
+/// Binds the body to this version: the server refuses any other.
 fn bind(body: &mut Value, version: Option<&str>) {
     if let Some(version) = version {
         body["metadata"]["resourceVersion"] = version.into();
@@ -321,8 +322,8 @@ fn unbind(body: &mut Value, fields: &[&str]) {
     }
 }
 
-/// What is sent of the replicas of an object that changed since `planned` was decided. A number that is left to an autoscaler and
-/// is still ours may be its all the same: old servers do not say who set it.
+/// The replicas to send for an object that changed after the plan. A number that an autoscaler decides may be its own
+/// even if the field is ours: old servers do not report who set it.
 fn replicas_now(planned: SentReplicas, now: &Value, manager: &str) -> SentReplicas {
     let has_it = |entry: &Value| fields(entry).has_path(&["spec", "replicas"]);
     let others = |entry: &&Value| text(entry, "manager") != manager;
@@ -339,12 +340,12 @@ fn replicas_now(planned: SentReplicas, now: &Value, manager: &str) -> SentReplic
     }
 }
 
-/// What may be told of a field that others have.
+/// The field as it may be shown.
 pub fn told_field(object: &RenderedObject, field: &str) -> String {
     if object.sealed.is_some() { field_without_values(field) } else { field.to_owned() }
 }
 
-/// Takes a field out of what is sent if the app leaves it to others; whether it does.
+/// Removes an ignored field from the body. Returns whether it is ignored.
 fn leave(body: &mut Value, ignored: &[FieldPath], field: &str) -> bool {
     let Some(place) = Place::find(body, field) else { return false };
     let is_left = ignored.iter().any(|path| place.is_within(path, body));
@@ -354,8 +355,8 @@ fn leave(body: &mut Value, ignored: &[FieldPath], field: &str) -> bool {
     is_left
 }
 
-/// A number of replicas of which it was not known that it is an autoscaler's: who only looked up an object knows its metadata. An
-/// apply without force does not take it back, whatever was applied before.
+/// Removes replicas whose owner turns out to be an autoscaler: a lookup reads metadata alone. An apply without force
+/// never takes them back.
 fn leave_to_autoscaler(body: &mut Value, conflict: &Conflict) -> bool {
     let is_its =
         conflict.field == ".spec.replicas" && is_autoscaler(&conflict.manager, &conflict.subresource);
@@ -365,8 +366,8 @@ fn leave_to_autoscaler(body: &mut Value, conflict: &Conflict) -> bool {
     is_its
 }
 
-/// `before`: what was applied last. What we say about an object of ours is nobody else's to say; of one that was not there
-/// a moment ago another instance may say it.
+/// `before`: the last applied body. Our labels and annotations on an object of ours belong to no other manager. On a
+/// new object they may belong to another instance.
 fn was_ours(before: Option<&Value>, is_there: bool, field: &str) -> bool {
     const OWN: [&str; 2] = [".metadata.labels.tutti.dev/", ".metadata.annotations.tutti.dev/"];
     is_there && OWN.iter().any(|own| field.starts_with(own))
@@ -381,7 +382,7 @@ mod tests {
     use crate::model::Sealed;
 
     #[test]
-    fn only_what_was_applied_before_was_ours() {
+    fn only_previously_applied_fields_were_ours() {
         let before = json!({"data": {"level": "info", "none": null}});
         let check = |before: Option<&Value>, field: &str, expected: bool| {
             assert_eq!(was_ours(before, true, field), expected, "{field}");
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_to_others_is_taken_out_of_what_is_sent() {
+    fn ignored_fields_are_removed_from_the_body() {
         let ignored =
             ["/data/level", "/spec/containers/name=app"].map(|text| FieldPath::parse(text).expect("a path"));
         let check = |field: &str, expected: bool, sent: Value| {
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_an_object_with_encrypted_values_is_told_without_them() {
+    fn field_of_sealed_object_is_shown_without_values() {
         let body = json!({"apiVersion": "example.com/v1", "kind": "Account", "metadata": {"name": "web"}});
         let field = r#".spec.users[name="hunter2"].role"#;
         let sealed = RenderedObject::of_test(&body, Some(Sealed::new(b"salt", Vec::new())));
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_replicas_is_that_of_now_where_an_autoscaler_decides() {
+    fn autoscaled_replicas_use_the_current_number() {
         let entry = |manager: &str, operation: &str, subresource: &str| {
             json!({"manager": manager, "operation": operation, "subresource": subresource,
                    "fieldsV1": {"f:spec": {"f:replicas": {}}}})
@@ -442,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_replicas_is_left_to_an_autoscaler_and_to_nobody_else() {
+    fn replicas_are_left_to_autoscalers_only() {
         let check = |field: &str, manager: &str, subresource: &str, expected: bool| {
             let mut body = json!({"spec": {"replicas": 2, "paused": false}});
             let (manager, subresource) = (manager.to_owned(), subresource.to_owned());

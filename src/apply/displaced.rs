@@ -1,11 +1,12 @@
-//! What others put in the place of fields of ours.
+//! Finds fields of others that displace ours.
 //!
-//! Server-side apply merges lists by keys. When somebody changes such a key (a port's number), our item is gone and theirs
-//! stands there; an apply adds ours beside theirs, and the server keeps both or refuses them (`Duplicate value: "web"`). So it is
-//! with a choice of which one may be set (`httpGet` and `tcpSocket` of a probe). Their part is given to our entry of
-//! `managedFields`: the apply that follows does not say it, so the server removes it in the same write that adds ours.
+//! Server-side apply merges lists by keys. If somebody changes such a key (the number of a port), our item is gone
+//! and theirs is in its place. An apply adds ours beside theirs, and the server keeps both or refuses them
+//! (`Duplicate value: "web"`). The same holds for alternatives of which one may be set (`httpGet` and `tcpSocket` of
+//! a probe).
 //!
-//! Only what stands in the place of ours is taken, and nothing that was ever in what we applied.
+//! Their fields are moved into our `managedFields` entry. The apply that follows does not contain them, so the server
+//! removes them in the same write. Only displacing fields are taken, and none that we ever applied.
 
 use serde_json::{Map, Value, json};
 
@@ -15,25 +16,25 @@ use super::owned::{
 };
 use crate::model::{FieldPath, ForeignField, Kind};
 
-/// What is taken, and from whom.
+/// The fields that are taken, and their managers.
 #[derive(Debug, PartialEq)]
 pub struct Displaced {
-    /// A JSON patch that gives it to our entry, if the entries are still what they were.
+    /// A JSON patch that moves the fields into our entry if the entries are unchanged.
     pub steps: Value,
     pub fields: FieldSet,
     pub taken: Vec<ForeignField>,
 }
 
-/// By what it is told that something stands in the place of ours.
+/// How a displacement is recognized.
 #[derive(Clone, Copy)]
 pub enum Sign<'a> {
-    /// Ours is gone, and theirs says what ours said or is another variant of the same choice.
+    /// Our field is gone, and theirs has the same content or is another alternative of the same choice.
     Likeness,
-    /// The server refused ours beside it: its words name the fields.
+    /// The server refused our field beside theirs. Its message names the fields.
     Refusal(&'a str),
 }
 
-/// `before`: what was applied last. `left`: fields that are left to others.
+/// `before`: the last applied body. `left`: ignored fields.
 pub fn displaced(
     before: &Value,
     live: &Value,
@@ -49,7 +50,7 @@ pub fn displaced(
     let (mut own, mut taken) = (None, Vec::new());
     let mut all = FieldSet::default();
     let is_applied = |entry: &&Value| text(entry, "operation") == "Apply" && !is_ours(entry, manager);
-    // Whoever applies an item says it again and again: without a refusal it is no item of ours under another key.
+    // A manager with Apply keeps applying its item. Without a refusal it is not our item under another key.
     let applied: Vec<FieldSet> = entries(live).iter().filter(is_applied).map(fields).collect();
     let uid = live.pointer("/metadata/uid").unwrap_or(&Value::Null);
     tests.push(json!({"op": "test", "path": "/metadata/uid", "value": uid}));
@@ -85,7 +86,7 @@ pub fn displaced(
             all.add(&found);
             tests.push(json!({"op": "test", "path": place, "value": entry}));
             if theirs.is_empty() {
-                // From the last on, so that no place moves.
+                // In reverse, so that the indexes stay valid.
                 removals.insert(0, json!({"op": "remove", "path": place}));
             } else {
                 let fields = theirs.to_value();
@@ -104,7 +105,7 @@ pub fn displaced(
             changes.push(json!({"op": "replace", "path": format!("{place}/fieldsV1"), "value": fields}));
         }
         None => {
-            // Nothing of the object was ours any more.
+            // No field of the object was ours any more.
             let entry = entry_of(manager, live, &all);
             removals.push(json!({"op": "add", "path": "/metadata/managedFields/-", "value": entry}));
         }
@@ -114,7 +115,7 @@ pub fn displaced(
 }
 
 impl Displaced {
-    /// What the apply will make of the object, where the server cannot be asked: it refuses ours as long as theirs is there.
+    /// The result of the apply, computed here: the server refuses our fields while theirs exist.
     pub fn foreseen(&self, mut live: Value, body: &Value) -> Value {
         let mut known = FieldSet::default();
         entries(&live).iter().for_each(|entry| known.add(&fields(entry)));
@@ -124,7 +125,7 @@ impl Displaced {
     }
 }
 
-/// Puts what is said into an object, items of lists by their keys as `known` names them.
+/// Merges the applied fields into an object. Items of lists are matched by their keys in `known`.
 fn put(live: &mut Value, said: &Value, known: &FieldSet) {
     match (live, said) {
         (Value::Object(live), Value::Object(said)) => {
@@ -149,7 +150,7 @@ fn put(live: &mut Value, said: &Value, known: &FieldSet) {
     }
 }
 
-/// What a refusal may be about: fields that it names and that are not ours. What we say ourselves is refused for what we say.
+/// The named fields of a refusal that others own. A refusal of our own fields is about our own values.
 pub fn refused_neighbours(live: &Value, said: &Value, manager: &str, words: &str) -> Vec<ForeignField> {
     let refusal = Refusal::of(words);
     let mut found = Vec::new();
@@ -166,8 +167,8 @@ pub fn refused_neighbours(live: &Value, said: &Value, manager: &str, words: &str
     found
 }
 
-/// Tells the path of every field of a set, without the places of items, and without what is `said`. Which of the items are meant is
-/// not known: their fields are told all the same.
+/// Visits the path of every field of a set but those that are `said`. Paths omit list indexes. The refusal does not
+/// tell which item it means, so fields of all items are visited.
 fn names_of(set: &FieldSet, said: Option<&Value>, path: &mut String, tell: &mut impl FnMut(&str)) {
     for (key, child) in &set.below {
         let length = path.len();
@@ -187,14 +188,14 @@ fn names_of(set: &FieldSet, said: Option<&Value>, path: &mut String, tell: &mut 
     }
 }
 
-/// The fields that a refusal names, without the places of items: `spec.ports.name`.
+/// The fields that a refusal names, without list indexes: `spec.ports.name`.
 struct Refusal {
     fields: Vec<String>,
 }
 
 impl Refusal {
     fn of(words: &str) -> Self {
-        // Several causes stand in brackets, and so do places of items: `[spec.ports[1].name: Duplicate value, …]`.
+        // Several causes are in brackets, and so are list indexes: `[spec.ports[1].name: Duplicate value, …]`.
         let (mut plain, mut rest) = (String::with_capacity(words.len()), words);
         while let Some((before, behind)) = rest.split_once('[') {
             plain.push_str(before);
@@ -202,22 +203,22 @@ impl Refusal {
             rest = place.map_or(behind, |(_, rest)| rest);
         }
         plain.push_str(rest);
-        // A path ends at the colon before what is wrong with it.
+        // A path ends at the colon before its message.
         let is_path = |word: &&str| word.contains('.') && !word.contains(['"', '/']);
         let words = plain.split_whitespace().filter_map(|word| word.strip_suffix(':'));
-        // Of a choice in a definition: `"spec.backend" must validate one and only one schema (oneOf)`.
+        // A oneOf of a definition: `"spec.backend" must validate one and only one schema (oneOf)`.
         let quoted = plain
             .match_indices("\" must validate ")
             .filter_map(|(end, _)| plain.get(..end)?.rsplit('"').next());
         Self { fields: words.filter(is_path).chain(quoted).map(str::to_owned).collect() }
     }
 
-    /// Whether it is about this field, or one right below it. What is further below has nothing to do with its neighbours.
+    /// Whether it names this field or a direct child. Deeper fields do not concern its neighbours.
     fn is_about(&self, path: &str) -> bool {
         self.fields.iter().any(|field| field == path || is_right_below(field, path))
     }
 
-    /// Of an item in the list at this path: whether another one says the same in a field that is named.
+    /// For items of the list at this path: whether both have an equal value in a named field.
     fn finds_alike(&self, path: &str, one: &Value, other: &Value) -> bool {
         let named = self.fields.iter().filter(|field| is_right_below(field, path));
         let mut names = named.filter_map(|field| field.rsplit('.').next());
@@ -232,18 +233,18 @@ fn is_right_below(field: &str, path: &str) -> bool {
 struct Walk<'a> {
     refusal: Option<&'a Refusal>,
     is_built_in: bool,
-    /// As sets call the way to here.
+    /// Keys of the sets down to here.
     keys: Vec<String>,
-    /// Names of fields alone, as refusals say them.
+    /// Field names only, as refusals write them.
     names: Vec<String>,
-    /// As people read it: `.spec.ports[port=83,protocol="TCP"]`.
+    /// For people: `.spec.ports[port=83,protocol="TCP"]`.
     shown: String,
-    /// By their keys, and as they are shown.
+    /// By their keys, and as shown.
     taken: Vec<(Vec<String>, String)>,
 }
 
 impl Walk<'_> {
-    /// What of a set of theirs stands in the place of ours.
+    /// The part of a foreign set that displaces ours.
     fn of(&mut self, theirs: &FieldSet, before: &Value, live: &Value) -> FieldSet {
         let mut found = FieldSet::default();
         for (key, child) in &theirs.below {
@@ -277,7 +278,7 @@ impl Walk<'_> {
         if let Some(before) = ours.get(name) {
             return self.of(theirs, before, live.get(name).unwrap_or(&Value::Null));
         }
-        // A choice: one of ours is not there, or says another kind, and theirs is beside it.
+        // Alternatives: one of ours is missing or has another type, and theirs is beside it.
         let gone = || ours.keys().filter(|known| live.get(known.as_str()).is_none());
         let is_in_place = match self.refusal {
             Some(refusal) => {
@@ -315,7 +316,7 @@ impl Walk<'_> {
         let strangers: Vec<&Value> = now.iter().filter(|item| lacks(ours, item)).collect();
         let is_alone = missing.len() == 1 && strangers.len() == 1;
         let is_it = |known: &&Value| {
-            // What the server cannot have twice (a port's name) tells, whatever else is alike.
+            // A value that must be unique (the name of a port) decides, whatever else is equal.
             let is_named =
                 |it: &Value| self.refusal.is_some_and(|refusal| refusal.finds_alike(&path, known, it));
             if strangers.iter().filter(|it| is_named(it)).count() == 1 {
@@ -323,9 +324,9 @@ impl Walk<'_> {
             }
             let (count, alike) = (said(known, keys).count(), likeness(known, item, keys));
             let is_enough = alike > 0 && (self.refusal.is_some() || alike * 2 >= count);
-            // Of several that are as much like it, nobody knows which one it was.
+            // If several items are equally similar, none is chosen.
             let is_best = || strangers.iter().filter(|it| likeness(known, it, keys) >= alike).count() == 1;
-            // It is nothing but its keys, and what says nothing.
+            // The item has nothing but its keys and empty values.
             let mut others = names(known).filter(|name| !keys.contains_key(*name));
             let is_bare = count == 0 && others.all(|name| item.get(name).is_some());
             is_alone && (self.refusal.is_some() || is_bare) || is_enough && is_best()
@@ -333,8 +334,8 @@ impl Walk<'_> {
         if missing.iter().any(is_it) { self.take(theirs) } else { FieldSet::default() }
     }
 
-    /// The lists of choices are those of the built-in kinds, and of pods wherever they have a template. Elsewhere the same names may
-    /// well be there side by side: there only a refusal tells.
+    /// The lists of alternatives hold for built-in kinds and for pod templates. In other kinds the same names may
+    /// exist side by side, so only a refusal decides.
     fn knows_choices(&self) -> bool {
         let is_pod = |names: &[String]| match names {
             [template, spec, part] => {
@@ -349,7 +350,7 @@ impl Walk<'_> {
         self.names.split_last().map(|(_, above)| above.join(".")).unwrap_or_default()
     }
 
-    /// Whether the map says by its `type` which of its other fields may be there.
+    /// Whether the `type` of the map selects which other fields may exist.
     fn is_told_by_kind(&self) -> bool {
         let parent = self.names.iter().rev().nth(1);
         parent.is_some_and(|parent| TOLD_BY_KIND.contains(&parent.as_str()))
@@ -374,13 +375,13 @@ fn names(item: &Value) -> impl Iterator<Item = &String> {
     item.as_object().into_iter().flat_map(Map::keys)
 }
 
-/// What an item says beside its keys.
+/// The fields of an item beside its keys.
 fn said<'v>(item: &'v Value, keys: &Keys) -> impl Iterator<Item = (&'v String, &'v Value)> {
     let fields = item.as_object().into_iter().flatten();
     fields.filter(|(name, value)| !keys.contains_key(*name) && !says_nothing(value))
 }
 
-/// How much of what an item says beside its keys another one says, too. What the server filled in below is no difference.
+/// How many fields of one item another item has too. Values that the server filled in do not count as a difference.
 fn likeness(known: &Value, item: &Value, keys: &Keys) -> usize {
     said(known, keys).filter(|(name, value)| item.get(*name).is_some_and(|now| includes(now, value))).count()
 }
@@ -389,7 +390,7 @@ fn includes(live: &Value, said: &Value) -> bool {
     match (live, said) {
         (Value::Object(live), Value::Object(said)) => said.iter().all(|(name, said)| match live.get(name) {
             Some(live) => said.is_null() || includes(live, said),
-            // The server drops what is empty.
+            // The server drops empty values.
             None => is_nothing(said),
         }),
         (Value::Array(live), Value::Array(said)) => {
@@ -400,15 +401,15 @@ fn includes(live: &Value, said: &Value) -> bool {
     }
 }
 
-/// What of the template of a pod has choices.
+/// Parts of a pod template with alternatives.
 const POD_PARTS: [&str; 5] =
     ["containers", "ephemeralContainers", "initContainers", "securityContext", "volumes"];
 
-/// Maps whose `type` tells which other field they may have.
+/// Maps whose `type` selects another field.
 const TOLD_BY_KIND: [&str; 6] =
     ["strategy", "updateStrategy", "seccompProfile", "appArmorProfile", "limitResponse", "conversion"];
 
-/// Fields of which one object has one: the choices of the built-in kinds, which their schemas tell in words alone.
+/// Alternatives of built-in kinds. Their schemas tell them in text only.
 const CHOICES: [&[&str]; 8] = [
     &["exec", "grpc", "httpGet", "sleep", "tcpSocket"],
     &["value", "valueFrom"],
@@ -420,7 +421,7 @@ const CHOICES: [&[&str]; 8] = [
     &VOLUMES,
 ];
 
-/// What a volume of a pod may be.
+/// The sources of a pod's volume.
 const VOLUMES: [&str; 31] = [
     "awsElasticBlockStore",
     "azureDisk",
@@ -481,7 +482,7 @@ mod tests {
     const PORT: &str = ".spec.ports[port=83,protocol=\"TCP\"]";
 
     #[test]
-    fn item_with_another_key_stands_in_the_place_of_ours() {
+    fn item_with_another_key_displaces_ours() {
         let ports = |ports: Value| json!({"spec": {"ports": ports}});
         let ours = ports(json!([{"name": "web", "port": 80}]));
         let duplicate = "Service \"web\" is invalid: spec.ports[1].name: Duplicate value: \"web\"";
@@ -492,10 +493,10 @@ mod tests {
         let several = "Service \"web\" is invalid: [spec.type: Invalid value, spec.ports[1].name: Duplicate value: \"web\"]";
         check(&ours, &live, &theirs, several, &[PORT]);
         check(&ours, &live, &theirs, "Service \"web\" is invalid: spec.selector: Invalid value", &[]);
-        // Ours is still there: theirs is one more.
+        // Ours still exists: theirs is additional.
         let both = ports(json!([{"name": "web", "port": 80}, {"name": "x", "port": 83, "protocol": "TCP"}]));
         check(&ours, &both, &theirs, duplicate, &[]);
-        // Another one is as much like ours, but for what was refused.
+        // Another item is equally similar, except in the refused field.
         let ours = ports(json!([{"name": "web", "port": 80, "targetPort": 8080}]));
         let live = ports(json!([{"name": "x", "port": 82, "protocol": "TCP", "targetPort": 8080},
             {"name": "web", "port": 83, "protocol": "TCP", "targetPort": 9090}]));
@@ -507,7 +508,7 @@ mod tests {
         check(&ours, &live, &theirs, target, &[]);
     }
 
-    /// What is taken without a refusal, of one entry of somebody who updates.
+    /// The fields that are taken without a refusal, from one entry with operation Update.
     #[track_caller]
     fn check_likeness(before: &Value, live: &Value, theirs: &Value, left: &[FieldPath], expected: &[&str]) {
         let mut live = live.clone();
@@ -524,7 +525,7 @@ mod tests {
         json!({"apiVersion": "v1", "kind": "Pod", "spec": spec})
     }
 
-    /// Each item of `live` with all that it says, as an entry of `managedFields`.
+    /// Each item of `live` with all its fields, as an entry of `managedFields`.
     fn entry_of_items(list: &str, live: &Value) -> Value {
         let mut items = Map::new();
         for item in live["spec"][list].as_array().into_iter().flatten() {
@@ -537,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stranger_at_most_stands_for_a_missing_item() {
+    fn missing_item_has_one_foreign_replacement_at_most() {
         let check = |list: &str, ours: Value, now: Value, expected: &[&str]| {
             let (ours, now) = (pod(&json!({list: ours})), pod(&json!({list: now})));
             check_likeness(&ours, &now, &entry_of_items(list, &now), &[], expected);
@@ -547,7 +548,7 @@ mod tests {
         check("env", json!([on("MODE")]), json!([on("FEATURE_A"), on("FEATURE_B")]), &[]);
         let off = json!({"name": "MODE", "value": "false"});
         check("env", json!([off]), json!([on("FEATURE_A")]), &[]);
-        // The one that is most like it.
+        // The most similar one.
         let mount = |name: &str, more: Value| {
             let mut mount = json!({"name": name, "image": "web:1", "command": ["run"]});
             mount.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
@@ -556,13 +557,13 @@ mod tests {
         let more = json!({"workingDir": "/srv"});
         let now = json!([mount("proxy", json!({})), mount("web2", more.clone())]);
         check("containers", json!([mount("web", more)]), now, &[".spec.containers[name=\"web2\"]"]);
-        // A field that says nothing is no likeness.
+        // An empty field is no similarity.
         let empty = |name: &str| json!({"name": name, "emptyDir": {}});
         check("volumes", json!([empty("data")]), json!([empty("a"), empty("b")]), &[]);
         check("volumes", json!([empty("data")]), json!([empty("a")]), &[".spec.volumes[name=\"a\"]"]);
         let host = json!({"name": "a", "hostPath": {"path": "/tmp"}});
         check("volumes", json!([empty("data")]), json!([host]), &[]);
-        // Its name was taken off.
+        // The name was removed.
         let secret = json!([{"name": "one"}]);
         let list = "imagePullSecrets";
         let (ours, now) = (pod(&json!({list: secret})), pod(&json!({list: [{}]})));
@@ -571,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_those_of_built_in_kinds_and_pods() {
+    fn known_choices_cover_built_in_kinds_and_pods() {
         let check = |api_version: &str, kind: &str, way: &[&str], is_taken: bool| {
             let object = |name: &str| {
                 let value =
@@ -593,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_to_others_is_not_told_as_taken() {
+    fn ignored_fields_are_not_reported_as_taken() {
         let containers = |name: &str| pod(&json!({"containers": [{"name": name, "image": "web:1"}]}));
         let (ours, now) = (containers("web"), containers("web2"));
         let theirs = entry_of_items("containers", &now);
@@ -610,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_says_itself_is_nobody_elses_mistake() {
+    fn refusal_of_own_fields_names_no_neighbours() {
         let check = |said: Value, theirs: Value, refusal: &str, expected: &[&str]| {
             let live = json!({"metadata": {"managedFields": [entry("kubectl", "Update", &theirs)]}});
             let told = refused_neighbours(&live, &said, "tutti-main", refusal);
@@ -621,7 +622,7 @@ mod tests {
         let negative = "Deployment \"web\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0";
         check(json!({"spec": {"replicas": -1}}), replicas.clone(), negative, &[]);
         check(json!({"spec": {"paused": true}}), replicas, negative, &["spec.replicas"]);
-        // The item may be another one.
+        // It may be another item.
         let key = r#"k:{"port":83,"protocol":"TCP"}"#;
         let port = json!({"f:spec": {"f:ports": {key: {".": {}, "f:name": {}, "f:port": {}}}}});
         let duplicate = "Service \"web\" is invalid: spec.ports[1].name: Duplicate value: \"web\"";
@@ -664,7 +665,7 @@ mod tests {
         let theirs = json!({"f:spec": {"f:backend": {"f:socket": {}}}});
         let of_schema = "Account.example.com \"a\" is invalid: <nil>: Invalid value: \"\": \"spec.backend\" must validate one and only one schema (oneOf). Found 2 valid alternatives";
         check(&ours, &live, &theirs, of_schema, &[".spec.backend.socket"]);
-        // A field that somebody added elsewhere stays, also where one of ours is gone beside it.
+        // An unrelated added field stays, even beside a missing one of ours.
         let pods = |spec: Value| json!({"spec": spec});
         let ours = pods(json!({"hostname": "a", "livenessProbe": {"httpGet": {"port": 80}}}));
         let live = pods(json!({"priorityClassName": "high", "livenessProbe": {"httpGet": {"port": 80}}}));

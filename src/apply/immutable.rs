@@ -1,7 +1,7 @@
-//! The fields of a refused change, where the server names only the section that holds them.
+//! Names the immutable fields of a refused change, if the server names only their section.
 //!
-//! Of a StatefulSet, a Pod or a claim a server says `spec`, and lists what may change instead. The fields are found by
-//! comparing what is applied with the live object.
+//! For a StatefulSet, a Pod or a claim the server says `spec` and lists the mutable fields. The others are found by
+//! comparing the applied body with the live object.
 
 use serde_json::Value;
 
@@ -9,12 +9,12 @@ use super::owned::{self, FieldSet, says_nothing};
 use crate::cluster::{Client, Error, ImmutableField, Resource};
 use crate::model::RenderedObject;
 
-/// The section for which servers have one message.
+/// The section that such messages name.
 const SECTION: &str = "spec";
-/// More fields than this are not listed.
+/// At most so many fields are listed.
 const MOST: usize = 8;
 
-/// The same error with the fields that differ. One read of the object; without an answer the error stays as it is.
+/// Adds the differing fields to the error. Reads the object once; without an answer the error is unchanged.
 pub async fn name_fields(
     client: &Client,
     resource: &Resource,
@@ -41,9 +41,9 @@ pub async fn name_fields(
     Error::Immutable { action, object: id, fields: named }
 }
 
-/// The fields of the section that an apply of `body` would change, but for those that the server names as free to change.
+/// The fields of the section that an apply of `body` would change, without those that the server names as mutable.
 fn changed(body: &Value, live: &Value, manager: &str, why: &str) -> Vec<String> {
-    // Of a StatefulSet in other quotes than of a Pod, and there with the section.
+    // A StatefulSet has other quotes than a Pod, and a Pod has the section in the name.
     let quoted = |quote: char| why.split(quote).skip(1).step_by(2);
     let free = ['\'', '`'].into_iter().flat_map(quoted);
     let free: Vec<&str> = free
@@ -65,7 +65,7 @@ fn changed(body: &Value, live: &Value, manager: &str, why: &str) -> Vec<String> 
     found
 }
 
-/// As refusals name any item: `containers[*].image`.
+/// With the wildcard of refusals: `containers[*].image`.
 fn without_places(path: &str) -> String {
     let mut parts = path.split('[');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -80,7 +80,7 @@ fn compare(body: &Value, live: &Value, ours: Option<&FieldSet>, path: &str, foun
                 let live = there.get(name).unwrap_or(&Value::Null);
                 compare(value, live, below, &format!("{path}.{name}"), found);
             }
-            // Was applied before, and is no longer in Git.
+            // Applied before, and no longer in Git.
             let names =
                 ours.into_iter().flat_map(|ours| ours.below.keys()).filter_map(|key| key.strip_prefix("f:"));
             let dropped = names.filter(|name| !wanted.contains_key(*name) && there.contains_key(*name));
@@ -96,7 +96,7 @@ fn compare(body: &Value, live: &Value, ours: Option<&FieldSet>, path: &str, foun
     }
 }
 
-/// Servers store quantities in their shortest form: `1024Mi` is `1Gi`.
+/// Servers store quantities in their shortest form: `1024Mi` becomes `1Gi`.
 fn is_same_quantity(one: &Value, other: &Value) -> bool {
     amount(one).zip(amount(other)).is_some_and(|(one, other)| (one - other).abs() <= one.abs() * 1e-12)
 }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_of_a_stateful_set_names_its_fields() {
+    fn stateful_set_change_names_its_fields() {
         let set = |change: &dyn Fn(&mut Value)| {
             let mut set = json!({"spec": {"serviceName": "web", "replicas": 2, "selector": {"matchLabels": {"app": "web"}},
                 "template": {"spec": {"containers": [{"name": "main", "image": "web:1"}]}},
@@ -156,7 +156,7 @@ mod tests {
         });
         let why = "updates to statefulset spec for fields other than 'replicas', 'template' are forbidden";
         let check = |change: &dyn Fn(&mut Value), expected: &[&str]| {
-            // The policy was applied, and Git says it still.
+            // The policy was applied and is still in Git.
             let body = set(&|set| {
                 set["spec"]["podManagementPolicy"] = json!("OrderedReady");
                 change(set);

@@ -1,13 +1,13 @@
-//! Fields that an app leaves to others (`spec.ignore`): Git says them until somebody else does.
+//! Handles ignored fields (`spec.ignore`): Git sets them until another manager does.
 //!
-//! What is still ours of them stands in our entry of `managedFields`; the rest is not sent.
+//! Our entry of `managedFields` shows which of them are still ours. The others are not sent.
 
 use serde_json::Value;
 
 use super::owned::{FieldSet, ItemKey};
 use crate::model::{FieldPath, PathStep};
 
-/// What one entry has of these fields. `others` are the sets of all other entries.
+/// The ignored fields that one entry owns. `others`: the sets of all other entries.
 pub fn ours(owned: &FieldSet, others: &[FieldSet], paths: &[FieldPath]) -> FieldSet {
     let others: Vec<&FieldSet> = others.iter().collect();
     let mut ours = FieldSet::default();
@@ -19,7 +19,7 @@ pub fn ours(owned: &FieldSet, others: &[FieldSet], paths: &[FieldPath]) -> Field
     ours
 }
 
-/// Of a list all of it, as only its items tell which of them is meant.
+/// A list is taken as a whole, because only its items show which one is meant.
 fn part(owned: Option<&FieldSet>, others: &[&FieldSet], steps: &[PathStep]) -> Option<FieldSet> {
     let Some((PathStep::Field(name), rest)) = steps.split_first() else { return owned.cloned() };
     if owned.is_some_and(|owned| owned.whole) {
@@ -29,7 +29,7 @@ fn part(owned: Option<&FieldSet>, others: &[&FieldSet], steps: &[PathStep]) -> O
     let below = owned.and_then(|owned| owned.below.get(&key));
     let others: Vec<&FieldSet> = others.iter().filter_map(|other| other.below.get(&key)).collect();
     let below = if !rest.is_empty() && others.iter().any(|other| other.whole) {
-        // Somebody has all of it at once: nothing in it can be left to others by itself.
+        // Another manager owns the whole value, so no part of it can be ignored separately.
         Some(FieldSet { owned: true, whole: true, ..FieldSet::default() })
     } else {
         part(below, &others, rest)
@@ -37,7 +37,7 @@ fn part(owned: Option<&FieldSet>, others: &[&FieldSet], steps: &[PathStep]) -> O
     below.map(|below| FieldSet { below: [(key, below)].into(), ..FieldSet::default() })
 }
 
-/// Takes a field away from a set of the fields of an object, with all that is below it.
+/// Removes a field and everything below it from a set of fields.
 pub fn forget(set: &mut FieldSet, object: &Value, path: &FieldPath) {
     forget_steps(set, object, path.steps());
 }
@@ -62,12 +62,12 @@ fn forget_steps(set: &mut FieldSet, value: &Value, steps: &[PathStep]) {
     }
 }
 
-/// Takes out of an object what the path names and `ours` does not have.
+/// Removes the fields of a path that `ours` does not contain from an object.
 pub fn leave_out(object: &mut Value, path: &FieldPath, ours: &FieldSet) {
     leave_out_steps(object, path.steps(), Some(ours));
 }
 
-/// Whether nothing of it is left.
+/// Returns whether the value is empty afterwards.
 fn leave_out_steps(value: &mut Value, steps: &[PathStep], ours: Option<&FieldSet>) -> bool {
     if ours.is_some_and(|ours| ours.whole) {
         return false;
@@ -100,13 +100,13 @@ fn leave_out_steps(value: &mut Value, steps: &[PathStep], ours: Option<&FieldSet
 }
 
 impl FieldSet {
-    /// What it calls this item of a list.
+    /// The key of this list item in the set.
     pub(super) fn key_of(&self, item: &Value) -> Option<&str> {
         let is_it = |key: &&String| ItemKey::parse(key).is_some_and(|key| key.is_of(item));
         self.below.keys().find(is_it).map(String::as_str)
     }
 
-    /// Takes out of the value that the set is of what it does not have; whether it has any of it.
+    /// Removes everything from the value that the set does not contain. Returns whether anything is left.
     fn keep(&self, value: &mut Value) -> bool {
         match value {
             _ if self.whole => true,
@@ -138,7 +138,7 @@ mod tests {
         FieldPath::parse(text).expect("a path")
     }
 
-    /// What is sent of an object, with this entry of ours and this one of somebody else.
+    /// The body that is sent, with this entry of ours and this one of another manager.
     fn sent(body: &Value, ours: &Value, theirs: &Value, ignored: &str) -> Value {
         let (paths, mut sent) = ([path(ignored)], body.clone());
         let kept = super::ours(&FieldSet::parse(ours), &[FieldSet::parse(theirs)], &paths);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_ours_is_not_sent() {
+    fn lost_ignored_fields_are_not_sent() {
         let body = json!({"data": {"a": "1", "b": "2"}});
         let all = json!({"f:data": {"f:a": {}, "f:b": {}}});
         let only_a = json!({"f:data": {"f:a": {}}});
@@ -156,7 +156,7 @@ mod tests {
         };
         check(&all, "/data/b", body.clone());
         check(&only_a, "/data/b", json!({"data": {"a": "1"}}));
-        // Field by field: what is below a path and still ours is sent.
+        // Field by field: fields below the path that are still ours are sent.
         check(&only_a, "/data", json!({"data": {"a": "1"}}));
         check(&json!({}), "/data", json!({}));
         check(&only_a, "/data/c", body.clone());
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_left_to_others_by_their_keys() {
+    fn list_items_are_ignored_by_their_keys() {
         let container = |name: &str| json!({"name": name, "image": "web:1"});
         let body = json!({"containers": [container("app"), container("proxy")]});
         let entry = |app: Value| {
@@ -180,12 +180,12 @@ mod tests {
         let left = json!({"containers": [{"name": "app"}, container("proxy")]});
         check(&without, "/containers/name=app/image", left);
         check(&without, "/containers/name=proxy/image", body.clone());
-        // What is no key still names the item, and no item of ours is lost over it.
+        // A field that is no key still selects the item, and our items stay.
         check(&without, "/containers/image=web:1/name", body.clone());
     }
 
     #[test]
-    fn what_is_had_as_a_whole_is_sent_as_a_whole() {
+    fn values_owned_as_a_whole_are_sent_whole() {
         let body = json!({"spec": {"selector": {"app": "web", "tier": "a"}}});
         let selector = json!({"f:spec": {"f:selector": {}}});
         assert_eq!(sent(&body, &selector, &json!({}), "/spec/selector/tier"), body);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_the_same_whoever_has_it() {
+    fn ignored_paths_are_removed_from_field_sets() {
         let object = json!({"data": {"b": "2"}, "spec": {"containers": [{"name": "app", "image": "x"}]}});
         let check = |before: Value, ignored: &str, expected: Value| {
             let mut set = FieldSet::parse(&before);

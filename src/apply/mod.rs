@@ -1,9 +1,9 @@
-//! Runs the permitted steps of a plan on one cluster, bounded and idempotent.
+//! Runs the steps of a plan on one cluster, with bounded parallelism.
 //!
-//! It makes no choices: what to apply, in which order and with which field manager stands in the
-//! plan and the render. A turn begins when the one before it went through; the objects of one turn (a
-//! phase, as a rule) go side by side. What is adopted is taken over by [`takeover`]. Every object gets a receipt. A write whose answer was lost is not repeated
-//! here: the next reconciliation looks again first.
+//! The module makes no choices: actions, order and field manager are in the plan and the render. A turn starts when
+//! the one before succeeded; objects of one turn (usually a phase) are applied in parallel. [`takeover`] adopts
+//! foreign objects. Every object gets a receipt. A write without an answer is not repeated here: the next
+//! reconciliation observes first.
 
 mod applied;
 pub mod changed;
@@ -38,25 +38,25 @@ use crate::cluster::{Catalog, Client, Deleted, Error, Resource};
 use crate::model::{Digest, FieldPath, ObjectId, ObjectMark, Rendered, RenderedObject, Revision, labels};
 use crate::plan::{Action, Candidate, Left, Plan, Reason, SentReplicas, Step};
 
-/// How many objects of one turn are under way at once.
+/// How many objects of one turn are applied in parallel.
 const SIDE_BY_SIDE: usize = 8;
 
-/// What became of one step.
+/// The result of one step.
 #[derive(Debug)]
 pub struct Receipt {
     pub object: ObjectId,
-    /// Of the object as rendered.
+    /// Of the rendered object.
     pub hash: Digest,
     pub result: Result<Done, NotDone>,
 }
 
 #[derive(Debug)]
 pub enum Done {
-    /// The object as the cluster has it now.
+    /// The object as the cluster returned it.
     Applied(Box<Value>),
-    /// On its way out, so that it can be created anew.
+    /// Being deleted, to be created again.
     Deleted,
-    /// It was gone already.
+    /// It did not exist any more.
     Gone,
 }
 
@@ -65,23 +65,22 @@ pub enum NotDone {
     Failed(Error),
     /// An object of an earlier turn failed.
     EarlierFailed,
-    /// A newer revision took over, or the process is stopping.
+    /// A newer revision took over, or the process stops.
     Cancelled,
-    /// The server is busy, and asked us to wait; or only that of the object's group.
+    /// The server asked to retry later: for all writes, or for those of the object's API group.
     HeldOff {
         only_group: bool,
     },
 }
 
-/// A cluster to apply to.
 #[derive(Clone, Copy)]
 pub struct Destination<'a> {
     pub client: &'a Client,
     pub catalog: &'a Catalog,
-    /// Of our fields.
+    /// The field manager.
     pub manager: &'a str,
     pub past: &'a dyn Past,
-    /// That may be made where it is missing.
+    /// Created if it is missing.
     pub own_namespace: Option<&'a OwnNamespace>,
     /// A newer commit took over: nothing more is sent.
     pub cancelled: &'a CancellationToken,
@@ -93,7 +92,7 @@ impl std::fmt::Debug for Destination<'_> {
     }
 }
 
-/// Applies what the plan creates and configures, and deletes what has to be created anew.
+/// Applies what the plan creates and configures, and deletes what must be created again.
 pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered) -> Vec<Receipt> {
     let objects: BTreeMap<&ObjectId, &RenderedObject> =
         rendered.objects.iter().map(|it| (&it.id, it)).collect();
@@ -109,10 +108,10 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
     for turn in steps.chunk_by(|one, next| one.0.turn() == next.0.turn()) {
         let mut requests = Vec::with_capacity(turn.len());
         for (step, object) in turn {
-            // One unit builds on nothing of another.
+            // Units do not depend on each other.
             let failed = failed.contains(&*step.unit);
             let request = async move {
-                // What is put back was applied once: it does not build on what failed.
+                // A repair was applied before, so it does not depend on the failed step.
                 let is_repair = matches!(step.reason, Reason::Drifted { .. });
                 let result = if failed && !is_repair {
                     Err(NotDone::EarlierFailed)
@@ -129,7 +128,7 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
         }
         let applied: Vec<Receipt> =
             futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE).collect().await;
-        // What only its own group puts off is waited for by nobody: whoever comes to it again shall have nothing else left to do.
+        // Later turns do not wait for a throttled API group: the retry shall have nothing else left to do.
         let stops = |result: &Result<Done, NotDone>| {
             result.as_ref().is_err_and(|it| !matches!(it, NotDone::HeldOff { only_group: true }))
         };
@@ -142,7 +141,7 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
     receipts
 }
 
-/// Whether writes of this object are put off, and then whether only those of its group are.
+/// Whether writes of this object are throttled; `true` if only those of its group are.
 fn held_off(client: &Client, id: &ObjectId) -> Option<bool> {
     let now = Instant::now();
     if client.held_off(now).is_some() {
@@ -183,12 +182,12 @@ async fn apply_one(
         Adoption { client, resource, manager, id: &object.id, body: &body }.take(cancelled).await
     } else {
         if let Some(uid) = step.seen.as_deref().filter(|uid| !uid.is_empty()) {
-            // Another object of that name may not be ours.
+            // Another object of that name may be foreign.
             body["metadata"]["uid"] = uid.into();
         }
         let is_dry = false;
         let attempt = Attempt { client, resource, manager, past, step, object, cancelled, is_dry };
-        // Sent again only where a namespace may be made, so copied only there.
+        // Copied only if a namespace may be created: only then is it sent twice.
         let again = own_namespace.map(|own| (own, body.clone()));
         match (attempt.run(body).await, again) {
             (Err(Error::NoNamespace { namespace, .. }), Some((own, body))) if own.is(&namespace) => {
@@ -206,8 +205,8 @@ async fn apply_one(
     }
 }
 
-/// Why nothing more is sent. Asked before each write that follows upon another request: a slow server may have taken its time to
-/// answer, and Git says something else by now, or the cluster is another one.
+/// The error of a cancelled step. Checked before each write that follows another request: while a slow server
+/// answered, a newer commit or another cluster may have taken over.
 fn stopped(cancelled: &CancellationToken, id: &ObjectId) -> Option<Error> {
     cancelled.is_cancelled().then(|| Error::Superseded { object: id.clone() })
 }
@@ -217,7 +216,7 @@ fn changed(action: &'static str, object: &ObjectId) -> Error {
     Error::Rejected { action, object: object.clone(), code: 409, reason, detail }
 }
 
-/// What a step says beside what is rendered, and what it leaves to others.
+/// Adds the fields of the step to the body, and removes ignored ones.
 fn adapt(body: &mut Value, step: &Step) {
     if let Some(mark) = &step.install {
         body["metadata"]["annotations"][labels::INSTALL] = mark.to_string().into();
@@ -229,7 +228,7 @@ fn adapt(body: &mut Value, step: &Step) {
     leave_out(body, &step.left);
 }
 
-/// What others have of the fields that are left to them. Replicas stand apart: their number is sent as long as it is ours.
+/// Removes ignored fields that others own. Replicas are handled by `scale`: their number is sent while it is ours.
 fn leave_out(body: &mut Value, left: &Left) {
     let Some(known) = &left.known else { return };
     let ours = FieldSet::parse(&known.ours);
@@ -238,12 +237,12 @@ fn leave_out(body: &mut Value, left: &Left) {
     }
 }
 
-/// `spec.replicas`, which stands apart wherever fields are compared.
+/// `spec.replicas`, which every comparison of fields handles separately.
 pub fn is_replicas(path: &FieldPath) -> bool {
     path.is(&["spec", "replicas"])
 }
 
-/// What a step would make of an object, whatever holds it: a dry run, nothing is written.
+/// The object after the step, by a dry run and without holds.
 pub async fn foresee(
     destination: Destination<'_>,
     resource: &Resource,
@@ -268,7 +267,7 @@ pub async fn foresee(
     }
 }
 
-/// Whether an object would be deleted and created anew, as it is now: nothing is written.
+/// Whether the object could be deleted and created again, by a dry run.
 pub async fn foresee_replacement(
     destination: Destination<'_>,
     resource: &Resource,
@@ -282,13 +281,13 @@ pub async fn foresee_replacement(
     checked.map_err(|error| told(object, error))
 }
 
-/// What may be said of an error: the server quotes values that it refuses.
+/// The error as it may be shown: servers quote refused values.
 fn told(object: &RenderedObject, error: Error) -> Error {
     if object.sealed.is_some() { error.without_values() } else { error }
 }
 
-/// The rendered object with the two annotations that lie outside its hash. They travel in the same
-/// apply: a second apply by the same manager without them would take them away.
+/// The rendered object with the two annotations outside its hash. They are in the same apply: a second apply by the
+/// same manager without them would remove them.
 pub fn as_sent(object: &RenderedObject, revision: &Revision) -> Value {
     let mut body = object.body.fields();
     let annotations = &mut body["metadata"]["annotations"];
@@ -300,8 +299,8 @@ pub fn as_sent(object: &RenderedObject, revision: &Revision) -> Value {
     body
 }
 
-/// The protocol is a key of a Service's ports, and servers before 1.21 know no default of it: an apply that leaves it out fails
-/// there.
+/// The protocol is a key of a Service's ports. Servers before 1.21 have no default for it, so an apply without it
+/// fails.
 fn say_protocols(service: &mut Value) {
     let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -309,7 +308,7 @@ fn say_protocols(service: &mut Value) {
     }
 }
 
-/// `spec.replicas` where an autoscaler decides over it.
+/// Sets or removes `spec.replicas` if an autoscaler decides it.
 fn scale(body: &mut Value, replicas: SentReplicas) {
     let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) else { return };
     match replicas {
@@ -323,7 +322,7 @@ fn scale(body: &mut Value, replicas: SentReplicas) {
     }
 }
 
-/// Deletes one object that the plan let go.
+/// Deletes one object that the plan released for deletion.
 pub async fn delete(
     client: &Client,
     catalog: &Catalog,

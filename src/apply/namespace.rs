@@ -1,7 +1,7 @@
-//! The namespace of an app, where the app asks for it.
+//! Creates the namespace of an app if the app asks for it.
 //!
-//! It is made when an object is refused because it is missing, so that one that is there costs nothing. It carries no label of
-//! ours: nobody deletes it for us, and who renders it later has it.
+//! The namespace is created only after an object was refused because it is missing, so an existing one costs no
+//! request. It carries no label of ours: it is never pruned, and any app may render it later.
 
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -11,11 +11,11 @@ use super::stopped;
 use crate::cluster::{Catalog, Client, Error};
 use crate::model::{Kind, ObjectId};
 
-/// Of one app on one cluster, for one reconciliation: its objects ask for it side by side.
+/// Of one app on one cluster, for one reconciliation. Its objects request it in parallel.
 #[derive(Debug)]
 pub struct OwnNamespace {
     name: String,
-    /// Whether we made it: somebody may have been quicker.
+    /// Whether we created it. Somebody else may have.
     made: OnceCell<bool>,
 }
 
@@ -32,12 +32,12 @@ impl OwnNamespace {
         ObjectId::new("", "Namespace", None, &self.name)
     }
 
-    /// What was made.
+    /// The namespace, if this created it.
     pub fn made(&self) -> Option<ObjectId> {
         self.made.get().is_some_and(|made| *made).then(|| self.id())
     }
 
-    /// One request, however many ask. That somebody was quicker is as good.
+    /// Sends one request for all callers. A namespace that somebody else created is fine.
     pub async fn make(
         &self,
         client: &Client,

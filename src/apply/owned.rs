@@ -1,47 +1,48 @@
-//! Sets of fields as `managedFields` writes them (FieldsV1): who has what of an object.
+//! Sets of fields as in `managedFields` (FieldsV1).
 //!
-//! A set is a tree: `f:name` is a field, `k:{…}` an item of a list by its keys, `v:…` an item that is a plain value.
-//! What stands there without anything below, or has `.` below it, belongs to the set itself.
+//! A set is a tree: `f:name` is a field, `k:{…}` a list item by its keys, `v:…` an item that is a plain value. A key
+//! without children, or with `.` below it, belongs to the set itself.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// Whom a server names for what was there before anybody said whose it is.
+/// The manager that a server names for fields from before the first apply.
 pub const NOBODY: &str = "before-first-apply";
 
-/// Whom it names where it does not know who wrote, or no longer, as there were too many: people, tools and controllers in one.
+/// Managers that stand for unknown writers: people, tools and controllers alike. Servers use `ancient-changes` if
+/// there were too many.
 pub const NOT_KNOWN: [&str; 2] = [NOBODY, "ancient-changes"];
 
-/// Who wrote an object, entry by entry.
+/// The entries of `managedFields`.
 pub fn entries(object: &Value) -> &[Value] {
     object.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// A field of an entry; empty when it is not there.
+/// A text of an entry; empty if missing.
 pub fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
     entry.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What an entry has.
+/// The fields of an entry.
 pub fn fields(entry: &Value) -> FieldSet {
     entry.get("fieldsV1").map(FieldSet::parse).unwrap_or_default()
 }
 
-/// Whether whoever wrote `spec.replicas` is an autoscaler: people scale with kubectl, and old servers do not say that it was the
-/// subresource.
+/// Whether this writer of `spec.replicas` is an autoscaler. People scale with kubectl, and old servers do not report
+/// the subresource.
 pub fn is_autoscaler(manager: &str, subresource: &str) -> bool {
     manager == "kube-controller-manager" || subresource == "scale" && !manager.starts_with("kubectl")
 }
 
-/// The entry of the applies of a manager.
+/// Whether this is the Apply entry of a manager.
 pub fn is_ours(entry: &Value, manager: &str) -> bool {
     text(entry, "manager") == manager
         && text(entry, "operation") == "Apply"
         && text(entry, "subresource").is_empty()
 }
 
-/// Such an entry, with these fields of an object.
+/// A new Apply entry with these fields.
 pub fn entry_of(manager: &str, object: &Value, fields: &FieldSet) -> Value {
     json!({
         "manager": manager, "operation": "Apply", "apiVersion": object.get("apiVersion"), "fieldsType": "FieldsV1",
@@ -52,7 +53,7 @@ pub fn entry_of(manager: &str, object: &Value, fields: &FieldSet) -> Value {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
     pub(super) owned: bool,
-    /// Whatever is there, and not only that there is something.
+    /// The whole value, not only its existence.
     pub(super) whole: bool,
     pub(super) below: BTreeMap<String, FieldSet>,
 }
@@ -89,7 +90,7 @@ impl FieldSet {
         !self.owned && self.below.is_empty()
     }
 
-    /// Whether it has every field that an object says, but for those that no set ever has.
+    /// Whether the set contains every field of an object, without those that no set ever contains.
     pub fn covers(&self, object: &Value) -> bool {
         let never = ["apiVersion", "kind", "status"];
         let of_metadata = ["name", "namespace", "creationTimestamp"];
@@ -110,7 +111,6 @@ impl FieldSet {
         leaves_no_trace(value) || self.below.get(&format!("f:{name}")).is_some_and(|child| child.has(value))
     }
 
-    /// Of the value that the set is of.
     fn has(&self, value: &Value) -> bool {
         match value {
             _ if self.whole => true,
@@ -128,7 +128,7 @@ impl FieldSet {
         }
     }
 
-    /// Calls for each value of an object that the set has, in order, with its place in the set. What is not there is null.
+    /// Visits each value of the set in an object, in order, with its key. A missing value is null.
     pub fn values<'a>(&'a self, object: &'a Value, tell: &mut impl FnMut(&'a str, &'a Value)) {
         for (key, child) in &self.below {
             let value = match key.split_once(':') {
@@ -147,7 +147,6 @@ impl FieldSet {
         }
     }
 
-    /// Adds everything that another set has.
     pub fn add(&mut self, other: &Self) {
         self.owned |= other.owned;
         self.whole |= other.whole;
@@ -156,7 +155,7 @@ impl FieldSet {
         }
     }
 
-    /// Takes away everything that another set has. That a map is there is no field without what is in it.
+    /// Removes everything that another set contains. A map without fields is no field.
     pub fn subtract(&mut self, other: &Self) {
         self.owned &= !other.owned;
         self.whole &= !other.owned;
@@ -171,7 +170,7 @@ impl FieldSet {
         }
     }
 
-    /// Whether it has one field, or something below it.
+    /// Whether it contains a field, or something below it.
     pub fn has_path(&self, path: &[&str]) -> bool {
         match path.split_first() {
             None => true,
@@ -181,12 +180,12 @@ impl FieldSet {
         }
     }
 
-    /// Takes away one field, with all that is below it.
+    /// Removes a field and everything below it.
     pub fn forget(&mut self, path: &[&str]) {
         self.split_off(path);
     }
 
-    /// Takes it away, and tells what it was.
+    /// Removes a field and returns it as a set.
     pub fn split_off(&mut self, path: &[&str]) -> Self {
         let mut off = Self::default();
         let Some((first, rest)) = path.split_first() else { return off };
@@ -205,7 +204,7 @@ impl FieldSet {
         off
     }
 
-    /// Removes from an object what the set has.
+    /// Removes the fields of the set from an object.
     pub fn cut(&self, object: &mut Value) {
         for (key, child) in &self.below {
             match (key.strip_prefix("f:"), &mut *object) {
@@ -246,12 +245,12 @@ impl FieldSet {
     }
 }
 
-/// Nobody owns what is null, nor a list that says its keys and is empty.
+/// Null and empty lists have no entry in `managedFields`.
 pub(super) fn leaves_no_trace(value: &Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Servers drop what is empty.
+/// Servers drop empty values.
 pub(super) fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -261,17 +260,17 @@ pub(super) fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Also a text that is empty: those of built-in kinds are dropped, too.
+/// Also an empty text: built-in kinds drop it.
 pub(super) fn says_nothing(value: &Value) -> bool {
     is_nothing(value) || value.as_str() == Some("")
 }
 
-/// What a key says that an item leaves out: the protocol of a port, or a name that is empty.
+/// The value of a key that an item leaves out: the protocol of a port, or an empty name.
 pub(super) fn default_of_key(key: &str) -> Value {
     Value::String(if key == "protocol" { "TCP" } else { "" }.to_owned())
 }
 
-/// What the key of an entry says of the item of a list that it is of.
+/// The key of a list item in a set.
 pub(super) enum ItemKey {
     Keys(Map<String, Value>),
     Value(Value),
@@ -286,7 +285,7 @@ impl ItemKey {
         }
     }
 
-    /// Its place among items. One that says all keys comes before one that leaves a key out.
+    /// The index of the item. An item with all keys precedes one that relies on a default.
     pub fn find(&self, items: &[Value]) -> Option<usize> {
         let position = |takes_defaults: bool| {
             items.iter().position(|item| match self {
@@ -303,7 +302,7 @@ impl ItemKey {
         position(false).or_else(|| position(true))
     }
 
-    /// As a conflict names it: `[port=83,protocol="TCP"]`.
+    /// As in a conflict: `[port=83,protocol="TCP"]`.
     pub fn shown(&self) -> String {
         match self {
             Self::Keys(keys) => {
@@ -314,7 +313,7 @@ impl ItemKey {
         }
     }
 
-    /// Keys with a default stand in the set and not always in the item.
+    /// A key with a default may be missing in the item.
     pub fn is_of(&self, item: &Value) -> bool {
         match self {
             Self::Keys(keys) => {
@@ -356,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_whose_fields_are_all_taken_away_is_no_field() {
+    fn map_without_remaining_fields_is_removed() {
         let mut labels =
             set(&json!({"f:labels": {".": {}, "f:a": {}}, "f:items": {"k:{\"name\":\"a\"}": {".": {}}}}));
         labels.subtract(&set(
@@ -366,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_covers_what_was_applied_with_it() {
+    fn set_covers_the_applied_object() {
         fn check(fields: &Value, object: &Value, expected: bool) {
             assert_eq!(set(fields).covers(object), expected, "{fields} {object}");
         }
@@ -378,7 +377,7 @@ mod tests {
         check(&json!({"f:metadata": labels, "f:spec": spec}), &object, true);
         check(&json!({"f:spec": spec}), &object, false);
         check(&json!({"f:metadata": labels, "f:spec": {"f:ports": ports}}), &object, false);
-        // An item that is owned whole; a list that is owned whole; a set of plain values.
+        // An item owned as a whole; a list owned as a whole; a set of plain values.
         let list = |items: Value| json!({"spec": {"list": items}});
         check(
             &json!({"f:spec": {"f:list": {"k:{\"name\":\"a\"}": {}}}}),
@@ -390,12 +389,12 @@ mod tests {
         check(&of_values, &list(json!([1])), true);
         check(&of_values, &list(json!([1, 2])), false);
         check(&json!({"f:spec": {}}), &json!({"spec": {}}), true);
-        // An empty list is nobody's.
+        // An empty list has no owner.
         check(&json!({"f:spec": {"f:x": {}}}), &json!({"spec": {"x": 1, "volumes": []}}), true);
     }
 
     #[test]
-    fn what_a_set_has_is_cut_out() {
+    fn fields_of_a_set_are_removed() {
         let check = |fields: Value, object: Value, expected: &Value| {
             let mut object = object;
             set(&fields).cut(&mut object);

@@ -1,23 +1,22 @@
-//! Places in an object, as API servers write them in a conflict: `.spec.template.spec.containers[name="app"].image`.
+//! Paths in an object as API servers write them in a conflict: `.spec.template.spec.containers[name="app"].image`.
 
 use serde_json::{Map, Value};
 
 use super::owned::ItemKey;
 use crate::model::{FieldPath, PathStep};
 
-/// One step of the way to a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Field(String),
     Index(usize),
 }
 
-/// A place that an object has.
+/// A path that exists in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place(Vec<Step>);
 
 impl Place {
-    /// Looks for it in an object. Names with dots are written like several names, so that only the object tells what is meant.
+    /// Resolves a path in an object. A name may contain dots, so only the object shows what is meant.
     pub fn find(object: &Value, text: &str) -> Option<Self> {
         let mut way = Vec::new();
         find(object, text, &mut way).then_some(Self(way))
@@ -30,13 +29,13 @@ impl Place {
         })
     }
 
-    /// Whether whoever applies the object has this field then: null and empty lists are nobody's.
+    /// Whether an apply of the object owns this field: null and empty lists have no owner.
     pub fn is_owned(&self, object: &Value) -> bool {
         self.get(object)
             .is_some_and(|value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty()))
     }
 
-    /// Whether the field, or one that it is in, is named by a path.
+    /// Whether a path names the field or one of its parents.
     pub fn is_within(&self, path: &FieldPath, object: &Value) -> bool {
         let mut value = Some(object);
         let mut fits = |(wanted, step): (&PathStep, &Step)| {
@@ -53,13 +52,13 @@ impl Place {
         path.steps().len() <= self.0.len() && path.steps().iter().zip(&self.0).all(&mut fits)
     }
 
-    /// Takes it out of the object, with what is empty without it: whoever sends an empty map has it.
+    /// Removes the field, and parents that are empty without it: an empty map in an apply is owned too.
     pub fn remove(&self, object: &mut Value) {
         remove_steps(object, &self.0);
     }
 }
 
-/// Whether nothing is left of the value.
+/// Returns whether the value is empty afterwards.
 fn remove_steps(value: &mut Value, steps: &[Step]) -> bool {
     let Some((step, rest)) = steps.split_first() else { return true };
     match (step, value) {
@@ -115,7 +114,7 @@ fn find(value: &Value, text: &str, way: &mut Vec<Step>) -> bool {
     }
 }
 
-/// Which item `[name="app"]`, `[="x"]` or `[0]` is, and what follows.
+/// Resolves `[name="app"]`, `[="x"]` or `[0]` to an item, and returns the rest of the path.
 fn item<'t>(items: &[Value], text: &'t str) -> Option<(usize, &'t str)> {
     let text = text.strip_prefix('[')?;
     if let Some((number, rest)) = text.split_once(']')
@@ -145,7 +144,7 @@ fn item<'t>(items: &[Value], text: &'t str) -> Option<(usize, &'t str)> {
     Some((index, rest.strip_prefix(']')?))
 }
 
-/// The JSON value that a text begins with, and what follows it.
+/// The JSON value at the start of a text, and the rest.
 fn leading(text: &str) -> Option<(Value, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
@@ -178,7 +177,7 @@ mod tests {
         check(".metadata.annotations.a.b", Some(json!("1")));
         check(".metadata.annotations.a", None);
         check(".spec.containers[name=\"proxy\"].image", Some(json!("p:1")));
-        // A key with a default need not be said.
+        // A key with a default may be missing.
         check(
             ".spec.containers[name=\"app\"].ports[containerPort=80,protocol=\"TCP\"].containerPort",
             Some(json!(80)),
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_without_a_trace_is_nobodys() {
+    fn null_and_empty_lists_have_no_owner() {
         let check = |text: &str, expected: bool| {
             let object = object();
             assert_eq!(Place::find(&object, text).is_some_and(|it| it.is_owned(&object)), expected, "{text}");
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_hold_what_is_below_them() {
+    fn paths_include_nested_fields() {
         let check = |text: &str, path: &str, expected: bool| {
             let (object, path) = (object(), FieldPath::parse(path).expect("a path"));
             let place = Place::find(&object, text).expect("a place");

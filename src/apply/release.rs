@@ -1,6 +1,7 @@
-//! Letting go of an object that stays: our labels, our annotations and our entries in `managedFields` go, all values stay.
+//! Releases an object that stays in the cluster: removes our labels, annotations and `managedFields` entries. All
+//! values stay.
 //!
-//! Whoever applies it next finds nobody in the way, and no watch of ours shows it again.
+//! The next applier has no conflict, and no watch of ours lists the object any more.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +13,7 @@ use crate::cluster::{Catalog, Client, Error};
 use crate::model::labels;
 use crate::plan::Candidate;
 
-/// `live` is the object, or its metadata, as it was just read: it is refused when it is another one by now.
+/// `live` is the object, or its metadata, as just read. The write is refused if the object changed since.
 pub async fn release(
     client: &Client,
     catalog: &Catalog,
@@ -31,13 +32,13 @@ pub async fn release(
     Ok(())
 }
 
-/// What a merge patch of metadata must say so that nothing of ours is left.
+/// The merge patch of metadata that removes everything of ours.
 fn without_us(live: &Value, manager: &str) -> Value {
     let others: Vec<&Value> =
         entries(live).iter().filter(|entry| text(entry, "manager") != manager).collect();
-    // A list of nothing would be taken for a client that does not know the field.
+    // Servers ignore an empty list, as from a client that does not know the field.
     let others = if others.is_empty() { json!([{}]) } else { json!(others) };
-    // Also what somebody else wrote for us, and the `keep` of an app that never prunes: whoever has it next says for itself.
+    // Also annotations that others wrote for us, and `keep` of an app that never prunes: the next owner sets its own.
     let nulls = |pointer: &str| {
         let names = live.pointer(pointer).and_then(Value::as_object).into_iter().flat_map(Map::keys);
         let ours = names.filter(|name| name.starts_with(labels::PREFIX));
@@ -49,7 +50,7 @@ fn without_us(live: &Value, manager: &str) -> Value {
         "labels": nulls("/metadata/labels"),
         "annotations": nulls("/metadata/annotations"),
     });
-    // Some servers of aggregated APIs keep no entries, and take none either.
+    // Some servers of aggregated APIs neither store nor accept entries.
     if !entries(live).is_empty() {
         metadata["managedFields"] = others;
     }
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_of_ours_goes_and_others_stay() {
+    fn our_metadata_is_removed_and_other_metadata_stays() {
         let live = json!({"metadata": {
             "labels": {"tutti.dev/managed-by": "main", "tutti.dev/app": "shop.pay", "app": "pay"},
             "annotations": {"tutti.dev/hash": "1", "tutti.dev/prune": "keep", "tutti.dev/force": "true",

@@ -1,7 +1,7 @@
-//! Deleting an object so that it can be created anew, as a field of it never changes.
+//! Deletes an object that must be created again, because an immutable field changes.
 //!
-//! What is deleted here is certain to be ours, and the cluster has said that it would take the new one. The create is no part of
-//! this: the next plan sees that the object is not there, in this process or in a later one.
+//! The object is certainly ours, and a dry run showed that the cluster accepts the new one. The next plan creates it,
+//! in this process or in a later one.
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -10,7 +10,7 @@ use super::{owned, stopped};
 use crate::cluster::{Client, Deleted, Error, Resource};
 use crate::model::{ObjectId, labels, mark};
 
-/// Deletes one object. `body` is what is created then; `uid` that of the object which is meant.
+/// `body`: the object that will be created. `uid`: of the object that is meant.
 pub async fn delete(
     client: &Client,
     resource: &Resource,
@@ -32,7 +32,7 @@ pub async fn delete(
     client.delete(resource, id, uid, text("/metadata/resourceVersion")).await
 }
 
-/// Whether it would be deleted, and created anew; nothing is written.
+/// Whether the object could be deleted and created again, by a dry run.
 pub async fn check(
     client: &Client,
     resource: &Resource,
@@ -48,7 +48,7 @@ pub async fn check(
     client.try_create(resource, id, body, manager).await
 }
 
-/// Why it is not deleted, whatever Git says.
+/// Why the object is never deleted.
 fn objection(live: &Value, manager: &str) -> Option<String> {
     let instance =
         live.pointer("/metadata/labels").and_then(|labels| labels.get(labels::MANAGED_BY)?.as_str());
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_deleted_that_is_kept_or_not_ours_or_takes_data_along() {
+    fn kept_foreign_and_data_objects_are_not_replaced() {
         let live = |annotations: Value, manager: &str, policy: &str| {
             json!({
                 "metadata": {"annotations": annotations, "labels": {"tutti.dev/managed-by": "main"}, "managedFields": [

@@ -1,12 +1,11 @@
-//! Taking over an object that people or deploy tools made, without changing more than Git says.
+//! Takes over an object of people or deploy tools, and changes no more than Git says.
 //!
-//! The entries of those who had it become the entry of ours ([`Taking`] says which), so that what Git does not say goes
-//! with the apply that follows, and nothing is in conflict. A field that a controller, a subresource or another instance
-//! has and Git wants otherwise is refused. `spec.replicas` that Git does not set is let go without a change: somebody
-//! scales it.
+//! The entries of the former managers become our entry ([`Taking`] selects them). So the apply that follows removes
+//! what is not in Git and has no conflict. A field of a controller, a subresource or another instance with another
+//! value is refused. `spec.replicas` that Git does not set is released unchanged, because somebody scales it.
 //!
-//! Two dry runs come first: of the apply, and of the object without what would be dropped. Then the entries change hands in one write, and
-//! the apply that follows is an ordinary one. `tutti import` uses the same question for what it wrote.
+//! Two dry runs come first: of the apply, and of the object without the dropped fields. Then one write moves the
+//! entries, and an ordinary apply follows. `tutti import` asks the same questions about what it wrote.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +19,10 @@ use super::{as_sent, stopped, told};
 use crate::cluster::{Client, Conflict, Error, Resource};
 use crate::model::{Effect, ObjectId, RenderedObject, Revision, labels};
 
-/// Annotations in which tools keep their books: that they go is no change of the object.
+/// Annotations for the bookkeeping of tools. Their removal is no change of the object.
 const BOOKS: &[&str] = &["kubectl.kubernetes.io/last-applied-configuration"];
 
-/// What the takeover would do, asked of the cluster by dry runs; `Err` inside says why it would be refused.
+/// The effect of the takeover, by dry runs. The inner `Err` says why the cluster would refuse it.
 pub async fn foresee(
     client: &Client,
     resource: &Resource,
@@ -43,21 +42,21 @@ pub async fn foresee(
     }
 }
 
-/// The controller that made an object and writes it anew as it likes, said as why it cannot be taken over.
+/// The controller that owns and rewrites the object, as a reason against the takeover.
 pub fn made_by(object: &Value) -> Option<String> {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
     let owner = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
     Some(format!("made by {} {}", text(owner, "kind"), text(owner, "name")))
 }
 
-/// One object that is taken over, or would be.
+/// An object that is taken over, or would be.
 #[derive(Clone, Copy, Debug)]
 pub struct Adoption<'a> {
     pub client: &'a Client,
     pub resource: &'a Resource,
     pub manager: &'a str,
     pub id: &'a ObjectId,
-    /// As it is sent.
+    /// The body of the apply.
     pub body: &'a Value,
 }
 
@@ -77,7 +76,7 @@ impl Adoption<'_> {
         Ok(Effect { from, changes, replaces_pods })
     }
 
-    /// The object as it would be once it is taken over, asked of the cluster by dry runs.
+    /// The object after the takeover, by dry runs.
     pub async fn foreseen(self) -> Result<Value, Error> {
         let Self { client, resource, manager, id, body, .. } = self;
         match client.get(resource, id).await? {
@@ -94,7 +93,7 @@ impl Adoption<'_> {
         self.ask(live).await.map(|(after, _)| after)
     }
 
-    /// What would come of it, and what would be taken: asked of the cluster by dry runs.
+    /// The object after the takeover, and the entries that move, by dry runs.
     async fn ask(self, live: &Value) -> Result<(Value, Option<Taking>), Error> {
         let Self { client, resource, manager, id, body, .. } = self;
         let applied = match client.try_apply(resource, id, body, manager, false).await {
@@ -103,7 +102,7 @@ impl Adoption<'_> {
             }
             result => result?,
         };
-        // An object without any entry gets one for all that is there when it is first applied to.
+        // The first apply creates an entry for all existing fields of an object without entries.
         let known = if entries(live).is_empty() { &applied } else { live };
         let Some(taking) = self.taking(known) else { return Ok((applied, None)) };
         let dropped = taking.dropped(&applied, manager);
@@ -112,7 +111,7 @@ impl Adoption<'_> {
         }
         let mut after = applied;
         dropped.cut(&mut after);
-        // The server fills in what it has a default for, and says no where that is not allowed.
+        // The server fills in defaults, and refuses a removal that is not allowed.
         without(&mut after, &["metadata", "managedFields"]);
         if let Some(version) = live.pointer("/metadata/resourceVersion") {
             after["metadata"]["resourceVersion"] = version.clone();
@@ -120,8 +119,8 @@ impl Adoption<'_> {
         Ok((client.try_replace(resource, id, &after, manager).await?, Some(taking)))
     }
 
-    /// Takes it over; the object as the cluster has it then. What is stopped between two writes is taken up where it was by the next one:
-    /// each of them leaves every value as it is or as Git says.
+    /// Takes the object over and returns it. A takeover that stops between two writes is continued by the next one:
+    /// each write leaves every value unchanged or as in Git.
     pub async fn take(self, cancelled: &CancellationToken) -> Result<Value, Error> {
         let Self { client, resource, manager, id, body, .. } = self;
         let apply = async || {
@@ -132,12 +131,12 @@ impl Adoption<'_> {
         };
         let Some(live) = client.get(resource, id).await? else { return apply().await };
         if let Some(detail) = made_by(&live) {
-            // Since the cluster was asked: the next turn asks again, and refuses.
+            // The owner appeared after the dry run: the next plan asks again and refuses.
             let reason = "Conflict".to_owned();
             return Err(Error::Rejected { action: "adopt", object: id.clone(), code: 409, reason, detail });
         }
-        // Whose what is of an object without any entry, and whether the cluster lets it go, only the cluster can say. It is
-        // asked before anything is written: an apply that wrote our labels and was refused the rest would leave half of it.
+        // Only the cluster knows the owners of an object without entries, and whether it accepts their removal. It is
+        // asked before the first write, because an apply that is refused half-way would leave our labels on it.
         let taking = match entries(&live) {
             [] => self.ask(&live).await?.1,
             _ => self.taking(&live),
@@ -166,8 +165,8 @@ impl Adoption<'_> {
     }
 }
 
-/// Fields of others that an apply may take: of whom nothing is known, but no controller. What one of them wrote through a
-/// subresource it would still own afterwards, so it is refused.
+/// Fields that an apply may take from others: of unknown managers that are no controllers. A field written through a
+/// subresource would stay theirs, so it is refused.
 fn may_overrule(live: &Value, conflict: &Conflict) -> bool {
     let Conflict { manager, subresource, .. } = conflict;
     let is_plain = |entry: &Value| text(entry, "manager") == manager && text(entry, "subresource").is_empty();
@@ -178,9 +177,7 @@ fn may_overrule(live: &Value, conflict: &Conflict) -> bool {
             && entries(live).iter().any(is_plain))
 }
 
-// ---- what changes ----
-
-/// Paths at which two states of one object differ, but for what a server or we ourselves keep there.
+/// Paths at which two states of an object differ, without fields that servers or tutti maintain.
 pub fn differences(before: &Value, after: &Value) -> Vec<String> {
     let (before, after) = (bare(before), bare(after));
     let mut paths = Vec::new();
@@ -228,7 +225,7 @@ fn compare(path: &str, before: &Value, after: &Value, paths: &mut Vec<String>) {
 fn compare_entry(path: &str, before: Option<&Value>, after: Option<&Value>, paths: &mut Vec<String>) {
     match (before, after) {
         (Some(before), Some(after)) => compare(path, before, after, paths),
-        // Absent, null and empty are one, but for what replaces pods all the same.
+        // Missing, null and empty are equal, except in fields that would replace pods.
         (one, other) => {
             let is_something =
                 |value: &Value| !is_nothing(value) || (value.is_object() && is_pointer_of_pods(path));
@@ -239,8 +236,8 @@ fn compare_entry(path: &str, before: Option<&Value>, after: Option<&Value>, path
     }
 }
 
-/// A field of a pod template where the controllers of workloads take nothing and an empty object for two: all
-/// but maps, and the structs that the API server always fills in.
+/// A field of a pod template for which controllers distinguish missing from empty: all but maps, and structs that the
+/// API server always fills in.
 fn is_pointer_of_pods(path: &str) -> bool {
     const MAPS: &[&str] = &[
         "annotations",
@@ -256,7 +253,7 @@ fn is_pointer_of_pods(path: &str) -> bool {
     let (above, field) = path.rsplit_once('.').unwrap_or(("", path));
     match field {
         "securityContext" => above != "spec",
-        // Those of a container and of a claim are structs, those of a pod are not.
+        // In a container and a claim it is a struct, in a pod it is not.
         "resources" => above == "spec",
         field => !MAPS.contains(&field),
     }
@@ -284,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_object_in_a_pod_template_is_not_nothing() {
+    fn empty_object_in_pod_template_is_a_difference() {
         let check = |bare: Value, full: Value, expected: &[&str]| {
             assert_eq!(differences(&bare, &full), expected, "{full}");
             assert_eq!(differences(&full, &bare), expected, "{full}");
@@ -311,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_through_a_subresource_is_overruled_of_tools_alone() {
+    fn subresource_fields_are_overruled_for_tools_only() {
         let check = |manager: &str, subresource: &str, expected: bool| {
             let entries = ["", "scale"].map(|it| json!({"manager": manager, "subresource": it}));
             let live = json!({"metadata": {"managedFields": entries}});
@@ -327,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_controller_made_is_told_by_its_owner() {
+    fn controller_owner_is_read_from_owner_references() {
         let owned = |controller: bool| {
             let owner = json!({"kind": "Redis", "name": "cache", "controller": controller});
             made_by(&json!({"metadata": {"ownerReferences": [owner]}}))

@@ -1,9 +1,9 @@
-//! What of an object's `managedFields` becomes ours when it is taken over: whose entries, and which of their fields.
+//! Selects the `managedFields` entries and fields that become ours in a takeover.
 //!
-//! All are taken but those of controllers, of subresources and of other instances: most names that one meets are those of a
-//! program that wrote what a person or a pipeline told it (`OpenAPI-Generator`, `okhttp`, `Mozilla`, `helm3`), and a field
-//! that stays theirs beside ours would stay in the object for ever, whatever Git drops. The plan says what goes with that.
-//! A name that is not known may be a controller's all the same, so what mostly controllers write stays theirs.
+//! All entries are taken but those of controllers, of subresources and of other instances. Most unknown names belong
+//! to programs that wrote what a person or a pipeline told them (`OpenAPI-Generator`, `okhttp`, `Mozilla`, `helm3`).
+//! A field that stayed theirs beside ours would never leave the object. The plan lists what is removed. An unknown
+//! name may still be a controller, so fields that mostly controllers write stay theirs.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use super::applied;
 use super::owned::{FieldSet, NOBODY, NOT_KNOWN, entries, fields, is_ours, text};
 use crate::model::{ObjectId, labels};
 
-/// Who writes what a person wants: they are overruled, and what they have is taken over, also what mostly controllers write, but
-/// no status. Nobody is overruled too, but less is taken of what was there before anybody ([`divided`]).
+/// Managers that write what a person wants. Their conflicts are overruled, and their fields are taken, even those
+/// that mostly controllers write, but no status. Less is taken of `before-first-apply` ([`divided`]).
 const TOOLS: &[&str] = &[
     NOBODY,
     "argocd-application-controller",
@@ -28,7 +28,7 @@ const TOOLS: &[&str] = &[
     "pulumi-kubernetes",
 ];
 
-/// Who writes by itself: never taken over, never overruled.
+/// Managers that write on their own: never taken over, never overruled.
 const CONTROLLERS: &[&str] = &[
     "Patroni",
     "cert-manager-cainjector",
@@ -61,11 +61,11 @@ const CONTROLLERS_END: &[&str] = &[
     "-webhook",
 ];
 
-/// What mostly controllers write, whatever their name.
+/// Fields that mostly controllers write, whatever the manager.
 const OF_CONTROLLERS: &[&[&str]] =
     &[&["metadata", "finalizers"], &["metadata", "ownerReferences"], &["status"]];
 
-/// What the cluster fills in by itself once an object is there, and then has for its own: kind by kind.
+/// Fields that the cluster fills in and owns afterwards, by kind.
 const FILLED_IN: &[(&str, &str, &[&str])] = &[
     (
         "apiextensions.k8s.io",
@@ -92,21 +92,20 @@ pub fn is_controller(manager: &str) -> bool {
     !is_tool(manager) && is_one()
 }
 
-/// What is taken of one object.
 #[derive(Debug)]
 pub struct Taking {
-    /// Whose it was, sorted.
+    /// The former managers, sorted.
     pub from: Vec<String>,
-    /// With what was ours before.
+    /// Including what was ours before.
     ours: FieldSet,
     version: String,
     time: Option<Value>,
-    /// The entries of others that stay.
+    /// Entries of others that stay.
     kept: Vec<Value>,
 }
 
 impl Taking {
-    /// `None` when there is nothing to take.
+    /// `None` if there is nothing to take.
     pub fn of(object: &Value, id: &ObjectId, body: &Value, manager: &str) -> Option<Self> {
         let (mut taken, mut kept, mut own) = (Vec::new(), Vec::new(), FieldSet::default());
         for entry in entries(object) {
@@ -124,7 +123,7 @@ impl Taking {
             }
         }
         let (newest, _) = taken.iter().max_by_key(|(entry, _)| text(entry, "time"))?;
-        // One entry has one version: sets of other versions cannot be told in it, and their fields are let go.
+        // An entry has one API version. Fields of other versions cannot be written in it and are released.
         let mut versions = taken.iter().map(|(entry, _)| text(entry, "apiVersion"));
         let first = versions.next()?;
         let wanted = text(body, "apiVersion");
@@ -133,7 +132,7 @@ impl Taking {
         for (_, fields) in taken.iter().filter(|(entry, _)| text(entry, "apiVersion") == version) {
             ours.add(fields);
         }
-        // Left to whoever scales, when Git does not say how many.
+        // Without a number in Git, replicas stay with whoever scales.
         if body.pointer("/spec/replicas").is_none() {
             ours.forget(&["spec", "replicas"]);
         }
@@ -148,7 +147,7 @@ impl Taking {
         })
     }
 
-    /// The entries with all that is taken over in ours.
+    /// All entries after the takeover.
     pub fn entries(&self, manager: &str) -> Vec<Value> {
         let mut ours = json!({
             "manager": manager, "operation": "Apply", "apiVersion": self.version, "fieldsType": "FieldsV1",
@@ -162,7 +161,7 @@ impl Taking {
         all
     }
 
-    /// What goes with it: it is not applied, and nobody else has it.
+    /// Fields that the takeover removes: nobody else owns them, and they are not applied.
     pub fn dropped(&self, applied: &Value, manager: &str) -> FieldSet {
         let mut dropped = self.ours.clone();
         let said = entries(applied).iter().filter(|entry| is_ours(entry, manager));
@@ -173,7 +172,7 @@ impl Taking {
     }
 }
 
-/// What of an entry becomes ours, and what stays in it; `None` when it stays as it is.
+/// Splits an entry into our part and the rest; `None` if it is unchanged.
 fn divided(entry: &Value, object: &Value, id: &ObjectId, body: &Value) -> Option<(FieldSet, FieldSet)> {
     let manager = text(entry, "manager");
     if manager.starts_with(&labels::field_manager("")) || is_controller(manager) {
@@ -181,7 +180,7 @@ fn divided(entry: &Value, object: &Value, id: &ObjectId, body: &Value) -> Option
     }
     let is_theirs = match text(entry, "subresource") {
         "" => true,
-        // `kubectl scale` is a person's word.
+        // `kubectl scale` comes from a person.
         "scale" => is_tool(manager),
         _ => false,
     };
@@ -190,7 +189,7 @@ fn divided(entry: &Value, object: &Value, id: &ObjectId, body: &Value) -> Option
     }
     let (mut ours, mut theirs) = (fields(entry), FieldSet::default());
     if NOT_KNOWN.contains(&manager) {
-        // The rest is nobody's from then on: it stays as it is, and is in nobody's way.
+        // The rest has no owner afterwards: it stays and causes no conflict.
         let filled_in =
             FILLED_IN.iter().filter(|(group, kind, _)| (&*id.group, &*id.kind) == (*group, *kind));
         filled_in.for_each(|(_, _, path)| ours.forget(path));
@@ -201,13 +200,13 @@ fn divided(entry: &Value, object: &Value, id: &ObjectId, body: &Value) -> Option
         ours.forget(&["status"]);
     } else {
         OF_CONTROLLERS.iter().for_each(|path| theirs.add(&ours.split_off(path)));
-        // What Git says as well goes when Git drops it.
+        // If Git sets it too, it goes when Git drops it.
         theirs.subtract(&FieldSet::of(body));
         let mut rest = ours.clone();
         if body.pointer("/spec/replicas").is_none() {
             rest.forget(&["spec", "replicas"]);
         }
-        // Who only scales, or only guards, made nothing of it.
+        // A manager that only scales, or only sets finalizers, did not create the object.
         if rest.is_empty() {
             return None;
         }
@@ -215,8 +214,8 @@ fn divided(entry: &Value, object: &Value, id: &ObjectId, body: &Value) -> Option
     Some((ours, theirs))
 }
 
-/// Of labels and annotations by nobody knows whom, those that `kubectl apply` noted, and its note. All others may be a
-/// controller's, which would miss them.
+/// Labels and annotations of unknown managers: those of the last `kubectl apply`, and its annotation. Others may
+/// belong to a controller that needs them.
 fn noted(metadata: &mut FieldSet, object: &Value) -> FieldSet {
     let mut noted = FieldSet::default();
     let Some(known) = applied::by_kubectl(object) else { return noted };
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_all_but_controllers_and_subresources_are_taken() {
+    fn entries_except_controllers_and_subresources_are_taken() {
         let one = || json!({"f:spec": {"f:paused": {}, "f:replicas": {}, "f:template": {}}});
         let of = |manager: &str, subresource: &str, fields: &Value| json!({"metadata": {"managedFields": [entry(manager, subresource, fields)]}});
         let taken = json!({"f:spec": {"f:paused": {}, "f:template": {}}});
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mostly_controllers_write_stays_with_a_name_that_is_not_known() {
+    fn controller_fields_stay_with_unknown_managers() {
         let finalizers = |names: &[&str]| {
             let items = names.iter().map(|name| (format!("v:\"{name}\""), json!({})));
             let items: serde_json::Map<String, Value> = items.collect();
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nobody_knows_whose_what_controllers_write_is_let_go() {
+    fn controller_fields_of_unknown_writers_are_released() {
         let metadata = json!({"f:annotations": {"f:noted": {}, "f:other": {}}, "f:labels": {"f:noted": {}, "f:other": {}},
             "f:finalizers": {"v:\"a\"": {}}, "f:ownerReferences": {"k:{\"uid\":\"u\"}": {}}});
         let fields = json!({"f:metadata": metadata, "f:spec": {"f:volumeName": {}, "f:resources": {}}, "f:status": {"f:phase": {}}});

@@ -1,4 +1,4 @@
-//! What was begun goes no further once it is cancelled, nor is another object of the name written.
+//! Cancelled steps stop before their next write, and another object of the name is never written.
 
 use std::time::Duration;
 
@@ -9,10 +9,9 @@ use super::*;
 use crate::cluster::{Link, WritePermit};
 use crate::model::{ClusterName, Kind};
 
-/// How long each answer takes.
 const LATENCY: Duration = Duration::from_secs(1);
 
-/// A cluster with one ConfigMap in it.
+/// A cluster with one ConfigMap.
 struct Case {
     sandbox: Sandbox,
     client: Client,
@@ -46,7 +45,7 @@ impl Case {
         Self { sandbox, client, resource, id, live }
     }
 
-    /// Cancelled while the request of this number is under way.
+    /// Cancelled while the request of this number is in flight.
     fn cancelled_at(&self, request: u32) -> CancellationToken {
         let token = CancellationToken::new();
         let later = token.clone();
@@ -75,7 +74,7 @@ impl Case {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_for_what_is_wanted_no_longer() {
+async fn cancelled_replacement_deletes_nothing() {
     for request in [1, 2] {
         let case = Case::new(true).await;
         let result = case.replaced(&case.cancelled_at(request)).await;
@@ -89,7 +88,7 @@ async fn nothing_is_deleted_for_what_is_wanted_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_object_of_the_name_is_a_conflict_and_not_written() {
+async fn recreated_object_is_a_conflict() {
     let case = Case::new(true).await;
     let Case { client, resource, id, .. } = &case;
     let uid = "00000000-0000-0000-0000-000000000009";
@@ -106,7 +105,7 @@ async fn another_object_of_the_name_is_a_conflict_and_not_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_takeover_stops_before_its_next_write_and_the_next_one_ends_it() {
+async fn cancelled_takeover_is_completed_by_the_next() {
     const WHOLE: [&str; 3] = ["get", "patch", "apply"];
     for request in [1, 2] {
         let case = Case::new(false).await;
@@ -123,7 +122,7 @@ async fn a_takeover_stops_before_its_next_write_and_the_next_one_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_knows_whose_it_is_is_asked_about_before_it_is_written() {
+async fn object_without_entries_is_dry_run_first() {
     const WHOLE: [&str; 4] = ["get", "try to apply", "patch", "apply"];
     let untracked = async || {
         let case = Case::new(false).await;

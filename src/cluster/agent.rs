@@ -1,4 +1,4 @@
-//! Who we are to servers: their audit logs tell processes of tutti from each other.
+//! The User-Agent of all requests: audit logs tell processes of tutti apart by it.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ pub(super) static AGENT: LazyLock<HeaderValue> = LazyLock::new(|| {
     HeaderValue::from_str(&agent).unwrap_or_else(|_| HeaderValue::from_static("tutti"))
 });
 
-/// Of this machine, or of the pod that it is.
+/// Of this machine, or of its pod.
 pub fn host_name() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }

@@ -1,7 +1,7 @@
-//! What all clusters share, and each has its own bound of: memory of answers, objects.
+//! Shares a resource among all clusters, with a bound for each: memory of responses, number of objects.
 //!
-//! Nobody waits for a place that somebody else holds for ever: when all is taken, who has more than an even share gets no more, and
-//! who has less still does. So never more than twice of all is taken.
+//! No cluster waits for a share that another one holds for ever. If everything is taken, clusters above an even share
+//! get no more, and those below it still do. So at most twice the total is taken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,16 +13,15 @@ pub(super) struct Budget {
     pub of_one: usize,
     pub of_all: usize,
     taken: AtomicUsize,
-    /// Clusters that take some of it.
+    /// Clusters that hold a share.
     clusters: AtomicUsize,
 }
 
-/// Why there is no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// The cluster takes all that one may.
+    /// The cluster has reached its own bound.
     OfOne,
-    /// The clusters take all there is, and this one more than an even share.
+    /// The total is taken, and this cluster holds more than an even share.
     OfAll,
 }
 
@@ -57,7 +56,7 @@ impl Account {
     }
 }
 
-/// What one answer or list of a cluster takes; given back with it.
+/// The share of one response or list; returned on drop.
 #[derive(Debug)]
 pub(super) struct Share {
     account: Account,
@@ -65,7 +64,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Takes so much, if that is more than before and there is room.
+    /// Grows to `to` if there is room.
     pub fn grow(&mut self, to: usize) -> Result<(), Full> {
         let more = to.saturating_sub(self.taken);
         if more == 0 {
@@ -90,7 +89,7 @@ impl Share {
         Err(full)
     }
 
-    /// Gives back what is more than this.
+    /// Returns everything above `to`.
     pub fn shrink(&mut self, to: usize) {
         let less = self.taken.saturating_sub(to);
         if less == 0 {
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cluster_takes_its_own_and_no_more() {
+    fn cluster_is_limited_to_its_budget() {
         let budget = budget();
         let account = Account::of(budget);
         let (mut one, mut other) = (account.share(), account.share());
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_little_finds_room_when_others_take_all() {
+    fn small_share_fits_when_the_budget_is_full() {
         let budget = budget();
         let mut greedy: Vec<Share> = (0..4).map(|_| Account::of(budget).share()).collect();
         for share in &mut greedy {

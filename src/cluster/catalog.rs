@@ -1,4 +1,4 @@
-//! What a cluster serves.
+//! The kinds and versions that a cluster serves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::model::{Capabilities, Kind, KindFacts, KubeVersion, unusual_plural};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resource {
     pub namespaced: bool,
-    /// It can be listed, watched, patched and deleted: tutti can manage it.
+    /// It supports list, watch, patch and delete, which tutti needs.
     pub manageable: bool,
     /// Its status is a subresource.
     pub has_status: bool,
@@ -26,19 +26,19 @@ impl Resource {
     }
 }
 
-/// All kinds that a cluster serves, every version.
+/// All served kinds in every version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
     resources: BTreeMap<Kind, Resource>,
-    /// The version of a kind (by group and kind) that the cluster prefers: that of its group, or the best one that has it.
+    /// The preferred version of a kind, by group and kind: that of its group, or else the best one that has the kind.
     preferred: BTreeMap<(String, String), Kind>,
-    /// The cluster's own, as it writes it.
+    /// The cluster's own version, as it reports it.
     pub(super) version: String,
     /// `apps/v1`, also those without a kind.
     versions: BTreeSet<String>,
-    /// Those whose own server does not answer.
+    /// API versions whose aggregated server does not answer.
     stale: BTreeSet<String>,
-    /// API versions and kinds that were there a moment ago: whether they are gone is not sure yet.
+    /// API versions and kinds that were served a moment ago. Their removal is not certain yet.
     missing: BTreeSet<String>,
 }
 
@@ -47,7 +47,7 @@ impl Catalog {
         self.resources.get(kind)
     }
 
-    /// The name of a kind in paths, whatever its version; `None` of one that tutti cannot manage.
+    /// The plural of a kind in any version; `None` if tutti cannot manage the kind.
     pub fn plural(&self, group: &str, kind: &str) -> Option<&str> {
         let preferred = self.preferred.get(&(group.to_owned(), kind.to_owned()))?;
         self.get(preferred).map(Resource::plural)
@@ -58,7 +58,7 @@ impl Catalog {
         &self.version
     }
 
-    /// Servers of several versions may answer in turn: which one counts is for others to say.
+    /// Behind a load balancer, servers of several versions may answer in turn. The caller decides which one counts.
     pub fn set_version(&mut self, version: &str) {
         version.clone_into(&mut self.version);
     }
@@ -72,8 +72,8 @@ impl Catalog {
         self.preferred.values()
     }
 
-    /// What the cluster can do. Where the server of an API was down, kinds that were known before are still taken to be
-    /// there: that a server is down for a moment must not take objects away. Nor must it that something is missing for one.
+    /// The capabilities for renders. Kinds of a stale API and kinds that went missing a moment ago still count as
+    /// served, because a short outage must not remove objects.
     pub fn capabilities(&self, before: Option<&Capabilities>) -> Capabilities {
         let from_before = before.into_iter().flat_map(|before| &before.api_versions);
         let from_before = from_before.filter(|name| self.may_serve(name)).cloned();
@@ -94,28 +94,27 @@ impl Catalog {
         Capabilities { version, api_versions: api_versions.into_iter().collect(), asked: true, kinds }
     }
 
-    /// Its API versions, and its kinds: `apps/v1`, `apps/v1/Deployment`.
+    /// API versions and kinds: `apps/v1`, `apps/v1/Deployment`.
     pub fn names(&self) -> impl Iterator<Item = String> {
         let kinds = self.resources.keys().map(|kind| format!("{}/{}", kind.api_version(), kind.kind));
         self.versions.iter().cloned().chain(kinds)
     }
 
-    /// This kind is of an API version whose own server does not answer.
+    /// Whether the kind belongs to a stale API version.
     pub fn may_serve(&self, name: &str) -> bool {
         self.stale.iter().any(|stale| is_kind_of(name, stale))
     }
 
-    /// Some server of an API does not answer.
     pub fn has_stale(&self) -> bool {
         !self.stale.is_empty()
     }
 
-    /// API versions whose own server does not answer.
+    /// API versions whose aggregated server does not answer.
     pub fn stale(&self) -> impl Iterator<Item = &str> {
         self.stale.iter().map(String::as_str)
     }
 
-    /// Kinds that were not known because the server of their API did not answer then.
+    /// Kinds that were unknown before because their API was stale.
     pub fn revealed_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a Kind> {
         let was_hidden = |kind: &&Kind| {
             let is_known = before.resources.contains_key(kind);
@@ -124,37 +123,36 @@ impl Catalog {
         self.preferred().filter(was_hidden)
     }
 
-    /// This API version or kind was there a moment ago, and counts as if it still were.
+    /// The API version or kind was served a moment ago, and still counts as served.
     pub fn set_missing(&mut self, name: String) {
         self.missing.insert(name);
     }
 
-    /// What was there a moment ago.
     pub fn missing(&self) -> impl Iterator<Item = &String> {
         self.missing.iter()
     }
 
-    /// Surely not served, in no version: its server answers and does not name it, and that did not begin a moment ago.
+    /// Certainly not served in any version: the server answers without it, and has done so for a while.
     pub fn is_without(&self, kind: &Kind) -> bool {
         let name = format!("{}/{}", kind.api_version(), kind.kind);
         let is_served = self.resources.keys().any(|known| known.is_same(kind));
         !is_served && !self.missing.contains(&name) && !self.may_serve(&name)
     }
 
-    /// API versions whose kinds are not known, not even from before.
+    /// Stale API versions without kinds from before.
     pub fn unknown<'a>(&'a self, known: &'a Capabilities) -> impl Iterator<Item = &'a String> {
         self.stale.iter().filter(|stale| !known.api_versions.iter().any(|name| is_kind_of(name, stale)))
     }
 
-    /// Whether it holds what an object named so brings: a definition (`menus.example.com`) or an API service
-    /// (`v1.example.com`; that of the core group is `v1.`).
+    /// Whether the result of a definition (`menus.example.com`) or an API service (`v1.example.com`; `v1.` for the
+    /// core group) is served.
     pub fn holds(&self, name: &str) -> bool {
         let Some((first, group)) = name.split_once('.') else { return true };
         self.versions.contains(&GroupVersion::gv(group, first).api_version())
             || self.resources.values().any(|it| it.api.group == group && it.api.plural == first)
     }
 
-    /// Everything of one version of one group. A group's versions come in the order that the cluster prefers.
+    /// Inserts one version of a group. The versions of a group come in the order of preference.
     pub(super) fn insert(
         &mut self,
         group: &str,
@@ -178,13 +176,13 @@ impl Catalog {
         }
     }
 
-    /// The server of this API version does not answer.
+    /// Marks an API version whose aggregated server does not answer.
     pub(super) fn is_stale(&mut self, group: &str, version: &str) {
         self.stale.insert(GroupVersion::gv(group, version).api_version());
     }
 }
 
-/// `apps/v1/Deployment` of `apps/v1`.
+/// `apps/v1/Deployment` is of `apps/v1`.
 fn is_kind_of(name: &str, version: &str) -> bool {
     name.rsplit_once('/').is_some_and(|(of, _)| of == version)
 }
@@ -201,7 +199,7 @@ fn resource(api: ApiResource, capabilities: &ApiCapabilities) -> Resource {
     Resource { namespaced: capabilities.scope == Scope::Namespaced, manageable, has_status, api }
 }
 
-/// A kind as its server knows it: API version and plural.
+/// API version and plural.
 pub(super) fn name_of(api: &ApiResource) -> (String, String) {
     (api.api_version.clone(), api.plural.clone())
 }

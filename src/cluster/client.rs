@@ -1,4 +1,4 @@
-//! Requests to one cluster.
+//! Single requests to one cluster: look up, list, apply, create, delete. Writes need the permit of the process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +22,12 @@ use super::streams::Streams;
 use super::{Credential, Error, Link, Resource, WritePermit, watching};
 use crate::model::{ClusterName, Digest, ObjectId};
 
-/// What became of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deleted {
     Accepted,
-    /// It was not there (any more).
+    /// It did not exist.
     Gone,
-    /// It is another object by now, or was changed since it was observed.
+    /// The object changed since it was observed, or another one has its name.
     Changed,
 }
 
@@ -39,7 +38,7 @@ pub struct Client {
     kube: kube::Client,
     standing: Standing,
     login: Login,
-    /// Of what it was made of.
+    /// A digest of the kubeconfig context.
     mark: Option<Digest>,
     pub(super) names: Arc<Names>,
     streams: Arc<Streams>,
@@ -52,71 +51,70 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// Pods that were listed.
 #[derive(Debug, Default)]
 pub struct PodPage {
     pub pods: Vec<Value>,
-    /// There are more.
+    /// More pods exist.
     pub is_cut: bool,
 }
 
 impl Client {
-    /// The longest that one request is waited for.
+    /// The timeout of one request.
     pub const PATIENCE: Duration = Duration::from_secs(30);
     /// Pages of a list that is kept whole.
     const PAGES: usize = 100;
-    /// The longest that a probe is waited for.
+    /// The timeout of a probe.
     pub const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
-    /// Reads the connection's files, or what the home cluster keeps of it, and runs its plug-in; asks the cluster nothing.
+    /// Reads the files of the connection, or its kubeconfig in the home cluster, and runs its plug-in. Sends no
+    /// request to the cluster.
     pub async fn connect(name: ClusterName, link: &Link) -> Result<Self, Error> {
         Self::connect_under(name, link, WritePermit::default()).await
     }
 
-    /// The same, which writes as far as the term of this permit goes.
+    /// Like [`Client::connect`], with writes under this permit.
     pub async fn connect_under(name: ClusterName, link: &Link, permit: WritePermit) -> Result<Self, Error> {
         let Opened { kube, standing, login, mark } = link.open(&name, &permit).await?;
         Ok(Self { name, kube, standing, login, mark, names: Arc::default(), streams: Arc::default(), permit })
     }
 
-    /// Reads the connection again: whether it leads elsewhere by now, or as somebody else.
+    /// Reads the connection again. Returns whether it has another server or user by now.
     pub async fn is_outdated(&self, link: &Link) -> Result<bool, Error> {
         let look = link.look(&self.name).await?;
         Ok(look.is_some_and(|look| look.mark != self.mark))
     }
 
-    /// Made of the same kubeconfig, as far as they were made of one.
+    /// Whether both come from the same kubeconfig, if they come from one.
     pub fn is_made_as(&self, other: &Self) -> bool {
         self.mark == other.mark
     }
 
-    /// With what it logs in now, renewed where it is time.
+    /// The current credential, renewed if due.
     pub async fn renewed_credential(&self) -> Credential {
         self.login.look().await;
         self.login.credential()
     }
 
-    /// Until when the server asks us to send nothing, if that is still to come.
+    /// Until when the server wants no requests, if that is in the future.
     pub fn held_off(&self, now: Instant) -> Option<Instant> {
         self.standing.held_off(now)
     }
 
-    /// The same of writes of a group.
+    /// The same for writes of an API group.
     pub fn held_off_in(&self, group: &str, now: Instant) -> Option<Instant> {
         self.standing.held_off_in(group, now)
     }
 
-    /// The same of a read that is to be repeated.
+    /// The same for repeated reads.
     pub(super) fn reads_held_off(&self, now: Instant) -> Option<Instant> {
         self.standing.reads_held_off(now)
     }
 
-    /// The server did not know us when it answered last.
+    /// The last response was 401.
     pub(super) fn is_unknown(&self) -> bool {
         self.standing.is_unknown()
     }
 
-    /// The same connection.
     pub(super) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.names, &other.names)
     }
@@ -125,7 +123,7 @@ impl Client {
         &self.name
     }
 
-    /// With what it logs in now.
+    /// The current credential.
     pub fn credential(&self) -> Credential {
         self.login.credential()
     }
@@ -134,13 +132,13 @@ impl Client {
         &self.kube
     }
 
-    /// Whether a watch has delivered something since `then`, and no request has failed since the last probe as if the cluster
-    /// were away, or did not know us.
+    /// Whether a watch has delivered an event since `then`, and no request has failed since the last probe because
+    /// the cluster is away or rejects our login.
     pub fn is_heard_since(&self, then: Instant, probed_at: Instant) -> bool {
         self.streams.shows_that_it_answers(then, probed_at)
     }
 
-    /// Which lists come as streams here.
+    /// Whether lists come as streams here.
     pub(super) fn streams(&self) -> Arc<Streams> {
         Arc::clone(&self.streams)
     }
@@ -149,8 +147,8 @@ impl Client {
         Error::Unreachable { cluster: self.name.clone(), detail: "it did not answer in time".to_owned() }
     }
 
-    /// Does it answer, and know us? The version's document is readable by every user of a cluster, and says which version
-    /// it has now.
+    /// Checks that the server answers and accepts our login. Every user may read the version document, which also
+    /// reports the current version.
     pub async fn probe(&self) -> Result<String, Error> {
         match tokio::time::timeout(Self::PROBE_PATIENCE, self.kube.apiserver_version()).await {
             Ok(Ok(info)) => Ok(info.git_version),
@@ -159,27 +157,27 @@ impl Client {
         }
     }
 
-    /// The metadata of one object; `None` when it is not there.
+    /// The metadata of one object; `None` if it does not exist.
     pub async fn lookup(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
         let api: Api<Bare> = self.api(&resource.api, id);
         let found = self.bounded_about("look up", Some(id), api.get_opt(&id.name)).await?;
         Ok(found.map(|metadata| metadata.into_value(&resource.api)))
     }
 
-    /// As [`Client::lookup`], of one that is most likely not there and one of many: many names are asked for by one list, so
-    /// that nothing means that nothing was there some seconds ago.
+    /// Like [`Client::lookup`], for names that most likely do not exist. Many names are answered by one list, so
+    /// `None` means that the object did not exist some seconds ago.
     pub async fn lookup_new(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
         if self.may_be_taken(resource, id).await? { self.lookup(resource, id).await } else { Ok(None) }
     }
 
-    /// One object, whole; `None` when it is not there.
+    /// One whole object; `None` if it does not exist.
     pub async fn get(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
         let api: Api<Whole> = self.api(&resource.api, id);
         let found = self.bounded_about("look up", Some(id), api.get_opt(&id.name)).await?;
         Ok(found.map(|object| object.into_value(&resource.api)))
     }
 
-    /// All objects of a kind in a namespace, whole.
+    /// All whole objects of a kind in a namespace.
     pub async fn list(&self, resource: &Resource, namespace: &str) -> Result<Vec<Value>, Error> {
         let api: Api<Whole> = Api::namespaced_with(self.kube.clone(), namespace, &resource.api);
         let mut parameters = ListParams::default().limit(watching::PAGE);
@@ -196,7 +194,7 @@ impl Client {
         Err(Error::OverBound { cluster: self.name.clone(), detail })
     }
 
-    /// One server-side apply; the object as the server has it now.
+    /// One server-side apply. Returns the object of the response.
     pub async fn apply(
         &self,
         resource: &Resource,
@@ -207,7 +205,7 @@ impl Client {
         self.apply_with(resource, id, body, &PatchParams::apply(manager)).await
     }
 
-    /// As [`Client::apply`], and takes from others the fields that they have.
+    /// Like [`Client::apply`], with force: takes conflicting fields from other managers.
     pub async fn apply_by_force(
         &self,
         resource: &Resource,
@@ -218,7 +216,7 @@ impl Client {
         self.apply_with(resource, id, body, &PatchParams::apply(manager).force()).await
     }
 
-    /// What an apply would make of an object; nothing is written.
+    /// A dry run of an apply.
     pub async fn try_apply(
         &self,
         resource: &Resource,
@@ -244,7 +242,7 @@ impl Client {
         }
     }
 
-    /// Creates an object that is not there. `is_dry`: nothing is written.
+    /// Creates an object. `is_dry`: a dry run.
     pub async fn create(
         &self,
         resource: &Resource,
@@ -261,7 +259,7 @@ impl Client {
         Ok(created.into_value(&resource.api))
     }
 
-    /// What a replacement would make of an object, with all defaults filled in; nothing is written.
+    /// A dry run of a replacement, with all defaults filled in.
     pub async fn try_replace(
         &self,
         resource: &Resource,
@@ -277,7 +275,7 @@ impl Client {
         Ok(replaced.into_value(&resource.api))
     }
 
-    /// Whether the cluster would take an object if none of its name were there; nothing is written.
+    /// Whether the cluster would accept the object as a new one, by a dry run.
     pub async fn try_create(
         &self,
         resource: &Resource,
@@ -287,14 +285,14 @@ impl Client {
     ) -> Result<(), Error> {
         match self.create(resource, id, body, manager, true).await {
             Ok(_) => Ok(()),
-            // That is asked last, when all else is well.
+            // The server checks this last, after all else.
             Err(Error::Rejected { code: 409, reason, .. }) if reason == "AlreadyExists" => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Changes metadata by a merge: also who has which fields, whose values stay. With a `resourceVersion` in it, refused
-    /// when the object changed since.
+    /// A merge patch of metadata, `managedFields` included; values stay. With a `resourceVersion` it is refused if
+    /// the object changed.
     pub async fn set_metadata(
         &self,
         resource: &Resource,
@@ -306,7 +304,7 @@ impl Client {
         self.patch(resource, id, &parameters, &Patch::Merge(json!({"metadata": metadata}))).await
     }
 
-    /// A JSON patch: refused as a whole where one of its tests fails.
+    /// A JSON patch. It is refused as a whole if one of its tests fails.
     pub async fn patch_tested(
         &self,
         resource: &Resource,
@@ -337,7 +335,7 @@ impl Client {
         Ok(patched.into_value(&resource.api))
     }
 
-    /// Deletes exactly this object: its uid and resourceVersion are preconditions.
+    /// Deletes exactly this object: uid and resourceVersion are preconditions.
     pub async fn delete(
         &self,
         resource: &Resource,
@@ -354,7 +352,7 @@ impl Client {
             ..DeleteParams::default()
         };
         let api: Api<Whole> = self.api(&resource.api, id);
-        // The bound is around the permit: it shall know which writes nobody answered.
+        // The timeout is around the permit, so that the permit counts writes without an answer.
         let deleted = self.permit.write(Box::pin(api.delete(&id.name, &parameters)));
         let deleted = with_room(tokio::time::timeout(Self::PATIENCE, deleted)).await.0;
         match deleted.map(Option::transpose) {
@@ -370,7 +368,7 @@ impl Client {
         }
     }
 
-    /// Sends a write, or a dry run of one, which needs no permit.
+    /// Sends a write, or a dry run, which needs no permit.
     async fn write<T>(
         &self,
         action: &'static str,
@@ -381,14 +379,14 @@ impl Client {
         if is_dry {
             return self.bounded_about(action, Some(id), request).await;
         }
-        // In a box: whoever waits for several of them would be large. The bound is around the permit: it shall know which writes
-        // nobody answered.
+        // Boxed: a caller that awaits several would become large. The timeout is around the permit, so that the
+        // permit counts writes without an answer.
         let written = async { self.permit.write(Box::pin(request)).await.transpose() };
         let written = self.bounded_about(action, Some(id), written).await?;
         written.ok_or_else(|| Error::NotLeader { object: id.clone() })
     }
 
-    /// Pods of a namespace by their labels, at most `limit` of them.
+    /// At most `limit` pods of a namespace by label.
     pub async fn pods(&self, namespace: &str, selector: &str, limit: u32) -> Result<PodPage, Error> {
         let api = ApiResource {
             group: String::new(),

@@ -1,4 +1,4 @@
-//! With what tutti logs in to a cluster, and until when that is good.
+//! The credential of a connection, its lifetime, and the warning before it ends.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,24 +9,23 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 use x509_cert::time::Time;
 
-/// Less than this is left: somebody should know.
+/// With less time left, people are warned.
 const SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
-/// The same of what is renewed and does not say since when it is good.
+/// The same for a renewed credential without an issue time.
 const SOON_OF_RENEWED: SignedDuration = SignedDuration::from_secs(60);
 
-/// What shows who we are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credential {
-    /// In words: `client certificate of user admin`.
+    /// As text: `client certificate of user admin`.
     pub way: String,
     pub expires: Option<Timestamp>,
-    /// From when on it is good, as far as it says.
+    /// The start of its validity, if known.
     pub issued: Option<Timestamp>,
-    /// It is read again and again from a file that somebody else renews, or a plug-in brings a new one.
+    /// Somebody renews its file, or a plug-in brings a new one.
     pub renewed: bool,
-    /// Its end is not known before the plug-in has been run.
+    /// Its end is unknown until the plug-in has run.
     pub of_plug_in: bool,
-    /// Why the plug-in brings no other any more.
+    /// Why the plug-in brings no new one.
     pub trouble: Option<String>,
 }
 
@@ -35,7 +34,7 @@ impl Credential {
         Self { way: way.into(), ..Self::default() }
     }
 
-    /// What is to be said of its end; nothing while that is far.
+    /// The warning about its end; `None` while that is far away.
     pub fn warning(&self, now: Timestamp) -> Option<String> {
         let left = self.expires.map(|expires| (expires, expires.duration_since(now)));
         if let Some(trouble) = &self.trouble {
@@ -54,28 +53,28 @@ impl Credential {
         if !left.is_positive() {
             return Some(format!("the {} expired {} ago, at {expires:.0}", self.way, days(-left)));
         }
-        // A plug-in may bring the same again until the last moment.
+        // A plug-in may return the same credential until its last moment.
         let is_told = left < self.soon() && !self.of_plug_in;
         let tail = if self.renewed { ", and nobody has renewed it" } else { "" };
         is_told.then(|| format!("the {} expires in {}, at {expires:.0}{tail}", self.way, days(left)))
     }
 
-    /// From when on it is worth another look: whether it was renewed.
+    /// From when on it is read again, in case it was renewed.
     pub fn doubtful_from(&self) -> Option<Timestamp> {
         self.expires?.checked_sub(self.soon()).ok()
     }
 
-    /// Less than this is left: somebody should know.
+    /// With less time left, people are warned.
     fn soon(&self) -> SignedDuration {
         match (self.renewed, self.issued, self.expires) {
-            // Who renews it does so long before its end.
+            // Renewals come long before the end.
             (true, Some(issued), Some(expires)) => (expires.duration_since(issued) / 10).min(SOON),
             (true, ..) => SOON_OF_RENEWED,
             (false, ..) => SOON,
         }
     }
 
-    /// How long it is still good, as a cell of a table.
+    /// The remaining time, as a table cell.
     pub fn left(expires: Timestamp, now: Timestamp) -> String {
         let left = expires.duration_since(now);
         if left.is_positive() { days(left) } else { "expired".to_owned() }
@@ -92,21 +91,21 @@ fn days(duration: SignedDuration) -> String {
     }
 }
 
-/// From when and until when the first certificate of a PEM text is good.
+/// The validity of the first certificate in a PEM text.
 pub(super) fn life_of_certificate(text: &[u8]) -> (Option<Timestamp>, Option<Timestamp>) {
     let certificate = CertificateDer::pem_slice_iter(text).flatten().next();
     let times = certificate.and_then(|certificate| validity(&certificate));
     times.map_or((None, None), |(from, until)| (Some(from), Some(until)))
 }
 
-/// The two times of an X.509 certificate in DER.
+/// The validity of an X.509 certificate in DER.
 fn validity(der: &[u8]) -> Option<(Timestamp, Timestamp)> {
     let validity = Certificate::from_der(der).ok()?.tbs_certificate.validity;
     let at = |time: Time| Timestamp::try_from(time.to_system_time()).ok();
     Some((at(validity.not_before)?, at(validity.not_after)?))
 }
 
-/// From when and until when a token is good, as far as it is a JSON web token that says so.
+/// The validity of a token, if it is a JSON web token that says so.
 pub(super) fn life_of_token(token: &str) -> (Option<Timestamp>, Option<Timestamp>) {
     let claims = || {
         let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_until_when_it_is_good() {
+    fn token_expiry_is_read() {
         let expires = at("2026-12-01T00:00:00Z");
         let check = |claims: &str, expected: Option<Timestamp>| {
             let found = read(&format!("{{token: {}}}", token(claims)));
@@ -154,7 +153,7 @@ mod tests {
         assert_eq!(read("{token: opaque}").expires, None);
     }
 
-    /// Of nobody, signed by itself.
+    /// Self-signed.
     const CERTIFICATE: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBbTCCAROgAwIBAgIURPdYLCqGlKGSAMDsJqIDSd+3lBUwCgYIKoZIzj0EAwIw
@@ -169,13 +168,13 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
 ";
 
     #[test]
-    fn a_certificate_says_until_when_it_is_good() {
+    fn certificate_expiry_is_read() {
         let (from, until) = (at("2026-11-22T01:45:21Z"), at("2036-11-19T01:45:21Z"));
         assert_eq!(life_of_certificate(CERTIFICATE.as_bytes()), (Some(from), Some(until)));
     }
 
     #[test]
-    fn what_ends_first_is_told_of_a_certificate_and_a_token_together() {
+    fn earlier_expiry_of_certificate_and_token_counts() {
         let key = KeyPair::generate().expect("a key");
         let certificate =
             CertificateParams::new(Vec::new()).expect("a name").self_signed(&key).expect("signed");
@@ -191,7 +190,7 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
     }
 
     #[test]
-    fn what_is_no_certificate_has_no_end_and_no_panic() {
+    fn invalid_certificate_has_no_expiry_and_no_panic() {
         let hostile =
             [&[][..], &[0x30], &[0x30, 0x84, 0xff, 0xff, 0xff, 0xff], &[0x30, 0x80], &[0x30, 0xff, 1]];
         for bytes in hostile {
@@ -254,7 +253,7 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
     }
 
     #[test]
-    fn a_plug_in_that_fails_is_told_in_advance_and_one_that_works_is_not() {
+    fn only_failing_plug_in_causes_early_warning() {
         let check = |now: &str, trouble: Option<&str>, expected: Option<&str>| {
             let mut credential = Credential {
                 issued: Some(at("2026-11-22T00:00:00Z")),

@@ -1,4 +1,4 @@
-//! Asking a cluster what it serves.
+//! Discovery: reads which kinds and versions a cluster serves.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use super::error::classify;
 use super::{Catalog, Client, Error};
 use crate::model::ObjectId;
 
-/// Kinds that one cluster serves, in all versions; Kubernetes itself has about a hundred.
+/// Kinds that one cluster serves in all versions. Kubernetes itself has about a hundred.
 const KINDS: usize = 10_000;
-/// Groups and versions of them.
+/// Groups and their versions.
 const API_VERSIONS: usize = 2000;
 
 impl Client {
-    /// Asks the cluster what it serves: two requests where discovery is aggregated (1.26 and later),
-    /// one per group and version where it is not; and one for its version.
+    /// Reads the catalog: two requests with aggregated discovery (1.26 and later), otherwise one for each group and
+    /// version; and one for the server's version.
     pub async fn discover(&self) -> Result<Catalog, Error> {
         let version = self.patiently("discover", || self.kube().apiserver_version()).await?.git_version;
         self.streams().heard(&version);
-        // An old server answers an aggregated request with an empty list and no error. Behind a balancer it may have been
-        // asked only one of the two: every server has the core group and others.
+        // An old server answers an aggregated request with an empty list and no error. Behind a load balancer only
+        // one of the two requests may have reached it. Every server has the core group and others.
         let mut catalog = match self.bounded("discover", self.aggregated()).await {
             Ok(groups) if is_whole(&groups) => aggregate(groups),
             Err(error) if error.is_unreachable() => return Err(error),
@@ -45,7 +45,7 @@ impl Client {
         Ok(groups)
     }
 
-    /// A group whose own server is down hides its kinds and no others.
+    /// A group whose server is down hides only its own kinds.
     async fn discover_one_by_one(&self) -> Result<Catalog, Error> {
         let mut catalog = Catalog::default();
         let core = self.patiently("discover", || self.kube().list_core_api_versions()).await?;
@@ -81,7 +81,7 @@ impl Client {
             match resources {
                 Ok(resources) => {
                     catalog.insert(&group, &version, resources, preferred);
-                    // The rest of them would only be more.
+                    // The catalog is over the bound already.
                     if catalog.iter().len() > KINDS {
                         break;
                     }
@@ -115,7 +115,7 @@ impl Client {
         Ok(found.versioned_resources(version))
     }
 
-    /// Asks again, twice, when the server is busy or one of its parts is not there just now.
+    /// Retries twice if the server is busy or temporarily unavailable.
     pub(super) async fn patiently<T, F>(
         &self,
         action: &'static str,
@@ -140,7 +140,7 @@ impl Client {
         self.bounded(action, request()).await
     }
 
-    /// Waits for one request, not longer than [`Client::PATIENCE`].
+    /// Awaits one request for at most [`Client::PATIENCE`].
     pub(super) async fn bounded<T>(
         &self,
         action: &'static str,
@@ -156,7 +156,8 @@ impl Client {
         object: Option<&ObjectId>,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
-        // It keeps its room until it was read. In a box: whoever waits for several of them would be large.
+        // The share of the budget is kept until the response was parsed. Boxed: a caller that awaits several would
+        // become large.
         let (answer, _room) = with_room(tokio::time::timeout(Self::PATIENCE, Box::pin(request))).await;
         let answer = match answer {
             Ok(answer) => answer.map_err(|error| classify(self.name(), action, object, &error)),
@@ -182,10 +183,10 @@ fn aggregate(groups: Vec<APIGroupDiscovery>) -> Catalog {
     let mut catalog = Catalog::default();
     for group in groups {
         let name = name_of(&group).to_owned();
-        // They are sorted by preference.
+        // Sorted by preference.
         for (index, found) in group.versions.into_iter().enumerate() {
             let version = found.version.clone().unwrap_or_default();
-            // Of a server that is down: its kinds are from before, or none.
+            // The server of this version is down: its kinds are old, or missing.
             let stale = found.freshness.as_deref() == Some("Stale");
             catalog.insert(&name, &version, resources(&name, &version, found), index == 0);
             if stale {

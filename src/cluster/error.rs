@@ -1,4 +1,4 @@
-//! What went wrong with a request to a cluster, by what can be done about it.
+//! Errors of cluster requests, sorted by what can be done about them.
 
 use kube::core::Status;
 use serde_json::error::Category;
@@ -6,27 +6,27 @@ use serde_json::error::Category;
 use super::bounds::OverBound;
 use crate::model::{ClusterName, ObjectId, short_line};
 
-/// Characters of a message of a server that are kept.
+/// Characters of a server's message that are kept.
 const MESSAGE: usize = 2048;
-/// The same of names: of reasons, managers and subresources.
+/// The same for names: of reasons, managers and subresources.
 const NAME: usize = 128;
 
 /// A field that another manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     pub manager: String,
-    /// Through which it wrote the field; empty for the object itself, and on servers that do not say it.
+    /// The subresource of the write; empty for the object itself, and on servers that do not report it.
     pub subresource: String,
-    /// As the API server writes it, for example `.spec.replicas`.
+    /// As the API server writes it: `.spec.replicas`.
     pub field: String,
 }
 
-/// A field that never changes once its object is there.
+/// An immutable field of a refused change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImmutableField {
-    /// As the API server writes it, for example `spec.selector`.
+    /// As the API server writes it: `spec.selector`.
     pub field: String,
-    /// In its words, without values.
+    /// The server's text without values.
     pub why: String,
 }
 
@@ -36,14 +36,14 @@ pub enum Error {
     Connection { cluster: ClusterName, detail: String },
     #[error("failed to reach cluster {cluster}: {detail}")]
     Unreachable { cluster: ClusterName, detail: String },
-    /// Nobody waits for the rest of it.
+    /// The rest of the response is not read.
     #[error("cluster {cluster} does not keep to what an answer may be: {detail}")]
     OverBound { cluster: ClusterName, detail: String },
     #[error("failed to log in to cluster {cluster}: {detail}")]
     Denied {
         cluster: ClusterName,
         detail: String,
-        /// It knows us, and we may not.
+        /// The server knows the user, who lacks the right.
         forbidden: bool,
     },
     #[error("failed to find {kind} in cluster {cluster}: it serves no such kind")]
@@ -59,7 +59,7 @@ pub enum Error {
     /// Between two requests about it.
     #[error("{object} was not written: a newer commit took over")]
     Superseded { object: ObjectId },
-    /// Another process may be the leader by now. Whether a write that was sent took effect is not known.
+    /// Another process may be the leader. Whether a write that was sent took effect is unknown.
     #[error("{object} was not written: this process did not renew the lease of the leader in time")]
     NotLeader { object: ObjectId },
     #[error("failed to {action} {object}: {}", whys(.fields))]
@@ -73,12 +73,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// What was asked about is not there, or its namespace is not.
+    /// The object or its namespace does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::NotServed { .. } | Self::NoNamespace { .. } | Self::Rejected { code: 404, .. })
     }
 
-    /// Repeating the same request soon may succeed.
+    /// The same request may succeed soon.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. }
@@ -88,9 +88,9 @@ impl Error {
             Self::Rejected { code, reason, .. } => {
                 *code == 429 || *code == 409 || (*code >= 500 && reason != INVALID)
             }
-            // What is not implemented will not be soon.
+            // 501 is permanent: the server does not implement the request.
             Self::Request { code, .. } => *code == 429 || (*code >= 500 && *code != 501),
-            // Whoever does not know us may in a moment; what we may not do is somebody's will.
+            // An unknown user may be known soon; a missing right is intended.
             Self::Denied { forbidden, .. } => !forbidden,
             Self::Connection { .. }
             | Self::NotServed { .. }
@@ -101,7 +101,7 @@ impl Error {
         }
     }
 
-    /// The same without what the server said: of an object whose values must not be told.
+    /// Without the server's text, for objects with secret values.
     #[must_use]
     pub fn without_values(self) -> Self {
         match self {
@@ -137,7 +137,7 @@ impl Error {
         }
     }
 
-    /// What a server says stands on one line, with nothing that a terminal would obey, and is not longer than a message may be.
+    /// Makes server texts one line without control characters, of bounded length.
     fn cleaned(mut self) -> Self {
         match &mut self {
             Self::Connection { detail, .. }
@@ -171,7 +171,7 @@ impl Error {
     }
 }
 
-/// A field as API servers write it, up to its first list: items are named by what is in them, which may hold brackets and dots too.
+/// The field up to its first list: list items are named by their content, which may contain brackets and dots.
 pub fn field_without_values(field: &str) -> String {
     field.split_once('[').map_or_else(|| field.to_owned(), |(list, _)| format!("{list}[…]"))
 }
@@ -193,7 +193,7 @@ fn managers(conflicts: &[Conflict]) -> String {
     parts.join("; ")
 }
 
-/// Fields with the same reason stand together.
+/// Groups the fields by reason.
 fn whys(fields: &[ImmutableField]) -> String {
     let parts: Vec<String> = fields
         .chunk_by(|one, other| one.why == other.why)
@@ -205,7 +205,7 @@ fn whys(fields: &[ImmutableField]) -> String {
     parts.join("; ")
 }
 
-/// Sorts an error of the client into ours; `object` when the request was about one.
+/// Converts an error of the client. `object`: if the request was about one.
 pub(super) fn classify(
     cluster: &ClusterName,
     action: &'static str,
@@ -217,7 +217,7 @@ pub(super) fn classify(
         kube::Error::SerdeError(error) => {
             Error::Request { cluster: cluster.clone(), action, code: 502, detail: unreadable(error) }
         }
-        // It was never sent: a name that has no place in an address, for example. It will not be another time either.
+        // The request was never sent, because the name is not allowed in an address. A retry fails too.
         kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => {
             let detail = format!("no request can be made of its name: {}", innermost(error));
             match object.cloned() {
@@ -235,7 +235,7 @@ pub(super) fn classify(
     error.cleaned()
 }
 
-/// Without what stands there: it may be a Secret.
+/// Without the text at that place: it may be a Secret.
 fn unreadable(error: &serde_json::Error) -> String {
     let why = match error.classify() {
         Category::Io | Category::Eof => "it breaks off",
@@ -245,7 +245,7 @@ fn unreadable(error: &serde_json::Error) -> String {
     format!("an answer that cannot be read: {why} (at its byte {} or so)", error.column())
 }
 
-/// A message of a server, as it may be shown and kept.
+/// A server message, as it may be shown and stored.
 pub(super) fn clean(message: &str) -> String {
     short_line(message, MESSAGE)
 }
@@ -305,7 +305,7 @@ fn classify_status(
     Error::Rejected { action, object: object.clone(), code, reason, detail }
 }
 
-/// The namespace of an object that cannot be made because that is not there.
+/// The namespace that is missing for this object.
 fn missing_namespace(status: &Status, object: &ObjectId) -> Option<String> {
     let details = status.details.as_ref().filter(|details| details.kind == "namespaces")?;
     let namespace = object.namespace.as_deref().filter(|namespace| *details.name == **namespace)?;
@@ -314,8 +314,8 @@ fn missing_namespace(status: &Status, object: &ObjectId) -> Option<String> {
 
 const INVALID: &str = "Invalid";
 
-/// What an apply holds that the schema of its kind does not allow: a field that it does not know, a number for a text. API
-/// servers call that an error of their own, 500 without a reason, and will do so again however often they are asked.
+/// The schema violation of an apply: an unknown field, or a number for a text. API servers return 500 without a
+/// reason for it, and a retry fails too.
 fn breaks_schema(status: &Status) -> Option<&str> {
     let rest = status.message.strip_prefix("failed to create typed patch object (")?;
     (status.code == 500).then_some(rest.split_once("): ")?.1)
@@ -323,8 +323,8 @@ fn breaks_schema(status: &Status) -> Option<&str> {
 
 const OF_ANOTHER: &str = "another object has its name by now";
 
-/// The object that was meant has gone: API servers call the uid of it a mistake. The message alone does not tell, as that of a
-/// variable lists all fields that it may hold, and one of them is that of the uid.
+/// The object that was meant is gone, and another one has its name. API servers report its uid as invalid. The
+/// message alone is not enough: that of an environment variable lists all allowed fields, and one of them is the uid.
 fn is_of_another(status: &Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     status.code == 422 && causes.any(|cause| cause.field == "metadata.uid")
@@ -332,8 +332,7 @@ fn is_of_another(status: &Status) -> bool {
 
 const IMMUTABLE: &str = "field is immutable";
 
-/// How API servers say that a field stays as it was first set: all words that their validation has for it, and the usual
-/// one of custom kinds.
+/// How API servers report an immutable field: all messages of their validation, and the usual one of custom kinds.
 const NEVER_CHANGES: &[&str] = &[
     "immutable",
     "may not be changed",
@@ -344,16 +343,16 @@ const NEVER_CHANGES: &[&str] = &[
     "updates to ",
 ];
 
-/// The fields of a refused change, when the change of them is all that is wrong with it: an object that is invalid in
-/// itself would be refused when it is created anew too.
+/// The immutable fields of a refused change, if nothing else is wrong: an invalid object would be refused when it is
+/// created again too.
 fn immutable_fields(status: &Status) -> Option<Vec<ImmutableField>> {
     let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
     let field = |cause: &kube::core::response::StatusCause| {
-        // Below the words for a Pod stands what changes of it, as Go shows it.
+        // After the first line, a Pod's message has a diff in Go syntax.
         let message = cause.message.split('\n').next().unwrap_or_default();
         let words = message.to_lowercase();
         let is_one = NEVER_CHANGES.iter().any(|known| words.contains(known));
-        // Who has the name, and not what the object says.
+        // Metadata fields are about the name, not the content.
         let is_content = !cause.field.is_empty() && !cause.field.starts_with("metadata.");
         // `Invalid value: …: field is immutable`: values come first.
         let why = message.rsplit(": ").next().unwrap_or(IMMUTABLE).to_owned();
@@ -364,20 +363,20 @@ fn immutable_fields(status: &Status) -> Option<Vec<ImmutableField>> {
     fields.filter(|fields| !fields.is_empty())
 }
 
-/// In any group: a kind of that name elsewhere is likely to hold secrets too.
+/// In any group: another kind with this name is likely to contain secrets too.
 fn is_secret(object: &ObjectId) -> bool {
     &*object.kind == "Secret"
 }
 
 const UNKNOWN_FIELD: &str = "field not declared in schema";
 
-/// One word, as all reasons are: others may quote what was refused.
+/// A reason is one word. Others may quote the refused value.
 fn reason_of(status: &Status) -> &str {
     let is_word = status.reason.chars().all(|letter| letter.is_ascii_alphanumeric());
     if is_word { &status.reason } else { "refused" }
 }
 
-/// What may be told of an object whose values are secret: messages quote values that are invalid.
+/// The message for an object with secret values: servers quote invalid values.
 fn without_values(status: &Status) -> String {
     if let Some(words) = breaks_schema(status) {
         // `.data.password: expected string, got …`: the value comes last.
@@ -406,7 +405,7 @@ fn subresource_of(message: &str) -> String {
     named.map(|(name, _)| name.to_owned()).unwrap_or_default()
 }
 
-/// The end of the chain of causes: `connection refused` says more than `client error`.
+/// The last cause of the chain: `connection refused` says more than `client error`.
 pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut current = error;
     while let Some(source) = current.source() {
@@ -420,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conflict_names_each_manager_once_with_its_fields() {
+    fn conflict_names_each_manager_once() {
         let conflict = |manager: &str, subresource: &str, field: &str| Conflict {
             manager: manager.into(),
             subresource: subresource.into(),
@@ -443,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_says_through_which_subresource_the_field_was_written() {
+    fn conflict_names_the_subresource() {
         for (message, manager, subresource) in [
             (r#"conflict with "keda" with subresource "scale" using apps/v1"#, "keda", "scale"),
             (r#"conflict with "keda" with subresource "scale""#, "keda", "scale"),
@@ -455,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_makes_no_address_is_refused_for_good() {
+    fn invalid_name_is_a_permanent_error() {
         let request = kube::core::Request::new("/api/v1/namespaces/shop/configmaps");
         let error = request.get("NOT A NAME", &kube::api::GetParams::default()).expect_err("no address");
         let (cluster, error) = (ClusterName::from("bj1"), kube::Error::BuildRequest(error));
@@ -468,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_does_not_quote_what_lists_hold() {
+    fn conflict_does_not_quote_list_items() {
         let conflict = |field: &str| Conflict {
             manager: "kubectl".into(),
             subresource: String::new(),
@@ -499,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_is_never_made_is_told_from_one_that_is_invalid() {
+    fn immutable_change_is_distinguished_from_invalid_one() {
         let check = |causes: &[(&str, &str)], expected: &str| {
             let told = refused(causes).to_string();
             assert_eq!(told, format!("failed to apply Deployment shop/pay: {expected}"));
@@ -514,7 +513,7 @@ mod tests {
             )],
             "spec: updates to statefulset spec for fields other than 'replicas' are forbidden",
         );
-        // What changes stands below.
+        // The diff follows below.
         check(
             &[(
                 "spec",
@@ -527,20 +526,20 @@ mod tests {
             &[("spec.clusterIPs[0]", "Invalid value: [\"10.0.0.1\"]: may not change once set")],
             "spec.clusterIPs[0]: may not change once set",
         );
-        // It would be refused when it is created anew, too.
+        // A create would be refused too.
         check(&[selector, ("spec.replicas", "Invalid value: -1: must be positive")], "it is invalid");
         check(&[], "it is invalid");
     }
 
     #[test]
-    fn another_object_of_the_name_is_told_by_the_field_and_not_by_the_words() {
+    fn recreated_object_is_recognized_by_the_uid_field() {
         let check = |causes: &[(&str, &str)], expected: u16| {
             let error = refused(causes);
             assert!(matches!(&error, Error::Rejected { code, .. } if *code == expected), "{error}");
             assert_eq!(error.is_transient(), expected == 409, "{error}");
         };
         let uid = ("metadata.uid", "Invalid value: \"u2\": field is immutable");
-        // Servers say it twice, and the rest of what differs from the other object beside it.
+        // Servers report it twice, with other differing fields beside it.
         check(&[uid, uid], 409);
         check(&[uid, ("spec.selector", "Invalid value: {}: field is immutable")], 409);
         let variable = "spec.template.spec.containers[0].env[0].valueFrom.fieldRef.fieldPath";
@@ -552,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_by_itself_is_told_from_what_will_not() {
+    fn transient_errors_are_distinguished() {
         let rejected = |code: u16, reason: &str, detail: &str| Error::Rejected {
             action: "apply",
             object: ObjectId::new("", "ConfigMap", Some("a"), "b"),
@@ -567,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn an_apply_that_breaks_the_schema_is_refused_for_good() {
+    fn schema_violation_is_a_permanent_error() {
         fn check(kind: &str, words: &str, expected: &str) {
             let status: Status = serde_json::from_value(serde_json::json!({
                 "status": "Failure", "code": 500,
@@ -588,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_what_is_in_a_secret() {
+    fn secret_values_are_not_shown() {
         let status: Status = serde_json::from_value(serde_json::json!({
             "status": "Failure", "code": 422, "reason": "Invalid",
             "message": "Secret \"db\" is invalid: data[password]: Invalid value: \"hunter2\"",

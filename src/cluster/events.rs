@@ -1,4 +1,4 @@
-//! What the controllers of a cluster say about objects.
+//! Reads the events of a cluster about objects.
 
 use kube::Api;
 use kube::api::{ApiResource, ListParams};
@@ -7,29 +7,27 @@ use serde_json::Value;
 use super::object::Whole;
 use super::{Client, Error};
 
-/// Events of one list, and lists of one question: each event is told once, with a count.
+/// Events of one page, and pages of one request. Repeated events are one event with a count.
 const PAGE: u32 = 500;
 const PAGES: usize = 4;
 
-/// What events are about.
 #[derive(Clone, Copy, Debug)]
 pub enum About<'a> {
-    /// The object of this uid.
+    /// The object with this uid.
     Uid(&'a str),
-    /// All objects of a kind, of whatever group.
+    /// All objects of a kind in any group.
     Kind(&'a str),
 }
 
-/// Events that were listed.
 #[derive(Debug, Default)]
 pub struct EventPage {
     pub events: Vec<Value>,
-    /// There are more.
+    /// More events exist.
     pub is_cut: bool,
 }
 
 impl Client {
-    /// The events of a namespace about one object or many.
+    /// The events of a namespace about one object or a kind.
     pub async fn events_about(&self, namespace: &str, about: About<'_>) -> Result<EventPage, Error> {
         let api = ApiResource {
             group: String::new(),

@@ -1,5 +1,7 @@
-//! Connections that writes go over. Between the look at the clock and the socket a request stands in line: a process may be stopped by
-//! its machine there, and go on when another one leads. So the clock is looked at once more right before bytes go out.
+//! Blocks bytes on write connections when the leader's term is over.
+//!
+//! A request waits between its permit check and the socket. The machine may suspend the process there and resume it
+//! when another process leads. So the clock is checked again right before the bytes are sent.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,7 +20,7 @@ use tower::Service;
 use super::WritePermit;
 use super::proxy::{Dial, NoWay};
 
-/// Opens connections; those under a permit carry bytes as long as it holds, and then break.
+/// Opens connections. Those under a permit break when it ends.
 #[derive(Clone)]
 pub(super) struct Fence {
     dial: Dial,
@@ -46,7 +48,6 @@ impl Service<Uri> for Fence {
     }
 }
 
-/// One connection.
 pub(super) struct Fenced<S> {
     stream: S,
     permit: Option<WritePermit>,
@@ -122,7 +123,7 @@ mod tests {
     use crate::cluster::Term;
 
     #[tokio::test]
-    async fn nothing_goes_out_when_the_term_is_over() {
+    async fn no_bytes_are_sent_after_the_term() {
         let (ours, mut theirs) = tokio::io::duplex(64);
         let term = Arc::new(Term::default());
         let mut fenced =

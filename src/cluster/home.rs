@@ -1,9 +1,9 @@
-//! The home cluster: the one that tutti runs in, or that it was told of. It keeps Secrets and ConfigMaps for us, and the lease of the
-//! leader (`lease.rs`), which is all that is written; nothing is deployed there by this door.
+//! The home cluster: the one that tutti runs in, or that is configured. It stores Secrets and ConfigMaps for tutti,
+//! and the leader's Lease (`lease.rs`), which is the only object that is written here.
 //!
-//! All that is asked there goes over one connection, and whoever asks next is given a new one where that is over: its kubeconfig
-//! is another by now, or the server did not know us any more, and knows whoever logs in anew. While it knows neither, the connection
-//! stays. Who waits for one that is being made waits no longer than for an answer, and does not end what runs for it.
+//! All requests share one connection. The next request opens a new one if the kubeconfig changed, or if the server
+//! rejects the old login and accepts a new one. While it accepts neither, the old connection stays. Callers that wait
+//! for a new connection have the timeout of a request; the attempt continues without them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,17 +26,17 @@ use super::watching::{self, Wanted};
 use super::{Change, Client, Error, Link, Question};
 use crate::model::{ClusterName, ConfigMapRegistry, StoredKey};
 
-/// Where the kubelet says that a process runs in a pod.
+/// Set by the kubelet in a pod.
 const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
-/// What it is called in errors.
+/// Its name in errors.
 const NAME: &str = "home";
-/// Whoever waits for a key waits no longer than this.
+/// The timeout of reading a key.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often whoever watches looks whether its connection is over: that costs a look at a file. Whoever is refused logs in anew no
-/// more often: that may cost a run of a plug-in.
+/// How often a watcher checks its connection; that costs a look at a file. It is also the shortest time between two
+/// new logins after a refusal, because a login may run a plug-in.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
-/// In what a key stands.
+/// The kind of object that holds a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeper {
     Secret,
@@ -63,16 +63,16 @@ pub enum HomeError {
          --secret-namespace {namespace})"
     )]
     Withheld { what: String, namespace: String },
-    /// It does not answer, or does not take our login: nothing is known of what is there.
+    /// It does not answer, or rejects our login: nothing is known about the object.
     #[error("failed to {action} {what}, in the home cluster: {detail}")]
     Failed {
         action: &'static str,
         what: String,
         detail: String,
-        /// It may be there in a moment.
+        /// A retry may succeed.
         is_transient: bool,
     },
-    /// It has answered: nothing is there that can be used, or that we may read.
+    /// It answered: there is nothing usable, or nothing that we may read.
     #[error("failed to read {what}, in the home cluster: {detail}")]
     Absent { what: String, detail: String },
 }
@@ -83,21 +83,21 @@ impl HomeError {
     }
 }
 
-/// The way there; clones share the connection. The default is none.
+/// Clones share the connection. The default is none.
 #[derive(Clone, Debug, Default)]
 pub struct Home {
     way: Option<Arc<Way>>,
     open: Namespaces,
 }
 
-/// Whose Secrets are read.
+/// The namespaces whose Secrets may be read.
 #[derive(Clone, Debug, Default)]
 enum Namespaces {
-    /// Those of the namespace that tutti runs in, or that the kubeconfig names.
+    /// The namespace that tutti runs in, or that the kubeconfig names.
     #[default]
     Own,
     Named(Arc<BTreeSet<String>>),
-    /// For who may read them all: the operator.
+    /// All, for references by the operator.
     All,
 }
 
@@ -105,16 +105,16 @@ enum Namespaces {
 struct Way {
     link: Link,
     look_every: Duration,
-    /// Held by whoever connects.
+    /// Locked during a connect.
     known: Arc<Mutex<Known>>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     client: Option<Client>,
-    /// When we logged in anew, because we were refused.
+    /// The last new login after a refusal.
     anew: Option<Instant>,
-    /// Why there is no other, where there should be one: told once.
+    /// Why the next connection failed: logged once.
     trouble: Option<String>,
 }
 
@@ -123,13 +123,13 @@ impl Home {
         Self::looking_every(LOOK_EVERY, link)
     }
 
-    /// As [`Home::at`]; whoever watches looks this often whether its connection is over.
+    /// Like [`Home::at`]; watchers check the connection at this interval.
     pub fn looking_every(look_every: Duration, link: Link) -> Self {
         let way = Way { link, look_every, known: Arc::default() };
         Self { way: Some(Arc::new(way)), open: Namespaces::default() }
     }
 
-    /// The same, for Secrets of these namespaces; none named: of its own.
+    /// The same home, limited to Secrets of these namespaces; without any, of its own.
     pub fn limited_to(&self, namespaces: &[String]) -> Self {
         let open = match namespaces {
             [] => Namespaces::Own,
@@ -138,12 +138,12 @@ impl Home {
         Self { way: self.way.clone(), open }
     }
 
-    /// The same, for references of the operator.
+    /// The same home, for references by the operator.
     pub fn of_operator(&self) -> Self {
         Self { way: self.way.clone(), open: Namespaces::All }
     }
 
-    /// The cluster that this process runs in; none outside of one.
+    /// The cluster that this process runs in; otherwise none.
     pub fn here() -> Self {
         let is_pod = std::env::var_os(IN_CLUSTER).is_some_and(|host| !host.is_empty());
         if is_pod { Self::at(Link::InCluster) } else { Self::default() }
@@ -153,7 +153,7 @@ impl Home {
         self.way.is_none()
     }
 
-    /// One key, as text. What it holds is in no error.
+    /// The value of one key as text. No error contains it.
     pub async fn read(&self, keeper: Keeper, at: &StoredKey) -> Result<SecretString, HomeError> {
         let what = format!("{} {at}", keeper.kind());
         let asked = async {
@@ -195,7 +195,7 @@ impl Home {
         Err(HomeError::Failed { action: "read", what, detail, is_transient })
     }
 
-    /// The ConfigMaps of a registry, and what becomes of them; ends where another connection takes over.
+    /// The ConfigMaps of a registry and their changes. The stream ends when another connection takes over.
     pub async fn registered(
         &self,
         registry: &ConfigMapRegistry,
@@ -221,19 +221,19 @@ impl Home {
         Ok(changes.take_until(self.clone().until_another(client)).boxed())
     }
 
-    /// Until there is another connection than this one.
+    /// Returns when the connection was replaced.
     async fn until_another(self, than: Client) {
         let Some(way) = &self.way else { return };
         loop {
             tokio::time::sleep(way.look_every).await;
-            // Whoever is told that there is none asks again in a moment.
+            // After an error the loop tries again.
             if way.client().await.is_ok_and(|now| !now.is(&than)) {
                 return;
             }
         }
     }
 
-    /// May we do this there?
+    /// Whether we have this right there.
     pub async fn may(&self, question: Question<'_>) -> Result<bool, HomeError> {
         let what = "our rights".to_owned();
         let client = self.client(&what).await?;
@@ -245,7 +245,7 @@ impl Home {
         })
     }
 
-    /// The next request goes over another connection: over this one nothing was answered, as where it is dead and nobody said so.
+    /// Drops the connection, because a request on it got no answer: it may be dead without an error.
     pub(super) fn reconnect(&self) {
         if let Some(way) = &self.way
             && let Ok(mut known) = way.known.try_lock()
@@ -266,11 +266,11 @@ impl Home {
 }
 
 impl Way {
-    /// The connection, or the next one where it is over. A home that is itself kept in a home would go round in circles: no link
-    /// of this kind is made.
+    /// The connection, or the next one if it is over. A home kubeconfig is never stored in a home cluster, which
+    /// would be a loop: no such link is created.
     async fn client(self: &Arc<Self>) -> Result<Client, Error> {
         let known = Arc::clone(&self.known).lock_owned().await;
-        // It goes on when nobody waits for it any more: a slow plug-in would never get to its end.
+        // Spawned, so that a slow plug-in ends even if all callers have timed out.
         match tokio::spawn(Arc::clone(self).found(known)).await {
             Ok(found) => found,
             Err(error) => {
@@ -279,7 +279,7 @@ impl Way {
         }
     }
 
-    /// A connection may be kept in a home, whose connection is kept: the type would hold itself.
+    /// Boxed, because a connection may need a home, whose connection would be part of the type.
     fn found(self: Arc<Self>, known: OwnedMutexGuard<Known>) -> BoxFuture<'static, Result<Client, Error>> {
         self.next(known).boxed()
     }
@@ -308,20 +308,21 @@ impl Way {
         }
         let client = match connected {
             Ok(client) => client,
-            // A file that is being written, or a slip: what was good before is good for as long as the home cluster takes it.
+            // The file may be incomplete or wrong. The old connection stays valid as long as the home cluster accepts
+            // it.
             Err(error) if !is_unknown => return Ok(known.stays(before, &error)),
             Err(error) => return Err(error),
         };
         if !client.is_made_as(&before) {
             tracing::info!("the kubeconfig of the home cluster is another one by now: connected anew");
         } else {
-            // What it logs in with may stand in files of its own.
+            // Its credential may be in separate files.
             match client.probe().await {
                 Ok(_) | Err(Error::Denied { forbidden: true, .. }) => {
                     tracing::info!("the home cluster takes our login again: connected anew");
                 }
                 Err(error) => {
-                    // Whoever watches over the one before goes on with its pauses.
+                    // A watcher on the old connection continues with its backoff.
                     tracing::debug!(%error, "the home cluster does not know us yet");
                     known.trouble = None;
                     return Ok(before);
@@ -351,7 +352,7 @@ impl Known {
     }
 }
 
-/// A registry in words.
+/// A registry as text.
 pub fn what_of(registry: &ConfigMapRegistry) -> String {
     format!("the cluster registry, ConfigMaps of namespace {}", registry.namespace)
 }
@@ -386,7 +387,7 @@ fn value_of(mut keys: Keys, key: &str) -> Result<String, String> {
     }
 }
 
-/// What may be told. An answer that cannot be read would be quoted: it is the Secret.
+/// The error without quotes: a response that cannot be parsed contains the Secret.
 pub(super) fn explain(error: &kube::Error) -> (String, bool) {
     match error {
         kube::Error::Api(status) if status.code == 401 => (clean(&status.message), false),
@@ -412,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_stays_until_whoever_logs_in_anew_is_known() {
+    async fn connection_stays_until_a_new_login_works() {
         let (sandbox, home) = home();
         let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
         let first = home.client("one").await.expect("a connection");
@@ -430,7 +431,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_reads_while_nobody_knows_us_does_not_log_in_each_time() {
+    async fn refused_reads_do_not_log_in_each_time() {
         let (sandbox, home) = home();
         let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
         sandbox.fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
@@ -438,16 +439,16 @@ mod tests {
             for _ in 0..10 {
                 home.read(Keeper::Secret, &at).await.expect_err("nobody knows us");
             }
-            // Whoever logged in anew has probed.
+            // Each new login sends a probe.
             let probes = sandbox.count_requests(&RequestMatch::any().resource("/version"));
             assert_eq!(probes, round + 1, "{:?}", sandbox.requests());
             tokio::time::advance(LOOK_EVERY).await;
         }
     }
 
-    /// On the clock of the machine, as the program runs by it.
+    /// On the real clock, as the plug-in runs by it.
     #[tokio::test]
-    async fn a_plug_in_that_takes_long_is_waited_for_no_longer_than_an_answer_and_gets_to_its_end() {
+    async fn slow_plug_in_times_out_callers_and_completes() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, runs) = (folder.path().join("config"), folder.path().join("runs"));
         let end = folder.path().join("end");
@@ -481,7 +482,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_is_refused_for_long_is_tried_ever_less() {
+    async fn refused_watch_backs_off() {
         let (sandbox, home) = home();
         sandbox.fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
         let changes = home.registered(&ConfigMapRegistry::default()).await.expect("a connection");

@@ -1,4 +1,4 @@
-//! The client certificate that connections show. It may be replaced while they are there: whoever connects next shows the new one.
+//! The client certificate of a connection. It may be replaced meanwhile: new connections use the new one.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,15 +21,15 @@ use tokio::time::Instant;
 
 use super::credential::life_of_certificate;
 
-/// How often files are looked at.
+/// How often files are read again.
 pub(super) const READ_EVERY: Duration = Duration::from_secs(60);
 
-/// The newest certificate, and how many there were.
+/// The newest certificate, and its number.
 #[derive(Default)]
 pub(super) struct Identity(Mutex<(Option<Arc<CertifiedKey>>, u64)>);
 
 impl Identity {
-    /// From now on this one is shown.
+    /// Replaces the certificate.
     pub fn set(&self, certificate: Arc<CertifiedKey>) {
         let mut now = self.0.lock();
         let is_same = now.0.as_ref().is_some_and(|before| before.cert == certificate.cert);
@@ -38,7 +38,7 @@ impl Identity {
         }
     }
 
-    /// Another number: connections of before show an older certificate.
+    /// If the number changed, existing connections use an older certificate.
     pub fn number(&self) -> u64 {
         self.0.lock().1
     }
@@ -60,7 +60,7 @@ impl ResolvesClientCert for Identity {
     }
 }
 
-/// A certificate, its chain and its key, each as PEM. Errors quote nothing.
+/// Parses a certificate chain and its key from PEM. Errors quote nothing.
 pub(super) fn certified(certificate: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, &'static str> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
     let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or("it holds no certificate")?;
@@ -69,17 +69,16 @@ pub(super) fn certified(certificate: &[u8], key: &[u8]) -> Result<Arc<CertifiedK
     certified.map(Arc::new).map_err(|_| "certificate and key cannot be used together")
 }
 
-/// Where a kubeconfig has it.
+/// A client certificate of a kubeconfig, as data or files.
 pub(super) struct Certificate {
     certificate: Pem,
     key: Pem,
     read: Mutex<Read>,
 }
 
-/// What was read last.
 struct Read {
     at: Instant,
-    /// It was refused: there may be another one.
+    /// The server refused it: there may be a new one.
     is_doubtful: bool,
     life: Life,
 }
@@ -109,7 +108,7 @@ impl Pem {
 }
 
 impl Certificate {
-    /// That of a user, if it has one; `identity` shows it from now on.
+    /// The certificate of a user, if there is one; sets `identity`.
     pub fn of(login: &AuthInfo, identity: &Identity) -> Result<Option<Self>, String> {
         let data = login.client_certificate_data.clone().map(SecretString::from);
         let certificate = Pem::of(data, login.client_certificate.as_ref());
@@ -130,7 +129,7 @@ impl Certificate {
         Ok(Some(it))
     }
 
-    /// Reads it; what is wrong or half written changes nothing.
+    /// Reads it; an invalid or incomplete file changes nothing.
     fn load(&self, identity: &Identity) -> Result<(), String> {
         let mut read = self.read.lock();
         (read.is_doubtful, read.at) = (false, Instant::now());
@@ -146,8 +145,7 @@ impl Certificate {
         matches!(self.certificate, Pem::File(_)) || matches!(self.key, Pem::File(_))
     }
 
-    /// Reads its files again where that was not done for a while, or it was refused. Where they cannot be, what was read before is
-    /// shown.
+    /// Reads the files again if that is due or the server refused the certificate. If that fails, the old one stays.
     pub fn follow(&self, identity: &Identity) {
         let is_due = {
             let read = self.read.lock();
@@ -161,12 +159,12 @@ impl Certificate {
         }
     }
 
-    /// A server refuses it.
+    /// The server refused it.
     pub fn doubt(&self) {
         self.read.lock().is_doubtful = true;
     }
 
-    /// Since when and until when the one that is shown is good.
+    /// The validity of the current certificate.
     pub fn life(&self) -> Life {
         self.read.lock().life
     }

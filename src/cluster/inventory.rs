@@ -1,5 +1,5 @@
-//! Of which kinds a cluster holds something of ours: asked at each connection and every 12 to 14.5 hours, so that an inventory
-//! needs no memory of what was applied before a restart.
+//! Lists the kinds of which a cluster has objects of this instance. It runs at each connection and every 12 to 14.5
+//! hours, so the inventory needs no memory of earlier applies.
 
 use futures::StreamExt as _;
 use kube::api::{Api, ListParams};
@@ -9,22 +9,22 @@ use super::object::Bare;
 use super::{Catalog, Client, Error};
 use crate::model::{Kind, labels};
 
-/// What the inventory of a cluster begins with.
+/// The start of a cluster's inventory.
 #[derive(Debug, Default)]
 pub struct KindsInUse {
     pub kinds: Vec<Kind>,
-    /// Could not be listed: their own server is down, or we may not. What is ours there is not
-    /// pruned, as what is unseen is never taken for gone.
+    /// Kinds that could not be listed, because their server is down or a right is missing. Nothing of them is pruned:
+    /// unseen objects never count as gone.
     pub hidden: Vec<(Kind, Error)>,
 }
 
 impl KindsInUse {
-    /// What may be listed some time later.
+    /// Kinds to list again later.
     pub fn unlisted(&self) -> Vec<Kind> {
         self.hidden_by(Error::is_transient)
     }
 
-    /// What will not be listed either when it is asked for again.
+    /// Kinds that another attempt will not list either.
     pub fn denied(&self) -> Vec<Kind> {
         self.hidden_by(|error| !error.is_transient())
     }
@@ -34,20 +34,20 @@ impl KindsInUse {
     }
 }
 
-/// Events end by themselves, and are so many that looking for a label among them costs the server more than all else.
+/// Events expire on their own, and a label search among so many is expensive for the server.
 const NOT_SEARCHED: &[(&str, &str)] = &[("", "Event"), ("events.k8s.io", "Event")];
 
-/// Kinds whose objects are made by controllers from Services, labels copied: one that carries our label may be a copy. All
-/// other controllers copy labels from templates, where ours are not, or none.
+/// Controllers create these objects from Services and copy the labels, so our label may be a copy. Other controllers
+/// copy labels from templates, which lack our labels, or none.
 const COPIED: &[(&str, &str)] = &[("", "Endpoints"), ("discovery.k8s.io", "EndpointSlice")];
 
-/// Objects of one page, where copies are told from ours.
+/// Page size for kinds whose copies are told apart.
 const PAGE_OF_COPIES: u32 = 500;
 
-/// Pages of one list. What has more is watched: that is cheaper than something unseen, and has bounds of its own.
+/// Pages of one list. A kind with more is watched: that costs less than an unseen object, and has its own bounds.
 const PAGES: usize = 200;
 
-/// Kinds of which one cluster holds objects of ours: each is a watch.
+/// Kinds with objects of ours on one cluster: each is a watch.
 const IN_USE: usize = 1000;
 
 fn is_one_of(kind: &Kind, kinds: &[(&str, &str)]) -> bool {
@@ -55,14 +55,14 @@ fn is_one_of(kind: &Kind, kinds: &[(&str, &str)]) -> bool {
 }
 
 impl Client {
-    /// Kinds of which the cluster holds at least one object of this instance: one small metadata list per manageable kind.
+    /// The kinds with at least one object of this instance: one small metadata list for each manageable kind.
     pub async fn kinds_in_use(&self, catalog: &Catalog, instance: &str) -> Result<KindsInUse, Error> {
         let searched = catalog.preferred().filter(|kind| !is_one_of(kind, NOT_SEARCHED));
         let kinds: Vec<Kind> = searched.cloned().collect();
         self.kinds_in_use_of(&kinds, catalog, instance).await
     }
 
-    /// As [`Client::kinds_in_use`], of some kinds.
+    /// Like [`Client::kinds_in_use`], for some kinds.
     pub async fn kinds_in_use_of(
         &self,
         kinds: &[Kind],
@@ -87,7 +87,7 @@ impl Client {
             match answer {
                 Ok(false) => {}
                 Ok(true) => found.kinds.push(kind),
-                // A login that is refused hides everything, for the moment.
+                // A refused login hides all kinds for now.
                 Err(
                     error @ (Error::Request { .. }
                     | Error::OverBound { .. }
@@ -95,7 +95,7 @@ impl Client {
                 ) => {
                     found.hidden.push((kind, error));
                 }
-                // One kind may be silent where all others answer: behind it is a webhook that hangs, or a server of its own.
+                // A single kind may not answer: a hanging webhook or an aggregated server is behind it.
                 Err(error @ Error::Unreachable { .. }) => {
                     self.probe().await?;
                     found.hidden.push((kind, error));
@@ -110,7 +110,7 @@ impl Client {
         Ok(found)
     }
 
-    /// Page by page, until there is such an object: also a page of nothing may not be the last one.
+    /// Reads page by page until a matching object is found. An empty page may not be the last one.
     async fn holds(
         &self,
         api: &ApiResource,
@@ -121,7 +121,7 @@ impl Client {
         for _ in 0..PAGES {
             let page = match self.patiently("list", || objects.list(&ours)).await {
                 Ok(page) => page,
-                // Its list went stale while we read it: a watch in vain is cheaper than something unseen.
+                // The list expired meanwhile: a useless watch costs less than an unseen object.
                 Err(Error::Request { code: 410, .. }) => return Ok(true),
                 Err(error) => return Err(error),
             };

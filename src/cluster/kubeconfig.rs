@@ -1,4 +1,4 @@
-//! What one context of a kubeconfig leads to: a cluster, and who we are there. All else in the file is about others.
+//! Reads one context of a kubeconfig: its cluster and its user. The rest of the file is ignored.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::error::innermost;
 use super::login::Login;
 use crate::model::Digest;
 
-/// Errors about it quote nothing that may be secret.
+/// Its errors quote nothing secret.
 #[derive(Clone)]
 pub(super) struct Chosen {
     pub cluster: Cluster,
@@ -30,7 +30,8 @@ impl fmt::Debug for Chosen {
 }
 
 impl Chosen {
-    /// `context`: its name; else the current one. `folder`: where its paths begin, if they were made absolute when it was read.
+    /// `context`: its name; otherwise the current one. `folder`: the base of its paths, if reading made them
+    /// absolute.
     pub fn of(config: Kubeconfig, context: Option<&str>, folder: Option<&Path>) -> Result<Self, String> {
         let Some(name) = context.or(config.current_context.as_deref()).filter(|name| !name.is_empty()) else {
             return Err("it has no current context, and none is named".to_owned());
@@ -40,7 +41,7 @@ impl Chosen {
         let cluster = config.clusters.into_iter().find(|it| it.name == context.cluster);
         let cluster = cluster.and_then(|it| it.cluster);
         let mut cluster = cluster.ok_or_else(|| "its context names no cluster that it has".to_owned())?;
-        // As kubectl: whoever is named and not there is nobody.
+        // As kubectl: a user that is named and missing is anonymous.
         let user = context.user.filter(|user| !user.is_empty());
         let login = config.auth_infos.into_iter().find(|it| Some(&it.name) == user.as_ref());
         let mut login = login.and_then(|it| it.auth_info).unwrap_or_default();
@@ -49,12 +50,11 @@ impl Chosen {
         Ok(Self { cluster, user: user.unwrap_or_else(|| "anonymous".to_owned()), login })
     }
 
-    /// Tells it from another. Of files that it names it is the names alone: what is in them is renewed without another connection.
+    /// A digest of its content. Files count by name alone: their renewal needs no new connection.
     pub fn mark(&self) -> Digest {
         Digest::of_json(&json!([self.cluster, self.login]))
     }
 
-    /// With what it logs in.
     pub fn login(&self) -> Result<Login, String> {
         let mut login = self.login.clone();
         if let Some(exec) = login.exec.as_mut().filter(|exec| exec.provide_cluster_info) {
@@ -64,7 +64,7 @@ impl Chosen {
         Login::of(&self.user, &login)
     }
 
-    /// How the server is reached. Of the login there is only as whom we act: all else is shown by ours.
+    /// The server part. Of the user it contains only the impersonation; `Login` adds the rest.
     pub fn config(&self) -> Result<kube::Config, String> {
         let server =
             self.cluster.server.as_deref().ok_or_else(|| "its cluster has no `server`".to_owned())?;
@@ -74,7 +74,7 @@ impl Chosen {
         config.disable_compression = self.cluster.disable_compression.unwrap_or(false);
         config.tls_server_name = self.cluster.tls_server_name.clone();
         config.root_cert = self.authorities()?;
-        // Read again each minute: an authority is replaced as certificates are.
+        // Read again each minute: an authority is replaced like a certificate.
         let is_file = self.cluster.certificate_authority_data.is_none() && config.root_cert.is_some();
         config.root_cert_file =
             self.cluster.certificate_authority.as_ref().filter(|_| is_file).map(PathBuf::from);
@@ -82,7 +82,7 @@ impl Chosen {
         Ok(config)
     }
 
-    /// The authorities of the cluster, as DER.
+    /// The authorities as DER.
     fn authorities(&self) -> Result<Option<Vec<Vec<u8>>>, String> {
         let data = self.cluster.certificate_authority_data.as_ref();
         let file = self.cluster.certificate_authority.as_ref();
@@ -106,7 +106,7 @@ impl Chosen {
     }
 }
 
-/// What is empty is not there, as in Go. An empty path that was made absolute is the folder itself.
+/// An empty field counts as missing, as in Go. An empty path that was made absolute equals the folder.
 fn drop_empty(field: &mut Option<String>, folder: Option<&Path>) {
     let is_empty =
         |text: &str| text.is_empty() || folder.is_some_and(|folder| folder.join("").as_os_str() == text);
@@ -140,11 +140,11 @@ fn drop_empty_of_user(user: &mut AuthInfo, folder: Option<&Path>) {
     };
     drop_secret(&mut user.token);
     drop_secret(&mut user.client_key_data);
-    // A password may be empty; without a name there is none.
+    // A password may be empty. It needs a user name.
     user.password = user.password.take().filter(|_| user.username.is_some());
 }
 
-/// As whom we act, and nothing of who we are.
+/// The impersonation without the credential.
 fn acting_as(login: &AuthInfo) -> AuthInfo {
     AuthInfo {
         impersonate: login.impersonate.clone(),
@@ -177,7 +177,7 @@ users:
 ";
 
     #[test]
-    fn what_is_about_others_is_no_other_mark() {
+    fn other_contexts_do_not_change_the_digest() {
         let mark = |text: &str, context| chosen(text, context).expect("it is there").mark();
         let (one, two) = (mark(TWO, Some("one")), mark(TWO, Some("two")));
         assert_ne!(one, two);
@@ -194,7 +194,7 @@ users:
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn missing_kubeconfig_parts_are_named() {
         let check = |text: &str, context, expected: &str| {
             assert_eq!(chosen(text, context).err().as_deref(), Some(expected), "{text}");
         };
@@ -205,9 +205,9 @@ users:
         assert_eq!(nobody.login().expect("nothing").credential().way, "user me, who shows nothing");
     }
 
-    /// As in Go, where a text that is not there is empty.
+    /// As in Go, where a missing text is empty.
     #[test]
-    fn what_is_empty_is_not_there() {
+    fn empty_fields_count_as_missing() {
         let of = |cluster: &str, user: &str| {
             let text = TWO.replace("server: 'https://b'", &format!("server: 'https://b'{cluster}"));
             chosen(&text.replace("token: hunter2", user), Some("two")).expect("it is there")

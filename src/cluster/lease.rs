@@ -1,4 +1,4 @@
-//! The lease of the leader: one object of the home cluster. Who leads stands in it, and each renewal writes it again. Who may take it, and when, is not decided here.
+//! The Lease of the leader in the home cluster: reads and writes it. `leader` decides who may take it and when.
 
 use std::time::Duration;
 
@@ -10,26 +10,25 @@ use kube::api::{Api, PostParams};
 use super::bounds::with_room;
 use super::home::{Home, HomeError, explain};
 
-/// What the leader runs, for people and for others that stand for election.
+/// The repository of the leader, for people and other candidates.
 const REPOSITORY: &str = "tutti.dev/repository";
-/// What the leader shall look at, written by others: a webhook reached them.
+/// Written by other processes that received a webhook, for the leader.
 const HINT: &str = "tutti.dev/hint";
-/// What a lease lasts that was given back.
+/// The duration of a released lease.
 const RELEASED: Duration = Duration::from_secs(1);
-/// Of one request: the leader renews several times before its term ends.
+/// Of one request: the leader renews several times within its term.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// As it was read, or as it is to be written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lease(Box<Object>);
 
 impl Lease {
-    /// Empty where nobody holds it.
+    /// Empty if nobody holds it.
     pub fn holder(&self) -> &str {
         self.spec().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
     }
 
-    /// How long it is its holder's without a renewal.
+    /// The lease duration.
     pub fn lasts(&self) -> Duration {
         let seconds = self.spec().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
         Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
@@ -39,7 +38,7 @@ impl Lease {
         self.annotation(REPOSITORY)
     }
 
-    /// Nobody took or renewed it between the two; a hint may have been written.
+    /// Nobody took or renewed it in between. A hint may have been written.
     pub fn is_as_held_as(&self, other: &Self) -> bool {
         self.spec() == other.spec()
     }
@@ -48,7 +47,7 @@ impl Lease {
         self.annotation(HINT)
     }
 
-    /// Given to a process, or renewed by it.
+    /// Acquired or renewed by a process.
     pub fn held(&self, holder: &str, lasts: Duration, repository: &str, now: Timestamp) -> Self {
         let is_new = self.holder() != holder;
         let mut lease = self.clone();
@@ -65,12 +64,12 @@ impl Lease {
         lease
     }
 
-    /// Its holder gave it back.
+    /// The holder released it.
     pub fn is_released(&self) -> bool {
         self.holder().is_empty() && self.lasts() <= RELEASED
     }
 
-    /// Given back: whoever asks next may have it.
+    /// Released: the next candidate may take it.
     pub fn released(&self, now: Timestamp) -> Self {
         self.held("", RELEASED, self.repository().unwrap_or_default(), now)
     }
@@ -91,13 +90,13 @@ impl Lease {
 }
 
 impl Home {
-    /// The lease of this name, in the namespace of the connection, or `namespace/name`; `None` where it is not there.
+    /// The lease by name in the namespace of the connection, or by `namespace/name`; `None` if it does not exist.
     pub async fn lease(&self, at: &str) -> Result<Option<Lease>, HomeError> {
         let found = self.ask_lease("read", at, async |leases, name| leases.get_opt(name).await).await?;
         Ok(found.map(|lease| Lease(Box::new(lease))))
     }
 
-    /// Makes it, or writes it over the one that it was read as: the lease then, or `None` where somebody was quicker.
+    /// Creates the lease, or replaces the version that was read. Returns `None` if another process was first.
     pub async fn write_lease(&self, at: &str, lease: &Lease) -> Result<Option<Lease>, HomeError> {
         let mut object = lease.0.clone();
         let written = self.ask_lease("write", at, async |leases, name| {
@@ -153,7 +152,7 @@ mod tests {
     const LASTS: Duration = Duration::from_secs(10);
 
     #[test]
-    fn what_others_wrote_into_it_stays() {
+    fn renewal_keeps_fields_of_others() {
         let text = r#"{"metadata": {"name": "tutti", "resourceVersion": "7", "labels": {"team": "platform"},
             "annotations": {"note": "ours"}}, "spec": {"holderIdentity": "one", "leaseTransitions": 4}}"#;
         let lease = Lease(serde_json::from_str(text).expect("a lease"));

@@ -1,4 +1,5 @@
-//! How a cluster is reached.
+//! How a cluster is reached: a kubeconfig in a file or in the home cluster, the pod's service account, or a service
+//! in this process. Opening a link yields the client, its login and a digest of its kubeconfig.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,10 +17,9 @@ use super::{Credential, Error, HomeError, Keeper, Stored, WritePermit, proxy, tr
 use crate::model::{ClusterName, Digest};
 use tower::Layer as _;
 
-/// Where the token of a pod's service account is.
+/// The token of a pod's service account.
 const SERVICE_ACCOUNT_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
-/// One way to reach a cluster.
 #[derive(Clone, Debug)]
 pub enum Link {
     Kubeconfig {
@@ -28,11 +28,11 @@ pub enum Link {
     },
     /// The service account of the pod that tutti runs in.
     InCluster,
-    /// A kubeconfig that the home cluster keeps.
+    /// A kubeconfig in the home cluster.
     Stored(Stored),
     /// A service in this process that answers as an API server.
     InProcess(InProcess),
-    /// None: why.
+    /// Unusable, for this reason.
     Refused(Arc<str>),
 }
 
@@ -64,7 +64,7 @@ impl Link {
         ))
     }
 
-    /// Reads what it takes to connect, and runs a plug-in; asks the cluster nothing.
+    /// Reads everything that a connection needs, and runs a plug-in. Sends no request to the cluster.
     pub(super) async fn open(&self, cluster: &ClusterName, permit: &WritePermit) -> Result<Opened, Error> {
         let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
         let held = self.held(cluster).await?;
@@ -73,7 +73,7 @@ impl Link {
             Held::Client(kube, standing) => {
                 return Ok(Opened { kube: kube.clone(), standing: standing.clone(), login, mark });
             }
-            // Whoever is in a cluster is next to its server.
+            // A pod needs no proxy to the server of its own cluster.
             Held::Pod => {
                 let mut config = kube::Config::incluster().map_err(|error| fail(error.to_string()))?;
                 config.auth_info = AuthInfo::default();
@@ -94,8 +94,7 @@ impl Link {
         Ok(Opened { kube, standing, login, mark })
     }
 
-    /// With what it logs in, read again. A plug-in is not run: its end is not known. Asks the home cluster where that keeps it, and
-    /// nobody else.
+    /// The credential, read again. It may be read from the home cluster. A plug-in is not run, so its end is unknown.
     pub async fn credential(&self, cluster: &ClusterName) -> Result<Credential, Error> {
         let login = self.held(cluster).await?.login();
         login
@@ -103,8 +102,8 @@ impl Link {
             .map_err(|detail| Error::Connection { cluster: cluster.clone(), detail })
     }
 
-    /// The mark of what it leads to now. `None` of what is told otherwise: a ConfigMap is watched, and its change is another
-    /// connection of the cluster.
+    /// The digest of the kubeconfig now. `None` if changes are reported otherwise: a ConfigMap is watched, and its
+    /// change creates a new connection.
     pub(super) async fn look(&self, cluster: &ClusterName) -> Result<Option<Look>, Error> {
         if matches!(self, Self::Stored(Stored { keeper: Keeper::ConfigMap, .. })) {
             return Ok(None);
@@ -124,7 +123,7 @@ impl Link {
                 let place = format!("kubeconfig {}", path.display());
                 let at = |detail: String| fail(format!("{place}: {detail}"));
                 let config = Kubeconfig::read_from(path).map_err(|error| match error {
-                    // Its lines would be quoted.
+                    // The error would quote lines of the file.
                     KubeconfigError::Parse(_) => at("it cannot be read as a kubeconfig".to_owned()),
                     error => at(innermost(&error)),
                 })?;
@@ -146,22 +145,20 @@ impl Link {
     }
 }
 
-/// A connection that has not asked anything yet.
+/// A connection without any request so far.
 pub(super) struct Opened {
     pub kube: kube::Client,
-    /// What the server asks of it.
+    /// What responses say about the server.
     pub standing: Standing,
     pub login: Login,
-    /// Of what it was made of.
+    /// A digest of the kubeconfig context.
     pub mark: Option<Digest>,
 }
 
-/// What a link leads to now.
 pub(super) struct Look {
     pub mark: Option<Digest>,
 }
 
-/// What a link leads to.
 enum Held {
     Client(kube::Client, Standing),
     Pod,
@@ -192,7 +189,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_proxy_of_an_unknown_kind_is_refused_without_telling_the_address() {
+    async fn unknown_proxy_kind_is_refused_without_quoting() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config");
         let cluster = "server: 'https://127.0.0.1:1', proxy-url: 'ftp://me:hunter2@proxy.example.com:3128'";
@@ -211,9 +208,9 @@ mod tests {
         assert!(error.contains("socks5://") && !error.contains("hunter2"), "{error}");
     }
 
-    /// What a kubeconfig names is found beside it; what is empty names nothing there.
+    /// Relative paths of a kubeconfig begin in its folder. An empty one names nothing.
     #[tokio::test]
-    async fn an_empty_path_in_a_file_is_no_path() {
+    async fn empty_path_in_kubeconfig_is_ignored() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config");
         let text = "current-context: one\ncontexts: [{name: one, context: {cluster: one, user: admin}}]\n\

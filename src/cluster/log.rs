@@ -1,4 +1,4 @@
-//! What a container wrote.
+//! Reads the last line of a container's log.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -11,21 +11,20 @@ use kube::api::LogParams;
 use super::error::{classify, clean, innermost};
 use super::{Client, Error};
 
-/// Longer nobody waits for a log: a node that is away keeps its API server waiting.
+/// The timeout: for an offline node the API server does not answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Whose log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogOf<'a> {
     pub namespace: &'a str,
     pub pod: &'a str,
     pub container: &'a str,
-    /// Of the run before the present one.
+    /// The log of the run before the current one.
     pub previous: bool,
 }
 
 impl Client {
-    /// The last line of a log, but not more than its first `limit` bytes.
+    /// The last line of a log; at most its first `limit` bytes.
     pub async fn end_of_log(&self, of: LogOf<'_>, limit: usize) -> Result<Vec<u8>, Error> {
         let pods: Api<Pod> = Api::namespaced(self.kube().clone(), of.namespace);
         let bytes = u64::try_from(limit).unwrap_or(u64::MAX);
@@ -36,7 +35,7 @@ impl Client {
             tail_lines: Some(1),
             ..LogParams::default()
         };
-        // It need not be UTF-8, and a server need not keep to the limit.
+        // It may be no UTF-8, and a server may exceed the limit.
         let read = async {
             let log = pods.log_stream(of.pod, &parameters).await;
             let log = log.map_err(|error| classify(self.name(), "read a log", None, &error))?;

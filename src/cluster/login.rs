@@ -1,6 +1,7 @@
-//! Shows a server who we are: a header on each request, a certificate on each connection.
+//! Adds the credential: a header on each request, a certificate on each connection.
 //!
-//! The client library would do it too, and run plug-ins where everybody waits for them, and quote them. So it is told nothing of it.
+//! The client library would run plug-ins in the path of every request and quote them in errors, so it gets no
+//! credential.
 
 use std::fmt;
 use std::fs::File;
@@ -29,7 +30,7 @@ use super::identity::{Certificate, Identity, READ_EVERY};
 use super::renewal::Renewal;
 use super::standing::is_of_node;
 
-/// Bytes of a file with a token.
+/// Bytes of a token file.
 const LONGEST_TOKEN: u64 = 64 * 1024;
 
 /// Of one connection; clones share it.
@@ -43,10 +44,10 @@ struct Inner {
     identity: Arc<Identity>,
 }
 
-/// What makes the header.
+/// The source of the header.
 enum Bearer {
     Nothing,
-    /// It stays as it is for as long as the connection.
+    /// Constant for the life of the connection.
     Fixed(Option<HeaderValue>, Credential),
     File(TokenFile),
     PlugIn(Renewal),
@@ -58,13 +59,13 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Nothing can be shown; in words that may be told.
+/// There is no credential. The text may be shown.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Failed(String);
 
 impl Login {
-    /// Of a user of a kubeconfig; reads the files that it names, and runs nothing yet.
+    /// From a user of a kubeconfig. Reads its files; runs nothing yet.
     pub fn of(user: &str, info: &AuthInfo) -> Result<Self, String> {
         let identity = Arc::new(Identity::default());
         let certificate = Certificate::of(info, &identity)
@@ -73,13 +74,13 @@ impl Login {
         Ok(Self(Arc::new(Inner { user: user.to_owned(), bearer, certificate, identity })))
     }
 
-    /// Of the pod that tutti runs in, whose token is in this file.
+    /// From the token file of the pod that tutti runs in.
     pub fn of_pod(file: &str) -> Result<Self, String> {
         let token = TokenFile::of("token of the pod's service account".to_owned(), file, None)?;
         Ok(Self::by("the pod", Bearer::File(token)))
     }
 
-    /// Of a connection that nobody else can have.
+    /// For a connection inside this process.
     pub fn embedded() -> Self {
         let credential = Credential::new("connection to an embedded cluster");
         Self::by("nobody", Bearer::Fixed(None, credential))
@@ -98,7 +99,7 @@ impl Login {
         }
     }
 
-    /// Renews what it is time to renew, as the next request would.
+    /// Renews what is due, as the next request would.
     pub async fn look(&self) {
         self.follow();
         match &self.0.bearer {
@@ -108,17 +109,17 @@ impl Login {
         }
     }
 
-    /// What shows the certificate.
+    /// The resolver of the certificate.
     pub fn identity(&self) -> Arc<Identity> {
         Arc::clone(&self.0.identity)
     }
 
-    /// Some certificate may be shown, now or later.
+    /// A certificate may be used now or later.
     pub fn may_have_certificate(&self) -> bool {
         self.0.certificate.is_some() || matches!(self.0.bearer, Bearer::PlugIn(_))
     }
 
-    /// What is shown now. A certificate and one of the others may be sent together: that which ends first.
+    /// The current credential. If both a certificate and a header are sent: the one that ends first.
     pub fn credential(&self) -> Credential {
         let it = &self.0;
         let of_certificate = it.certificate.as_ref().map(|certificate| {
@@ -143,7 +144,7 @@ impl Login {
         }
     }
 
-    /// For the next request, and the number of what is shown.
+    /// The header of the next request, and the number of the credential.
     async fn header(&self) -> Result<(Option<HeaderValue>, u64), String> {
         self.follow();
         match &self.0.bearer {
@@ -168,7 +169,7 @@ impl Login {
 }
 
 impl Bearer {
-    /// The first of these that is there.
+    /// The first of these that the user has.
     fn of(user: &str, info: &AuthInfo, identity: &Arc<Identity>) -> Result<Self, String> {
         let wrong = |error: String| format!("the login of user {user}: {error}");
         let fixed = |token: &SecretString, way: String| {
@@ -199,7 +200,7 @@ impl Bearer {
     }
 }
 
-/// Of a way to log in that Kubernetes has given up, but for this one: nothing renews it here.
+/// The token of an auth provider, which Kubernetes has removed. Only `oidc` is read, and nothing renews it.
 fn token_of(provider: &AuthProviderConfig) -> Result<SecretString, String> {
     if provider.name != "oidc" {
         let name = &provider.name;
@@ -235,7 +236,7 @@ struct ReadToken {
     header: HeaderValue,
     life: (Option<Timestamp>, Option<Timestamp>),
     at: Instant,
-    /// It was refused: there may be another one.
+    /// The server refused it: there may be a new one.
     is_doubtful: bool,
 }
 
@@ -262,7 +263,7 @@ impl ReadToken {
 }
 
 impl TokenFile {
-    /// `token`: until the file can be read.
+    /// `token`: used until the file can be read.
     fn of(way: String, path: &str, token: Option<&SecretString>) -> Result<Self, String> {
         let path = PathBuf::from(path);
         let read = match (ReadToken::of(&path), token) {
@@ -272,7 +273,7 @@ impl TokenFile {
         Ok(Self { way, path, read: Mutex::new(read) })
     }
 
-    /// It is read again where that was not done for a while, or it was refused. Where it cannot be, what was read before is shown.
+    /// Reads the file again if that is due or the server refused the token. If that fails, the old one stays.
     fn header(&self) -> HeaderValue {
         let mut read = self.read.lock();
         if read.is_doubtful || read.at.elapsed() >= READ_EVERY {
@@ -301,7 +302,7 @@ impl<S> Layer<S> for Login {
     }
 }
 
-/// A connection whose requests say who we are.
+/// Adds the credential to requests.
 #[derive(Clone, Debug)]
 pub(super) struct Showing<S> {
     service: S,
@@ -346,7 +347,7 @@ mod tests {
 
     use super::*;
 
-    /// Who asks, and what the server said to what was shown.
+    /// The credential that the server received; `says` is its answer.
     async fn asked(login: &Login, says: u16) -> String {
         asked_for(login, "/api/v1/pods", says).await
     }
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_in_a_file_is_read_again_after_a_minute_and_when_it_is_refused() {
+    async fn token_file_is_reread_when_due_or_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("token");
         let text = serde_json::json!({"tokenFile": file, "token": "hunter2"});
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_shown_is_not_quoted() {
+    async fn invalid_login_is_not_quoted() {
         let check = |user: &str, expected: &str| {
             let info = serde_yaml::from_str(user).expect("a user");
             let error = Login::of("admin", &info).expect_err("nothing can be shown");

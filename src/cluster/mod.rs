@@ -1,17 +1,18 @@
-//! One registered cluster: connect, discover, watch, look up, apply one object, delete one object, ask about our rights.
+//! One cluster: connect, discover, watch, look up, apply one object, delete one object, review our rights.
 //!
-//! Needs a [`Link`] (a kubeconfig, in a file or kept by the [`Home`] cluster, the service account of the pod that tutti
-//! runs in, or an in-process service). Everything here is one request or one stream; what to ask for, in which
-//! order, and what to do with the answer is decided elsewhere. It never deletes without the uid and
-//! the resourceVersion of the object that was meant. Only this module names `kube::Client`.
+//! A connection needs a [`Link`]. Each function is one request or one stream; callers decide what to request, in
+//! which order, and what the response means. A delete always carries the uid and the resourceVersion. Only this
+//! module names `kube::Client`.
 //!
-//! - `link`, `kubeconfig`, `login`, `credential`, `renewal`, `plug_in`, `proxy`: how a cluster is reached, and as whom;
-//! - `transport`: all requests share connections over HTTP/2, and watches have connections of their own;
-//! - `discover`, `catalog`, `inventory`: what is served, and of which kinds there are objects of ours;
-//! - `watch`, `watching`, `streams`: lists and watches. Only a whole list makes what it did not contain gone (`Change::Listed`);
-//! - `client`, `names`, `object`: one request each; `permit`, `fence`: the right to write, checked when bytes go out;
-//! - `bounds`, `budget`: how much of an answer is read, of one cluster and of all;
-//! - `standing`: `Retry-After`, which holds for the server or for one API group; `home`, `lease`, `stored`: the home cluster.
+//! - `link`, `kubeconfig`, `login`, `credential`, `renewal`, `plug_in`, `proxy`: address and credential of a cluster;
+//! - `transport`: HTTP/2 connections, shared by requests; watches have their own;
+//! - `discover`, `catalog`, `inventory`: the served kinds, and those with objects of ours;
+//! - `watch`, `watching`, `streams`: lists and watches. Only a whole list proves that an object is gone
+//!   (`Change::Listed`);
+//! - `client`, `names`, `object`: single requests; `permit`, `fence`: the right to write, checked when bytes are
+//!   sent;
+//! - `bounds`, `budget`: limits of responses, for one cluster and for all;
+//! - `standing`: `Retry-After`, for the server or for one API group; `home`, `lease`, `stored`: the home cluster.
 
 mod agent;
 mod bounds;

@@ -1,5 +1,5 @@
-//! Which names are taken in a cluster: asked one by one where there are few, and by one list of a kind and namespace where many are
-//! asked for at once, or within some seconds.
+//! Looks up whether names are taken in a cluster: one by one if they are few, and by one list of a kind and namespace
+//! if there are many within some seconds.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use super::object::Bare;
 use super::{Client, Error, Resource};
 use crate::model::ObjectId;
 
-/// So long a list tells what is there. Whoever makes an object of such a name meanwhile is found out by the answer to the apply.
+/// How long a list is valid. An object that is created meanwhile shows up in the response to the apply.
 const FRESH: Duration = Duration::from_secs(5);
-/// Questions about one kind and namespace, within [`FRESH`], that are as dear as a list.
+/// Lookups of one kind and namespace within [`FRESH`] that cost as much as a list.
 const MANY: usize = 16;
 /// A namespace with more objects of a kind is not listed.
 const LARGE: usize = 10_000;
@@ -31,7 +31,7 @@ fn place_of(id: &ObjectId) -> Place {
     (Arc::clone(&id.group), Arc::clone(&id.kind), id.namespace.clone())
 }
 
-/// What was listed, by kind and namespace.
+/// Cached lists by kind and namespace.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     folders: Mutex<HashMap<Place, Arc<tokio::sync::Mutex<Folder>>>>,
@@ -39,7 +39,7 @@ pub(super) struct Names {
 
 #[derive(Debug)]
 struct Folder {
-    /// Since when questions are counted.
+    /// Start of the period in which lookups are counted.
     since: Instant,
     asked: usize,
     names: Listed,
@@ -54,14 +54,14 @@ impl Folder {
 #[derive(Debug)]
 enum Listed {
     Not,
-    /// All names, as of some moment.
+    /// All names at one moment.
     Whole(HashSet<String>),
-    /// There are too many, or the list did not come in time.
+    /// Too many names, or the list was too slow.
     Useless,
 }
 
 impl Names {
-    /// What somebody is asking about or asked about a moment ago; the rest is let go.
+    /// Returns the lists in use, and drops expired ones.
     fn recent(&self) -> MutexGuard<'_, HashMap<Place, Arc<tokio::sync::Mutex<Folder>>>> {
         let mut folders = self.folders.lock();
         folders.retain(|_, folder| {
@@ -73,7 +73,7 @@ impl Names {
 }
 
 impl Client {
-    /// These are asked about next. Where they are many of one kind and namespace, the first question is the list.
+    /// Announces lookups. If many are of one kind and namespace, the first one lists.
     pub fn announce<'a>(&self, ids: impl IntoIterator<Item = &'a ObjectId>) {
         let mut counts: HashMap<Place, usize> = HashMap::new();
         for id in ids {
@@ -81,7 +81,7 @@ impl Client {
         }
         for (place, _) in counts.into_iter().filter(|(_, count)| *count >= MANY) {
             let folder = self.folder(place);
-            // Who has it asks the cluster already.
+            // A locked entry is already being listed.
             if let Ok(mut folder) = folder.try_lock() {
                 if folder.since.elapsed() >= FRESH {
                     *folder = Folder::new();
@@ -96,14 +96,14 @@ impl Client {
         Arc::clone(self.names.recent().entry(place).or_insert_with(new))
     }
 
-    /// Whether the name of this object may be taken; where it says no, nothing of that name was there some seconds ago.
+    /// Whether the name may be taken. `false`: no object had it some seconds ago.
     pub(super) async fn may_be_taken(&self, resource: &Resource, id: &ObjectId) -> Result<bool, Error> {
         let folder = self.folder(place_of(id));
-        // Who comes while it is listed waits for the list.
+        // Others wait here until the list is complete.
         let mut folder = folder.lock().await;
         let mut were_many = folder.asked >= MANY;
         if folder.since.elapsed() >= FRESH {
-            // Where there were many a moment ago there are more.
+            // After many recent lookups more are likely.
             were_many = were_many && folder.since.elapsed() < FRESH * 2;
             *folder = Folder::new();
         }
@@ -112,7 +112,7 @@ impl Client {
             folder.asked = MANY;
             let start = Instant::now();
             let listed = self.names_of(resource, id.namespace.as_deref()).await;
-            // A list that fails, or is old before it is there, helps nobody: those who wait ask one by one.
+            // After a failed or outdated list, waiting lookups run one by one.
             let is_slow = start.elapsed() >= FRESH;
             folder.since = if is_slow { Instant::now() } else { start };
             folder.names = if is_slow { Listed::Useless } else { listed.unwrap_or(Listed::Useless) };
@@ -130,7 +130,7 @@ impl Client {
         };
         let mut parameters = ListParams::default().limit(PAGE);
         let mut names = HashSet::new();
-        // Pages may hold nothing.
+        // Pages may be empty.
         for _ in 0..PAGES {
             let page = self.bounded("list", api.list(&parameters)).await?;
             let more = page.metadata.remaining_item_count.and_then(|more| usize::try_from(more).ok());

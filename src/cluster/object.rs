@@ -1,5 +1,5 @@
-//! Objects as the server tells them. kube's own type for objects of any kind reads them by way of a copy of all fields, and would
-//! have to be written back into a value; a list of thousands is held in memory all at once while it is read.
+//! Objects as the server sends them, as JSON values. kube's own type for objects of any kind copies all fields while
+//! parsing and would have to be converted back, and lists of thousands are in memory at once.
 
 use std::borrow::Cow;
 
@@ -14,21 +14,19 @@ use crate::model::{ObjectId, labels};
 /// Bytes of a name, a uid or a resourceVersion. Those of Kubernetes have up to 253.
 const LONGEST_NAME: usize = 512;
 
-/// An object of any kind; with `METADATA`, the server is asked for its metadata only.
+/// An object of any kind. With `METADATA`, only its metadata is requested.
 #[derive(Clone, Debug)]
 pub(super) struct Told<const METADATA: bool> {
-    /// As much of it as the client wants to know.
+    /// The part that the client library needs.
     meta: ObjectMeta,
     value: Value,
 }
 
-/// A whole object.
 pub(super) type Whole = Told<false>;
-/// An object's metadata.
 pub(super) type Bare = Told<true>;
 
 impl<const METADATA: bool> Told<METADATA> {
-    /// The object, with the apiVersion and kind that list items leave out and metadata says otherwise.
+    /// The object with apiVersion and kind, which list items lack and metadata requests change.
     pub fn into_value(self, api: &ApiResource) -> Value {
         let mut value = self.value;
         value["apiVersion"] = Value::String(api.api_version.clone());
@@ -41,14 +39,14 @@ impl<const METADATA: bool> Told<METADATA> {
         (self.meta.namespace.as_deref(), self.meta.name.as_deref())
     }
 
-    /// What is kept of each object is no longer than Kubernetes lets it be.
+    /// Checks the length of everything that is stored for each object.
     pub fn check(&self) -> Result<(), OverBound> {
         let uid = self.value["metadata"]["uid"].as_str();
         let (namespace, name) = self.name();
         [name, namespace, self.version(), uid].into_iter().flatten().try_for_each(check_name)
     }
 
-    /// Its resourceVersion, if it says one.
+    /// Its resourceVersion, if set.
     pub fn version(&self) -> Option<&str> {
         self.meta.resource_version.as_deref().filter(|version| !version.is_empty())
     }
@@ -62,7 +60,7 @@ pub(super) fn check_name(name: &str) -> Result<(), OverBound> {
     Err(OverBound::new(format!("it tells a name or resourceVersion longer than {LONGEST_NAME} bytes")))
 }
 
-/// What names its origin is that origin, and no copy of it.
+/// Whether the origin annotation names the object itself: copies name another one.
 fn is_itself(object: &Value) -> bool {
     let annotations = object.pointer("/metadata/annotations");
     let origin = annotations.and_then(|all| all.get(labels::ORIGIN)?.as_str());
@@ -71,7 +69,7 @@ fn is_itself(object: &Value) -> bool {
 }
 
 impl Bare {
-    /// It was applied as what it is, and is no copy of something else.
+    /// Whether it is no copy of another object.
     pub fn names_itself(self, api: &ApiResource) -> bool {
         is_itself(&self.into_value(api))
     }
@@ -96,7 +94,7 @@ impl<const METADATA: bool> From<Value> for Told<METADATA> {
 
 impl<'de, const METADATA: bool> Deserialize<'de> for Told<METADATA> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Anything else is no object: an error like any other of an answer that cannot be read.
+        // Anything but a map is an unreadable response.
         Map::deserialize(deserializer).map(|map| Self::from(Value::Object(map)))
     }
 }

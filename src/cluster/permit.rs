@@ -1,14 +1,14 @@
-//! The right of a process to write: to clusters, and to the forge.
+//! The right of a process to write, to clusters and to the forge.
 //!
-//! A process has one permit, made where its settings are made. It is checked right before each apply, delete and post is sent.
-//! A write that was sent is awaited: nobody can call it back.
+//! A process has one permit, created with its settings. It is checked right before each apply, delete and post. A
+//! write that was sent cannot be cancelled and is awaited.
 //!
-//! There are two views of it. The one of clusters is narrower: it is revoked when the process is told to stop, and the statuses
-//! are still posted then. Revoking the permit itself stops both at once, for good.
+//! Clusters have a narrower permit. It is revoked when the process is told to stop, while statuses are still posted.
+//! Revoking the process's permit stops both for good.
 //!
-//! Where several processes stand for election, a permit also has a term: a leader may write until a moment that each renewal of its
-//! lease moves on, and that lies before the lease may be another's. Nobody has to be awake for that moment: a write looks at the clock
-//! itself, also one of a process that was stopped meanwhile. A write that was sent and not answered by then is given up.
+//! With leader election a permit also has a term. Each renewal of the lease extends the term, which ends before
+//! another process may take the lease. Every write checks the clock itself, so a suspended process cannot write late.
+//! A write without an answer at the end of the term is abandoned.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -20,23 +20,23 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Held until it is revoked. All clones are one permit.
+/// Valid until it is revoked. All clones are one permit.
 #[derive(Clone, Debug, Default)]
 pub struct WritePermit {
     over: CancellationToken,
-    /// None: of a process that needs no election.
+    /// `None` without leader election.
     term: Option<Arc<Term>>,
 }
 
-/// Until when a leader may write: never, before it was elected.
+/// Until when a leader may write. Before its election: never.
 #[derive(Debug)]
 pub struct Term {
     start: Instant,
     /// In milliseconds since the start.
     until: AtomicU64,
-    /// Writes that were sent and not answered.
+    /// Writes without an answer.
     under_way: AtomicUsize,
-    /// When one was given up last, in milliseconds since the start: it may still be on its way.
+    /// The last abandoned write, in milliseconds since the start. It may still arrive.
     given_up: AtomicU64,
 }
 
@@ -48,12 +48,12 @@ impl Default for Term {
 }
 
 impl Term {
-    /// From now on until then.
+    /// Moves the end of the term.
     pub fn extend(&self, until: Instant) {
         self.until.store(self.millis(until), Ordering::Release);
     }
 
-    /// No write is under way, and none was given up in this time: what was sent has arrived.
+    /// No write is in flight, and none was abandoned within `time`: all writes have arrived.
     pub fn is_quiet(&self, time: Duration) -> bool {
         let given_up = self.given_up.load(Ordering::Acquire);
         let is_long_ago =
@@ -74,7 +74,6 @@ impl Term {
     }
 }
 
-/// A write that was sent.
 struct Sent<'a> {
     term: &'a Term,
     is_answered: bool,
@@ -97,12 +96,12 @@ impl Drop for Sent<'_> {
 }
 
 impl WritePermit {
-    /// The permit of a process that stands for election: no write before its term begins.
+    /// The permit of a process with leader election: no write before its term.
     pub fn of(term: Arc<Term>) -> Self {
         Self { term: Some(term), ..Self::default() }
     }
 
-    /// A permit that ends with this one, or before.
+    /// A permit that ends with this one or earlier.
     #[must_use]
     pub fn narrowed(&self) -> Self {
         Self { over: self.over.child_token(), term: self.term.clone() }
@@ -113,7 +112,7 @@ impl WritePermit {
         self.over.child_token()
     }
 
-    /// No further write is sent.
+    /// Prevents all further writes.
     pub fn revoke(&self) {
         self.over.cancel();
     }
@@ -122,22 +121,22 @@ impl WritePermit {
         self.over.is_cancelled()
     }
 
-    /// Of a process that stands for election: the permit of what writes go over.
+    /// The permit for write connections, with leader election.
     pub(super) fn of_election(&self) -> Option<Self> {
         self.term.is_some().then(|| self.clone())
     }
 
-    /// The same as [`WritePermit::holds`], of what was sent before a stop too.
+    /// Like [`WritePermit::holds`], but still true for writes that were sent before a stop.
     pub(super) fn is_in_term(&self) -> bool {
         self.term.as_ref().is_none_or(|term| term.holds())
     }
 
-    /// Whether a write may be sent at this moment.
+    /// Whether a write may be sent now.
     pub fn holds(&self) -> bool {
         !self.is_revoked() && self.is_in_term()
     }
 
-    /// A write, as far as the term goes: `None` where it is over before the answer has come.
+    /// Runs a write within the term: `None` if the term ends before the answer.
     pub async fn write<T>(&self, request: impl Future<Output = T>) -> Option<T> {
         let Some(term) = self.term.as_ref().filter(|term| term.holds()) else {
             return self.within(request).await;
@@ -148,7 +147,7 @@ impl WritePermit {
         answer
     }
 
-    /// What nobody has to wait for when the term ends, as far as it goes: `None` where it is over before.
+    /// Runs a request within the term, if nobody must wait for it afterwards: `None` if the term ends first.
     pub async fn within<T>(&self, request: impl Future<Output = T>) -> Option<T> {
         let Some(term) = &self.term else { return Some(request.await) };
         if !term.holds() {
@@ -157,7 +156,7 @@ impl WritePermit {
         let mut request = pin!(request);
         let mut end = pin!(tokio::time::sleep_until(term.until()));
         poll_fn(|context| {
-            // A renewal has moved the end on.
+            // A renewal has extended the term.
             while term.holds() && end.as_mut().poll(context).is_ready() {
                 end.as_mut().reset(term.until());
             }
@@ -203,13 +202,13 @@ mod tests {
         assert_eq!((permit.holds(), write(&permit).await), (true, Some(1)));
         tokio::time::advance(Duration::from_secs(7)).await;
         assert_eq!((permit.holds(), write(&permit).await), (false, None));
-        // Late, and nobody else was elected.
+        // A late renewal; nobody else was elected.
         term.extend(Instant::now() + Duration::from_secs(7));
         assert_eq!((permit.narrowed().holds(), write(&permit.narrowed()).await), (true, Some(1)));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn write_without_an_answer_is_given_up_with_the_term() {
+    async fn unanswered_write_is_abandoned_with_the_term() {
         let term = Arc::new(Term::default());
         let permit = WritePermit::of(Arc::clone(&term));
         let start = Instant::now();
@@ -229,14 +228,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn process_that_was_stopped_sends_nothing_when_it_goes_on() {
+    async fn resumed_process_sends_nothing_after_its_term() {
         let term = Arc::new(Term::default());
         let permit = WritePermit::of(Arc::clone(&term));
         term.extend(Instant::now() + Duration::from_secs(7));
         let (go_on, stopped) = tokio::sync::oneshot::channel();
         let mut is_sent = false;
         let request = async {
-            // Whatever comes before a request: a connection, room for its answer.
+            // Everything before a request: a connection, room for its response.
             stopped.await.expect("somebody goes on");
             is_sent = true;
         };

@@ -1,7 +1,7 @@
-//! Runs the plug-in of a kubeconfig: nobody else does. It brings a token, a client certificate, or both.
+//! Runs the exec plug-in of a kubeconfig, which returns a token, a client certificate, or both.
 //!
-//! A plug-in is a program of somebody else: it may hang, fail or print secrets. Each run has an end and no terminal, few are started side
-//! by side, and of what it was given and what it printed nothing is in any error.
+//! A plug-in is a foreign program: it may hang, fail or print secrets. Each run has a timeout and no terminal, few
+//! run in parallel, and no error quotes its input or output.
 
 use std::pin::pin;
 use std::process::Stdio;
@@ -20,16 +20,15 @@ use tokio::sync::Semaphore;
 use super::credential::{life_of_certificate, life_of_token};
 use super::identity::certified;
 
-/// The longest that a plug-in is waited for.
+/// The timeout of a run.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How much of that it has a place for: whoever hangs takes it from all others no longer than this.
+/// How long a run holds a slot: a hanging one blocks others no longer.
 const START: Duration = Duration::from_secs(3);
-/// Places: a thousand clusters that connect must not start a thousand programs at once.
+/// Slots: a thousand connecting clusters must not start a thousand programs.
 static SIDE_BY_SIDE: Semaphore = Semaphore::const_new(16);
-/// More than this is no credential.
+/// The longest output that is read.
 const LONGEST: u64 = 1024 * 1024;
 
-/// What a plug-in brought.
 #[derive(Debug)]
 pub struct Brought {
     pub token: Option<SecretString>,
@@ -38,12 +37,12 @@ pub struct Brought {
     pub expires: Option<Timestamp>,
 }
 
-/// Its name alone: arguments may be secrets.
+/// The command alone: arguments may be secrets.
 pub fn name_of(exec: &ExecConfig) -> &str {
     exec.command.as_deref().unwrap_or("without a name")
 }
 
-/// What it brings is in no error, nor what it prints beside.
+/// No error contains its output.
 pub async fn run(exec: &ExecConfig) -> Result<Brought, String> {
     let name = exec.command.as_deref().ok_or_else(|| "the plug-in has no command".to_owned())?;
     if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
@@ -51,7 +50,7 @@ pub async fn run(exec: &ExecConfig) -> Result<Brought, String> {
             "the plug-in {name} wants somebody at a terminal (`interactiveMode: Always`), and nobody is there"
         ));
     }
-    // It is never closed.
+    // The semaphore is never closed.
     let place = SIDE_BY_SIDE.acquire().await.map_err(|error| error.to_string())?;
     let mut output = pin!(output(name, exec));
     let mut printed = tokio::time::timeout(START, &mut output).await;
@@ -61,13 +60,13 @@ pub async fn run(exec: &ExecConfig) -> Result<Brought, String> {
     }
     let printed =
         printed.map_err(|_| format!("the plug-in {name} did not end in {} s", PATIENCE.as_secs()))??;
-    // JSON is YAML, and both are taken by kubectl.
+    // As kubectl: JSON or YAML.
     let brought: Value = serde_yaml::from_slice(&printed)
         .map_err(|_| format!("the plug-in {name} printed no ExecCredential"))?;
     read(&brought["status"]).map_err(|what| format!("the plug-in {name} {what}"))
 }
 
-/// What it printed. It ends with whoever waits for it.
+/// Its output. The program is killed if the future is dropped.
 async fn output(name: &str, exec: &ExecConfig) -> Result<Vec<u8>, String> {
     let cannot = |error: std::io::Error| format!("the plug-in {name} cannot be run: {error}");
     let mut command = Command::new(name);
@@ -91,7 +90,7 @@ async fn output(name: &str, exec: &ExecConfig) -> Result<Vec<u8>, String> {
     if status.success() { Ok(printed) } else { Err(format!("the plug-in {name} failed: {status}")) }
 }
 
-/// What kubectl tells a plug-in.
+/// The input that kubectl gives a plug-in.
 fn info(exec: &ExecConfig) -> Value {
     let mut spec = json!({"interactive": false});
     if let Some(cluster) = exec.cluster.as_ref().filter(|_| exec.provide_cluster_info) {
@@ -100,8 +99,8 @@ fn info(exec: &ExecConfig) -> Value {
     json!({"apiVersion": exec.api_version, "kind": "ExecCredential", "spec": spec})
 }
 
-/// The status of an ExecCredential. Its end is `expirationTimestamp`, or what the token or certificate says of itself; that which
-/// ends first.
+/// Parses the status of an ExecCredential. It ends at `expirationTimestamp` or at the end of the token or
+/// certificate, whichever is first.
 fn read(status: &Value) -> Result<Brought, &'static str> {
     let text = |key: &str| status[key].as_str().filter(|text| !text.is_empty());
     let own = match text("expirationTimestamp") {
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_is_what_the_plug_in_says() {
+    async fn expiry_is_read_from_the_plug_in() {
         let cluster = kube::config::Cluster { server: Some("https://bj5".to_owned()), ..Default::default() };
         let script = r#"case "$KUBERNETES_EXEC_INFO" in *https://bj5*) ;; *) exit 3 ;; esac
             echo "{\"status\": {\"token\": \"hunter2\", \"expirationTimestamp\": \"$END\"}}""#;
@@ -177,9 +176,9 @@ mod tests {
         assert!(error.contains("interactiveMode: Always"), "{error}");
     }
 
-    /// On the clock of the machine, as the program runs by it.
+    /// On the real clock, as the plug-in runs by it.
     #[tokio::test]
-    async fn whoever_hangs_holds_up_nobody_and_is_stopped() {
+    async fn hanging_plug_in_blocks_nobody_and_is_killed() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pid");
         let hanging = exec(&format!("echo $$ > {}; exec sleep 600", file.display()));
@@ -190,7 +189,7 @@ mod tests {
         assert!(ended.is_err() && brought.is_ok(), "{brought:?}");
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
         let pid = std::fs::read_to_string(&file).expect("it has started");
-        // Stopped, and taken from the table of processes.
+        // Killed and reaped.
         for _ in 0..100 {
             if !std::path::Path::new(&format!("/proc/{}", pid.trim())).exists() {
                 return;

@@ -1,5 +1,5 @@
-//! The way to a server: straight, or through a proxy. As kubectl: `proxy-url` of a kubeconfig holds always; else what the environment
-//! of the process says, where NO_PROXY does not name the server.
+//! Opens connections to a server, directly or through a proxy. As in kubectl, `proxy-url` of a kubeconfig always
+//! applies. Otherwise the environment decides, unless NO_PROXY names the server.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -18,15 +18,15 @@ use tower::{BoxError, ServiceExt as _};
 
 use crate::model::is_loopback;
 
-/// Opens connections to a server, or to a proxy that leads there.
+/// Opens connections to a server, or to a proxy for it.
 pub(super) type Dial = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, NoWay>;
 
-/// Nothing was reached: the server, or a proxy on the way.
+/// The server or its proxy cannot be reached.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(super) struct NoWay(BoxError);
 
-/// What the environment says of proxies.
+/// The proxy variables of the environment.
 #[derive(Debug, Default)]
 struct Environment {
     https: String,
@@ -34,7 +34,7 @@ struct Environment {
     no_proxy: String,
 }
 
-/// It does not change while the process runs.
+/// Read once: it does not change while the process runs.
 static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     let first = |names: [&str; 2]| {
         let found = names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
@@ -47,7 +47,7 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     }
 });
 
-/// The proxy to a server. `named`: that of its kubeconfig.
+/// The proxy for a server. `named`: that of its kubeconfig.
 pub(super) fn to(server: &Uri, named: Option<&str>) -> Result<Option<Proxy>, String> {
     ENVIRONMENT.to(server, named)
 }
@@ -64,7 +64,7 @@ impl Environment {
         }
         let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_lowercase();
         let port = server.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
-        // Nothing on this machine is reached through a proxy that the environment names.
+        // Loopback addresses never use a proxy of the environment.
         if is_loopback(&host) || self.no_proxy.split(',').any(|part| covers(part, &host, port)) {
             return Ok(None);
         }
@@ -72,8 +72,8 @@ impl Environment {
     }
 }
 
-/// Whether a part of NO_PROXY names this host: `*`, an address, a range of them, a domain with all below it, one with a dot before
-/// it for what is below it alone; each but a range may have a port.
+/// Whether a part of NO_PROXY names this host: `*`, an address, a network, a domain with its subdomains, or with a
+/// leading dot its subdomains only. All but networks may have a port.
 fn covers(part: &str, host: &str, port: u16) -> bool {
     let part = part.trim().to_lowercase();
     if part == "*" {
@@ -104,7 +104,7 @@ fn covers(part: &str, host: &str, port: u16) -> bool {
     }
 }
 
-/// A name or address, and the port behind it: `a:443`, `[::1]:443`, `::1`.
+/// A name or address with its port: `a:443`, `[::1]:443`, `::1`.
 fn with_port(part: &str) -> (&str, Option<u16>) {
     let bare = |name: &str| name.parse::<IpAddr>().is_ok();
     match part.rsplit_once(':') {
@@ -124,11 +124,11 @@ fn is_in(address: IpAddr, network: IpAddr, length: u32) -> bool {
         (IpAddr::V6(address), IpAddr::V6(network)) => (address.to_bits(), network.to_bits(), 128),
         _ => return false,
     };
-    // Of a length of 0 nothing is compared.
+    // A length of 0 compares nothing.
     length <= bits && (address ^ network).checked_shr(bits - length).unwrap_or_default() == 0
 }
 
-/// A proxy. Its address may hold a password: it is in no error.
+/// Its address may contain a password, so no error shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Proxy {
     kind: Kind,
@@ -151,7 +151,7 @@ enum Kind {
 }
 
 impl Proxy {
-    /// Without a scheme it is `http://`.
+    /// The default scheme is `http://`.
     fn parse(text: &str) -> Result<Self, String> {
         let wrong =
             || "a proxy (`proxy-url`, HTTPS_PROXY) is http://, https:// or socks5://, with a host".to_owned();
@@ -166,7 +166,7 @@ impl Proxy {
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
         let place: Authority =
             format!("{host}:{}", uri.port_u16().unwrap_or(port)).parse().map_err(|_| wrong())?;
-        // What is called decides who speaks TLS to the proxy itself.
+        // The scheme selects TLS to the proxy itself.
         let scheme = if kind == Kind::Https { Scheme::HTTPS } else { Scheme::HTTP };
         let address = Uri::builder().scheme(scheme).authority(place).path_and_query("/").build();
         let user = uri.authority().and_then(|it| it.as_str().rsplit_once('@')).map(|(user, _)| user);
@@ -177,7 +177,7 @@ impl Proxy {
         Ok(Self { kind, address: address.map_err(|_| wrong())?, login })
     }
 
-    /// Connections through it. Its own certificate is held to what the cluster's is.
+    /// Connections through the proxy. Its certificate is verified like the cluster's.
     fn dial(&self, tcp: HttpConnector, tls: &rustls::ClientConfig) -> Result<Dial, String> {
         let first = HttpsConnectorBuilder::new()
             .with_tls_config(tls.clone())
@@ -205,7 +205,7 @@ impl Proxy {
     }
 }
 
-/// Straight, or through a proxy.
+/// Connections, directly or through a proxy.
 pub(super) fn dial(
     proxy: Option<&Proxy>,
     tcp: HttpConnector,
@@ -217,7 +217,7 @@ pub(super) fn dial(
     }
 }
 
-/// Whoever speaks to a proxy takes an address without a port for one of TLS.
+/// A proxy client takes an address without a port for TLS.
 fn with_its_port(server: Uri) -> Uri {
     if server.port().is_some() || server.scheme() != Some(&Scheme::HTTP) {
         return server;
@@ -227,7 +227,7 @@ fn with_its_port(server: Uri) -> Uri {
     Uri::from_parts(parts).unwrap_or(server)
 }
 
-/// `p%40ss` is `p@ss`; what is no such sign stays.
+/// `p%40ss` becomes `p@ss`. Invalid sequences stay.
 fn decoded(text: &str) -> String {
     let mut rest = text.as_bytes();
     let mut bytes = Vec::with_capacity(rest.len());
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_stands_in_the_login_and_nowhere_else() {
+    fn proxy_password_is_only_in_the_login() {
         let proxy = Proxy::parse("https://me:hun%40ter2%@proxy.corp").expect("a proxy");
         assert_eq!(proxy.login, Some(("me".to_owned(), "hun@ter2%".to_owned())));
         assert_eq!(
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_tls_is_asked_for_at_its_own_port() {
+    fn plain_server_gets_an_explicit_port() {
         let check = |server: &'static str, expected: &str| {
             assert_eq!(with_its_port(Uri::from_static(server)).to_string(), expected);
         };

@@ -1,8 +1,11 @@
-//! What a plug-in brings, for as long as it is good: it is run when a connection is made, before the end of what it brought, and once
-//! when a server refuses that. One API behind a server may refuse what all others take: a refusal takes nothing away whose end has
-//! not come, and runs a plug-in no more often than anything else does.
+//! Renews the credential of a plug-in: at the first connection, before it expires, and once after a server refused
+//! it.
 //!
-//! While what it brought is good, nobody waits for the next. Whoever waits no longer does not end a run, because others may wait too.
+//! One API behind a server may refuse what all others accept. So a refusal does not discard a valid credential, and
+//! does not run the plug-in more often than its expiry.
+//!
+//! While the credential is valid, no request waits for the next one. A caller that times out does not cancel the run,
+//! because others may wait for it.
 
 use std::sync::Arc;
 
@@ -16,11 +19,11 @@ use super::identity::Identity;
 use super::login::bearer;
 use super::plug_in::{self, Brought};
 
-/// A credential that ends within this may have ended before it arrives.
+/// A credential this close to its end may expire on the way.
 const MARGIN: SignedDuration = SignedDuration::from_secs(10);
 /// The shortest time between two runs.
 const PAUSE: SignedDuration = SignedDuration::from_secs(15);
-/// The longest time from a run that failed to the next.
+/// The longest time from a failed run to the next.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(5);
 
 /// Clones share it.
@@ -30,50 +33,50 @@ pub(super) struct Renewal(Arc<Inner>);
 struct Inner {
     exec: ExecConfig,
     user: String,
-    /// Shows the certificates that it brings.
+    /// Receives new certificates.
     identity: Arc<Identity>,
     now: Mutex<Now>,
-    /// Held by whoever runs it.
+    /// Locked during a run.
     turn: tokio::sync::Mutex<()>,
 }
 
-/// What is shown now.
+/// The current credential.
 #[derive(Default)]
 struct Now {
     header: Option<HeaderValue>,
     is_certificate: bool,
     issued: Option<Timestamp>,
     expires: Option<Timestamp>,
-    /// When to run it again.
+    /// When to run the plug-in again.
     due: Option<Timestamp>,
     /// When the last run ended.
     ran: Option<Timestamp>,
-    /// How often it was run.
+    /// Number of runs.
     runs: u64,
-    /// How often it brought something.
+    /// Number of successful runs.
     brought: u64,
     refused: Refused,
-    /// Why the last run brought nothing.
+    /// The error of the last run.
     trouble: Option<String>,
 }
 
-/// By the server.
+/// Whether the server refused the credential.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Refused {
     #[default]
     No,
-    /// What is shown is refused.
+    /// The current credential was refused.
     Now,
-    /// It was, or what was shown before it, and the plug-in was run since. Nobody has taken what is shown yet: another refusal says
-    /// nothing new.
+    /// This credential or the one before was refused, and the plug-in has run since. Until a server accepts the
+    /// current one, another refusal changes nothing.
     Before,
 }
 
-/// What is to be done before the next request.
+/// What to do before the next request.
 #[derive(Debug, PartialEq, Eq)]
 enum Need {
     Nothing,
-    /// Another is worth having, and this one is good.
+    /// Renew in the background: the current credential is still valid.
     Soon,
     Wait,
     Trouble(String),
@@ -106,7 +109,8 @@ impl Now {
                 self.is_certificate = brought.certificate.is_some() && brought.token.is_none();
                 (self.issued, self.expires) = (brought.issued, brought.expires);
                 self.trouble = None;
-                // Some bring the same until its last moment: they are asked ever more often, and not without end.
+                // Some plug-ins return the same credential until its last moment: they run ever more often, within a
+                // limit.
                 self.due = self
                     .credential(String::new())
                     .doubtful_from()
@@ -120,12 +124,12 @@ impl Now {
         }
     }
 
-    /// Half of what is left of its life.
+    /// Half of the remaining lifetime.
     fn left(&self, now: Timestamp) -> SignedDuration {
         self.expires.map_or(SignedDuration::ZERO, |end| end.duration_since(now) / 2)
     }
 
-    /// A server has answered who showed this.
+    /// Records the answer of a server to this credential.
     fn answered(&mut self, brought: u64, is_refused: bool, now: Timestamp) {
         if brought != self.brought {
             return;
@@ -158,7 +162,7 @@ impl Renewal {
         Self(Arc::new(Inner { exec, user: user.to_owned(), identity, now, turn }))
     }
 
-    /// Runs it for the first time.
+    /// The first run.
     pub async fn begin(&self) -> Result<(), String> {
         self.clone().run(0).await;
         match self.0.now.lock().trouble.clone() {
@@ -167,11 +171,11 @@ impl Renewal {
         }
     }
 
-    /// What to show, and its number; runs the plug-in where it is time.
+    /// The header and the number of the credential; runs the plug-in if due.
     pub async fn header(&self) -> Result<(Option<HeaderValue>, u64), String> {
         let (need, runs) = self.need();
         match need {
-            // Somebody runs it already.
+            // A run is in progress.
             Need::Soon if self.0.turn.try_lock().is_err() => {}
             Need::Soon => drop(tokio::spawn(self.clone().run(runs))),
             Need::Nothing => {}
@@ -187,7 +191,7 @@ impl Renewal {
         Ok((now.header.clone(), now.brought))
     }
 
-    /// Runs it where it is time, and waits for that.
+    /// Runs the plug-in if due, and waits for it.
     pub async fn look(&self) {
         let (need, runs) = self.need();
         if matches!(need, Need::Soon | Need::Wait) {
@@ -215,11 +219,11 @@ impl Renewal {
     }
 
     async fn renewed(&self, runs: u64) {
-        // It fails where the process ends.
+        // It fails only when the process ends.
         let _ = tokio::spawn(self.clone().run(runs)).await;
     }
 
-    /// One run, unless somebody did it meanwhile.
+    /// One run, unless another caller ran it meanwhile.
     async fn run(self, runs: u64) {
         let it = &self.0;
         let _turn = it.turn.lock().await;
@@ -245,7 +249,7 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + seconds).expect("a time")
     }
 
-    /// At the second `from`, until the second `until`.
+    /// Received at second `from`, valid until second `until`.
     fn brings(now: &mut Now, from: i64, until: i64) {
         let brought =
             Brought { token: None, certificate: None, issued: Some(at(0)), expires: Some(at(until)) };
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_run_when_a_tenth_of_its_life_is_left() {
+    fn plug_in_runs_at_a_tenth_of_lifetime() {
         let mut now = Now::default();
         brings(&mut now, 0, 900);
         let needs = |now: &Now, seconds: &[i64]| -> Vec<Need> {
@@ -263,7 +267,7 @@ mod tests {
             needs(&now, &[0, 809, 810, 889, 890, 1000]),
             [Need::Nothing, Need::Nothing, Need::Soon, Need::Soon, Need::Wait, Need::Wait]
         );
-        // The same once more: half of what is left, and so on, and no more than every 15 s.
+        // The same credential again: the next run is after half of its remaining lifetime, at least 15 s later.
         brings(&mut now, 810, 900);
         assert_eq!(needs(&now, &[811, 854, 855]), [Need::Nothing, Need::Nothing, Need::Soon]);
         brings(&mut now, 895, 900);
@@ -287,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_renewed_once() {
+    fn refused_credential_is_renewed_once() {
         let mut now = Now::default();
         brings(&mut now, 0, 900);
         now.answered(0, true, at(1));
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn one_refusal_takes_nothing_away_that_is_good_still() {
+    fn one_refusal_keeps_a_valid_credential() {
         let mut now = Now::default();
         brings(&mut now, 0, 900);
         now.answered(1, true, at(100));
@@ -319,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_works_is_not_run_for_each_refusal() {
+    fn working_plug_in_runs_not_for_each_refusal() {
         let mut now = Now::default();
         brings(&mut now, 0, 900);
         for second in 1..=60 {

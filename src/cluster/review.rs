@@ -1,4 +1,4 @@
-//! Asking a cluster about ourselves: what we may do there, and what time it is there.
+//! Asks a cluster for our rights and for its time.
 
 use http::header::DATE;
 use jiff::fmt::rfc2822;
@@ -11,21 +11,21 @@ use kube::client::Body;
 
 use super::{Client, Error};
 
-/// May we do this?
+/// A right to ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     pub verb: &'a str,
     pub group: &'a str,
     /// The plural; with a subresource `pods/log`.
     pub resource: &'a str,
-    /// `None`: everywhere in the cluster.
+    /// `None`: in the whole cluster.
     pub namespace: Option<&'a str>,
-    /// `None`: with every object.
+    /// `None`: for every object.
     pub name: Option<&'a str>,
 }
 
 impl Client {
-    /// The cluster's own answer, whoever of its authorizers gives it. Every user may ask about oneself.
+    /// The cluster's own answer, from any authorizer. Every user may ask about itself.
     pub async fn may(&self, question: Question<'_>) -> Result<bool, Error> {
         let owned = |text: &str| Some(text.to_owned());
         let (resource, subresource) = match question.resource.split_once('/') {
@@ -52,7 +52,7 @@ impl Client {
         Ok(answer.status.is_some_and(|status| status.allowed))
     }
 
-    /// How far the cluster's clock is ahead of ours, to a second or so; `None` when it does not say.
+    /// How far the cluster's clock is ahead of ours, to about a second; `None` if it reports no date.
     pub async fn clock_ahead(&self) -> Result<Option<SignedDuration>, Error> {
         let request = || http::Request::get("/version").body(Body::empty()).map_err(kube::Error::HttpError);
         let asked = Timestamp::now();
@@ -61,7 +61,7 @@ impl Client {
         let answered = Timestamp::now();
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
         let Some(theirs) = date.and_then(|date| rfc2822::parse(date).ok()) else { return Ok(None) };
-        // The date is cut to seconds, and said somewhere between question and answer.
+        // The date is cut to seconds, and written between request and response.
         let middle = asked + answered.duration_since(asked) / 2;
         Ok(Some(theirs.timestamp().duration_since(middle) + SignedDuration::from_millis(500)))
     }

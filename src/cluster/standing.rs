@@ -1,8 +1,9 @@
-//! How we stand with a server: what its answers say beyond one request. It is busy (`Retry-After`), or it does not know us (401).
-//! Each connection keeps that for whoever would send the next one.
+//! What responses say about a server beyond one request: it is busy (`Retry-After`), or it rejects our login (401).
+//! Each connection keeps it for the next request.
 //!
-//! A busy answer to a write of one of Kubernetes' own groups is about the whole server. Behind another group may be a server of its
-//! own, and one that is sick must not hold up the rest: it is about that group. One to a read is about its own repetition alone.
+//! A busy response to a write of a built-in API group holds for the whole server. Another group may have an
+//! aggregated server of its own, so the response holds for that group alone. A busy response to a read holds only for
+//! its repetition.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -19,48 +20,48 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
-/// A server that asks for more than this is asked again all the same.
+/// A longer `Retry-After` is cut to this.
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Of one connection; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
     until: Arc<Mutex<Until>>,
-    /// Said by the last answer.
+    /// By the last response.
     is_unknown: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
 struct Until {
-    /// Until when nothing is to be sent that can wait.
+    /// For all requests that can wait.
     all: Option<Instant>,
-    /// Nor a write of these groups.
+    /// For writes of these groups.
     groups: BTreeMap<String, Instant>,
-    /// Nor a read that was refused a moment ago.
+    /// For repeated reads.
     reads: Option<Instant>,
 }
 
 impl Standing {
-    /// Until when the server asks us to send nothing, if that is still to come.
+    /// Until when the server wants no requests, if that is in the future.
     pub fn held_off(&self, now: Instant) -> Option<Instant> {
         self.until.lock().all.filter(|until| *until > now)
     }
 
-    /// The same of writes of a group.
+    /// The same for writes of an API group.
     pub fn held_off_in(&self, group: &str, now: Instant) -> Option<Instant> {
         let until = self.until.lock();
         let asked = [until.all, until.groups.get(group).copied()].into_iter().flatten();
         asked.filter(|until| *until > now).max()
     }
 
-    /// The same of a read that is to be repeated.
+    /// The same for repeated reads.
     pub fn reads_held_off(&self, now: Instant) -> Option<Instant> {
         let until = self.until.lock();
         let asked = [until.all, until.reads].into_iter().flatten();
         asked.filter(|until| *until > now).max()
     }
 
-    /// The server did not know us when it answered last.
+    /// The last response was 401.
     pub fn is_unknown(&self) -> bool {
         self.is_unknown.load(Ordering::Relaxed)
     }
@@ -70,7 +71,7 @@ impl Standing {
         if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             return;
         }
-        // A date is allowed there too; API servers write seconds.
+        // A date is allowed too, but API servers write seconds.
         let seconds = headers.get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.trim().parse().ok());
         let Some(seconds) = seconds else { return };
         let now = Instant::now();
@@ -88,7 +89,6 @@ impl Standing {
     }
 }
 
-/// What a request was about.
 enum Asked {
     Read,
     Write { group: String },
@@ -99,20 +99,20 @@ impl Asked {
         if matches!(*request.method(), Method::GET | Method::HEAD) {
             return Self::Read;
         }
-        // A server may stand below a path of its own.
+        // The server may have a path prefix.
         let mut parts = request.uri().path().split('/').skip_while(|part| *part != "apis").skip(1);
         Self::Write { group: parts.next().unwrap_or_default().to_owned() }
     }
 }
 
-/// Whether a node answers it, and the server hands that on: the log of a pod. A node that does not know its API server says 401
-/// as well, which is not about our login; nor is its being busy that of the server.
+/// Whether a node answers the request: the log of a pod. A node that rejects its API server also returns 401, which
+/// is not about our login. A busy node does not mean a busy server.
 pub(super) fn is_of_node(uri: &Uri) -> bool {
     let mut parts = uri.path().rsplit('/');
     (parts.next(), parts.nth(1), parts.nth(1)) == (Some("log"), Some("pods"), Some("namespaces"))
 }
 
-/// Kubernetes serves it itself.
+/// Whether Kubernetes itself serves the group.
 fn is_own(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
@@ -125,7 +125,7 @@ impl<S> Layer<S> for Standing {
     }
 }
 
-/// A connection whose answers are looked at.
+/// Records the responses of a connection.
 #[derive(Clone, Debug)]
 pub struct Noting<S> {
     service: S,
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_not_known_is_told_by_the_last_answer() {
+    fn unauthorized_state_follows_the_last_response() {
         let standing = Standing::default();
         let said = |code: u16| {
             standing.note(&Asked::Read, StatusCode::from_u16(code).expect("a code"), &HeaderMap::new());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_node_says_is_not_about_us() {
+    async fn node_responses_do_not_change_login_state() {
         let standing = Standing::default();
         let server = tower::service_fn(|_: Request<Body>| async {
             let mut answer = Response::new(());
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_longest_pause_that_was_asked_for_holds() {
+    async fn longest_retry_after_holds() {
         let standing = Standing::default();
         let said = |code: u16, seconds: &str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, seconds.parse().expect("a value"))]);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_sick_holds_up_what_is_his() {
+    async fn busy_api_group_throttles_its_own_writes() {
         let check = |method: &str, path: &str, [all, sick, reads]: [bool; 3]| {
             let standing = Standing::default();
             let headers = HeaderMap::from_iter([(RETRY_AFTER, 30.into())]);

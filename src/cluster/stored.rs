@@ -1,7 +1,7 @@
-//! Kubeconfigs that the home cluster keeps.
+//! Kubeconfigs in the home cluster.
 //!
-//! Who may write a Secret or ConfigMap there is not who may start programs and read files where tutti runs: such a kubeconfig
-//! holds all that it needs, and nothing that names a program or a file is taken.
+//! Writing a Secret or ConfigMap there must not allow to start programs or read files on the machine of tutti. So
+//! such a kubeconfig must contain everything as data, and one that names a program or file is refused.
 
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -10,7 +10,7 @@ use super::kubeconfig::Chosen;
 use super::{Home, HomeError, Keeper};
 use crate::model::StoredKey;
 
-/// Where a kubeconfig is kept.
+/// The place of a kubeconfig.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub home: Home,
@@ -33,7 +33,7 @@ impl Stored {
         self.home.read(self.keeper, &self.at).await
     }
 
-    /// Errors do not say what stands in it.
+    /// Errors do not quote its content.
     pub(super) fn parse(&self, text: &SecretString) -> Result<Chosen, String> {
         let config = Kubeconfig::from_yaml(text.expose_secret())
             .map_err(|_| "it is no kubeconfig: it cannot be read as one".to_owned())?;
@@ -48,7 +48,7 @@ impl Stored {
     }
 }
 
-/// What is not in the kubeconfig itself.
+/// The first field that names something outside of the kubeconfig.
 fn of_user(user: &AuthInfo) -> Option<&'static str> {
     let fields = [
         ("exec", user.exec.is_some()),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_programs_or_files_is_refused() {
+    fn kubeconfig_with_programs_or_files_is_refused() {
         check("{token: hunter2}", "", Ok(()));
         let empty = "{token: hunter2, tokenFile: '', client-certificate: '', client-key: ''}";
         check(empty, ", certificate-authority: ''", Ok(()));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_kubeconfig_is_not_quoted() {
+    fn invalid_kubeconfig_is_not_quoted() {
         let parse = |text: &str, context| stored(context).parse(&SecretString::from(text)).expect_err("none");
         assert_eq!(parse("hunter2", None), "it is no kubeconfig: it cannot be read as one");
         assert_eq!(parse("clusters: hunter2", None), "it is no kubeconfig: it cannot be read as one");

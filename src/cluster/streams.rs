@@ -1,6 +1,6 @@
-//! Which lists of a cluster come as streams: the server tells all objects as the first events of a watch, and goes on with what
-//! becomes of them. One request takes the place of many pages and a watch, and nobody holds a page. And whether what is streamed
-//! shows that the cluster answers.
+//! Which lists of a cluster come as streams. In a streamed list the server sends all objects as the first events of a
+//! watch and continues with changes. One request replaces many pages and a watch, and no page is kept in memory. The
+//! type also records whether watch events show that the cluster answers.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,15 @@ use super::catalog::name_of;
 use super::watching;
 use crate::model::KubeVersion;
 
-/// Servers refuse before this minor version of Kubernetes 1, or have never heard of it. Some later ones refuse too.
+/// Servers before this minor version of Kubernetes 1 refuse or do not know streamed lists. Some later ones refuse
+/// too.
 const STREAMS_SINCE: u32 = 32;
 
-/// What is known of it, of one connection; it is asked anew for each, and when the server is another version.
+/// Of one connection. It is asked again for each connection and server version.
 #[derive(Debug)]
 pub(super) struct Streams {
     known: Mutex<Known>,
-    /// How many objects its watches tell.
+    /// How many objects its watches report.
     pub objects: Account,
 }
 
@@ -32,18 +33,18 @@ impl Default for Streams {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The server's own, as it writes it; empty when nobody has asked.
+    /// The server's version, as it reports it; empty if unknown.
     version: String,
-    /// Kinds whose server has refused, or never said that it had told all: servers of aggregated APIs answer as they like.
+    /// Kinds whose server refused, or never sent the end of the list: aggregated servers differ.
     refused: BTreeSet<(String, String)>,
-    /// When a watch last told something.
+    /// The last watch event.
     told_at: Option<Instant>,
-    /// When a request last was not answered, or its sender not known.
+    /// The last request without an answer, or with 401.
     troubled_at: Option<Instant>,
 }
 
 impl Streams {
-    /// What the server says that it is.
+    /// Records the server's version.
     pub fn heard(&self, version: &str) {
         let mut known = self.known.lock();
         if known.version != version {
@@ -51,8 +52,8 @@ impl Streams {
         }
     }
 
-    /// Whether a list of this kind is asked for as a stream. A server of which nothing is known is asked: it says no, or the
-    /// end of the list does not come in time.
+    /// Whether to request a list of this kind as a stream. An unknown server is asked: it refuses, or the end of the
+    /// list does not arrive in time.
     pub fn may_be_asked(&self, api: &ApiResource) -> bool {
         let known = self.known.lock();
         let is_old = KubeVersion::parse(&known.version)
@@ -60,23 +61,23 @@ impl Streams {
         !is_old && !known.refused.contains(&name_of(api))
     }
 
-    /// A watch tells something.
+    /// Records a watch event.
     pub fn note_event(&self) {
         self.known.lock().told_at = Some(Instant::now());
     }
 
-    /// A request was not answered, or its sender is not known there.
+    /// Records a request without an answer, or with 401.
     pub fn note_trouble(&self) {
         self.known.lock().troubled_at = Some(Instant::now());
     }
 
-    /// Whether a watch told something since `then`, and no request found the cluster otherwise since the last probe.
+    /// Whether a watch event arrived since `then`, and no request failed since the last probe.
     pub fn shows_that_it_answers(&self, then: Instant, probed_at: Instant) -> bool {
         let known = self.known.lock();
         known.told_at.is_some_and(|at| at > then) && known.troubled_at.is_none_or(|at| at <= probed_at)
     }
 
-    /// It is not asked for again as a stream.
+    /// Lists of this kind come page by page from now on.
     pub fn note_refusal(&self, api: &ApiResource) {
         self.known.lock().refused.insert(name_of(api));
     }
@@ -100,18 +101,18 @@ mod tests {
     }
 
     #[test]
-    fn old_servers_are_not_asked() {
+    fn old_servers_get_no_streamed_lists() {
         check("v1.20.15", false);
         check("v1.31.9-gke.1200", false);
         check("v1.32.0", true);
         check("v1.36.0+k3s1", true);
-        // Whoever writes something else is asked.
+        // An unknown version is asked.
         check("", true);
         check("main", true);
     }
 
     #[test]
-    fn who_refuses_is_asked_again_when_it_is_another_version() {
+    fn refusal_expires_with_the_server_version() {
         let streams = Streams::default();
         streams.heard("v1.33.4");
         streams.note_refusal(&resource("Deployment"));

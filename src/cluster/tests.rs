@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::{Catalog, Client, Home, Keeper, Link};
 use crate::model::{ClusterName, Kind, StoredKey};
 
-/// An API server without aggregated discovery. Each path has its answers; the last one stays.
+/// An API server without aggregated discovery. Each path has a list of responses; the last one repeats.
 #[derive(Clone)]
 struct Server(Arc<Mutex<Answers>>);
 
-/// Code and body, by path.
+/// Code and body by path.
 type Answers = BTreeMap<String, Vec<(u16, Value)>>;
 
 impl Server {
@@ -101,7 +101,7 @@ async fn discovered(client: &Client) -> Catalog {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_whose_server_is_down_hides_no_other() {
+async fn unavailable_group_hides_no_other() {
     let server = Server::new();
     let client = server.client().await;
     let catalog = discovered(&client).await;
@@ -109,13 +109,13 @@ async fn a_group_whose_server_is_down_hides_no_other() {
     assert_eq!(kinds.len(), 6, "{kinds:?}");
     assert!(catalog.get(&Kind::new("apps", "v1", "Deployment")).is_some_and(|it| it.manageable));
 
-    // Nothing works without the core group.
+    // Without the core group discovery fails.
     server.answers("/api/v1", &[failure(503)]);
     client.discover().await.expect_err("no core group");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_whose_server_is_down_for_a_moment_is_still_taken_to_be_there() {
+async fn stale_api_still_counts_as_served() {
     let server = Server::new();
     let client = server.client().await;
     let metrics = "metrics.example.com/v1/Metric";
@@ -136,20 +136,20 @@ async fn an_api_whose_server_is_down_for_a_moment_is_still_taken_to_be_there() {
     assert_eq!(down.capabilities(Some(&known)), known);
     assert_eq!(down.unknown(&known).next(), None);
 
-    // A kind that goes while its server answers is gone.
+    // A kind that disappears while its server answers is gone.
     server.answers("/apis/metrics.example.com/v1", &[(200, resources("metrics.example.com/v1", &[]))]);
     assert!(!discovered(&client).await.capabilities(Some(&known)).has(metrics));
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_of_an_aggregated_answer_is_not_believed() {
+async fn incomplete_aggregated_discovery_is_ignored() {
     let server = Server::new();
     let client = server.client().await;
     let expected = discovered(&client).await;
     assert!(expected.holds("v1.") && expected.holds("v1.apps") && expected.holds("deployments.apps"));
     assert!(!expected.holds("v2.") && !expected.holds("v2.apps"));
 
-    // The first request goes to an old server, the second to a new one.
+    // The first request reaches an old server, the second a new one.
     let group = |items: Value| json!({"kind": "APIGroupDiscoveryList", "metadata": {}, "items": items});
     let versions = json!([{"version": "v1", "resources": [], "freshness": "Current"}]);
     let core = group(json!([{"metadata": {"name": ""}, "versions": versions}]));
@@ -159,7 +159,7 @@ async fn half_of_an_aggregated_answer_is_not_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_cannot_be_listed_hides_no_other() {
+async fn unlistable_kind_hides_no_other() {
     let server = Server::new();
     let client = server.client().await;
     let catalog = discovered(&client).await;
@@ -168,7 +168,7 @@ async fn a_kind_that_cannot_be_listed_hides_no_other() {
     server.answers("/apis/apps/v1/deployments", &[failure(500)]);
     server.answers("/api/v1/pods", &[list("v1", "Pod", 0)]);
     server.answers("/apis/apps/v1/replicasets", &[list("apps/v1", "ReplicaSet", 0)]);
-    // Of the same name as a kind of which there is nothing.
+    // With the name of a kind that has no object.
     server.answers("/apis/example.com/v1/pods", &[list("example.com/v1", "Pod", 1)]);
 
     let mut found = client.kinds_in_use(&catalog, "main").await.expect("an inventory");
@@ -179,9 +179,9 @@ async fn a_kind_that_cannot_be_listed_hides_no_other() {
     assert_eq!(hidden, [Kind::new("", "v1", "Secret"), Kind::new("apps", "v1", "Deployment")]);
 }
 
-/// Copies that controllers make of our Services' labels are no use of their kind: all pages are read for one that is none.
+/// Copied labels do not make a kind used: all pages are read for an object that is no copy.
 #[tokio::test(start_paused = true)]
-async fn endpoints_of_ours_are_told_from_copies() {
+async fn our_endpoints_are_distinguished_from_copies() {
     let server = Server::new();
     server.answers("/api/v1", &[(200, resources("v1", &["Endpoints"]))]);
     for group in ["apps", "example.com"] {
@@ -202,7 +202,7 @@ async fn endpoints_of_ours_are_told_from_copies() {
         (vec![page(copy, "more"), page(copy, "")], 0),
         (vec![page(copy, "more"), page(own, "")], 1),
         (vec![page(own, "more"), failure(410)], 1),
-        // What was not read to its end may hold anything.
+        // An incomplete list may contain anything.
         (vec![page(copy, "more"), failure(410)], 1),
     ];
     for (pages, expected) in cases {
@@ -215,7 +215,7 @@ async fn endpoints_of_ours_are_told_from_copies() {
     assert_eq!((found.kinds.len(), found.hidden.len()), (0, 1));
 }
 
-/// A kubeconfig in a file, with one user.
+/// A kubeconfig file with one user.
 fn write_kubeconfig(path: &std::path::Path, user: &str) {
     let text = format!(
         "current-context: one\ncontexts: [{{name: one, context: {{cluster: one, user: admin}}}}]\n\
@@ -225,7 +225,7 @@ fn write_kubeconfig(path: &std::path::Path, user: &str) {
 }
 
 #[tokio::test]
-async fn a_credential_that_is_renewed_is_known_by_its_new_end() {
+async fn renewed_credential_has_its_new_end() {
     use base64::Engine as _;
     let folder = tempfile::tempdir().expect("a folder");
     let (config, token) = (folder.path().join("config"), folder.path().join("token"));

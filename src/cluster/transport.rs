@@ -1,5 +1,5 @@
-//! Connections to an API server: HTTP/2 where it is spoken, so that all requests of a cluster share one or two. Watches have lines
-//! of their own: a server ends how many streams a connection may have, and requests must not wait behind what never ends.
+//! HTTP connections to an API server. With HTTP/2 all requests of a cluster share one or two connections. Watches
+//! have their own: a server limits the streams of a connection, and requests must not wait behind endless ones.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,27 +30,28 @@ use super::login::Login;
 use super::proxy::{self, Proxy};
 use super::standing::Standing;
 
-/// Watches of one connection: servers allow 100 streams and more.
+/// Watches of one connection: servers allow 100 streams or more.
 const WATCHES: usize = 60;
-/// What a server may send of an answer before it is read. Lists of a hundred clusters that begin at once are held in memory.
+/// Bytes that a server may send before they are read. Lists of a hundred clusters that start at once are in memory.
 const WINDOW: u32 = 256 * 1024;
-/// A connection on which nothing was heard for so long is asked whether it is still there, and must answer in time.
+/// An idle connection is pinged after this time, and must answer in time.
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_PATIENCE: Duration = Duration::from_secs(15);
 const CONNECT: Duration = Duration::from_secs(30);
-/// An answer begins within this, a watch's too: nobody else ends the wait for a connection that never comes to be.
+/// A response, also of a watch, must begin within this time: nothing else ends the wait for a connection that is
+/// never made.
 const ANSWER: Duration = Duration::from_secs(60);
-/// Of servers that speak HTTP/1 only.
+/// For servers that speak only HTTP/1.
 const IDLE_CONNECTIONS: usize = 8;
 const IDLE: Duration = Duration::from_secs(60);
-/// What is read at once of an answer over HTTP/1. It stays as long as the connection.
+/// Read buffer of HTTP/1. It exists as long as the connection.
 const READ_BUFFER: usize = 64 * 1024;
 
 type Connector = HttpsConnector<Fence>;
 type Pool = Client<Connector, Body>;
 
-/// A client for what a kubeconfig says, and what its server asks of it. Asks nothing. Nothing in it repeats a request: that a
-/// server is busy is for everybody here to hear.
+/// Creates a client for a kubeconfig. Sends no request, and retries none: a busy server must be visible to all
+/// callers.
 pub(super) fn connect(
     config: &kube::Config,
     proxy: Option<&Proxy>,
@@ -69,7 +70,7 @@ pub(super) fn connect(
     let dial = proxy::dial(proxy, tcp, &tls)?;
     if login.may_have_certificate() {
         tls.client_auth_cert_resolver = login.identity();
-        // Who goes on with an earlier session is who he was then.
+        // A resumed TLS session would keep the old certificate.
         tls.resumption = Resumption::disabled();
     }
     let connector = |permit| {
@@ -85,7 +86,7 @@ pub(super) fn connect(
     let lines = Lines::new(connector(None)?, of_writes, login.identity());
     let service = ServiceBuilder::new()
         .layer(standing.clone())
-        // Above what unpacks, and where paths are those of Kubernetes.
+        // Above decompression, and where paths are those of Kubernetes.
         .layer(bounds.clone())
         .layer(config.base_uri_layer())
         .layer(DecompressionLayer::new().gzip(!config.disable_compression))
@@ -95,19 +96,18 @@ pub(super) fn connect(
     Ok(kube::Client::new(service, config.default_namespace.clone()))
 }
 
-/// Connections to one server.
 #[derive(Clone)]
 struct Lines {
     connector: Connector,
-    /// Of a process that stands for election: a line for writes alone.
+    /// With leader election: connections for writes only.
     of_writes: Option<Connector>,
-    /// What they show.
+    /// The client certificate.
     identity: Arc<Identity>,
     open: Arc<Mutex<Open>>,
 }
 
 struct Open {
-    /// Of the certificate that they show: with another, new ones are made. Who is on one of these is answered there still.
+    /// Of the client certificate. A new certificate creates new connections; responses on old ones still arrive.
     number: u64,
     requests: Pool,
     writes: Option<Pool>,
@@ -121,10 +121,9 @@ impl Open {
     }
 }
 
-/// A connection for watches.
 struct Line {
     pool: Pool,
-    /// Each watch on it holds a copy.
+    /// Each watch on it holds a clone.
     held: Arc<()>,
 }
 
@@ -134,7 +133,7 @@ impl Lines {
         Self { connector, of_writes, identity, open }
     }
 
-    /// For a request, or the first with room for a watch.
+    /// The connection for a request, or the first one with room for a watch.
     fn next(&self, is_watch: bool, is_write: bool) -> (Pool, Option<Arc<()>>) {
         let mut open = self.open.lock();
         let number = self.identity.number();
@@ -188,7 +187,7 @@ impl Service<Request<Body>> for Lines {
     }
 }
 
-/// What changes something there: neither a dry run nor a question about our rights.
+/// A request that changes something: neither a dry run nor a review of our rights.
 fn is_write<B>(request: &Request<B>) -> bool {
     let is_dry =
         || request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "dryRun=All"));
@@ -200,7 +199,7 @@ fn is_watch<B>(request: &Request<B>) -> bool {
     request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
 }
 
-/// A body that takes up its place on a line until it ends.
+/// A body that counts as a watch of its connection until it ends.
 struct Held {
     body: Incoming,
     _line: Option<Arc<()>>,
@@ -231,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_are_told_from_questions() {
+    fn writes_are_distinguished_from_reads() {
         let check = |method: Method, uri: &str, expected: bool| {
             let request = Request::builder().method(method).uri(uri).body(()).expect("a request");
             assert_eq!(is_write(&request), expected, "{uri}");

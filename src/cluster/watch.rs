@@ -1,7 +1,7 @@
-//! Watching one kind for this instance's objects.
+//! Watches the objects of this instance of one kind.
 //!
-//! A kind is watched in the version that is rendered, because values of two versions cannot be compared. When that version is served no more,
-//! it is watched in another one.
+//! A kind is watched in the rendered version, because values of two versions cannot be compared. If that version is
+//! no longer served, another one is watched.
 
 use std::time::Duration;
 
@@ -16,43 +16,42 @@ use super::watching::{self, Wanted};
 use super::{Catalog, Client, Resource};
 use crate::model::{Kind, labels};
 
-/// Objects that make a cluster serve something.
+/// Objects that change what a cluster serves.
 const SERVING: [(&str, &str); 2] =
     [("apiextensions.k8s.io", "CustomResourceDefinition"), ("apiregistration.k8s.io", "APIService")];
 
-/// Metadata of those are small.
+/// Their metadata is small.
 const PAGE_OF_SERVING: u32 = 500;
-/// A list that is refused and that tutti can do without: most likely it has no right to it.
+/// The list is optional: if it is refused, a right is most likely missing.
 const LONGEST_PAUSE_OF_SERVING: Duration = Duration::from_secs(1800);
 
-/// What a watch tells.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// A list begins (at first, and when the server has forgotten where we were): what is not told
-    /// before [`Change::Listed`] is no longer there.
+    /// A list begins: at the start, and when the server has lost the watch position. An object that is not reported
+    /// before [`Change::Listed`] no longer exists.
     Listing,
     Seen(Box<Value>),
-    /// Deleted, or the label was taken off; while a list is told, too.
+    /// Deleted, or its label was removed. Also possible during a list.
     Left(Box<Value>),
-    /// All that there was at this resourceVersion was told. Without this nothing can be concluded from what was not.
+    /// The list was read to its end, at this resourceVersion. Without it nothing counts as gone.
     Listed {
         version: String,
     },
-    /// The stream broke; it is taken up again with back-off.
+    /// The stream broke; it continues after a backoff.
     Broken(String),
-    /// It broke again and again since then, for half a minute at least, and never told anything: what changes is seen by lists alone, one every five
-    /// minutes, until [`Change::Sees`].
+    /// The watch failed repeatedly for half a minute or longer without any event. Until [`Change::Sees`] a list every
+    /// five minutes replaces it.
     Blind {
         since: Timestamp,
         why: String,
     },
-    /// The watch tells what happens again.
+    /// The watch delivers events again.
     Sees,
 }
 
 impl Client {
-    /// All objects of a kind that carry the instance's label, and what becomes of them, for ever.
-    /// `metadata_only` leaves out spec and status on the wire.
+    /// All objects of a kind with the instance's label, and their changes, without end. `metadata_only` requests no
+    /// spec and status.
     pub fn watch(
         &self,
         resource: &Resource,
@@ -72,8 +71,7 @@ impl Client {
         watching::changes(objects, resource.api.clone(), wanted, self.streams()).boxed()
     }
 
-    /// What makes the cluster serve something: definitions and API services, whosever they are; for ever. Each change with
-    /// which of the two it is of.
+    /// All definitions and API services, of any owner, without end. Each change has the index of its kind.
     pub fn watch_served(&self, catalog: &Catalog) -> BoxStream<'static, (usize, Change)> {
         let streams = SERVING.iter().enumerate().filter_map(|(index, (group, kind))| {
             let resource = catalog.get(&Kind::new(group, "v1", kind))?;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::read::{Condition, count, integer, is_true, items, text};
 use crate::model::{Health, Status};
 
-/// Done when its condition says so and the condition is True: a resumed Job keeps `Suspended`, False.
+/// A Job has ended if the condition is True: a resumed Job keeps `Suspended` with False.
 pub fn job(object: &Value) -> Health {
     let holds = |name| Condition::of(object, name).filter(|condition| condition.is("True"));
     if let Some(failed) = holds("Failed").or_else(|| holds("FailureTarget")) {
@@ -32,7 +32,7 @@ pub fn job(object: &Value) -> Health {
     Health::new(Status::InProgress, reason)
 }
 
-/// A CronJob is as asked as soon as it is stored; it fails when its last run is known to have failed.
+/// A CronJob is Current once it is stored. It fails if its last run failed.
 pub fn cron_job(object: &Value) -> Health {
     if is_true(object, "/spec/suspend") {
         return Health::new(Status::Suspended, "suspended");
@@ -43,9 +43,9 @@ pub fn cron_job(object: &Value) -> Health {
     match (scheduled, succeeded) {
         (None, _) => Health::new(Status::Current, "not scheduled yet"),
         (Some(_), _) if active > 0 => Health::new(Status::Current, format!("{active} active")),
-        // Never succeeded, or a server that does not say: no ground for an alarm.
+        // Either no run succeeded, or the server does not report it: no reason for an alarm.
         (Some(_), None) => Health::new(Status::Current, "no run has succeeded yet"),
-        // Both are written in UTC in one form, so that text order is time order.
+        // Both are in UTC and in one format, so text order is time order.
         (Some(scheduled), Some(succeeded)) if succeeded < scheduled => {
             Health::new(Status::Failed, format!("the run of {scheduled} did not succeed"))
         }

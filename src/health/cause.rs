@@ -1,4 +1,4 @@
-//! Why a workload does not progress: the most telling reason among its pods.
+//! Finds why a workload does not progress: the most informative reason among its pods.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use serde_json::Value;
 use super::pod::{self, Container};
 use super::read::{Condition, count, is_true, items, old_status, sentence, text};
 
-/// What one pod suffers from. Shown as `CrashLoopBackOff pay-7c9f (exit 1: "no such table")`.
+/// The problem of one pod, shown as `CrashLoopBackOff pay-7c9f (exit 1: "no such table")`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// Name of the pod.
     pub pod: String,
-    /// One word, the kubelet's or the scheduler's: `ImagePullBackOff`, `Unschedulable`, `NotReady`.
+    /// One word of the kubelet or the scheduler: `ImagePullBackOff`, `Unschedulable`, `NotReady`.
     pub reason: String,
-    /// The image, the exit code, the scheduler's text, the probe.
+    /// The image, the exit code, the scheduler's message, the probe.
     pub detail: Option<String>,
-    /// Only a new revision helps: the rollout has failed. Once seen it stays so for that revision,
-    /// because between two attempts the pod shows a milder state for a moment.
+    /// Only a new revision helps: the rollout has failed. It stays so for that revision, because between two attempts
+    /// the pod briefly has a milder state.
     pub decisive: bool,
-    /// A container ended: its log may tell why.
+    /// A container ended: its log may show why.
     pub crash: Option<Crash>,
-    /// The last line of that log, if somebody asked for it.
+    /// The last line of that log, if it was read.
     pub line: Option<Arc<str>>,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.reason, self.pod)?;
         match (&self.detail, &self.line) {
-            // In quotes: these are not our words.
+            // Quoted, because the text is foreign.
             (Some(detail), Some(line)) => write!(f, " ({detail}: \"{line}\")"),
             (Some(detail), None) => write!(f, " ({detail})"),
             (None, _) => Ok(()),
@@ -38,16 +38,16 @@ impl fmt::Display for Cause {
     }
 }
 
-/// How a container ended. How often it did is no part of it: each time is the same crash.
+/// How a container ended. The number of restarts does not count: each is the same crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crash {
     pub pod: String,
-    /// Of the pod: one of a StatefulSet that is made anew has the same name.
+    /// Uid of the pod: a recreated pod of a StatefulSet has the same name.
     uid: String,
     pub container: String,
     /// `exit 1`.
     end: String,
-    /// It was started again since, or waits for that.
+    /// It was restarted since, or waits for that.
     pub ended_before: bool,
 }
 
@@ -68,27 +68,27 @@ impl Crash {
         self.is_like(other) && (&self.pod, &self.uid) == (&other.pod, &other.uid)
     }
 
-    /// The pod is there, and stays.
+    /// The pod exists and is not being deleted.
     pub fn is_of(&self, pod: &Value) -> bool {
         text(pod, "/metadata/name") == Some(&self.pod)
             && text(pod, "/metadata/uid").unwrap_or_default() == self.uid
             && text(pod, "/metadata/deletionTimestamp").is_none()
     }
 
-    /// The same, perhaps in another pod.
+    /// The same crash, perhaps in another pod.
     fn is_like(&self, other: &Self) -> bool {
         (&self.container, &self.end) == (&other.container, &other.end)
     }
 }
 
-/// Restarts that make a crash more than an accident.
+/// From so many restarts on a crash is no accident.
 const MANY_RESTARTS: i64 = 3;
-/// When there is too little memory, the second time is no accident.
+/// The same for OOMKilled.
 const MANY_WITHOUT_MEMORY: i64 = 2;
 
 const REVISION_LABEL: &str = "/metadata/labels/controller-revision-hash";
 
-/// How telling a finding is, least first.
+/// How informative a finding is, least first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     NotReady,
@@ -98,10 +98,9 @@ enum Weight {
     Decisive,
 }
 
-/// The most telling reason among `pods`, which are those that the workload selects; `None` when none
-/// of them says anything. Pods of an older template and pods that are going do not count: they say
-/// nothing of the revision that is rolled out. Of pods that crash alike, one among `known` is told: nobody need ask for
-/// the log of another one.
+/// The most informative reason among `pods`, the pods that the workload selects; `None` if no pod has one. Pods of an
+/// older template and terminating pods do not count: they say nothing about the new revision. Of pods with equal
+/// crashes a `known` one is returned, so no other log must be read.
 pub fn pods_cause<'p>(
     workload: Option<&Value>,
     pods: impl IntoIterator<Item = &'p Value>,
@@ -134,8 +133,8 @@ fn newest<'a>(workload: Option<&Value>, pods: impl IntoIterator<Item = &'a Value
             let Some(written) = written(workload) else { return Vec::new() };
             staying.retain(|pod| created(pod) >= written && is_of_template(workload, pod));
         }
-        // Admission may have rewritten the images of all of them; a revision label is never rewritten. Nor does the age of
-        // pods count then: those that are updated in place are as old as the others.
+        // Admission may have rewritten all images, but never a revision label. The age does not count: pods that are
+        // updated in place are as old as the others.
         if let Some((label, revision)) = newest_revision(workload) {
             staying.retain(|pod| text(pod, label).is_some_and(|own| is_same_revision(own, revision)));
             return staying;
@@ -150,10 +149,10 @@ fn newest<'a>(workload: Option<&Value>, pods: impl IntoIterator<Item = &'a Value
     staying
 }
 
-/// The label of pods that says of which revision they are, and the newest one, as far as the workload names it.
+/// The revision label of pods and the newest revision, if the workload names it.
 fn newest_revision(workload: &Value) -> Option<(&'static str, &str)> {
     let of_subsets = || {
-        // As v1alpha1 has it, and v1beta1.
+        // In v1alpha1, and in v1beta1.
         let revision = text(workload, "/status/updateStatus/updatedRevision")
             .or_else(|| text(workload, "/status/updatedRevision"))?;
         Some(("/metadata/labels/apps.kruise.io~1controller-revision-hash", revision))
@@ -162,15 +161,15 @@ fn newest_revision(workload: &Value) -> Option<(&'static str, &str)> {
     own.or_else(of_subsets)
 }
 
-/// OpenKruise may write the last part of it alone.
+/// OpenKruise may write only the last part.
 fn is_same_revision(one: &str, other: &str) -> bool {
     one == other
         || one.rsplit_once('-').is_some_and(|(_, hash)| hash == other)
         || other.rsplit_once('-').is_some_and(|(_, hash)| hash == one)
 }
 
-/// Right after a new template is stored only the pods of the old one are there. What they suffer from
-/// must not be said of the new one: it may be the fix.
+/// Right after a new template is stored only old pods exist. Their problems do not count for the new one, which may
+/// be the fix.
 fn has_new_pods(workload: &Value) -> bool {
     let updated = match text(workload, "/kind") {
         Some("Deployment") => count(workload, "/status/updatedReplicas") > 0,
@@ -180,13 +179,13 @@ fn has_new_pods(workload: &Value) -> bool {
     updated && old_status(workload, false).is_none()
 }
 
-/// Whether its pods may be asked for.
+/// Whether its pods are worth a request.
 pub fn may_have_new_pods(workload: &Value) -> bool {
     has_new_pods(workload) || written(workload).is_some()
 }
 
-/// The pod was made of this very template: its controller may still make pods of the one before. What admission changes in pods is
-/// taken for another template.
+/// The pod was made of this very template: its controller may still create pods of the one before. Pods that
+/// admission changes count as made of another template.
 fn is_of_template(workload: &Value, pod: &Value) -> bool {
     let wanted = |pointer: &str| workload.pointer("/spec/template").and_then(|it| it.pointer(pointer));
     let has_all = |pointer: &str| {
@@ -194,7 +193,7 @@ fn is_of_template(workload: &Value, pod: &Value) -> bool {
         entries.clone().all(|(key, value)| pod.pointer(pointer).and_then(|own| own.get(key)) == Some(value))
     };
     let is_same = |wanted: &Value, own: &Value| {
-        // Tokens are mounted by the server.
+        // The server adds mounts for tokens.
         let fields = |container: &Value| {
             let mut fields = container.as_object().cloned().unwrap_or_default();
             fields.remove("volumeMounts");
@@ -217,8 +216,8 @@ fn is_of_template(workload: &Value, pod: &Value) -> bool {
             .is_none_or(|volumes| volumes.iter().all(|it| items(pod, "/spec/volumes").contains(it)))
 }
 
-/// When the spec of a Deployment was written last. Its controller may be many seconds behind: what was made since then of the
-/// template is new, whatever the status counts.
+/// The last write of a Deployment's spec. Its controller may be many seconds behind, so newer pods of the template
+/// count, whatever the status says.
 fn written(workload: &Value) -> Option<&str> {
     if text(workload, "/kind") != Some("Deployment") || is_true(workload, "/spec/paused") {
         return None;
@@ -234,7 +233,7 @@ fn template_hash(pod: &Value) -> Option<&str> {
     text(pod, "/metadata/labels/pod-template-hash").or_else(|| text(pod, REVISION_LABEL))
 }
 
-/// The pod can be of the workload's newest template.
+/// The pod may be of the workload's newest template.
 fn fits(workload: &Value, pod: &Value) -> bool {
     items(workload, "/spec/template/spec/containers").iter().all(|wanted| {
         items(pod, "/spec/containers").iter().any(|container| {
@@ -262,7 +261,7 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
         if let Some(message) = text(pod, "/status/message") {
             return cause(Weight::Ended, reason, Some(message.to_owned()));
         }
-        // Init containers that did what they are for have ended too.
+        // Completed init containers have ended too.
         let mut ended: Vec<Container<'_>> =
             pod::containers(pod).filter(|container| container.end().is_some()).collect();
         ended.sort_by_key(|container| !container.failed());
@@ -271,12 +270,12 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
             None => cause(Weight::Ended, reason, None),
         };
     }
-    // What its kubelet tells is of an older spec, which may be what was mended.
+    // The kubelet's status is of an older spec, whose problem may be fixed.
     if old_status(pod, false).is_some() {
         return None;
     }
     let mut containers: Vec<Container<'_>> = pod::containers(pod).collect();
-    // The container that cannot be started explains the others that wait for it.
+    // A container that cannot start explains the others, which wait for it.
     containers.sort_by_key(|container| !container.waiting().is_some_and(pod::is_hopeless));
     let unready = pod::unready_since(pod);
     for container in containers {
@@ -317,7 +316,7 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
 /// Every attempt ends the same way. A first failed pull may be the network; its back-off is not.
 fn is_decisive(reason: &str, pod: &Value) -> bool {
     match reason {
-        // How often it may fail is for its Job to say.
+        // Its Job decides how often it may fail.
         "CrashLoopBackOff" => !has_an_end(pod),
         _ => matches!(
             reason,
@@ -336,26 +335,26 @@ fn has_an_end(pod: &Value) -> bool {
     matches!(text(pod, "/spec/restartPolicy"), Some("OnFailure" | "Never"))
 }
 
-/// Between two crashes a container runs for a moment, and looks as if it had only been restarted.
+/// Between two crashes a container runs briefly, as if it had only been restarted.
 fn is_in_a_loop(pod: &Value, container: Container<'_>) -> bool {
     let many = if container.was_out_of_memory() { MANY_WITHOUT_MEMORY } else { MANY_RESTARTS };
-    // One that is updated in place is restarted for it: what ended was the image before.
+    // An update in place restarts the container: the old image ended.
     container.restarts() >= many && container.has_crashed() && !has_an_end(pod) && !is_updated_in_place(pod)
 }
 
-/// OpenKruise has given it another image than the one it was made with.
+/// OpenKruise has changed its image in place.
 fn is_updated_in_place(pod: &Value) -> bool {
     text(pod, "/metadata/annotations/apps.kruise.io~1inplace-update-state").is_some()
 }
 
-/// Right after an update in place the status is still that of the container before, while the labels are those of the
-/// newest revision already.
+/// Right after an update in place the status is still of the old container, while the labels are of the newest
+/// revision.
 fn is_of_newest_image(pod: &Value, container: Container<'_>, reason: &str) -> bool {
     if !is_updated_in_place(pod) {
         return true;
     }
     if pod::is_about_image(reason) {
-        // The image of the status is the one that ran last; the one that cannot be pulled is in the words.
+        // The status names the image that ran last. The one that cannot be pulled is in the message.
         let message = container.waiting_message().unwrap_or_default();
         return wanted_image(pod, container).is_some_and(|image| message.contains(image));
     }
@@ -382,7 +381,7 @@ fn waiting_detail(pod: &Value, container: Container<'_>, reason: &str) -> Option
     }
 }
 
-/// Which probe is not answered, as far as the pod tells.
+/// Which probe or readiness gate fails, if the pod shows it.
 fn not_ready(pod: &Value) -> Option<String> {
     let statuses = items(pod, "/status/containerStatuses");
     let unready = statuses.iter().find(|status| status.get("ready") == Some(&Value::Bool(false)));

@@ -1,9 +1,9 @@
-//! Objects from a dump: what `kubectl get -o json` and its relatives print.
+//! Objects from a dump, as `kubectl get -o json` and similar tools print.
 
 use serde_json::Value;
 
-/// The objects of a dump: one object, a list (`kind: List` or any `…List` with `items`), or an array
-/// of either. Items of a typed list that leave out apiVersion and kind take them from the list.
+/// The objects of a dump: one object, a list (`kind: List` or any `…List` with `items`), or an array of either. Items
+/// of a typed list without apiVersion and kind take them from the list.
 pub fn read_dump(dump: Value) -> Vec<Value> {
     match dump {
         Value::Array(values) => values.into_iter().flat_map(read_dump).collect(),
@@ -28,7 +28,7 @@ pub fn read_dump(dump: Value) -> Vec<Value> {
     }
 }
 
-/// A custom kind may have a field `items` of its own.
+/// A custom kind may have its own field `items`.
 fn is_list(map: &serde_json::Map<String, Value>) -> bool {
     map.get("kind").and_then(Value::as_str).is_none_or(|kind| kind.ends_with("List"))
 }

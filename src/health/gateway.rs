@@ -1,5 +1,5 @@
-//! Gateway API: conditions of the object, of its listeners, or of each parent of a route. Each
-//! condition carries its own `observedGeneration`.
+//! Gateway API: conditions of the object, of its listeners, or of each parent of a route. Each condition has its own
+//! `observedGeneration`.
 
 use serde_json::Value;
 
@@ -7,17 +7,17 @@ use super::generic;
 use super::read::{Condition, items, sentence, text};
 use crate::model::{Health, Status};
 
-/// What must not be False, and what must become True.
+/// Conditions that must not be False, and one that must become True.
 const ACCEPTED: [&str; 2] = ["ResolvedRefs", "Accepted"];
 const PROGRAMMED: &str = "Programmed";
 
-/// The condition without which nobody serves the object: its controller always writes it, and before there is one the
+/// The condition that the controller always writes, and without which nobody serves the object. Before that, the
 /// definition writes Unknown or nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goal {
     Accepted,
     Programmed,
-    /// What the listener belongs to has one.
+    /// The parent of the listener has one.
     None,
 }
 
@@ -28,7 +28,7 @@ pub fn health(object: &Value, kind: &str) -> Health {
         route if route.ends_with("Route") => {
             of_each(object, "/status/parents", "parentRef", "no gateway has taken the route yet")
         }
-        // What a policy is attached to may be there later, and then says so.
+        // The target of a policy may come later; then the status shows it.
         policy if policy.ends_with("Policy") && !items(object, "/status/ancestors").is_empty() => {
             of_each(object, "/status/ancestors", "ancestorRef", "")
         }
@@ -53,7 +53,7 @@ fn gateway(object: &Value) -> Health {
     Health::current()
 }
 
-/// By the conditions of each gateway that has an opinion.
+/// By the conditions of each gateway that has written some.
 fn of_each(object: &Value, list: &str, reference: &str, none: &str) -> Health {
     let parents = items(object, list);
     if parents.is_empty() {
@@ -74,7 +74,7 @@ fn of_each(object: &Value, list: &str, reference: &str, none: &str) -> Health {
 }
 
 fn waiting_for(object: &Value, conditions: &[Value], who: &str, goal: Goal) -> Health {
-    // "Pending" is what the definitions write before any controller has looked.
+    // The definitions write "Pending" before a controller writes a status.
     let untouched = conditions.iter().all(|condition| {
         text(condition, "/status") == Some("Unknown") && text(condition, "/reason") == Some("Pending")
     });
@@ -107,7 +107,7 @@ fn judge(object: &Value, conditions: &[Value], who: &str, goal: Goal) -> Health 
     let is_there = |name| Condition::find(conditions, name).is_some();
     match goal {
         Goal::Accepted if !is_there("Accepted") => say(Status::InProgress, "Accepted is not set".to_owned()),
-        // Ready was its name before v1beta1.
+        // Its name before v1beta1 was Ready.
         Goal::Programmed
             if !is_there(PROGRAMMED)
                 && !Condition::find(conditions, "Ready").is_some_and(|ready| ready.is("True")) =>

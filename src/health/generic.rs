@@ -5,12 +5,11 @@ use serde_json::Value;
 use super::read::{Condition, old_condition, old_status};
 use crate::model::{Health, Status};
 
-/// What an object is for.
+/// The conditions that show whether an object works.
 pub const GOALS: [&str; 2] = ["Ready", "Available"];
 
-/// Stalled and Reconciling speak of abnormal states and are there only then; Ready, or else
-/// Available, is what the object is for. Without any of them there is nothing to wait for. What decides has to be of the
-/// newest spec: a condition may say of which it is.
+/// Stalled and Reconciling exist only in abnormal states. Ready, or else Available, decides. Without any of them
+/// there is nothing to wait for. The deciding condition must be of the newest spec, if it reports its generation.
 pub fn health(object: &Value) -> Health {
     if let Some(old) = old_status(object, false) {
         return old;
@@ -26,6 +25,6 @@ pub fn health(object: &Value) -> Health {
     if let Some(old) = old_condition(object, name) {
         return old;
     }
-    // Not ready cannot be told from never ready by itself: that is for the rollout's deadline.
+    // "Not ready yet" and "never ready" look the same here: the rollout's deadline decides.
     if goal.is("True") { Health::current() } else { Health::new(Status::InProgress, goal.words()) }
 }

@@ -1,7 +1,7 @@
 //! Workloads of OpenKruise (`apps.kruise.io`).
 //!
-//! Unlike a Deployment that is paused, these go on making and replacing pods while their rollout is held: what is held
-//! is only that old pods become new ones. So a held one is Suspended when its pods are all there, and InProgress before.
+//! Unlike a paused Deployment, a held one still creates and replaces pods; only the update of old pods is held. So it
+//! is Suspended if all its pods exist, and InProgress before.
 
 use serde_json::Value;
 
@@ -9,7 +9,6 @@ use super::read::{Condition, count, integer, is_true, items, number_of, old_stat
 use super::workload::{updated_pods, wanted};
 use crate::model::{Health, Status};
 
-/// How far the pods of a set are.
 struct Pods {
     wanted: i64,
     /// Of all revisions.
@@ -17,15 +16,15 @@ struct Pods {
     ready: i64,
     available: i64,
     updated: i64,
-    /// How many of them the rollout is to change for now.
+    /// How many pods the rollout updates for now.
     to_update: i64,
-    /// What keeps the others as they are.
+    /// Why the other pods keep their revision.
     hold: Hold,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hold {
-    /// Nothing, but for people who delete pods by hand.
+    /// Nothing, or updates by manual deletes.
     None,
     Partition,
     Paused,
@@ -49,7 +48,7 @@ impl Pods {
         (available < wanted).then(|| format!("{available}/{wanted} pods available"))
     }
 
-    /// `failures`: conditions that say, while they are True, why pods do not come.
+    /// `failures`: conditions that, if True, say why pods are missing.
     fn health(&self, object: &Value, failures: &[&str]) -> Health {
         let Self { wanted, updated, hold, .. } = *self;
         if let Some(progress) = self.in_progress() {
@@ -80,8 +79,8 @@ fn hold(is_paused: bool) -> Hold {
     if is_paused { Hold::Paused } else { Hold::Partition }
 }
 
-/// How many of `wanted` pods a partition leaves as they are: a number, or a share that is rounded up but leaves one pod
-/// to the rollout.
+/// How many of `wanted` pods a partition keeps at the old revision: a number, or a percentage that is rounded up and
+/// leaves at least one pod to the rollout.
 fn held_back(object: &Value, pointer: &str, wanted: i64) -> i64 {
     let share = text(object, pointer).and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
     let held = match share {
@@ -105,7 +104,7 @@ pub fn clone_set(object: &Value) -> Health {
         ready: count(object, "/status/readyReplicas"),
         available: count(object, "/status/availableReplicas"),
         updated: updated_pods(object, wanted),
-        // The controller's own number, which it leaves out when it is 0, as older ones always do.
+        // The controller's own number, which it omits if it is 0; older versions always omit it.
         to_update: integer(object, "/status/expectedUpdatedReplicas").unwrap_or(by_partition).max(0),
         hold: hold(is_true(object, "/spec/updateStrategy/paused")),
     };
@@ -123,7 +122,7 @@ pub fn stateful_set(object: &Value) -> Health {
         wanted,
         total: count(object, "/status/replicas"),
         ready,
-        // v1alpha1 has learnt it late.
+        // v1alpha1 has the field since a late version.
         available: integer(object, "/status/availableReplicas").unwrap_or(ready),
         updated: updated_pods(object, wanted),
         to_update: wanted - held_back(object, "/spec/updateStrategy/rollingUpdate/partition", wanted),
@@ -136,8 +135,8 @@ fn nodes_to_update(object: &Value, nodes: i64) -> i64 {
     nodes - held_back(object, "/spec/updateStrategy/rollingUpdate/partition", nodes)
 }
 
-/// How many pods a DaemonSet is to have: one a node, but with partitioned scaling on as many nodes as the partition
-/// leaves to the rollout, and no more.
+/// How many pods a DaemonSet wants: one a node. With partitioned scaling only on the nodes that the partition leaves
+/// to the rollout.
 pub fn daemon_pods(object: &Value) -> i64 {
     let nodes = count(object, "/status/desiredNumberScheduled");
     let is_partitioned = is_true(object, "/spec/scaleStrategy/partitionedScaling");
@@ -153,12 +152,12 @@ pub fn daemon_set(object: &Value) -> Health {
     };
     let to_update = nodes_to_update(object, nodes.max(0));
     let wanted = daemon_pods(object);
-    // Which nodes the rollout is for is said by their labels, which are not known here.
+    // The selected nodes depend on labels, which are unknown here.
     let chosen = object.pointer("/spec/updateStrategy/rollingUpdate/selector").is_some_and(Value::is_object);
     let on_delete = text(object, "/spec/updateStrategy/type") == Some("OnDelete");
     let pods = Pods {
         wanted,
-        // One pod a node: there is no surplus to wait for.
+        // One pod a node, so there is no surplus.
         total: count(object, "/status/currentNumberScheduled").min(wanted),
         ready: count(object, "/status/numberReady"),
         available: count(object, "/status/numberAvailable"),
@@ -170,7 +169,7 @@ pub fn daemon_set(object: &Value) -> Health {
 }
 
 impl Pods {
-    /// Which pods are new is up to people: no number of them is waited for.
+    /// People choose the pods to update, so no number of them is expected.
     fn by_hand(self, is_so: bool) -> Self {
         if is_so && self.hold != Hold::Paused {
             return Self { to_update: 0, hold: Hold::None, ..self };
@@ -198,7 +197,7 @@ pub fn united_deployment(object: &Value) -> Health {
         wanted,
         total: count(object, "/status/replicas"),
         ready,
-        // It counts no available ones.
+        // It does not count available pods.
         available: ready,
         updated: count(object, "/status/updatedReplicas"),
         to_update: wanted.saturating_sub(held).max(0),
@@ -207,8 +206,8 @@ pub fn united_deployment(object: &Value) -> Health {
     pods.health(object, &["SubsetFailure"])
 }
 
-/// How many pods of a subset a partition can leave as they are. v1alpha1 has all subsets in one map, v1beta1 each with
-/// what the controller holds back there, which it leaves out when it is 0.
+/// How many pods of a subset a partition can hold back. v1alpha1 has a map of subsets. v1beta1 lists each with the
+/// controller's own number, omitted if it is 0.
 fn most_held_back(object: &Value, subset: &str) -> Option<i64> {
     let in_map = || object.pointer("/status/subsetReplicas")?.get(subset)?.as_i64();
     let in_list = || {
@@ -219,7 +218,7 @@ fn most_held_back(object: &Value, subset: &str) -> Option<i64> {
     in_map().or_else(in_list)
 }
 
-/// One pod a node, each to its end.
+/// One pod a node; each runs to completion.
 pub fn broadcast_job(object: &Value) -> Health {
     let holds = |name| Condition::of(object, name).filter(|condition| condition.is("True"));
     if let Some(failed) = holds("Failed") {
@@ -235,7 +234,7 @@ pub fn broadcast_job(object: &Value) -> Health {
     if is_over && failed > 0 {
         return Health::new(Status::Failed, format!("{progress}, {failed} failed"));
     }
-    // With the policy Never it waits for new nodes, and ends at no time.
+    // With the policy Never it waits for new nodes and does not end.
     let stays = text(object, "/spec/completionPolicy/type") == Some("Never");
     if is_over || (stays && wanted > 0 && succeeded >= wanted) {
         return Health::new(Status::Current, progress);
@@ -252,7 +251,7 @@ pub fn broadcast_job(object: &Value) -> Health {
     }
 }
 
-/// It says when its last job began, and not how it ended.
+/// It reports when its last job began, not how it ended.
 pub fn cron_job(object: &Value) -> Health {
     if is_true(object, "/spec/paused") {
         return Health::new(Status::Suspended, "paused");
@@ -260,8 +259,8 @@ pub fn cron_job(object: &Value) -> Health {
     Health::current()
 }
 
-/// Pods that are made from now on get the sidecars as soon as its controller has taken it. Those that are there may have
-/// to be made anew for it, which is for those who own them.
+/// New pods get the sidecars once the controller has observed the object. Existing pods may have to be recreated,
+/// which is up to their owners.
 pub fn sidecar_set(object: &Value) -> Health {
     if let Some(old) = old_status(object, true) {
         return old;

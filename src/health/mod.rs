@@ -1,18 +1,16 @@
-//! The health of one live object: a pure function of its JSON.
+//! The health of one live object, computed from its JSON alone.
 //!
-//! The rules that are shipped are code, here; those of a config repository stand over them ([`Rules`]). All of them are
-//! listed in `docs/health.md`, with where they differ from kstatus and Argo CD.
-//!
-//! Needs the whole object as served (kinds of [`is_metadata_only`] need no more than its metadata).
-//! Never asks for anything else, never waits, never panics, whatever the object holds.
+//! The shipped rules are code in this module. Rules of a config repository override them ([`Rules`]).
+//! `docs/health.md` lists all of them, with the differences from kstatus and Argo CD. The object must be whole; kinds
+//! of [`is_metadata_only`] need only metadata. The module does no IO and never panics.
 //!
 //! Three traps shape the rules:
-//! * a status is old until `observedGeneration` has caught up with `generation`;
-//! * a Deployment stays `Available` while a broken rollout proceeds, so replicas are counted;
-//! * a Job that runs is not a Job that is done.
+//! * a status is outdated until `observedGeneration` reaches `generation`;
+//! * a Deployment stays `Available` during a broken rollout, so replicas are counted;
+//! * a running Job is not a completed Job.
 //!
-//! Where the ecosystem disagrees, the rule takes the answer that serves a rollout: Current when
-//! there is nothing to wait for, Failed only when waiting longer does not help by itself.
+//! If other tools disagree, the rule serves a rollout: Current if there is nothing to wait for, Failed only if
+//! waiting alone does not help.
 
 mod batch;
 mod cause;
@@ -55,7 +53,7 @@ use serde_json::Value;
 
 use crate::model::{Health, Kind, Status};
 
-/// The health of one object as the API server serves it, by the shipped rules.
+/// The health of one object by the shipped rules.
 pub fn of(object: &Value) -> Health {
     Rules::default().of(object)
 }
@@ -96,8 +94,8 @@ fn shipped(kind: &Kind, object: &Value) -> Health {
     }
 }
 
-/// Kinds whose health is always Current by the shipped rules: seeing their metadata is enough. What a kind is compared by
-/// depends on this and not on rules of the repository ([`Rules::is_metadata_only`]): a rule that comes changes no object.
+/// Kinds that are always Current by the shipped rules: their metadata is enough. Drift detection depends on this and
+/// not on rules of the repository ([`Rules::is_metadata_only`]), so a new rule changes no object.
 pub fn is_metadata_only(kind: &Kind) -> bool {
     match &*kind.group {
         "" => matches!(

@@ -1,4 +1,4 @@
-//! Service. An Ingress is Current at once: with several controllers its status is often never filled.
+//! Service. An Ingress is Current at once: with several controllers its status is often never written.
 
 use serde_json::Value;
 

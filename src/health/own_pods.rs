@@ -1,20 +1,20 @@
-//! Which pods tell why a workload does not progress.
+//! Selects the pods that can explain why a workload does not progress.
 
 use serde_json::Value;
 
 use super::read::{count, integer, text};
 use super::selector::Selector;
 
-/// Where the pods of a workload are found.
+/// How to find the pods of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnPods {
-    /// By this selector, in the namespace of the workload.
+    /// By this selector in its namespace.
     Selected(Selector),
-    /// It is a pod.
+    /// The workload is a pod.
     Itself,
 }
 
-/// Whether objects of a kind have pods of their own that can be listed; in any group but where the name is common.
+/// Whether objects of a kind have pods that can be listed. Any group counts, unless the kind's name is common.
 pub fn have_pods(group: &str, kind: &str) -> bool {
     match kind {
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "CloneSet" | "UnitedDeployment"
@@ -26,7 +26,7 @@ pub fn have_pods(group: &str, kind: &str) -> bool {
     }
 }
 
-/// `None`: it has no pods, or none that anything is to be asked about.
+/// `None`: it has no pods, or none worth a request.
 pub fn own_pods(object: &Value) -> Option<OwnPods> {
     let kind = text(object, "/kind")?;
     let group = text(object, "/apiVersion")?.split_once('/').map_or("", |(group, _)| group);
@@ -37,7 +37,7 @@ pub fn own_pods(object: &Value) -> Option<OwnPods> {
         return None;
     }
     let selector = match kind {
-        // It has no selector of its own.
+        // It has no selector.
         "BroadcastJob" => {
             Some(Selector::of_label("broadcastjob-controller-uid", text(object, "/metadata/uid")?))
         }
@@ -47,7 +47,7 @@ pub fn own_pods(object: &Value) -> Option<OwnPods> {
     selector.map(OwnPods::Selected)
 }
 
-/// About how many pods a list by its selector shows: those that it wants or has, and those of a Job that have ended.
+/// About how many pods its selector lists: the wanted or existing ones, and ended ones of a Job.
 pub fn likely_pods(workload: &Value) -> u32 {
     let number = |pointer: &&str| u32::try_from(count(workload, pointer)).unwrap_or(u32::MAX);
     let counts = [
@@ -62,7 +62,7 @@ pub fn likely_pods(workload: &Value) -> u32 {
     counts.iter().map(number).max().max(Some(of_job)).unwrap_or(0)
 }
 
-/// A Job that has not ended is not well, but while its pods run there is nothing to ask.
+/// A Job whose pods run without failures is unfinished, and needs no request.
 fn runs_quietly(job: &Value) -> bool {
     let active = count(job, "/status/active");
     active > 0

@@ -1,4 +1,4 @@
-//! Pods, and why one of them does not run.
+//! Health of pods, and the state of their containers.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::read::{Condition, integer, items, number_of, old_status, sentence, text};
 use crate::model::{Health, Status};
 
-/// Reasons that a kubelet gives for a container that it cannot start, and that time does not mend.
+/// Whether the reason says that a kubelet cannot start a container and waiting does not help.
 pub fn is_hopeless(reason: &str) -> bool {
     reason.starts_with("Err")
         || reason.ends_with("BackOff")
@@ -14,20 +14,20 @@ pub fn is_hopeless(reason: &str) -> bool {
         || reason == "InvalidImageName"
 }
 
-/// A kubelet tells at most so much later that a pod is not ready any more.
+/// The longest delay until a kubelet reports that a pod is not ready.
 const NOTICED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
-/// More restarts are told as more than that.
+/// The largest number of restarts that is shown.
 const TOLD_RESTARTS: i64 = 3;
 
-/// A container that ran so long is no longer in a loop of crashes: kubelets forget their back-off then.
+/// After such a run a container is in no crash loop: kubelets reset their back-off then.
 const LONG_RUN: SignedDuration = SignedDuration::from_secs(600);
 
 fn time(value: &Value, pointer: &str) -> Option<Timestamp> {
     text(value, pointer)?.parse().ok()
 }
 
-/// One container of a pod: what it waits for, and how it ended last.
+/// The status of one container of a pod.
 #[derive(Clone, Copy, Debug)]
 pub struct Container<'a> {
     status: &'a Value,
@@ -54,7 +54,7 @@ impl<'a> Container<'a> {
         text(self.status, "/name")
     }
 
-    /// How it ended: now, or before its last restart. `exit 1`, `OOMKilled, exit 137`.
+    /// How it ended, now or before its last restart: `exit 1`, `OOMKilled, exit 137`.
     pub fn end(self) -> Option<String> {
         self.last_end().and_then(end_words)
     }
@@ -67,7 +67,7 @@ impl<'a> Container<'a> {
         self.status.pointer(path).filter(|end| end.is_object())
     }
 
-    /// It was started again since its last end, or waits for that: what it wrote before is the log of its previous run.
+    /// It was restarted since its last end, or waits for that: the log of the crash is that of the previous run.
     pub fn ended_before(self) -> bool {
         self.end_at("/state/terminated").is_none()
     }
@@ -76,20 +76,20 @@ impl<'a> Container<'a> {
         self.last_end().is_some_and(|end| text(end, "/reason") == Some("OOMKilled"))
     }
 
-    /// An init container that did what it is for; how often it was started before says nothing.
+    /// A completed init container. Earlier restarts do not matter.
     pub fn is_done(self) -> bool {
         integer(self.status, "/state/terminated/exitCode") == Some(0)
     }
 
-    /// Its last end is from the time for which the pod is not ready. `restartCount` is that of the pod's whole life, in which
-    /// a node may have been started anew many times: what it counts need have nothing to do with now.
+    /// Its last end is in the time in which the pod is not ready. `restartCount` covers the pod's whole life, with
+    /// restarts of its node, and may be unrelated.
     pub fn has_ended_since(self, unready: Option<Timestamp>) -> bool {
         let finished = self.last_end().and_then(|end| time(end, "/finishedAt"));
         let noticed = finished.and_then(|finished| finished.checked_add(NOTICED_WITHIN).ok());
         noticed.zip(unready).is_some_and(|(noticed, unready)| noticed >= unready)
     }
 
-    /// Its last run was a failure, and too short for a kubelet to believe in the next one.
+    /// Its last run failed, and was too short to reset the kubelet's back-off.
     pub fn has_crashed(self) -> bool {
         let Some(end) = self.last_end() else { return false };
         let failed = integer(end, "/exitCode").is_some_and(|code| code != 0)
@@ -104,7 +104,7 @@ impl<'a> Container<'a> {
     }
 }
 
-/// Init containers first: they are what the others wait for.
+/// Init containers first: the others wait for them.
 pub fn containers(pod: &Value) -> impl Iterator<Item = Container<'_>> {
     items(pod, "/status/initContainerStatuses")
         .iter()
@@ -112,7 +112,7 @@ pub fn containers(pod: &Value) -> impl Iterator<Item = Container<'_>> {
         .map(|status| Container { status })
 }
 
-/// The scheduler's words when it finds no node.
+/// The scheduler's message if it finds no node.
 pub fn unschedulable(pod: &Value) -> Option<String> {
     let scheduled = Condition::of(pod, "PodScheduled").filter(|condition| condition.is("False"))?;
     Some(scheduled.words())
@@ -140,7 +140,8 @@ pub fn health(pod: &Value) -> Health {
         Some("Pending" | "Running") => {}
         _ => return Health::new(Status::InProgress, "no status yet"),
     }
-    // How a pod ended is said of all its specs; how it runs only of the one that its kubelet has seen.
+    // The end of a pod counts for all its specs. Its running state counts only for the spec that the kubelet has
+    // observed.
     if let Some(old) = old_status(pod, false) {
         return old;
     }
@@ -154,13 +155,13 @@ pub fn health(pod: &Value) -> Health {
         return Health::new(Status::InProgress, words.unwrap_or_else(|| "pending".to_owned()));
     }
     if matches!(text(pod, "/spec/restartPolicy"), Some("OnFailure" | "Never")) {
-        // It has an end, and Current means that it was reached.
+        // It runs to completion, and Current means that it has completed.
         return Health::new(Status::InProgress, "running until it completes");
     }
     if is_ready(pod) {
         return Health::current();
     }
-    // Between two crashes a container runs for a moment: that is not progress.
+    // Between two crashes a container runs briefly: that is no progress.
     let unready = unready_since(pod);
     if let Some(crashed) = items(pod, "/status/containerStatuses")
         .iter()
@@ -175,7 +176,7 @@ pub fn health(pod: &Value) -> Health {
     Health::new(Status::InProgress, words)
 }
 
-/// How often it restarted, as it is told: with no number above three, because each text that is another is posted.
+/// The number of restarts, without numbers above three: each new text is posted again.
 pub fn times(count: i64, noun: &str) -> String {
     if count > TOLD_RESTARTS { format!("more than {TOLD_RESTARTS} {noun}s") } else { number_of(count, noun) }
 }
@@ -208,7 +209,7 @@ pub fn is_about_image(reason: &str) -> bool {
 
 fn end_words(terminated: &Value) -> Option<String> {
     let code = integer(terminated, "/exitCode").map(|code| format!("exit {code}"));
-    // "Error" and "Completed" say no more than the exit code does.
+    // "Error" and "Completed" add nothing to the exit code.
     let reason = text(terminated, "/reason").filter(|reason| !matches!(*reason, "Error" | "Completed"));
     match (reason, code) {
         (Some(reason), Some(code)) => Some(format!("{reason}, {code}")),

@@ -1,4 +1,4 @@
-//! The pods of many workloads, divided among them by their selectors.
+//! Divides the pods of a namespace among workloads by selector.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::selector::Selector;
 
-/// Pods by their labels: whoever asks for those of one workload does not look at those of all others.
+/// Pods by label, so a lookup for one workload does not scan those of all others.
 #[derive(Debug)]
 pub struct PodIndex<'p> {
     pods: &'p [Value],
@@ -27,9 +27,9 @@ impl<'p> PodIndex<'p> {
         Self { pods, by_label }
     }
 
-    /// Those that a selector selects.
+    /// The pods that match a selector.
     pub fn selected(&self, selector: &Selector) -> Vec<&'p Value> {
-        // The label that the fewest pods have in common.
+        // Start with the label that the fewest pods have.
         let fewest = selector.named().min_by_key(|(key, values)| {
             values.iter().map(|value| self.with(key, value).len()).sum::<usize>()
         });

@@ -1,11 +1,11 @@
-//! Whether a workload gets on: how far it has come with its newest spec.
+//! Tracks whether the rollout of a workload progresses with its newest spec.
 
 use serde_json::Value;
 
 use super::read::{count, integer, text};
 
-/// Counts of a status that grow while a rollout gets on. That pods were made is none of them: in a large rollout it is told late, and
-/// what crashes would have another ten seconds from then.
+/// Status counts that grow during a rollout. The number of created pods is no progress: in a large rollout it is
+/// reported late, and a crash would get another ten seconds from then.
 const GROWING: [&str; 9] = [
     "readyReplicas",
     "availableReplicas",
@@ -18,15 +18,15 @@ const GROWING: [&str; 9] = [
     "succeeded",
 ];
 
-/// What a status tells of a rollout.
+/// The progress of a rollout by its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Which spec of which object: another one begins anew.
+    /// The object and its generation: another one restarts.
     of: (String, i64),
-    /// The spec that its controller has seen: what it counted of another one says nothing of this one.
+    /// The generation that its controller has observed. Counts of another one do not apply.
     observed: i64,
     now: Counts,
-    /// The best of each since then: what is lost and comes back is no progress, as when a container crashes again and again.
+    /// The best of each count so far: a lost and regained pod is no progress, as in a crash loop.
     best: Counts,
 }
 
@@ -37,12 +37,12 @@ struct Counts {
     old: i64,
 }
 
-/// What a status is beside an earlier one.
+/// The change since the last status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Movement {
-    /// It got on, or has another spec.
+    /// Progress, or another spec.
     Forward,
-    /// The status changed without progress.
+    /// A change without progress.
     Changed,
     None,
 }
@@ -63,7 +63,7 @@ impl Progress {
         }
     }
 
-    /// Goes on with what the status is now.
+    /// Continues with a newer status.
     pub fn see(&mut self, seen: Self) -> Movement {
         if self.of != seen.of {
             *self = seen;

@@ -1,7 +1,7 @@
-//! Workloads that change step by step within a cluster: `Rollout` of Argo Rollouts, `Canary` of Flagger.
+//! Workloads with progressive delivery inside a cluster: `Rollout` of Argo Rollouts, `Canary` of Flagger.
 //!
-//! Each counts as one member of a wave: it is Current when its own steps are over. A pause between two of its steps is not the
-//! end of it, so it is InProgress; only `spec.paused`, which a person sets, is Suspended.
+//! Each counts as one member of a wave and is Current after its last step. A pause between steps is InProgress; only
+//! `spec.paused`, which a person sets, is Suspended.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::generic;
 use super::read::{is_true, items, old_status, sentence, text};
 use crate::model::{Health, Status};
 
-/// `argoproj.io` Rollout. Versions before 1.0 say no phase.
+/// `argoproj.io` Rollout. Versions before 1.0 have no phase.
 pub fn rollout(object: &Value) -> Health {
     if let Some(old) = old_status(object, false) {
         return old;

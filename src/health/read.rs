@@ -1,10 +1,10 @@
-//! Reading JSON that may hold anything: what does not have the expected shape is absent.
+//! Reads fields of arbitrary JSON: a value of an unexpected shape counts as missing.
 
 use serde_json::Value;
 
 use crate::model::{Health, Kind, Status, short_line};
 
-/// Longest reason that is kept of an object, in characters: one line of a table or a commit status.
+/// Longest stored reason, in characters: one line of a table or a commit status.
 const REASON_LIMIT: usize = 300;
 
 pub fn kind(object: &Value) -> Option<Kind> {
@@ -12,23 +12,23 @@ pub fn kind(object: &Value) -> Option<Kind> {
     Some(Kind::from_api_version(api_version, text(object, "/kind")?))
 }
 
-/// A text that is there and not empty.
+/// A text that exists and is not empty.
 pub fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// A whole number; above the range of i64 the largest of it.
+/// An integer; larger values become the maximum of i64.
 pub fn integer(value: &Value, pointer: &str) -> Option<i64> {
     let number = value.pointer(pointer)?;
     number.as_i64().or_else(|| number.as_u64().map(|large| i64::try_from(large).unwrap_or(i64::MAX)))
 }
 
-/// The number of a spec. Some controllers (Argo Rollouts) write it as a text.
+/// A generation. Some controllers (Argo Rollouts) write it as a text.
 fn generation_of(value: &Value, pointer: &str) -> Option<i64> {
     integer(value, pointer).or_else(|| text(value, pointer)?.parse().ok())
 }
 
-/// A count, which the API server leaves out when it is 0; never negative.
+/// A count, which the API server omits if it is 0; never negative.
 pub fn count(value: &Value, pointer: &str) -> i64 {
     integer(value, pointer).unwrap_or(0).max(0)
 }
@@ -37,12 +37,11 @@ pub fn is_true(value: &Value, pointer: &str) -> bool {
     value.pointer(pointer).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// A list; empty when there is none.
+/// A list; empty if missing.
 pub fn items<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// One entry of a list of conditions.
 #[derive(Clone, Copy, Debug)]
 pub struct Condition<'a> {
     value: &'a Value,
@@ -71,7 +70,7 @@ impl<'a> Condition<'a> {
         text(self.value, "/reason")
     }
 
-    /// It was written for an older spec, and says nothing of the newest one.
+    /// It is of an older spec.
     pub fn is_older_than(self, object: &Value) -> bool {
         let wanted = integer(object, "/metadata/generation");
         generation_of(self.value, "/observedGeneration")
@@ -79,7 +78,7 @@ impl<'a> Condition<'a> {
             .is_some_and(|(seen, wanted)| seen < wanted)
     }
 
-    /// Reason and message as one sentence; the type when it has neither.
+    /// Reason and message as one sentence; the type if it has neither.
     pub fn words(self) -> String {
         match (self.reason(), text(self.value, "/message")) {
             (Some(reason), Some(message)) if message.contains(reason) => sentence(message),
@@ -94,8 +93,8 @@ impl<'a> Condition<'a> {
     }
 }
 
-/// InProgress while the controller has not seen the newest spec: until then its status speaks of an
-/// older one. `required`: the kind always reports `observedGeneration` once it was looked at.
+/// InProgress until the controller has observed the newest spec. `required`: the kind always reports
+/// `observedGeneration` once it was observed.
 pub fn old_status(object: &Value, required: bool) -> Option<Health> {
     let generation = integer(object, "/metadata/generation")?;
     match generation_of(object, "/status/observedGeneration") {
@@ -111,14 +110,14 @@ pub fn old_status(object: &Value, required: bool) -> Option<Health> {
     }
 }
 
-/// InProgress while the condition of this type is of an older spec, whatever it says.
+/// InProgress if the condition of this type is of an older spec.
 pub fn old_condition(object: &Value, name: &str) -> Option<Health> {
     Condition::of(object, name)
         .filter(|condition| condition.is_older_than(object))
         .map(|_| Health::new(Status::InProgress, format!("{name} is of an older generation")))
 }
 
-/// On one line, without what only a terminal understands, and not longer than a reason may be.
+/// One line without control characters, of bounded length.
 pub fn sentence(text: &str) -> String {
     short_line(text, REASON_LIMIT)
 }

@@ -1,12 +1,12 @@
-//! Why a workload has no pods: its controller may not make them (a quota, an account that is not there, admission), and says so in
-//! an event alone.
+//! Why a workload has no pods: its controller may not create them (a quota, a missing account, admission), and only
+//! an event says so.
 
 use serde_json::Value;
 
 use super::Cause;
 use super::read::{count, integer, is_true, sentence, text};
 
-/// Whether workloads of a kind tell that their pods are refused by an event, and by nothing of their own.
+/// Whether only an event shows that the pods of a kind are refused.
 pub fn tell_by_events(group: &str, kind: &str) -> bool {
     match kind {
         "StatefulSet" | "DaemonSet" | "BroadcastJob" => true,
@@ -15,7 +15,7 @@ pub fn tell_by_events(group: &str, kind: &str) -> bool {
     }
 }
 
-/// It wants pods and has none, or none of those that should be made by now: all that are there are ready. `has_pods`: as a list shows.
+/// Pods are missing, and all existing ones are ready. `has_pods`: as a list shows.
 pub fn lacks_pods(workload: &Value, has_pods: bool) -> bool {
     let kind = text(workload, "/kind").unwrap_or_default();
     let group =
@@ -41,10 +41,10 @@ pub fn lacks_pods(workload: &Value, has_pods: bool) -> bool {
     }
 }
 
-/// What recorders write before the newest of many messages that are alike.
+/// The prefix of the newest of many similar messages.
 const COMBINED: &str = "(combined from similar events): ";
 
-/// What the events about a workload say of it, unless a pod was made since.
+/// The newest refusal among the events of a workload, unless a pod was created since.
 pub fn refused_pods<'e>(workload: &Value, events: impl IntoIterator<Item = &'e Value>) -> Option<Cause> {
     let is_told = |event: &&Value| {
         matches!(text(event, "/reason"), Some("FailedCreate" | "FailedCreatePod" | "SuccessfulCreate"))
@@ -52,7 +52,7 @@ pub fn refused_pods<'e>(workload: &Value, events: impl IntoIterator<Item = &'e V
     let newest = events.into_iter().filter(is_told).max_by_key(|event| seen(event))?;
     let reason = text(newest, "/reason").filter(|reason| *reason != "SuccessfulCreate")?;
     let message = text(newest, "/message")?;
-    // The rest names the pod, or says again which workload it is.
+    // The rest names the pod, or repeats the workload.
     let message = message.strip_prefix(COMBINED).unwrap_or(message);
     let words = message.strip_prefix("Error creating: ");
     let words = words.or_else(|| message.split_once(" failed error: ").map(|(_, words)| words));
@@ -67,20 +67,20 @@ pub fn refused_pods<'e>(workload: &Value, events: impl IntoIterator<Item = &'e V
     })
 }
 
-/// Each attempt gives the pod another name, and would be another cause: only the part that stays is told.
+/// Removes the random suffix of the pod's name, which would make each attempt another cause.
 fn without_suffix(words: &str, workload: &str) -> String {
     const SUFFIX: usize = 5;
     let beginning = format!("\"{workload}-");
     let Some((before, rest)) = words.split_once(&beginning) else { return words.to_owned() };
     let Some((pod, after)) = rest.split_once('"') else { return words.to_owned() };
-    // Of a Job with indexes the index stands before it; the pods of a StatefulSet have nothing else.
+    // In an indexed Job the index precedes it; pods of a StatefulSet have only an index.
     let (stays, suffix) = pod.rsplit_once('-').map_or(("", pod), |(index, _)| pod.split_at(index.len() + 1));
     let is_made = suffix.len() == SUFFIX && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let pod = if is_made { stays } else { pod };
     format!("{before}{beginning}{pod}\"{after}")
 }
 
-/// When it happened last: old and new reporters write that in different fields.
+/// The last occurrence: old and new reporters write it in different fields.
 fn seen(event: &Value) -> &str {
     let times = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/metadata/creationTimestamp"];
     times.iter().filter_map(|time| text(event, time)).max().unwrap_or_default()

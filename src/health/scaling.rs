@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::read::{Condition, items, old_status, text};
 use crate::model::{Health, Status};
 
-/// Conditions are read from the annotation where `autoscaling/v1` keeps them.
+/// `autoscaling/v1` stores its conditions in this annotation.
 const CONDITIONS_V1: &str = "/metadata/annotations/autoscaling.alpha.kubernetes.io~1conditions";
 
 pub fn autoscaler(object: &Value) -> Health {
@@ -26,9 +26,9 @@ pub fn autoscaler(object: &Value) -> Health {
         return Health::new(Status::Failed, unable.words());
     }
     match Condition::find(conditions, "ScalingActive").filter(|c| c.is("False")) {
-        // Scaled to 0 by a person: nothing to scale.
+        // A person scaled to 0: nothing to scale.
         Some(idle) if idle.has_reason("ScalingDisabled") => Health::new(Status::Current, idle.words()),
-        // Fresh pods have no metrics for about a minute; a rollout is not failed by that.
+        // New pods have no metrics for about a minute; that does not fail a rollout.
         Some(idle) if idle.reason().is_some_and(is_about_metrics) => {
             Health::new(Status::Current, idle.words())
         }
@@ -41,7 +41,7 @@ fn is_about_metrics(reason: &str) -> bool {
     reason.starts_with("FailedGet") && reason.ends_with("Metric")
 }
 
-/// Too few pods for an eviction is a normal state of the pods, not a fault of the budget.
+/// Too few pods for an eviction is a normal state, no fault of the budget.
 pub fn disruption_budget(object: &Value) -> Health {
     if let Some(old) = old_status(object, false) {
         return old;

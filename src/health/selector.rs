@@ -1,4 +1,4 @@
-//! Label selectors of workloads: as a list request takes them, and as the API server applies them to labels.
+//! Label selectors of workloads: as parameters of a list request, and matched against labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::read::{items, text};
 
-/// The requirements of a label selector; a pod has to meet all of them. It has at least one.
+/// Requirements of a label selector, at least one; a pod must meet all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
     requirements: Vec<Requirement>,
@@ -23,8 +23,8 @@ enum Requirement {
 }
 
 impl Selector {
-    /// `None` for a selector without requirements, and for one that a list request cannot take: fewer requirements than it has
-    /// would select pods of others.
+    /// `None` for a selector without requirements, or with one that a list request cannot express: a partial selector
+    /// would match foreign pods.
     pub fn of_labels(selector: &Value) -> Option<Self> {
         let mut requirements = pairs(selector.get("matchLabels").unwrap_or(&Value::Null));
         for expression in items(selector, "/matchExpressions") {
@@ -42,7 +42,7 @@ impl Selector {
         Self::of(requirements)
     }
 
-    /// A plain map of labels.
+    /// From a plain map of labels.
     pub fn of_map(labels: &Value) -> Option<Self> {
         Self::of(pairs(labels))
     }
@@ -71,7 +71,7 @@ impl Selector {
         })
     }
 
-    /// The requirements that name the values of a label, with the values.
+    /// The requirements with values of a label.
     pub(super) fn named(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.requirements.iter().filter_map(|requirement| match requirement {
             Requirement::Is(key, value) => Some((key.as_str(), std::slice::from_ref(value))),
@@ -104,8 +104,8 @@ fn pairs(labels: &Value) -> Vec<Requirement> {
     labels.filter_map(|(key, value)| Some(Requirement::Is(key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// One selector that selects at least what several select: for each label the values of all of them. Selectors can be added that
-/// name values of the same labels.
+/// One selector that matches at least what several match: for each label the values of all. Only selectors with the
+/// same labels can be combined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectorUnion {
     values: BTreeMap<String, BTreeSet<String>>,
@@ -113,10 +113,10 @@ pub struct SelectorUnion {
 }
 
 impl SelectorUnion {
-    /// Longer texts may not pass through each proxy: with what an address escapes they take up to three times as much.
+    /// Longer texts may not pass every proxy: escaped in an address they take up to three times as much.
     const LONGEST: usize = 2_000;
 
-    /// Whether it was added. The first one always is, if it names the values of a label.
+    /// Returns whether it was added. The first one always is, if it has values of a label.
     pub fn add(&mut self, selector: &Selector) -> bool {
         let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (key, values) in selector.named() {
@@ -142,7 +142,7 @@ impl SelectorUnion {
         true
     }
 
-    /// `None` when nothing was added.
+    /// `None` if nothing was added.
     pub fn selector(self) -> Option<Selector> {
         let requirement = |(key, values): (String, BTreeSet<String>)| {
             let mut values: Vec<String> = values.into_iter().collect();

@@ -12,20 +12,20 @@ pub fn claim(object: &Value) -> Health {
             None => Health::current(),
         },
         Some("Lost") => Health::new(Status::Failed, "its volume is lost"),
-        // Also a claim whose class waits for the first pod, whose workload may come later: so nothing that comes later waits
-        // for claims. The class is no part of the claim: the controller reads it when nothing that runs uses the claim.
+        // Also for a claim whose class waits for the first pod, which may come later: so nothing waits for claims.
+        // The class is not part of the claim; the controller reads it if no running pod uses the claim.
         Some(phase) => Health::new(Status::InProgress, sentence(&format!("{phase}, not bound"))),
         None => Health::new(Status::InProgress, "no status yet"),
     }
 }
 
-/// The storage class of a claim that has no volume, and for which no pod has chosen a node yet.
+/// The storage class of an unbound claim for which no pod has selected a node.
 pub fn unbound_class(object: &Value) -> Option<&str> {
-    // First what tells most objects apart: each event of a watch comes by here.
+    // The cheapest check first: every watch event is checked here.
     if object["kind"] != "PersistentVolumeClaim" || object["apiVersion"] != "v1" {
         return None;
     }
-    // The scheduler writes it when it places the first pod that uses the claim.
+    // The scheduler writes it with the first pod that uses the claim.
     let is_chosen = object.pointer("/metadata/annotations/volume.kubernetes.io~1selected-node").is_some();
     let is_unbound =
         text(object, "/status/phase") == Some("Pending") && text(object, "/spec/volumeName").is_none();

@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::read::{Condition, count, integer, is_true, number_of, old_status, text};
 use crate::model::{Health, Status};
 
-/// How far the pods of a workload are.
 struct Replicas {
     noun: &'static str,
     wanted: i64,
@@ -39,7 +38,7 @@ impl Replicas {
     }
 }
 
-/// `spec.replicas`; 1 when it is left out, as the API server has it.
+/// `spec.replicas`; 1 if missing, as in the API server.
 pub fn wanted(object: &Value) -> i64 {
     integer(object, "/spec/replicas").unwrap_or(1).max(0)
 }
@@ -66,8 +65,8 @@ pub fn deployment(object: &Value) -> Health {
             _ => replicas.current(),
         };
     };
-    // Available would still be True here: the old pods serve while the new ones fail.
-    // No quota, refused by admission: tried again until the deadline, so not failed before it.
+    // Available would still be True here: old pods serve while new ones fail. A quota or admission failure is retried
+    // until the deadline, so it has not failed before.
     let failure = Condition::of(object, "ReplicaFailure").filter(|c| c.is("True"));
     let progress = match failure {
         Some(failure) => format!("{progress}: {}", failure.words()),
@@ -95,7 +94,7 @@ pub fn stateful_set(object: &Value) -> Health {
         wanted,
         updated: wanted,
         ready,
-        // Served since 1.22, and only then ready is not enough (minReadySeconds).
+        // Served since 1.22. Before, ready pods count (there was no minReadySeconds).
         available: integer(object, "/status/availableReplicas").unwrap_or(ready),
         total: count(object, "/status/replicas"),
     };
@@ -119,9 +118,8 @@ pub fn stateful_set(object: &Value) -> Health {
     }
 }
 
-/// Pods of the newest revision. Both revisions are one when nothing is left to update (some controllers leave
-/// `updatedReplicas` out then, or at 0), and also when a rollout is taken back half-way: pods of what was taken back are
-/// there still.
+/// Pods of the newest revision. If both revisions are equal, nothing is left to update (some controllers then omit
+/// `updatedReplicas`, or set it to 0), or a rollout was reverted half-way and its pods still exist.
 pub fn updated_pods(object: &Value, wanted: i64) -> i64 {
     let current = text(object, "/status/currentRevision");
     let Some(update) = text(object, "/status/updateRevision") else { return wanted };
@@ -150,7 +148,7 @@ pub fn daemon_set(object: &Value) -> Health {
         updated: if on_delete { wanted } else { count(object, "/status/updatedNumberScheduled") },
         ready: count(object, "/status/numberReady"),
         available: count(object, "/status/numberAvailable"),
-        // One pod a node: there is no surplus to wait for.
+        // One pod a node, so there is no surplus.
         total: wanted,
     };
     match replicas.in_progress() {
@@ -166,7 +164,7 @@ pub fn replica_set(object: &Value) -> Health {
     let wanted = wanted(object);
     let total = count(object, "/status/replicas");
     let failure = Condition::of(object, "ReplicaFailure").filter(|c| c.is("True"));
-    // Unlike a Deployment it has no deadline that would end the wait.
+    // Unlike a Deployment it has no deadline that ends the wait.
     if let Some(failure) = failure {
         return Health::new(Status::Failed, format!("{total}/{wanted} replicas: {}", failure.words()));
     }

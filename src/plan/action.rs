@@ -1,4 +1,4 @@
-//! What is done with one object: a closed list.
+//! The closed list of actions on one object.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ pub enum Action {
     Configure,
     Unchanged,
     Delete,
-    /// No longer wanted, and left where it is on purpose.
+    /// No longer rendered; stays in the cluster on purpose.
     Orphan,
-    /// Taken over from another manager, as asked for.
+    /// The app takes it over from another field manager.
     Adopt,
-    /// Not touched on purpose.
+    /// Left alone on purpose.
     Skip,
-    /// Not yet.
+    /// Waits for something that comes by itself.
     Wait,
-    /// Not at all, until somebody changes something.
+    /// Needs a change by a person.
     Refuse,
 }
 
@@ -40,12 +40,11 @@ impl Action {
         }
     }
 
-    /// It sends a write to the cluster.
     pub fn is_write(self) -> bool {
         self.operation().is_some()
     }
 
-    /// As policies see the write.
+    /// The operation that policies judge.
     pub fn operation(self) -> Option<Operation> {
         match self {
             Self::Create => Some(Operation::Create),

@@ -1,4 +1,5 @@
-//! One app on one cluster: what to do with each object that it renders.
+//! Computes the plan of one app on one cluster, without deletes: the action and the reason for each rendered object.
+//! `reconcile` calls it, in observe mode too.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,33 +18,32 @@ use crate::model::{
 };
 use crate::render::Claims;
 
-/// Everything that the answer depends on.
+/// Everything that the plan depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
-    /// Name of the instance: what is applied by another one is not ours.
+    /// The name of this instance. Objects of another instance are never changed.
     pub instance: &'a str,
     pub settings: &'a ApplySettings,
-    /// The taint of the settings, where nothing of the app is in the cluster.
+    /// The taint of the cluster, if the app has no object there yet.
     pub kept_out: Option<&'a Taint>,
-    /// Objects about which there was a doubt a moment ago: another one waits.
+    /// Objects whose drift was checked within the last minute. The next check of them waits.
     pub asked_lately: &'a BTreeSet<ObjectId>,
-    /// Kinds that are not served may yet come with what an earlier sync wave of the app runs.
+    /// An earlier sync wave of the app may still define kinds that are not served yet.
     pub kinds_may_come: bool,
-    /// The cluster is asked what would change, so a doubt is decided even where nothing is written.
+    /// A dry run follows, so uncertain drift is checked even if nothing may be written.
     pub foresees: bool,
     pub rendered: &'a Rendered,
     pub observation: &'a Observation,
-    /// Of the renders of this cluster.
+    /// From the renders of this cluster.
     pub claims: &'a Claims,
-    /// Of the renders of this cluster.
+    /// From the renders of this cluster.
     pub pending: &'a Pending,
-    /// Apps that belong on this cluster and could not be rendered: what they want is not known.
+    /// Apps that are placed on this cluster and failed to render. Their desired objects are unknown.
     pub unrendered: &'a BTreeSet<AppId>,
 }
 
-/// Objects that are new to us: the cluster must be asked for each of them once, before its first
-/// apply, because an apply over somebody else's object with equal values would adopt it silently. Who adopts
-/// also asks what that would do.
+/// Objects that need a GET or list by name before their first apply. Without it, an apply over a foreign object with
+/// equal values would adopt that object silently. With `adopt`, the effect of the takeover is asked for too.
 pub fn unknown_objects<'a>(
     rendered: &'a Rendered,
     observation: &Observation,
@@ -56,19 +56,19 @@ pub fn unknown_objects<'a>(
                 !adopt || stranger.takeover.as_ref().is_some_and(|known| known.hash == object.hash)
             })
     };
-    // A kind that is not served cannot be asked for, nor can an object at the wrong scope: there is no such path.
+    // A kind that is not served, or an object of the wrong scope, has no path to request.
     let can_be_asked = |object: &RenderedObject| {
         observation.served.get(&object.kind) == Some(&object.id.namespace.is_some())
     };
     rendered.objects.iter().filter(|object| !known(object) && can_be_asked(object)).collect()
 }
 
-/// The objects of one unit: what changes as a whole, with its own hooks and sync waves.
+/// The objects of one unit. A unit changes as a whole and has its own hooks and sync waves.
 #[derive(Debug)]
 pub struct Unit<'a> {
     pub name: Arc<str>,
     pub objects: Vec<&'a RenderedObject>,
-    /// There is no other unit of the app on the cluster.
+    /// The app has no other unit on the cluster.
     pub is_only: bool,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Unit<'a> {
         units.into_iter().map(|(name, objects)| Self { name: name.into(), objects, is_only }).collect()
     }
 
-    /// Over what its objects are, without how many pods they run.
+    /// A digest of the content, without the number of replicas.
     pub fn release(&self) -> Digest {
         let object = |object: &&RenderedObject| [object.id.origin(), object.content().to_string()];
         Digest::of_json(&json!(self.objects.iter().map(object).collect::<Vec<_>>()))
@@ -97,7 +97,6 @@ fn in_order(one: &Step, other: &Step) -> Ordering {
     (one.turn(), &one.object).cmp(&(other.turn(), &other.object))
 }
 
-/// The plan without prunes.
 pub fn compute(input: &Input<'_>) -> Plan {
     let rendered = input.rendered;
     let units = Unit::all(rendered);
@@ -136,11 +135,11 @@ fn step(
     let phase = Phase::of(&object.id);
     let live = input.observation.objects.get(&object.id).map(Arc::as_ref);
     let left = left(&input.settings.ignore, object, live);
-    // Whoever leaves the number of replicas to others means somebody who scales.
+    // An ignored `spec.replicas` means that some autoscaler scales the object.
     let autoscaled = left.paths.iter().any(|path| path.holds(&["spec", "replicas"]))
         || autoscaled.contains(&(object.id.namespace.as_deref(), &*object.id.kind, &*object.id.name));
     let may_replace = object.says(labels::REPLACE).unwrap_or(input.settings.replace);
-    // Of a release that is taken over, its hooks are too.
+    // A takeover of a release includes its hooks.
     let is_there =
         live.is_some() || input.settings.adopt && input.observation.strangers.contains_key(&object.id);
     let decided = match barriers.why_not_due(object).filter(|_| !is_there) {
@@ -190,18 +189,18 @@ fn step(
     step
 }
 
-/// The fields that are left to others, and what of them is known to be ours.
+/// The ignored fields that match the object, and which of them this instance still owns.
 fn left(rules: &[IgnoreRule], object: &RenderedObject, live: Option<&Live>) -> Left {
     let paths: Vec<FieldPath> = ignored(rules, &object.id).into_iter().cloned().collect();
     let known = live.and_then(|live| live.ignored.clone()).filter(|known| known.paths == paths);
     Left { paths, known }
 }
 
-/// What may not be written is still planned, and shown with what it would be.
+/// A held write stays in the plan, with the action that it would be.
 fn held(input: &Input<'_>, (action, reason): (Action, Reason)) -> (Action, Reason) {
     match (input.settings.hold(), &reason) {
-        // Nothing will decide this doubt, so it is none. That not all is ours that was applied is more than a doubt as long as
-        // nobody may find out.
+        // No write will check this uncertain drift, so it does not count. `Drift::NotCovered` still counts: part of
+        // the applied fields is known to be lost.
         (Some(_), Reason::Drifted { drift: Drift::Written, .. }) if !input.foresees => {
             (Action::Unchanged, Reason::Same)
         }
@@ -238,7 +237,7 @@ fn decide(
         return against_stranger(input, object, stranger);
     }
     if !input.observation.complete {
-        // It may be ours, and only not listed yet.
+        // The object may be ours and not listed yet.
         return (Action::Wait, Reason::ObservationIncomplete);
     }
     if input.observation.absent.contains(&object.id) {
@@ -248,7 +247,7 @@ fn decide(
     }
 }
 
-/// What the cluster lacks before the object can be there at all.
+/// What the object lacks in the cluster before it can exist.
 fn obstacle(input: &Input<'_>, object: &RenderedObject) -> Option<(Action, Reason)> {
     let observation = input.observation;
     let Some(namespaced) = observation.served.get(&object.kind).copied() else {
@@ -266,7 +265,7 @@ fn obstacle(input: &Input<'_>, object: &RenderedObject) -> Option<(Action, Reaso
         let namespace = namespace.to_string();
         return Some((Action::Wait, Reason::NamespaceTerminating { namespace }));
     }
-    // The app's own namespace comes earlier in this very plan.
+    // The plan itself applies the app's own namespace first.
     let app = input.pending.namespaces.get(namespace).filter(|app| **app != input.rendered.app)?;
     Some((Action::Wait, Reason::NamespacePending { namespace: namespace.to_string(), app: app.clone() }))
 }
@@ -309,12 +308,11 @@ fn against_live(
     }
 }
 
-/// How many replicas Git says.
 fn said_replicas(object: &RenderedObject) -> Option<i64> {
     object.body.field("/spec/replicas")?.as_i64()
 }
 
-/// The commit changed nothing of it; somebody else may have.
+/// The commit does not change the object. It may have drifted.
 fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscaled: bool) -> (Action, Reason) {
     let is_said = !autoscaled && said_replicas(object).is_some();
     let fields = || live.changes().map(|changes| ForeignField::words(&changes.fields)).unwrap_or_default();
@@ -335,7 +333,6 @@ fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscale
 /// Namespace, kind and name.
 type Named<'a> = (Option<&'a str>, &'a str, &'a str);
 
-/// What an autoscaler targets.
 fn target_of_autoscaler(object: &RenderedObject) -> Option<(Option<&str>, String, String)> {
     let target = object.body.field("/spec/scaleTargetRef")?;
     let says = |field: &str| target.get(field).and_then(Value::as_str).map(str::to_owned);
@@ -343,18 +340,18 @@ fn target_of_autoscaler(object: &RenderedObject) -> Option<(Option<&str>, String
     Some((object.id.namespace.as_deref(), kind, says("name")?))
 }
 
-/// Found under this name, without our label.
+/// A live object of this name without the label of this instance.
 fn against_stranger(input: &Input<'_>, object: &RenderedObject, stranger: &Stranger) -> (Action, Reason) {
     let ours = labels::field_manager(input.instance);
     let takeover =
         stranger.takeover.as_ref().filter(|takeover| input.settings.adopt && takeover.hash == object.hash);
     if stranger.managers.contains(&ours) {
-        // A takeover that did not come to its end left our entry and no label: an apply without force could be
-        // in conflict for ever.
+        // An interrupted takeover leaves our `managedFields` entry and no label. An apply without force could then
+        // conflict for ever.
         if let Some(Takeover { effect: Ok(effect), .. }) = takeover {
             return (Action::Adopt, Reason::Adopted(effect.clone()));
         }
-        // We applied it, so it is ours: only the label was taken off.
+        // Our entry shows that this instance applied it; only the label was removed.
         return (Action::Configure, Reason::LabelsMissing);
     }
     let prefix = labels::field_manager("");

@@ -1,4 +1,5 @@
-//! Over the whole instance: which of the objects that nobody renders may be deleted now.
+//! Decides which objects that no app renders may be deleted now. The decision covers the whole instance, because the
+//! cap on deletes does. `controller/prune.rs` calls it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,38 +13,36 @@ use crate::model::{
     ObjectId, PruneMode, RuleAsks,
 };
 
-/// How an app stands on one of its clusters.
+/// The state of an app on one of its clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Everything that it renders is there, and healthy.
+    /// All rendered objects exist and are healthy.
     Healthy,
-    /// Its cluster does not answer. When it was seen last, everything was there as it is rendered now, and
-    /// healthy: so nothing that leaves another cluster comes to this one.
+    /// The cluster is offline. Its last observation matched the current render and was healthy, so objects that leave
+    /// another cluster do not move to this one.
     AwayAsRendered,
     Unhealthy,
 }
 
-/// What the decision needs to know of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppFacts {
     /// [`super::rendered_digest`] of it.
     pub rendered: Digest,
-    /// It is in the config repository no longer.
+    /// The app is no longer in the config repository.
     pub is_gone: bool,
-    /// The clusters that it is placed on.
     pub places: BTreeMap<ClusterName, Standing>,
-    /// What is not well there, where that can be said.
+    /// The reason why the app is unhealthy there, if known.
     pub unwell: BTreeMap<ClusterName, String>,
-    /// Its own, or the instance's.
+    /// The app's own setting, or the default of the instance.
     pub prune: PruneMode,
     pub paused: bool,
     pub unmanaged: bool,
-    /// Its units change wave by wave, and have not come to the end of that.
+    /// A rollout in waves has not ended.
     pub rollout_is_open: bool,
 }
 
 impl AppFacts {
-    /// Of an app that is in the config repository no longer.
+    /// An app that is no longer in the config repository.
     pub fn gone(prune: PruneMode) -> Self {
         Self {
             rendered: super::rendered_digest([]),
@@ -57,9 +56,9 @@ impl AppFacts {
         }
     }
 
-    /// Where it must become healthy before an object of it on `cluster` may go. That is on all its clusters, as what goes
-    /// here may come there. One that is away and has everything already gets nothing from here; but an app that leaves a
-    /// cluster altogether must be seen healthy on those that are left.
+    /// The cluster that must become healthy before an object on `cluster` may be deleted. All clusters of the app
+    /// count, because a deleted object may move to any of them. An offline cluster that is already up to date does
+    /// not count, unless the app leaves `cluster` altogether.
     fn unhealthy_on(&self, cluster: &ClusterName) -> Option<&ClusterName> {
         let stays_here = self.places.contains_key(cluster);
         let holds = |(_, standing): &(&ClusterName, &Standing)| match standing {
@@ -71,38 +70,37 @@ impl AppFacts {
     }
 }
 
-/// What the decision needs to know of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterFacts {
     pub state: ClusterState,
-    /// Its view is whole, and it answers.
+    /// The observation is complete, and the cluster answers.
     pub complete: bool,
-    /// It does not answer.
+    /// The cluster is offline.
     pub away: bool,
 }
 
 #[derive(Clone, Copy)]
 pub struct PruneInput<'a> {
     pub mode: Mode,
-    /// No error stands anywhere in the config repository, and everything could be rendered.
+    /// The config repository has no error, and every app was rendered.
     pub fleet_valid: bool,
     pub caps: Caps,
-    /// Objects of ours on all clusters.
+    /// Objects of this instance on all clusters.
     pub managed_total: u64,
-    /// Deletes of this revision that no approval covered and that are not among the candidates now.
+    /// Deletes of this revision without an approval, whose objects are no longer among the candidates.
     pub already_deleted: u64,
-    /// What was over the cap before: it goes by somebody's word alone.
+    /// Candidates that were over the cap before. They need an approval even if the cap has room again.
     pub over: &'a BTreeSet<ApprovedObject>,
-    /// Of all clusters.
+    /// From all clusters.
     pub candidates: &'a [Candidate],
     pub approvals: &'a [Approval],
-    /// Pairs that belong together and whose render holds no object.
+    /// Targets whose render has no object.
     pub empty_renders: &'a BTreeSet<(AppId, ClusterName)>,
-    /// What a policy says of a delete.
+    /// The policy that denies the delete, if any.
     pub denial: &'a dyn Fn(&Candidate) -> Option<Denial>,
     pub app: &'a dyn Fn(&AppId) -> AppFacts,
     pub cluster: &'a dyn Fn(&ClusterName) -> ClusterFacts,
-    /// What a rule asks for that none of the approvals gives.
+    /// The approval that a rule requires and that the given approvals do not satisfy.
     pub asks: &'a dyn Fn(&Candidate, &[&Approval]) -> Option<RuleAsks>,
 }
 
@@ -121,14 +119,14 @@ pub fn cap(caps: Caps, managed_total: u64) -> u64 {
     u64::from(caps.deletes).min(percent).max(u64::from(Caps::FLOOR))
 }
 
-/// Decides about every candidate. What waits today counts again tomorrow, so that an unrelated commit frees nothing; of the past
-/// only `already_deleted` and `over` matter.
+/// Decides about every candidate. A waiting candidate counts again in the next decision, so an unrelated commit frees
+/// nothing. Only `already_deleted` and `over` carry state from earlier decisions.
 pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
     let judge = Judge::of(input);
     let mut verdicts: Vec<(&Candidate, Verdict)> =
         input.candidates.iter().map(|candidate| (candidate, judge.verdict(candidate))).collect();
     verdicts.sort_by_key(|(candidate, _)| in_order_of_deletion(candidate));
-    // Where it is over the cap, it is asked for before anything else is waited for.
+    // The approval for candidates over the cap is requested before any other wait.
     let is_due = |candidate: &Candidate, verdict: &Verdict| match verdict {
         Verdict::NeedsApproval(_) => true,
         Verdict::Settled(Action::Delete, Reason::NoLongerRendered) => !candidate.is_ended_run,
@@ -142,8 +140,8 @@ pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
         |(_, verdict): &&(&Candidate, Verdict)| matches!(verdict, Verdict::NeedsApproval(Need::OverCap));
     let apps_over: BTreeSet<&AppId> =
         verdicts.iter().filter(over_cap).map(|(candidate, _)| &candidate.app).collect();
-    // What may go beside what was over the cap before is asked for along with it: who looks without knowing what was before
-    // (`tutti approve`) asks for the same.
+    // Deletes of an app that is over the cap are requested together with those that were over it before. So `tutti
+    // approve`, which has no history, requests the same set.
     let is_wanted = |candidate: &Candidate, verdict: &Verdict| {
         let is_beside = || apps_over.contains(&candidate.app) && is_due(candidate, verdict);
         matches!(verdict, Verdict::NeedsApproval(_)) || is_beside()
@@ -183,7 +181,7 @@ enum Verdict {
     NeedsApproval(Need),
 }
 
-/// Why a person's word is needed.
+/// Why an approval is needed.
 enum Need {
     Rule(RuleAsks),
     OverCap,
@@ -211,10 +209,9 @@ impl Verdict {
     }
 }
 
-/// What is the same for all candidates.
 struct Judge<'a> {
     input: &'a PruneInput<'a>,
-    /// Of every app that is asked about, once.
+    /// Computed once for each app.
     apps: Apps<'a>,
     approvals: Approvals<'a>,
     limit: Limit,
@@ -275,7 +272,7 @@ impl<'a> Judge<'a> {
         if app.rollout_is_open {
             return wait(Reason::WaitsForRollout);
         }
-        // An approval lifts the cap, not the order: what replaces it must be there first.
+        // An approval lifts the cap and keeps the order: the replacement must be healthy first.
         if app.prune == PruneMode::WhenHealthy
             && let Some(unhealthy) = app.unhealthy_on(&candidate.cluster)
         {
@@ -286,7 +283,7 @@ impl<'a> Judge<'a> {
         if let Some((first, others)) = candidate.contents.split_first() {
             return wait(Reason::WaitsForContents { object: first.clone(), others: others.len() });
         }
-        // No approval of deletes lifts a policy.
+        // An approval of deletes does not override a policy.
         if let Some(denial) = (input.denial)(candidate) {
             return wait(Reason::of_denial(&denial));
         }
@@ -322,7 +319,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Stays as it is, whatever else holds.
+/// Returns an action if the object stays in the cluster, whatever else holds.
 fn stays(app: &AppFacts, candidate: &Candidate, is_released: bool) -> Option<(Action, Reason)> {
     if app.unmanaged {
         return Some((Action::Skip, Reason::Unmanaged));
@@ -336,7 +333,7 @@ fn stays(app: &AppFacts, candidate: &Candidate, is_released: bool) -> Option<(Ac
     (app.prune == PruneMode::Never).then_some((Action::Orphan, Reason::PruneNever))
 }
 
-/// A cluster that is being removed is written to no more, and deleted from.
+/// A removed cluster gets no applies. Deletes still run there.
 fn hold_of_delete(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Hold> {
     let state = if cluster == ClusterState::Removed { ClusterState::Ready } else { cluster };
     hold(mode, state, paused)
@@ -361,19 +358,19 @@ impl Limit {
         let mut counted: BTreeSet<ApprovedObject> =
             input.candidates.iter().filter(counts).map(Candidate::approved_object).collect();
         let over = if with_deleted(counted.len()) > cap { counted.clone() } else { BTreeSet::new() };
-        // Who approves six of twelve, of one app or of many, has not approved the other six. When the six are gone they must
-        // still count, or the rest would fit under the cap for a process that never saw the twelve. What is over it by them
-        // alone is over it until they are void or their file goes.
+        // Approved objects count too. An approval of six deletes out of twelve does not cover the other six. Without
+        // this, a restarted process would see only six and find them below the cap. The approved ones count until the
+        // approval is void or its file is removed.
         counted.extend(approvals.valid.iter().flat_map(|approval| approval.objects.iter().cloned()));
         Self { cap, pending: with_deleted(counted.len()), over }
     }
 }
 
-/// Approvals whose app still renders to what they were given for. Which of the others are void can
-/// be said only of a valid fleet.
+/// Approvals whose app still renders to the approved digest. Only a valid fleet can tell which of the others are
+/// void.
 struct Approvals<'a> {
     valid: Vec<&'a Approval>,
-    /// Those that delete nothing, and so are never void.
+    /// Approvals that only release objects. They never become void.
     releases: Vec<&'a Approval>,
 }
 
@@ -385,7 +382,7 @@ impl<'a> Approvals<'a> {
         Self { valid, releases }
     }
 
-    /// The approval by which the object is left, and ours no longer.
+    /// The approval that releases the object: it stays in the cluster and is no longer managed.
     fn releasing(&self, candidate: &Candidate) -> Option<&'a Approval> {
         self.releases.iter().copied().find(|approval| approval.app == candidate.app)
     }
@@ -428,7 +425,7 @@ impl<'a> Approvals<'a> {
     }
 }
 
-/// For each app what a person would approve for these deletes of it to run.
+/// For each app the approval that would let these deletes run.
 fn approvals_of(
     apps: &Apps<'_>,
     verdicts: &[(&Candidate, Verdict)],

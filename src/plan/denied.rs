@@ -1,12 +1,13 @@
-//! Writes that a policy denies.
+//! Refuses writes that a policy denies.
 //!
-//! Verdicts are in `Observation::judged`; `reconcile/admission.rs` evaluates them. They are dropped with the head, with the object, and
-//! with what was applied before. A denial is no failure of a rollout.
+//! `reconcile/admission.rs` evaluates the policies and stores the verdicts in `Observation::judged`. A new head, a
+//! changed object or another applied state drops them. A denied write does not fail a rollout.
 
 use super::{Action, Reason};
 use crate::model::{Observation, RenderedObject};
 
-/// What is done instead of a write that was denied. What is as rendered is not written, so no policy is asked about it.
+/// Replaces the decision by a refusal if a policy denies the write. Policies do not judge objects that are already as
+/// rendered.
 pub fn instead(
     observation: &Observation,
     object: &RenderedObject,

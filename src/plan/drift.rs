@@ -1,28 +1,27 @@
-//! Whether a live object that was applied as rendered is still what it was then.
+//! Detects drift: whether an object that was applied as rendered has changed since.
 
 use serde::Serialize;
 
 use crate::model::{Live, LiveReplicas, Scaler, Stranger};
 
-/// How it is not, or may not be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Drift {
-    /// Nothing of it is ours any more in its `managedFields`.
+    /// No field of it is ours in `managedFields` any more.
     Disowned,
-    /// Somebody else set fields of ours, perhaps to what they were.
+    /// Another manager set fields of ours, perhaps to the same values.
     FieldsTaken,
-    /// Values of ours are others, though nobody else set them: admission did.
+    /// Values of our fields changed, and no other manager set them: an admission webhook did.
     ValuesChanged,
     Scaled,
-    /// A doubt: what is ours there is not all that was applied.
+    /// Uncertain: our `managedFields` entry lacks applied fields.
     NotCovered,
-    /// A doubt: somebody wrote it, and its values are not watched.
+    /// Uncertain: somebody wrote the object, and its values are not watched.
     Written,
 }
 
 impl Drift {
-    /// Only the cluster can tell whether anything is different.
+    /// Only a request to the cluster can tell whether the object differs.
     pub fn is_doubt(self) -> bool {
         matches!(self, Self::NotCovered | Self::Written)
     }
@@ -39,8 +38,8 @@ impl Drift {
     }
 }
 
-/// Of an object whose hash is that of what is rendered. `is_said`: Git says how many replicas, and no autoscaler of ours targets
-/// it.
+/// Expects an object whose hash equals that of the render. `is_said`: Git sets the replicas, and no autoscaler of
+/// ours targets the object.
 pub fn of(live: &Live, is_said: bool) -> Option<Drift> {
     let now = &live.ownership;
     if now.fields.is_none() {
@@ -50,7 +49,8 @@ pub fn of(live: &Live, is_said: bool) -> Option<Drift> {
     if now.fields != then.fields {
         return Some(Drift::FieldsTaken);
     }
-    // Before the values, which are without it: they may be kept by the cluster, and then nothing is done about them.
+    // Checked before the values, which exclude the replicas: values that the cluster keeps overruling are not
+    // repaired.
     if is_said && is_scaled(then.replicas, now.replicas) {
         return Some(Drift::Scaled);
     }
@@ -60,7 +60,8 @@ pub fn of(live: &Live, is_said: bool) -> Option<Drift> {
     now.others.zip(then.others).is_some_and(|(now, then)| now != then).then_some(Drift::Written)
 }
 
-/// An autoscaler scales as it likes. A person's number is put back, also where an autoscaler's was before.
+/// Scaling by an autoscaler is no drift. A number that a person set is put back, even if an autoscaler set the one
+/// before.
 fn is_scaled(then: Option<LiveReplicas>, now: Option<LiveReplicas>) -> bool {
     let owner = |replicas: Option<LiveReplicas>| replicas.map(|it| it.owner);
     now != then
@@ -71,20 +72,20 @@ fn is_scaled(then: Option<LiveReplicas>, now: Option<LiveReplicas>) -> bool {
         }
 }
 
-/// What an apply says of `spec.replicas`.
+/// What an apply sends as `spec.replicas`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SentReplicas {
     #[default]
     AsRendered,
-    /// An autoscaler decides, and the field is still ours: to leave it out would reset it.
+    /// An autoscaler owns the number, and the field is still ours: leaving it out would reset it.
     AsLive(i64),
-    /// An autoscaler decides, and the field is its own.
+    /// An autoscaler owns the number and the field.
     LeftOut,
 }
 
 impl SentReplicas {
-    /// `unlabelled`: it is ours, but for its label. `said`: by Git.
+    /// `unlabelled`: an object of ours that lost its label. `said`: the number in Git.
     pub fn of(
         live: Option<&Live>,
         unlabelled: Option<&Stranger>,
@@ -93,7 +94,7 @@ impl SentReplicas {
     ) -> Self {
         match live.map_or(unlabelled.and_then(|it| it.replicas), |live| live.ownership.replicas) {
             Some(LiveReplicas { owner: Scaler::Autoscaler, .. }) => Self::LeftOut,
-            // The number that Git says is ours to have: the next commit may say another.
+            // If the count equals the number in Git, the field stays ours: the next commit may set another number.
             Some(LiveReplicas { owner: Scaler::Unknown, count }) if autoscaled || said != Some(count) => {
                 Self::LeftOut
             }

@@ -1,13 +1,11 @@
-//! From what an app is rendered to and what a cluster was seen to hold: the steps between, each
-//! with its reason.
+//! Compares renders with observations and returns plans: ordered steps, each with an action and a reason.
 //!
-//! Two halves, because they look at different things. [`compute()`] answers for one app on one cluster
-//! what to create, configure, leave, wait for or refuse. [`decide()`] answers for the whole
-//! instance what may be deleted, because the cap on deletes holds over all of it; its answer is put
-//! at the end of the plans with [`Plan::with_prunes`].
+//! There are two halves with different scopes. [`compute()`] plans one app on one cluster: create, configure, wait or
+//! refuse. [`decide()`] decides which deletes of the whole instance may run, because the cap covers the instance;
+//! [`Plan::with_prunes`] appends its result to the plans.
 //!
-//! Needs whole renders and observations, and says in a reason when an observation is not whole.
-//! Never does IO, never decides when a step runs, and never derives a delete from doubt.
+//! The module does no IO and does not decide when a step runs. It needs whole renders. If an observation is
+//! incomplete, the reason says so, and nothing is deleted.
 
 mod action;
 mod compute;

@@ -1,7 +1,7 @@
-//! Whether a release is the first of its app on a cluster, for hooks that are of the first alone or of all but the first.
+//! Tells the first release of an app on a cluster from later ones, for hooks of installations and of upgrades.
 //!
-//! What is applied of a first release carries its mark. So it is known for the first one as long as nothing of it changes, whatever
-//! of it came already, and whoever goes on with it. When it has come to its end two objects say so, whatever becomes of its Jobs.
+//! All objects of a first release carry a mark. The mark identifies the release until it changes, even after a
+//! restart. When the release has ended, two objects record it, so it stays known after its Jobs are gone.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use super::compute::Unit;
 use super::{Action, Input, Reason, Step, drift};
 use crate::model::{Hook, InstallMark, Live, ObjectId, Occasion, Operation, labels};
 
-/// Which hooks come now.
+/// Selects the hooks that run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleasePhase {
     Install,
-    /// It is the first release, and over: neither those of the installation nor those of upgrades.
+    /// The first release has ended: hooks of neither kind run.
     Installed,
     Upgrade,
 }
 
-/// `None` where no hook asks.
+/// `None` if no hook depends on it.
 pub fn of(input: &Input<'_>, unit: &Unit<'_>) -> Option<ReleasePhase> {
     let objects = &unit.objects;
     let asks = |hook: &Hook| hook.occasion != Occasion::Each;
@@ -32,7 +32,7 @@ pub fn of(input: &Input<'_>, unit: &Unit<'_>) -> Option<ReleasePhase> {
         return Some(ReleasePhase::Install);
     }
     if marks.contains(&None) {
-        // It was there before, or is in the release of an upgrade already.
+        // The object existed before, or belongs to an upgrade.
         return Some(ReleasePhase::Upgrade);
     }
     if let Some(over) = marks.iter().flatten().find(|mark| mark.is_over) {
@@ -41,7 +41,7 @@ pub fn of(input: &Input<'_>, unit: &Unit<'_>) -> Option<ReleasePhase> {
     let ours = |id: &ObjectId| input.observation.objects.get(id).filter(|live| *live.app == *app);
     let is_of_this = |live: &Live| live.install().is_some_and(|mark| mark.is_of(release));
     let is_this = objects.iter().any(|object| ours(&object.id).is_some_and(|live| is_of_this(live)));
-    // A change that comes before the first release has come to its end goes on with it.
+    // A change during an unfinished first release belongs to that release.
     let is_unfinished = || {
         let mut runs = objects.iter().filter(|it| it.hook.is_some_and(|hook| hook.is_once() && hook.runs));
         runs.any(|object| ours(&object.id).is_none())
@@ -49,8 +49,8 @@ pub fn of(input: &Input<'_>, unit: &Unit<'_>) -> Option<ReleasePhase> {
     Some(if is_this || is_unfinished() { ReleasePhase::Install } else { ReleasePhase::Upgrade })
 }
 
-/// The marks of all that is there of the unit, but its hooks. Of an object that is no longer rendered nobody knows its unit: it
-/// counts where there is but one.
+/// The marks of the unit's live objects, without hooks. An object that is no longer rendered has no known unit. It
+/// counts only if the app has a single unit.
 fn main_marks<'i>(
     input: &'i Input<'_>,
     unit: &'i Unit<'_>,
@@ -62,7 +62,7 @@ fn main_marks<'i>(
     let rendered = rendered.filter_map(move |object| match observation.objects.get(&object.id) {
         Some(live) if live.deleting => None,
         Some(live) => Some(live.install().filter(|_| *live.app == *app)),
-        // A release of somebody else, to be taken over. One that lost our label tells nothing.
+        // A foreign release that will be taken over. An object of ours without its label shows nothing.
         None => {
             let stranger = observation.strangers.get(&object.id)?;
             (!stranger.managers.contains(&manager)).then_some(None)
@@ -79,7 +79,7 @@ fn main_marks<'i>(
     rendered.chain(observation.objects.iter().filter(is_left).map(|(_, live)| live.install()))
 }
 
-/// Why a hook that is not there does not come now. What runs nothing, as a Secret with a password, is kept there like anything else.
+/// Why a missing hook does not run now. A hook that runs nothing (a Secret with a password) is kept like any object.
 pub fn why_not_due(hook: Hook, release_phase: Option<ReleasePhase>) -> Option<Reason> {
     match (hook.occasion, release_phase?) {
         (Occasion::Install, ReleasePhase::Installed | ReleasePhase::Upgrade) if hook.runs => {
@@ -90,12 +90,12 @@ pub fn why_not_due(hook: Hook, release_phase: Option<ReleasePhase>) -> Option<Re
     }
 }
 
-/// How many objects say that the installation is over: one of them may be deleted, or replaced.
+/// How many objects record that the installation has ended. One of them may be deleted or replaced.
 const SAYERS: usize = 2;
 
-/// Marks what is written of a first release. When nothing is left to do, so many objects as are to say that the installation is over,
-/// and do not, are applied once more, if they are as they were applied and no policy
-/// denies it. So it is at upgrades too, before what said it goes.
+/// Marks the writes of a first release. When the release has nothing left to do, some unchanged objects are applied
+/// once more to record its end, unless a policy denies it. An upgrade does the same before a recording object is
+/// deleted.
 pub fn mark(
     input: &Input<'_>,
     unit: &Unit<'_>,
@@ -118,7 +118,7 @@ pub fn mark(
     let app = input.rendered.app.to_string();
     let known = main_marks(input, unit, &app).flatten().find(|mark| mark.is_over);
     let live = |step: &Step| input.observation.objects.get(&step.object).filter(|_| step.hook.is_none());
-    // What has no mark is of an upgrade.
+    // An object without a mark belongs to an upgrade.
     let says_so = |live: &Live| live.install().is_none_or(|mark| mark.is_over);
     let said = steps.iter().filter_map(live).filter(|live| says_so(live)).count();
     let is_denied = |step: &Step| {

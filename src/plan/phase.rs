@@ -1,4 +1,4 @@
-//! The order in which kinds are applied; deleted in reverse.
+//! The order in which kinds are applied. Deletes run in reverse.
 
 use serde::Serialize;
 
@@ -9,22 +9,21 @@ use crate::model::ObjectId;
 pub enum Phase {
     Namespace,
     Definition,
-    /// Access and configuration: what later objects refer to by name, and limits that must hold
-    /// before the first pod.
+    /// Access and configuration: later objects refer to them by name, and limits must hold before the first pod.
     Config,
     Storage,
     Service,
     Workload,
-    /// Kinds that are not Kubernetes' own. What serves them may be a workload of the same app: it comes before them, and goes
-    /// when they have gone, as it may have to take a finalizer off them.
+    /// Custom kinds. Their controller may be a workload of the same app: it starts before them and is deleted after
+    /// them, because it may have to remove a finalizer.
     Custom,
     Route,
     Scaling,
-    /// Last, because they call workloads, and stop every write while nobody answers.
+    /// Last: a webhook calls workloads, and blocks every write until they answer.
     Webhook,
 }
 
-/// Groups of Kubernetes itself that are not told by more than this, and of workloads that are known like its own.
+/// Kubernetes' own groups without a rule of their own in [`Phase::of`], and OpenKruise, whose kinds are workloads.
 const OWN: [&str; 13] = [
     "",
     "apps",

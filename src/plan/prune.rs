@@ -1,4 +1,4 @@
-//! Objects that nobody renders any more: which they are, and what was decided about them.
+//! The objects that no app renders any more, and the decision about each.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,37 +13,36 @@ use crate::model::{
     SyncWave,
 };
 
-/// One of our objects that no app renders on its cluster.
+/// An object of this instance that no app renders on its cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Candidate {
-    /// The app that applied it last; it may be gone.
+    /// The app that applied it last. It may no longer exist.
     pub app: AppId,
     pub cluster: ClusterName,
     pub object: ObjectId,
     pub kind: Kind,
     pub uid: String,
     pub resource_version: String,
-    /// Its annotation says that it stays.
+    /// Its annotation `prune` is `keep`.
     pub keep: bool,
     #[serde(skip_serializing_if = "SyncWave::is_default")]
     pub wave: SyncWave,
-    /// A run of an earlier release of a chart: it did its work, and no release comes without leaving one behind.
+    /// An ended hook run of an earlier release. Every release leaves one behind.
     pub is_ended_run: bool,
-    /// The volume claims of its pods would be deleted with it.
+    /// A delete would also delete the volume claims of its pods.
     pub claims_go_along: bool,
-    /// Objects of ours, of whatever app, that would go with it: what is in a namespace, what a definition defines. Also
-    /// those that are rendered and not there yet: an apply may be under way. A namespace goes when nothing in it is wanted,
-    /// kept, or on its way any more. What is wanted comes first: it is what a person has to do something about.
+    /// Objects of ours that a delete of this namespace or definition would delete too, of any app. Rendered objects
+    /// count even if they do not exist yet, because an apply may be running. The delete waits until no content is
+    /// rendered, kept or pending. Rendered contents come first: a person has to act on them.
     pub contents: Vec<Content>,
 }
 
-/// What would go with a namespace or a definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Content {
     pub object: ObjectId,
-    /// An app renders it. It may not be there yet.
+    /// An app renders it. It may not exist yet.
     pub is_wanted: bool,
 }
 
@@ -52,12 +51,12 @@ impl Candidate {
         ApprovedObject { cluster: self.cluster.clone(), id: self.object.clone(), uid: self.uid.clone() }
     }
 
-    /// Its place among what goes: the last one first.
+    /// The last position is deleted first.
     pub fn turn(&self) -> Turn {
         Turn::of_delete(&self.object, self.wave)
     }
 
-    /// The same object in a newer state. `None` when it is another one of its name, or another app's.
+    /// The same object in a newer state. `None` if the name now belongs to another object or app.
     pub fn seen_again(&self, live: &Live) -> Option<Self> {
         let is_same = *live.uid == *self.uid && *live.app == self.app.to_string();
         is_same.then(|| Self {
@@ -68,9 +67,9 @@ impl Candidate {
     }
 }
 
-/// The candidates of one cluster, among the objects that the app which applied them renders no longer (`strays`).
-/// `rendered` holds what all apps render there. None from a view that is not whole; none that is being deleted already.
-/// `plural` is the name of an object's kind in paths.
+/// The candidates of one cluster among `strays`: objects that the app which applied them no longer renders.
+/// `rendered` holds the renders of all apps there. An incomplete observation has no candidates, and an object that is
+/// being deleted is none. `plural` is the name of an object's kind in paths.
 pub fn candidates<'a>(
     cluster: &ClusterName,
     observation: &Observation,
@@ -86,7 +85,7 @@ pub fn candidates<'a>(
     };
     let candidate = |(id, live): (&ObjectId, &Arc<Live>)| {
         Some(Candidate {
-            // An annotation that names no app is a doubt.
+            // An annotation that names no app leaves the owner unknown.
             app: AppId::parse(&live.app)?,
             cluster: cluster.clone(),
             object: id.clone(),
@@ -115,7 +114,7 @@ fn contents(
     }
     let is_inside = |other: &&ObjectId| match &*id.kind {
         "Namespace" => other.namespace.as_ref() == Some(&id.name),
-        // Named `menus.example.com`. A kind whose plural nobody knows may be the one.
+        // Named `menus.example.com`. If the plural of a kind is unknown, the kind counts as defined.
         "CustomResourceDefinition" => id.name.split_once('.').is_some_and(|(defined, group)| {
             *other.group == *group && plural(other).is_none_or(|plural| plural == defined)
         }),
@@ -128,7 +127,7 @@ fn contents(
     wanted.chain(left.into_iter().map(|object| content(object, false))).collect()
 }
 
-/// Old servers show one and the same object in the group `extensions` and in its later group.
+/// Old servers list an object both in the group `extensions` and in its later group.
 fn is_twin_of_rendered(id: &ObjectId, rendered: &BTreeSet<ObjectId>) -> bool {
     &*id.group == "extensions"
         && ["apps", "networking.k8s.io", "policy"]
@@ -136,8 +135,8 @@ fn is_twin_of_rendered(id: &ObjectId, rendered: &BTreeSet<ObjectId>) -> bool {
             .any(|group| rendered.contains(&ObjectId { group: group.into(), ..id.clone() }))
 }
 
-/// The digest that an approval is bound to: an app as rendered on all its clusters. An app that is
-/// rendered nowhere has one too.
+/// The digest that an approval is bound to: the renders of an app on all its clusters. An app without any render has
+/// one too.
 pub fn rendered_digest<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> Digest {
     let mut parts: Vec<[String; 2]> = renders
         .into_iter()
@@ -147,7 +146,6 @@ pub fn rendered_digest<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> D
     Digest::of_json(&json!(parts))
 }
 
-/// What happens to one candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decided {
@@ -188,26 +186,25 @@ impl Decided {
     }
 }
 
-/// Each list sorted by cluster and app, and there in the order of deletion.
+/// Each list is sorted by cluster and app, and then in the order of deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PruneDecision {
-    /// To be deleted now.
     pub deletes: Vec<Decided>,
-    /// To be left now, without our labels and our ownership of fields.
+    /// Stay in the cluster; labels and field ownership are removed now.
     pub releases: Vec<Decided>,
-    /// Not now: Wait, or Skip while a hold stands.
+    /// Wait, or Skip during a hold.
     pub waiting: Vec<Decided>,
-    /// Left for good.
+    /// Stay in the cluster for good.
     pub orphans: Vec<Decided>,
-    /// What people are asked to approve, one for each app that needs it.
+    /// The approvals that are requested, one for each app that needs one.
     pub approvals_wanted: Vec<Approval>,
-    /// What may run here without anybody's word. A process that has deleted other things at this commit, or others that wait since
-    /// an earlier one, may ask for it all the same.
+    /// Approvals for deletes that need none here. A process with another history of deletes at this commit may still
+    /// request them.
     #[serde(skip)]
     pub approvals_early: Vec<Approval>,
-    /// While there is more than the cap: all that makes it so, also what waits for something else, or may go by an approval that
-    /// could be taken back.
+    /// If the deletes exceed the cap: all that count, also those that wait for something else or that a revocable
+    /// approval covers.
     #[serde(skip)]
     pub over_cap: BTreeSet<ApprovedObject>,
     pub approvals_unused: Vec<UnusedApproval>,
@@ -219,7 +216,7 @@ impl PruneDecision {
     }
 }
 
-/// An approval that does nothing, which is said.
+/// An approval without any effect, which is reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnusedApproval {
@@ -230,8 +227,8 @@ pub struct UnusedApproval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Unused {
-    /// The app renders to something else now.
+    /// The app now renders to something else.
     RenderChanged,
-    /// None of its objects waits to be deleted.
+    /// None of its objects waits for a delete.
     NothingPending,
 }

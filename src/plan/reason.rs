@@ -1,4 +1,4 @@
-//! Why a step is what it is: a closed list, and the words for it.
+//! The closed list of reasons for a step, and their texts.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::prune::Content;
 use super::{Action, Drift};
 use crate::model::{AppId, ClusterName, Denial, Digest, Effect, Kind, ObjectId, RuleAsks, SyncWave};
 
-/// What keeps a whole app or cluster from being written to.
+/// Why nothing is written for a whole app or cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Hold {
@@ -32,57 +32,57 @@ impl fmt::Display for Hold {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Reason {
-    // Applied or left as it is.
+    // Applied, or unchanged.
     New,
     Same,
     HashChanged {
         from: Digest,
         to: Digest,
     },
-    /// Somebody took the annotation off, so it is not known what was applied.
+    /// The hash annotation is missing, so the applied content is unknown.
     HashMissing,
-    /// Somebody took our label off an object that we apply.
+    /// The label was removed from an object that we apply.
     LabelsMissing,
-    /// Somebody changed what was applied, or may have: it is applied again, by force, as all of it was ours.
+    /// The object drifted, or may have. It is applied again by force, because all fields were ours.
     Drifted {
         drift: Drift,
-        /// Who has which fields of ours, where that is known.
+        /// Who owns which of our fields, if known.
         fields: String,
     },
-    /// Another app of this instance applied it and renders it no longer.
+    /// Another app of this instance applied it and no longer renders it.
     TransferredFrom {
         app: String,
     },
-    /// Somebody else's, and the app says that it takes it over.
+    /// A foreign object that the app adopts.
     Adopted(Effect),
-    /// It is deleted, and created anew when it is gone: these fields never change.
+    /// These fields are immutable: the object is deleted, and created again once it is gone.
     Replaced {
         fields: Vec<String>,
     },
 
-    /// The first release has come to its end, which is noted on the object.
+    /// The first release has ended; the object records it.
     InstallationOver,
-    /// A hook of the installation, which was.
+    /// An installation hook, and the installation is over.
     OnlyOnce,
-    /// A hook of upgrades, and nothing of its app was there before this release.
+    /// An upgrade hook, and this is the first release.
     OnlyLater,
-    /// There is another doubt whether it is still what was applied, within a minute of the last.
+    /// Another drift check within a minute of the last one.
     AskedLately,
 
     // Waits for something that comes by itself.
-    /// A hook of its chart that comes before it has not come to a good end.
+    /// An earlier hook of the chart has not succeeded.
     WaitsForHook {
         hook: ObjectId,
         would: Action,
         because: Box<Reason>,
     },
-    /// A hook that comes when the rest of its chart is as rendered and healthy; the object is not.
+    /// A post hook waits until this object of its release is as rendered and healthy.
     WaitsForRelease {
         object: ObjectId,
         would: Action,
         because: Box<Reason>,
     },
-    /// An object of its app with a lower sync wave is not there as rendered, or not healthy.
+    /// An object of a lower sync wave is not as rendered, or unhealthy.
     WaitsForSyncWave {
         wave: SyncWave,
         object: ObjectId,
@@ -101,19 +101,19 @@ pub enum Reason {
         kind: Kind,
         app: AppId,
     },
-    /// Its kind is not served, and its app has earlier waves: what runs in them may bring it.
+    /// The kind is not served. An earlier sync wave may define it.
     KindPending {
         kind: Kind,
     },
-    /// The cluster has not been asked whether it is there.
+    /// The cluster has not been asked for this name.
     NotLookedUp,
     ObservationIncomplete,
-    /// The app that applied it last could not be rendered: it may still want it.
+    /// The app that applied it last failed to render, and may still want it.
     OwnerNotRendered {
         app: AppId,
     },
 
-    // Refused until somebody changes something.
+    // Refused until a person changes something.
     NotServed {
         kind: Kind,
         served: Vec<Kind>,
@@ -125,11 +125,11 @@ pub enum Reason {
     NotOurs {
         managers: Vec<String>,
     },
-    /// The app would take it over, and the cluster refuses what that would do.
+    /// The cluster refuses the effect of the takeover.
     CannotAdopt {
         why: String,
     },
-    /// These fields never change, and the object cannot be deleted to be created anew.
+    /// The fields are immutable, and the object must not be deleted.
     CannotReplace {
         fields: Vec<String>,
         why: String,
@@ -137,28 +137,28 @@ pub enum Reason {
     OtherInstance {
         name: String,
     },
-    /// A policy of the repository denies the write, or the delete, which waits.
+    /// A policy of the repository denies the write, or the delete.
     Denied {
         policy: String,
         message: String,
     },
-    /// Another app of the cluster renders it too, and keeps it.
+    /// Another app of the cluster renders and keeps it.
     OfOtherApp {
         owner: AppId,
     },
 
-    // Not touched on purpose.
+    // Left alone on purpose.
     Unmanaged,
-    /// A taint of the cluster, which the app does not tolerate; nothing of it is there.
+    /// The app does not tolerate a taint of the cluster and has no object there.
     KeptOut {
         taint: String,
     },
-    /// The app says that drift is only told.
+    /// The app only reports drift.
     DriftReported {
         drift: Drift,
         fields: String,
     },
-    /// It was put back, and admission changed it again in the same write.
+    /// The repaired value was changed again by admission in the same write.
     Overruled,
     Held {
         by: Hold,
@@ -167,33 +167,33 @@ pub enum Reason {
     },
     KeepAnnotation,
     PruneNever,
-    /// It stays and is ours no longer: an approval says so.
+    /// An approval releases it: it stays and is no longer managed.
     Released {
         approval: String,
     },
 
-    // Deleted, or not yet.
+    // Deleted, or waiting to be.
     NoLongerRendered,
     Approved {
         approval: String,
     },
-    /// Its app is not healthy on all clusters that count; `on` is another one than its own.
+    /// The app is unhealthy on a cluster that counts. `on`: that cluster, if it is not the object's own.
     WaitsForHealth {
         on: Option<ClusterName>,
-        /// What is not well there, if that is known: object and words.
+        /// The unhealthy object and its reason, if known.
         because: Option<String>,
     },
-    /// Its cluster does not answer.
+    /// The cluster is offline.
     WaitsForCluster {
         cluster: ClusterName,
     },
-    /// With it would go what is in it, or is to be.
+    /// The delete would also delete its contents.
     WaitsForContents {
         #[serde(flatten)]
         object: Content,
         others: usize,
     },
-    /// The rollout of its app is open: nothing that it takes away goes before its end.
+    /// The rollout of the app is open. Deletes wait for its end.
     WaitsForRollout,
     FleetInvalid,
     OverCap {
@@ -201,26 +201,26 @@ pub enum Reason {
         cap: u64,
         digest: Digest,
     },
-    /// Namespaces, volumes, claims and definitions take what is in them along.
+    /// A delete of these kinds also deletes their contents: namespaces, volumes, claims, definitions.
     KindNeedsApproval {
         kind: Kind,
         digest: Digest,
     },
-    /// The volume claims of its pods would be deleted with it: what is in them would be lost.
+    /// The delete would also delete the volume claims of its pods, and their data.
     ClaimsGoAlong {
         digest: Digest,
     },
-    /// A rule says who must agree first.
+    /// A rule requires agreement first.
     RuleAsks {
         #[serde(flatten)]
         asks: RuleAsks,
         digest: Digest,
     },
-    /// The app still belongs here and renders to nothing: that may be a mistake.
+    /// The app is placed here and renders nothing, which may be a mistake.
     EmptyRender {
         digest: Digest,
     },
-    /// The app is still in the config repository and placed on no cluster: that may be a mistake.
+    /// The app exists and is placed on no cluster, which may be a mistake.
     PlacedNowhere {
         digest: Digest,
     },
@@ -231,7 +231,7 @@ impl Reason {
         Self::Denied { policy: denial.policy.to_string(), message: denial.message.to_string() }
     }
 
-    /// It waits for another object of its own app, which tells how it fares.
+    /// It waits for another object of its own app; that object shows the health.
     pub fn waits_for_its_app(&self) -> bool {
         matches!(
             self,
@@ -239,7 +239,7 @@ impl Reason {
         )
     }
 
-    /// Why it would be done, whatever holds it.
+    /// The reason below all holds and waits.
     pub fn cause(&self) -> &Self {
         match self {
             Self::Held { because, .. }
@@ -250,7 +250,7 @@ impl Reason {
         }
     }
 
-    /// The digest to approve, when a person's word is what is missing.
+    /// The digest to approve, if only an approval is missing.
     pub fn approval(&self) -> Option<Digest> {
         match self {
             Self::OverCap { digest, .. }
@@ -404,7 +404,7 @@ impl fmt::Display for Reason {
 }
 
 fn write_effect(effect: &Effect, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    /// The rest is counted.
+    /// Further changes are only counted.
     const SHOWN: usize = 3;
     f.write_str("taken over")?;
     if !effect.from.is_empty() {
@@ -444,7 +444,7 @@ impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
     }
 }
 
-/// Code and fields for programs, and the words for people beside them.
+/// The code and fields for programs, and the text for people.
 pub(super) fn with_words<S: Serializer>(reason: &Reason, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct WithWords<'a> {

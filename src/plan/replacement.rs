@@ -1,13 +1,13 @@
-//! Objects that the cluster refused to change, because what is to change never does.
+//! Replaces objects whose immutable fields change.
 //!
-//! Only the refusal of the cluster says that a field never changes. It is kept with the content and the uid that it was about
-//! (`Observation::immutable`). The next plan deletes; the one after the watch reported the object gone creates it.
+//! Only a refusal by the cluster shows that a field is immutable. `Observation::immutable` keeps it for that content
+//! and uid. The next plan deletes the object; the plan after the watch reported the delete creates it again.
 
 use super::{Action, Reason};
 use crate::model::{Live, ObjectId, Observation, RenderedObject};
 
-/// What is done instead of a write that the cluster has refused before. It is refused for this content and this object alone:
-/// who renders something else, or finds another object, tries again.
+/// Turns a write that the cluster refused as immutable into a delete or a refusal. It holds for this content and this
+/// uid alone: another render or another object is tried again.
 pub fn instead(
     observation: &Observation,
     object: &RenderedObject,
@@ -29,7 +29,7 @@ pub fn instead(
     }
 }
 
-/// Why it stays as it is, whatever Git says. `keep`: its annotation says so.
+/// Why the object is never replaced. `keep`: its annotation says keep.
 pub fn objection(id: &ObjectId, keep: bool) -> Option<String> {
     if id.takes_others_along() {
         Some(format!("what is in a {} would be lost", id.kind))

@@ -1,4 +1,4 @@
-//! How an app is applied on a cluster.
+//! The settings by which an app is applied on a cluster.
 
 use crate::model::{
     App, Cluster, ClusterState, DriftMode, IgnoreRule, Instance, Mode, PruneMode, Taint, TaintEffect,
@@ -6,34 +6,34 @@ use crate::model::{
 
 use super::Hold;
 
-/// Everything that the app, the instance and the Cluster file say of how an app is applied. It is built in one place
-/// ([`ApplySettings::of`]) and compared whole: a target whose settings change begins anew.
+/// Merged from the app, the instance and the Cluster file, in one place ([`ApplySettings::of`]). They are compared as
+/// a whole: a changed setting restarts the target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplySettings {
     pub mode: Mode,
     pub cluster_state: ClusterState,
     pub paused: bool,
     pub unmanaged: bool,
-    /// What is there and nobody's but a person's or a tool's is taken over.
+    /// Take over existing objects of people and tools.
     pub adopt: bool,
-    /// What is done when somebody else changed what was applied.
+    /// The reaction to drift.
     pub drift: DriftMode,
-    /// Fields that others have are taken from them.
+    /// Take conflicting fields from other managers.
     pub force: bool,
-    /// What cannot be changed is deleted and created anew.
+    /// Delete and create again what cannot be changed.
     pub replace: bool,
-    /// The namespace of the app is made where it is missing.
+    /// Create the namespace of the app if it is missing.
     pub create_namespace: bool,
-    /// What happens with objects that are no longer rendered.
+    /// What happens to objects that are no longer rendered.
     pub prune: PruneMode,
-    /// Fields that are left to others.
+    /// Fields that other managers own.
     pub ignore: Vec<IgnoreRule>,
-    /// The taint that keeps the app out of the cluster as long as nothing of it is there.
+    /// The taint that the app does not tolerate. It holds while the app has no object on the cluster.
     pub taint: Option<Taint>,
 }
 
 impl ApplySettings {
-    /// `mode`: of this run, which may only observe whatever the instance says. `cluster`: as its file says, where there is one.
+    /// `mode`: of this run, which may observe even if the instance enforces. `cluster`: its file, if there is one.
     pub fn of(app: &App, instance: &Instance, mode: Mode, cluster: Option<&Cluster>) -> Self {
         let defaults = &instance.defaults;
         Self {
@@ -52,9 +52,8 @@ impl ApplySettings {
         }
     }
 
-    /// Why nothing is written.
     pub fn hold(&self) -> Option<Hold> {
-        // Whoever adds a setting decides here whether it holds writes.
+        // The full pattern makes every new setting decide here whether it holds writes.
         let Self {
             mode,
             cluster_state,
@@ -76,10 +75,10 @@ impl ApplySettings {
 pub(super) fn hold(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Hold> {
     match (cluster, mode) {
         (ClusterState::Maintaining, _) => Some(Hold::ClusterMaintaining),
-        // Between the commit that removes it and its render, apps still seem to be placed there.
+        // Between the commit that removes a cluster and its render, apps still seem to be placed there.
         (ClusterState::Removed, _) => Some(Hold::ClusterRemoved),
         (ClusterState::Ready, _) if paused => Some(Hold::Paused),
-        // Last: who only looks is told what will hold the writes afterwards, too.
+        // Last, so an observe run shows the hold that an enforce run would meet.
         (ClusterState::Ready, Mode::Observe) => Some(Hold::ObserveMode),
         (ClusterState::Ready, Mode::Enforce) => None,
     }

@@ -1,7 +1,7 @@
-//! What apps on one cluster have to do with each other.
+//! Objects that other apps of a cluster wait for.
 //!
-//! A Namespace that one app renders makes the other apps of that cluster wait for it, and so does a definition. A Namespace that no app
-//! renders and that is missing is an error of the apply, which is retried.
+//! A rendered Namespace or definition that does not exist yet delays the other apps of that cluster. A missing
+//! Namespace that no app renders is an error of the apply, which is retried.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::model::{AppId, Observation, RenderedObject};
 use crate::render::Claims;
 
-/// What some app of a cluster brings there, and is not there yet: others wait for it.
+/// Namespaces and definitions that an app of the cluster will create and that do not exist yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
     pub namespaces: BTreeMap<Arc<str>, AppId>,
@@ -18,7 +18,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// From what [`is_waited_for`] on one cluster. Nobody waits for an app whose object another app has.
+    /// `objects`: those of one cluster for which [`is_waited_for`] holds. An app whose object another app owns delays
+    /// nobody.
     pub fn of<'a>(
         objects: impl IntoIterator<Item = (&'a AppId, &'a RenderedObject)>,
         claims: &Claims,
@@ -44,16 +45,16 @@ impl Pending {
     }
 }
 
-/// Whether other apps may have to wait for this object of an app.
+/// Whether other apps may have to wait for this object.
 pub fn is_waited_for(app: &AppId, object: &RenderedObject) -> bool {
     object.defines().is_some() || opened_namespace(app, object).is_some()
 }
 
-/// The namespace that cannot be used before the object is there.
+/// The namespace that is not usable before the object exists.
 fn opened_namespace<'o>(app: &AppId, object: &'o RenderedObject) -> Option<&'o Arc<str>> {
     match (&*object.id.group, &*object.id.kind) {
         ("", "Namespace") => Some(&object.id.name),
-        // What limits the pods of a project must hold before the first of them.
+        // Limits of a project must hold before its first pod.
         ("", "ResourceQuota" | "LimitRange") | ("networking.k8s.io", "NetworkPolicy") if app.is_project() => {
             object.id.namespace.as_ref()
         }
@@ -61,7 +62,7 @@ fn opened_namespace<'o>(app: &AppId, object: &'o RenderedObject) -> Option<&'o A
     }
 }
 
-/// A stranger's is there, though it is not ours.
+/// A foreign object counts too.
 fn is_there(observation: &Observation, object: &RenderedObject) -> bool {
     observation.objects.contains_key(&object.id) || observation.strangers.contains_key(&object.id)
 }

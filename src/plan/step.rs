@@ -1,4 +1,4 @@
-//! The plan of one app on one cluster.
+//! The plan of one app on one cluster, and its steps.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -15,17 +15,16 @@ use crate::model::{
     ObjectId, ObjectMark, Revision, SyncWave, Was,
 };
 
-/// What happens to one object, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     pub object: ObjectId,
-    /// The podSet that it belongs to; empty where the app is one unit.
+    /// The podSet; empty if the app is one unit.
     #[serde(skip_serializing_if = "str::is_empty", serialize_with = "as_text")]
     pub unit: Arc<str>,
     pub kind: Kind,
     pub phase: Phase,
-    /// When a chart calls the object a hook.
+    /// If a chart declares the object a hook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hook: Option<Hook>,
     #[serde(skip_serializing_if = "SyncWave::is_default")]
@@ -33,19 +32,19 @@ pub struct Step {
     pub action: Action,
     #[serde(serialize_with = "with_words")]
     pub reason: Reason,
-    /// Of the live object, when there is one of ours. A precondition of its delete.
+    /// Uid of our live object. A precondition of its delete.
     pub uid: Option<String>,
     /// As `uid`, or as `seen`.
     pub resource_version: Option<String>,
-    /// Uid of what is there, also where it lost our label: no other object of that name is meant.
+    /// Uid of the live object, also without our label. A write to another object of that name is refused.
     #[serde(skip)]
     pub seen: Option<Arc<str>>,
-    /// Nothing is known to be at work on it, so that it most likely still is what was seen.
+    /// The object is healthy, so no controller is likely to change it: its resourceVersion is still current.
     #[serde(skip)]
     pub is_at_rest: bool,
-    /// The commit that the live object was applied from last, when there is one of ours.
+    /// The commit of the last apply, if our object exists.
     pub applied: Option<Revision>,
-    /// Of the live object, where they are watched.
+    /// Of the live object, if its values are watched.
     #[serde(skip)]
     pub values: Option<NonZeroU64>,
     /// For an apply.
@@ -57,19 +56,19 @@ pub struct Step {
     /// For an apply.
     #[serde(skip)]
     pub replicas: SentReplicas,
-    /// The template or file that it came from; `None` when it is no longer rendered.
+    /// The template or file; `None` if no longer rendered.
     pub source: Option<Location>,
-    /// Git says that fields which others have are taken from them.
+    /// Git says `force`: conflicting fields are taken from other managers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
-    /// Git says that it is deleted and created anew when it cannot be changed otherwise.
+    /// Git says `replace`: the object may be deleted and created again.
     #[serde(skip)]
     pub may_replace: bool,
     #[serde(skip)]
     pub left: Left,
     #[serde(skip)]
     pub was: Option<Was>,
-    /// What others did to the live object.
+    /// Changes of others to the live object.
     #[serde(skip)]
     pub changed: Option<Arc<ForeignChanges>>,
 }
@@ -78,32 +77,32 @@ fn as_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> 
     serializer.serialize_str(text)
 }
 
-/// Fields that are left to others.
+/// The ignored fields of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     pub paths: Vec<FieldPath>,
-    /// Which of them are still ours; `None` when there is no object yet, or it was looked at with other fields in mind.
+    /// Which of them are still ours; `None` if the object does not exist or was compared with other ignore rules.
     pub known: Option<Arc<Ignored>>,
 }
 
 impl Step {
-    /// The commit changes nothing of it, and somebody else did.
+    /// The object drifted; the commit does not change it.
     pub fn has_drifted(&self) -> bool {
         matches!(self.reason.cause(), Reason::Drifted { .. } | Reason::DriftReported { .. })
     }
 
-    /// Applied only to find out whether anything is different.
+    /// The apply only checks for a difference.
     pub fn decides_a_doubt(&self) -> bool {
         matches!(self.reason, Reason::Drifted { drift, .. } if drift.is_doubt())
     }
 
-    /// The values that are there, when nothing but them is to be changed.
+    /// The live values, if only values are to be restored.
     pub fn values_to_put_back(&self) -> Option<NonZeroU64> {
         let is_it = matches!(self.reason, Reason::Drifted { drift: Drift::ValuesChanged, .. });
         self.values.filter(|_| is_it)
     }
 
-    /// The action that it is, or would be if nothing held it.
+    /// The action without holds and waits.
     pub fn intent(&self) -> Action {
         match &self.reason {
             Reason::Held { would, .. }
@@ -114,42 +113,40 @@ impl Step {
         }
     }
 
-    /// A hook that does not come with this release, and is not there.
+    /// A missing hook that this release does not run.
     pub fn is_hook_not_due(&self) -> bool {
         self.action == Action::Skip && matches!(self.reason, Reason::OnlyOnce | Reason::OnlyLater)
     }
 
-    /// Its place among the other steps.
     pub fn turn(&self) -> Turn {
         Turn::of(self.phase, self.hook, self.wave)
     }
 }
 
-/// Steps in the order in which they are applied: by turn, then by object; deletes last and in
-/// reverse.
+/// Steps in apply order: by turn, then by object. Deletes come last, in reverse.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     pub app: AppId,
     pub cluster: ClusterName,
     pub revision: Revision,
-    /// Of the render that it was computed from.
+    /// Of the render.
     pub rendered: Digest,
     pub steps: Vec<Step>,
 }
 
 impl Plan {
-    /// The plan of an app that is no longer wanted on a cluster: prunes are added to it.
+    /// For an app that is no longer placed on the cluster: prunes are added later.
     pub fn of_nothing(app: AppId, cluster: ClusterName, revision: Revision) -> Self {
         Self { app, cluster, revision, rendered: Digest::of_json(&json!([])), steps: Vec::new() }
     }
 
-    /// What is done to each object first.
+    /// The first step of each object.
     pub fn by_object(&self) -> BTreeMap<&ObjectId, &Step> {
         self.steps.iter().rev().map(|step| (&step.object, step)).collect()
     }
 
-    /// Adds what was decided about its objects that are no longer rendered.
+    /// Appends the decisions about its objects that are no longer rendered.
     #[must_use]
     pub fn with_prunes(mut self, decision: &PruneDecision) -> Self {
         let mine = |decided: &&Decided| {
@@ -161,17 +158,15 @@ impl Plan {
         self
     }
 
-    /// The steps that send a write.
     pub fn writes(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(|step| step.action.is_write())
     }
 
-    /// Nothing would be written.
     pub fn is_empty(&self) -> bool {
         self.writes().next().is_none()
     }
 
-    /// The taint that keeps the app out of the cluster.
+    /// The taint that the app does not tolerate.
     pub fn kept_out(&self) -> Option<&str> {
         self.steps.iter().find_map(|step| match &step.reason {
             Reason::KeptOut { taint } => Some(taint.as_str()),
@@ -179,7 +174,6 @@ impl Plan {
         })
     }
 
-    /// How many steps there are of each action; actions without a step are left out.
     pub fn summary(&self) -> BTreeMap<Action, usize> {
         let mut counts = BTreeMap::new();
         for step in &self.steps {
@@ -188,9 +182,8 @@ impl Plan {
         counts
     }
 
-    /// Equal digests: the same steps, from the same commit and render, on the same objects. A plan
-    /// with another digest is stale. Resource versions count where they are a precondition; elsewhere
-    /// they would change with every status of a pod.
+    /// Equal digests mean the same steps from the same commit and render on the same objects; otherwise a plan is
+    /// stale. Resource versions count only as preconditions, because every status of a pod changes them.
     pub fn digest(&self) -> Digest {
         let steps: Vec<_> = self
             .steps

@@ -1,17 +1,17 @@
-//! Which of a release comes when, and what waits for what, where a chart has hooks or objects have sync waves.
+//! The order of a release with chart hooks or sync waves, and what each step waits for.
 //!
-//! Only what would be written is held back, so nothing that is as rendered ever waits; and what was released as rendered is
-//! repaired, whatever became of the hooks since.
+//! Only writes wait, so an object that is as rendered never does. A released object is repaired at once, even if its
+//! hooks fail later.
 
 use super::compute::Unit;
 use super::occasion::{self, ReleasePhase};
 use super::{Action, Input, Phase, Reason};
 use crate::model::{Hook, Live, ObjectId, RenderedObject, Stage, Status, SyncWave};
 
-/// A place in the order of an app; what has the same place goes side by side.
+/// A position in the order of an app. Steps of equal positions run in parallel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Turn {
-    /// Namespaces and definitions: hooks live in them.
+    /// Namespaces and definitions: hooks need them.
     Foundation(Phase),
     /// By weight.
     Before(i64, Phase),
@@ -30,7 +30,7 @@ impl Turn {
         }
     }
 
-    /// Without what its app says.
+    /// The order by kind alone, without hook and sync wave.
     pub fn by_phase(self) -> Self {
         match self {
             Self::Foundation(phase)
@@ -40,26 +40,26 @@ impl Turn {
         }
     }
 
-    /// What is deleted goes in the reverse of the order in which it came. Runs of hooks go with their phase.
+    /// Deletes run in reverse order of the applies. Hook runs are ordered by phase.
     pub fn of_delete(object: &ObjectId, wave: SyncWave) -> Self {
         Self::of(Phase::of(object), None, wave)
     }
 }
 
-/// What stands in the way of a release.
+/// What delays the writes of a release.
 #[derive(Debug, Default)]
 pub struct Barriers<'a> {
-    /// Hooks that run and have not come to a good end.
+    /// Hooks that have not succeeded.
     open: Vec<(Hook, &'a ObjectId)>,
-    /// Every object but the hooks is there as rendered.
+    /// Every object but the hooks is as rendered.
     released: bool,
-    /// Of those that are not, or are not healthy, one of the lowest wave.
+    /// An object of the lowest wave that is not as rendered or unhealthy.
     unready: Option<(SyncWave, &'a ObjectId)>,
-    /// Of all objects but the hooks.
+    /// Without the hooks.
     first_wave: SyncWave,
-    /// What an earlier wave runs may still be about to define the kinds of a later one.
+    /// An earlier wave may still define the kinds of a later one.
     kinds_may_come: bool,
-    /// Where hooks tell the first release from later ones: which one this is.
+    /// Only if hooks depend on it.
     release_phase: Option<ReleasePhase>,
 }
 
@@ -101,17 +101,17 @@ impl<'a> Barriers<'a> {
         }
     }
 
-    /// Why a hook that is not there does not come with this release.
     pub fn why_not_due(&self, object: &RenderedObject) -> Option<Reason> {
         occasion::why_not_due(object.hook?, self.release_phase)
     }
 
-    /// All hooks came to a good end, and all else is there as rendered and healthy.
+    /// All hooks succeeded, and every other object is as rendered and healthy.
     pub fn are_past(&self) -> bool {
         self.open.is_empty() && self.unready.is_none()
     }
 
-    /// What is decided of an object, or that it waits. `was_released`: as it is rendered, it was applied before it lost its marks.
+    /// Delays the decided write if a barrier is open. `was_released`: this content was applied before the object lost
+    /// its marks.
     pub fn hold_back(
         &self,
         turn: Turn,
@@ -129,10 +129,10 @@ impl<'a> Barriers<'a> {
             }
             reason => (action, reason),
         };
-        // A repair brings back what was released already.
+        // A repair restores content that was released before.
         let is_repair = match reason {
             Reason::Drifted { .. } => true,
-            // Without our label no inventory would show it while it waits.
+            // A delayed object without our label would be missing in every inventory.
             Reason::LabelsMissing | Reason::HashMissing => was_released,
             _ => false,
         };
@@ -180,12 +180,12 @@ enum Obstacle<'a> {
     Wave(SyncWave, &'a ObjectId),
 }
 
-/// What comes after it may come.
+/// Whether later steps may run.
 fn is_well(id: &ObjectId, live: &Live) -> bool {
     match (&*id.group, &*id.kind) {
-        // Its class may wait for the first pod, which may come after it.
+        // Its class may wait for the first pod, which comes later.
         ("", "PersistentVolumeClaim") => live.health.status != Status::Failed,
-        // One that is suspended, by a queue or by its author, has not done its work.
+        // A suspended one has not done its work.
         ("batch", "Job") | ("apps.kruise.io", "BroadcastJob") | ("", "Pod") => {
             live.health.status == Status::Current
         }

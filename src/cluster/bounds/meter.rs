@@ -1,17 +1,16 @@
-//! Measures JSON as it comes, without reading it.
+//! Measures JSON while it arrives, without parsing it.
 
 use super::DEPTH;
 
-/// About what a field of a map takes in memory, beside its bytes.
+/// About the memory of a map field, beside its bytes.
 const FIELD: usize = 128;
-/// An item of a list, or another field: that of its place.
+/// A list item, or another field: the memory of its slot.
 const ITEM: usize = 80;
 /// A map that is not empty.
 const MAP: usize = 300;
 /// A list.
 const LIST: usize = 32;
 
-/// What there is too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Excess {
     Bytes,
@@ -19,28 +18,27 @@ pub(super) enum Excess {
     Memory,
 }
 
-/// The most that may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Most {
     pub bytes: usize,
     pub memory: usize,
 }
 
-/// Of an answer, or of each line of a watch. Texts that are no JSON are measured too: what comes of that is never less than
-/// their bytes.
+/// Measures one response, or each line of a watch. Text that is no JSON is measured too: its result is never less
+/// than its bytes.
 #[derive(Debug)]
 pub(super) struct Meter {
     most: Most,
-    /// Each line is measured for itself.
+    /// Each line is measured separately.
     is_of_lines: bool,
     bytes: usize,
     memory: usize,
-    /// Of lines that ended in what came last.
+    /// Of the lines that ended in the last piece.
     ended: usize,
     depth: u32,
     is_text: bool,
     is_escaped: bool,
-    /// A map began, and nothing is in it yet.
+    /// A map has begun and is empty so far.
     is_new_map: bool,
 }
 
@@ -59,12 +57,12 @@ impl Meter {
         }
     }
 
-    /// What came takes so much, with the lines that ended in the last piece.
+    /// The memory so far, with the lines that ended in the last piece.
     pub fn memory(&self) -> usize {
         self.memory.saturating_add(self.ended)
     }
 
-    /// What has not ended takes so much.
+    /// The memory of what has not ended.
     pub fn under_way(&self) -> usize {
         self.memory
     }
@@ -74,7 +72,7 @@ impl Meter {
         if !self.is_of_lines {
             return self.take_part(piece);
         }
-        // No text of JSON holds the end of a line.
+        // No JSON text contains a raw newline.
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             self.take_part(part)?;
             if part.ends_with(b"\n") {
@@ -95,13 +93,13 @@ impl Meter {
             if !self.is_text {
                 self.take_sign(*sign)?;
             } else if std::mem::take(&mut self.is_escaped) {
-                // Whatever it is, it ends nothing.
+                // An escaped byte ends nothing.
             } else if *sign == b'\\' {
                 self.is_escaped = true;
             } else if *sign == b'"' {
                 self.is_text = false;
             } else {
-                // Most of what comes.
+                // The usual case.
                 let end = rest.iter().position(|sign| matches!(sign, b'"' | b'\\')).unwrap_or(rest.len());
                 part = rest.get(end..).unwrap_or_default();
             }
@@ -151,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_all_pieces_or_of_a_line() {
+    fn bytes_are_counted_in_total_or_per_line() {
         check(4, false, &["12", "34"], Ok(()));
         check(4, false, &["12", "345"], Err(Excess::Bytes));
         check(4, true, &["12", "3\n123\n", "123"], Ok(()));
         check(4, true, &["123\n", "123\n12", "3\n"], Ok(()));
         check(4, true, &["12", "3\n123\n123", "45"], Err(Excess::Bytes));
-        // The end of a line is one of its bytes.
+        // The newline counts.
         check(4, true, &["1234\n"], Err(Excess::Bytes));
     }
 
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_small_values_is_more_than_their_bytes() {
+    fn small_values_take_more_memory_than_bytes() {
         let many = |value: &str| value.repeat(3 * 1024 * 1024 / value.len());
         check(usize::MAX, false, &[&format!("\"{}\"", many("a"))], Ok(()));
         check(usize::MAX, false, &[&many("[],")], Err(Excess::Memory));
@@ -181,9 +179,9 @@ mod tests {
         check(usize::MAX, true, &[&format!("{}\n", many("{\"a\":1}\n"))], Ok(()));
     }
 
-    /// The guess holds for what is read in practice, and is not far off for what is not.
+    /// The estimate holds for usual objects, and is close for unusual ones.
     #[test]
-    fn memory_is_about_what_a_tree_of_values_takes() {
+    fn memory_estimate_is_close_to_parsed_values() {
         let check = |text: &str, least: usize, most: usize| {
             let mut meter = Meter::new(Most { bytes: usize::MAX, memory: usize::MAX }, false);
             meter.take(text.as_bytes()).expect("small");

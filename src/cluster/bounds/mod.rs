@@ -1,8 +1,7 @@
-//! How much of an answer is taken. The body of every answer is counted here, after it was unpacked and before anybody keeps it: its
-//! bytes, how deep its values stand in each other, and about how much memory they take once they are read. All bodies that are under
-//! way share a budget, and so do those of one cluster.
+//! Limits the bodies of all responses, after decompression and before anybody stores them: bytes, nesting depth, and
+//! about the memory after parsing. All bodies in flight share a budget, and so do those of one cluster.
 //!
-//! What goes over a bound is cut off with an error that says which bound it was, and the log names the cluster.
+//! A body over its bound is cut off with an error that names the bound. The log names the cluster.
 
 mod meter;
 
@@ -27,48 +26,48 @@ use crate::model::{ClusterName, short_line};
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
-/// Bytes of what a server says of its version.
+/// Bytes of the server's version document.
 const VERSION: usize = 64 * KIB;
 /// Bytes of one document of discovery.
 const DISCOVERY: usize = 8 * MIB;
-/// Bytes of an answer that tells an error.
+/// Bytes of an error response.
 const ERROR: usize = 64 * KIB;
-/// The same of a write: one that is in conflict names every field.
+/// The same for a write: a conflict names every field.
 const REFUSAL: usize = MIB;
-/// Bytes of one object, and of one event of a watch.
+/// Bytes of one object, and of one watch event.
 const OBJECT: usize = 4 * MIB;
 /// Bytes of one page of a list.
 const PAGE: usize = 16 * MIB;
-/// How deep values stand in each other. The reader of JSON takes no more.
+/// Nesting depth. The JSON parser accepts no more.
 const DEPTH: u32 = 128;
-/// Bytes of memory that an answer, or an event of a watch, takes once it is read, as [`Meter`] guesses: ten times of its bytes is usual.
+/// Bytes of memory of a response or watch event after parsing, as [`Meter`] estimates. Ten times the bytes is usual.
 const MEMORY: usize = 32 * MIB;
-/// The same of a page of a list: five hundred pods take about fifty.
+/// The same for a page of a list: five hundred pods take about fifty.
 const MEMORY_OF_PAGE: usize = 128 * MIB;
 
-/// Bytes of memory of all answers of one cluster that are under way.
+/// Bytes of memory of all responses of one cluster in flight.
 const OF_ONE_CLUSTER: usize = 128 * MIB;
-/// The same of all clusters.
+/// The same for all clusters.
 const OF_ALL: usize = 256 * MIB;
-/// Bytes of memory that every answer may take, and that count for nothing there: most take no more.
+/// Bytes of memory that every response may take without counting. Most take no more.
 const FREE: usize = 64 * KIB;
 
-/// For so long an answer waits for room that others give back.
+/// How long a response waits for room in the budget.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// The log tells the same of a cluster no more often.
+/// The log repeats the same message about a cluster no more often.
 const SAY_EVERY: Duration = Duration::from_secs(60);
-/// Characters of a path in an error: names of kinds are the server's own.
+/// Characters of a path in an error: names of kinds come from the server.
 const PATH: usize = 200;
 
 static BUDGET: Budget = Budget::new(OF_ONE_CLUSTER, OF_ALL);
 
 tokio::task_local! {
-    /// Who reads an answer piece by piece after its end keeps the room of it until then.
+    /// A reader that parses a response after its end keeps its share of the budget until then.
     static LENT: RefCell<Vec<Share>>;
 }
 
-/// Waits for an answer, and keeps what it takes of the budget.
+/// Awaits a response, and returns its share of the budget too.
 pub(super) async fn with_room<T>(answer: impl Future<Output = T>) -> (T, Vec<Share>) {
     LENT.scope(RefCell::default(), async {
         let answer = answer.await;
@@ -77,12 +76,11 @@ pub(super) async fn with_room<T>(answer: impl Future<Output = T>) -> (T, Vec<Sha
     .await
 }
 
-/// An answer went over its bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub(super) struct OverBound {
     words: String,
-    /// Others had taken all the room: the answer itself may be as it should be.
+    /// Other responses took all the room. This one may be within its bounds.
     is_crowded: bool,
 }
 
@@ -99,7 +97,7 @@ impl OverBound {
         self.is_crowded
     }
 
-    /// It stands at the end of a chain of causes.
+    /// Finds it in the chain of causes.
     pub fn of<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
         let mut error = error;
         loop {
@@ -111,7 +109,7 @@ impl OverBound {
     }
 }
 
-/// What was asked, as far as bounds go.
+/// The category of a request, which sets the bounds of its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Version,
@@ -191,7 +189,7 @@ impl<S> Layer<S> for Bounds {
     }
 }
 
-/// A connection whose answers are bounded.
+/// A connection with bounded responses.
 #[derive(Clone, Debug)]
 pub struct Bounded<S> {
     service: S,
@@ -223,7 +221,7 @@ where
     }
 }
 
-/// A body that ends where it goes over its bound.
+/// A body that ends where it exceeds its bound.
 pub struct Counted<B> {
     body: Pin<Box<B>>,
     bounds: Arc<Inner>,
@@ -231,12 +229,12 @@ pub struct Counted<B> {
     what: String,
     most: Most,
     meter: Meter,
-    /// Taken out when it ends.
+    /// Taken out when the body ends.
     room: Option<Share>,
-    /// Came, and waits for room since.
+    /// Received data that waits for room in the budget.
     waits: Option<Waiting>,
     is_over: bool,
-    /// Whoever follows it may show another server who we are.
+    /// Following a redirect could send our credential to another server.
     is_redirect: bool,
 }
 
@@ -298,7 +296,7 @@ impl<B> Counted<B> {
         self.settle(data, Instant::now(), context)
     }
 
-    /// Passes it on when there is room for it.
+    /// Passes the data on if the budget has room.
     fn settle(
         &mut self,
         data: Bytes,
@@ -319,7 +317,7 @@ impl<B> Counted<B> {
             }
             Err(_) => {
                 let mut look = Box::pin(tokio::time::sleep(LOOK_EVERY));
-                // Nobody else wakes it.
+                // Nothing else wakes the task.
                 let is_due = look.as_mut().poll(context).is_ready();
                 self.waits = Some(Waiting { data, since, look });
                 if is_due {
@@ -355,7 +353,7 @@ where
             let Some(Waiting { data, since, .. }) = it.waits.take() else { return Poll::Ready(None) };
             ready!(it.settle(data, since, context))
         } else {
-            // Who asks for more has read what came before.
+            // A request for more data means that the data before was parsed.
             if let Some(room) = &mut it.room {
                 room.shrink(it.meter.under_way().saturating_sub(FREE));
             }
@@ -384,7 +382,7 @@ where
 impl<B> Drop for Counted<B> {
     fn drop(&mut self) {
         if let Some(room) = self.room.take() {
-            // Outside of the scope nobody keeps it.
+            // Outside of the scope the share is dropped.
             let _ = LENT.try_with(|lent| lent.borrow_mut().push(room));
         }
     }

@@ -1,4 +1,4 @@
-//! The bodies of answers, counted.
+//! Bounds of response bodies.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -10,7 +10,7 @@ use tower::ServiceExt as _;
 use super::super::{Client, Link};
 use super::*;
 
-/// What comes of an answer in these pieces: its bytes, or the error.
+/// The length of a response in these pieces, or the error.
 async fn read(path: &str, status: u16, pieces: Vec<Vec<u8>>) -> Result<usize, String> {
     let bounds = Bounds::new(ClusterName::from("one"));
     let pieces = Mutex::new(Some(pieces));
@@ -34,7 +34,7 @@ async fn check(path: &str, status: u16, bytes: usize, expected: &str) {
 }
 
 #[tokio::test]
-async fn each_answer_has_the_bound_of_what_was_asked() {
+async fn response_bound_depends_on_the_request() {
     check("/version", 200, VERSION, "its answer to GET /version is longer than 64 KiB").await;
     check("/apis", 200, DISCOVERY, "its answer to GET /apis is longer than 8 MiB").await;
     check("/api/v1", 200, DISCOVERY, "its answer to GET /api/v1 is longer than 8 MiB").await;
@@ -47,7 +47,7 @@ async fn each_answer_has_the_bound_of_what_was_asked() {
 }
 
 #[tokio::test]
-async fn watch_goes_on_for_ever_and_its_events_do_not() {
+async fn watch_is_unbounded_and_its_events_are_bounded() {
     let path = "/api/v1/pods?limit=5&watch=true";
     let line = [vec![b'0'; OBJECT - 1], vec![b'\n']].concat();
     let all = OBJECT * 9;
@@ -56,11 +56,11 @@ async fn watch_goes_on_for_ever_and_its_events_do_not() {
     assert_eq!(error, Err("an event of its watch /api/v1/pods is longer than 4 MiB".to_owned()));
 }
 
-/// An answer that holds its room while another waits for it.
+/// A response holds its room while another waits.
 #[tokio::test(start_paused = true)]
-async fn who_finds_no_room_waits_and_is_given_up() {
+async fn response_without_room_waits_and_fails() {
     let bounds = Bounds::new(ClusterName::from("one"));
-    // As a tree of values, half of what one cluster may take.
+    // Parsed, half of what one cluster may take.
     let page = [b"[".as_slice(), &b"{\"a\":1},".repeat(OF_ONE_CLUSTER / 2 / 549)].concat();
     let server = tower::service_fn(move |_: Request<Body>| {
         let body = Full::new(Bytes::from(page.clone()));
@@ -101,14 +101,14 @@ async fn answer_keeps_its_room_until_it_was_read() {
     let read = async {
         let request = Request::get("/api/v1/namespaces/a/configmaps/b").body(Vec::new()).expect("a request");
         client.kube().request_text(request).await?;
-        // The text is all here, and what comes of it is not yet.
+        // The text has arrived and is not parsed yet.
         Ok(BUDGET.taken())
     };
     let taken = client.bounded("read", read).await.expect("an answer");
     assert!(taken >= memory, "{taken}");
 }
 
-/// As many as are ever asked for at once, each about as large as those of a mesh.
+/// As many as one request lists, each with the size of those in a service mesh.
 #[tokio::test]
 async fn usual_pods_fit_into_a_page() {
     let fields: serde_json::Map<_, _> = (0..250).map(|it| (format!("f:field-{it}"), json!({}))).collect();

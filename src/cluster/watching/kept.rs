@@ -1,4 +1,4 @@
-//! How many objects a watch tells: whoever hears of them keeps something of each.
+//! Counts the objects that a watch reports: consumers store something for each.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -6,13 +6,13 @@ use std::hash::{BuildHasher as _, RandomState};
 use super::super::bounds::OverBound;
 use super::super::budget::{Account, Budget, Full, Share};
 
-/// Objects of one cluster, of all kinds that are watched there; also those of one list.
+/// Objects of one cluster, of all watched kinds; also the limit of one list.
 const OF_ONE_CLUSTER: usize = 100_000;
 /// Objects of all clusters.
 const OF_ALL: usize = 2_000_000;
-/// What to do where it is more.
+/// The help for too many objects.
 const FEWER: &str = "move some of its apps to another cluster or to another instance of tutti";
-/// Pages in a row that hold no object. Few servers send any.
+/// Empty pages in a row. Few servers send any.
 const EMPTY_PAGES: u32 = 100;
 
 static BUDGET: Budget = Budget::new(OF_ONE_CLUSTER, OF_ALL);
@@ -25,11 +25,11 @@ pub(in crate::cluster) fn account() -> Account {
 /// Of one watch.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// By a hash of their names; whether the list that is under way has told of them.
+    /// By a hash of their names; `true` if the running list has reported them.
     known: HashMap<u64, bool>,
     hasher: RandomState,
     share: Share,
-    /// Told by this list.
+    /// Reported by the running list.
     told: usize,
     empty_pages: u32,
 }
@@ -51,7 +51,7 @@ impl Kept {
         self.known.values_mut().for_each(|is_told| *is_told = false);
     }
 
-    /// A list may go in a circle: it tells no object twice, or few.
+    /// Counts a listed object, repeated ones too: a faulty list may go in a circle.
     pub fn lists(&mut self, name: impl std::hash::Hash) -> Result<(), OverBound> {
         self.told += 1;
         if self.told > OF_ONE_CLUSTER {
@@ -80,7 +80,7 @@ impl Kept {
         self.share.shrink(self.known.len());
     }
 
-    /// A page of a list came, with so many objects.
+    /// A page arrived, with so many objects.
     pub fn turns(&mut self, objects: usize) -> Result<(), OverBound> {
         self.empty_pages = if objects == 0 { self.empty_pages + 1 } else { 0 };
         if self.empty_pages > EMPTY_PAGES {
@@ -91,7 +91,7 @@ impl Kept {
         Ok(())
     }
 
-    /// A list was whole: what it did not tell is gone.
+    /// A list was whole: objects that it did not report are gone.
     pub fn ends(&mut self) {
         self.known.retain(|_, is_told| *is_told);
         self.known.shrink_to_fit();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn list_that_goes_in_a_circle_ends() {
+    fn circular_list_ends() {
         let mut kept = Kept::of(&account());
         kept.begins();
         let told = (0..).take_while(|_| kept.lists("a").is_ok()).count();

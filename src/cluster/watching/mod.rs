@@ -1,9 +1,9 @@
-//! One kind, listed and watched for ever.
+//! Lists and watches one kind without end.
 //!
-//! A list begins without a resourceVersion, so it is of the newest state: one from a cache that is behind would take back
-//! what was seen already. Where the server can, it comes as a stream, as the first events of the watch that goes on after it;
-//! where not, page by page. A list that breaks off says nothing of what is gone: it begins again. A watch that breaks off goes on
-//! where it was; one that never tells anything is listed from time to time, until it does ([`sight`]).
+//! A list begins without a resourceVersion and so has the newest state: an outdated cache would revert newer
+//! observations. If the server can, the list is a stream, as the first events of the following watch; otherwise it
+//! comes page by page. An interrupted list proves nothing and begins again. An interrupted watch continues at its
+//! last version. A watch that never delivers an event is replaced by periodic lists, until it does ([`sight`]).
 
 mod kept;
 mod pauses;
@@ -35,50 +35,49 @@ use crate::model::ClusterName;
 pub(super) use self::kept::account;
 pub(super) use self::pauses::LONGEST as LONGEST_PAUSE;
 
-/// Objects of one page of a list: it is held whole while it is read.
+/// Objects of one page, which is in memory as a whole.
 pub(super) const PAGE: u32 = 100;
 
-/// A page of a list, or the beginning of a watch, comes within this. Longer than the transport waits for the first byte.
+/// The timeout of a page, or of the start of a watch. Longer than that of the transport for the first byte.
 const ANSWER: Duration = Duration::from_secs(120);
-/// The server ends a watch after this, in seconds.
+/// Seconds after which the server ends a watch.
 const LENGTH: u32 = 290;
-/// A watch that ends by itself tells nothing for longer than this only if its connection is gone.
+/// A silent watch beyond this has lost its connection: the server would have ended it.
 const SILENCE: Duration = Duration::from_secs(295);
-/// Between the objects of a streamed list, and before its end, a server may be silent for so long. One that has never heard of
-/// streamed lists may tell all objects and not that they are all; a real one waits 3 s at most, for its cache.
+/// The longest silence within a streamed list. A server that does not know streamed lists sends all objects and never
+/// the end; a real one waits at most 3 s, for its cache.
 const SILENCE_OF_LISTS: Duration = Duration::from_secs(10);
-/// A watch that the server ends sooner did not go well.
+/// A watch that ends sooner counts as failed.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// After so many streamed lists in a row that broke off, the next one comes page by page.
+/// After so many interrupted streamed lists in a row the next one comes page by page.
 const STREAMS_THAT_BREAK: u32 = 3;
-/// After so many errors in a row that the server tells at the same place, all is listed again.
+/// After so many server errors in a row at one version, everything is listed again.
 const ERRORS_AT_ONE_PLACE: u32 = 3;
 
-/// Before a page is asked for again for which others left no room: it has waited for room before.
+/// The pause before a page is requested again because other responses left no room. It has waited for room before.
 const CROWDED: Duration = Duration::from_secs(1);
-/// After so many times in a row all is listed again: a list does not go on for ever where it was.
+/// After so many times in a row everything is listed again.
 const CROWDED_AT_ONE_PAGE: u32 = 5;
 
-/// Bytes of the token by which a list goes on.
+/// Bytes of a list's continue token.
 const LONGEST_TOKEN: usize = 8 * 1024;
 
-/// Ends the objects of a streamed list.
+/// The annotation at the end of a streamed list.
 const END_OF_LIST: &str = "k8s.io/initial-events-end";
 
-/// What is asked for.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
-    /// Of whom the log speaks.
+    /// For the log.
     pub cluster: ClusterName,
-    /// Everything, without one.
+    /// `None`: all objects.
     pub labels: Option<String>,
     /// Objects of one page.
     pub page: u32,
-    /// The longest pause before a list that is refused again and again.
+    /// The longest pause before a list that is refused repeatedly.
     pub longest_pause: Duration,
 }
 
-/// All objects that are asked for, and what becomes of them, for ever.
+/// All requested objects and their changes, without end.
 pub(super) fn changes<const METADATA: bool>(
     objects: Api<Told<METADATA>>,
     api: ApiResource,
@@ -117,20 +116,20 @@ struct Watching<const METADATA: bool> {
     streams: Arc<Streams>,
     pauses: Pauses,
     sight: Sight,
-    /// Objects of a page of this list: fewer, where one was too large.
+    /// Objects of a page of this list: fewer after a page that was too large.
     page: u32,
-    /// How often in a row others left no room for the next page.
+    /// How often in a row other responses left no room for the next page.
     crowded: u32,
     kept: Kept,
-    /// The bound that it went over, until a list is whole: told once.
+    /// The exceeded bound, until a list is whole: logged once.
     over: Option<OverBound>,
-    /// Told after what comes next.
+    /// Returned after the next change.
     queued: Option<Change>,
-    /// Streamed lists in a row that broke off.
+    /// Interrupted streamed lists in a row.
     broken_streams: u32,
-    /// Errors in a row that the server told at the same place.
+    /// Server errors in a row at one version.
     errors: u32,
-    /// A right was missing, and the log tells of it.
+    /// A missing right was logged.
     denial_is_told: bool,
     state: State<METADATA>,
 }
@@ -139,20 +138,20 @@ struct Watching<const METADATA: bool> {
 enum State<const METADATA: bool> {
     #[default]
     Start,
-    /// A list was said to begin.
+    /// The start of a list was reported.
     Begun,
-    /// The objects of a streamed list are told.
+    /// A streamed list is being read.
     Streamed(Events<METADATA>),
     /// The next page; `None` is the first.
     Page(Option<String>),
-    /// Objects of a page are told.
+    /// The objects of a page are being returned.
     Read {
         items: std::vec::IntoIter<Told<METADATA>>,
         then: Then,
-        /// What the page takes of the budget.
+        /// The page's share of the budget.
         room: Vec<Share>,
     },
-    /// All before this resourceVersion is known.
+    /// Everything up to this resourceVersion was reported.
     Known(String),
     Watched {
         version: String,
@@ -162,7 +161,6 @@ enum State<const METADATA: bool> {
     },
 }
 
-/// What comes after a page.
 enum Then {
     Page(String),
     Known(String),
@@ -213,7 +211,7 @@ impl<const METADATA: bool> Watching<METADATA> {
         let mut parameters = self.parameters();
         parameters.send_initial_events = true;
         let asked = Instant::now();
-        // No resourceVersion is the newest one.
+        // No resourceVersion means the newest one.
         match within(self.objects.watch(&parameters, "")).await {
             Ok(events) => {
                 self.state = State::Streamed(events.boxed());
@@ -225,17 +223,17 @@ impl<const METADATA: bool> Watching<METADATA> {
                 self.state = State::Page(None);
                 None
             }
-            // Who may not watch may still list, and is told what is missing when it cannot go on.
+            // An account without the watch right may still list. The missing right is reported when the watch fails.
             Err(error) if self.is_denied(&error) => {
                 self.state = State::Page(None);
                 None
             }
             Err(error) => {
-                // It may be streamed lists alone that it has trouble with.
+                // Only streamed lists may fail on this server.
                 if matches!(error, kube::Error::Api(_)) {
                     self.broken_streams += 1;
                 } else if asked.elapsed() >= SILENCE_OF_LISTS {
-                    // Something on the way may keep what has no end. A page has one.
+                    // Something on the way may buffer an endless response. A page ends.
                     self.broken_streams = STREAMS_THAT_BREAK;
                 }
                 self.breaks(words(&error), State::Start)
@@ -243,7 +241,7 @@ impl<const METADATA: bool> Watching<METADATA> {
         }
     }
 
-    /// We may not. That is told once: it is asked for again for as long as it lasts.
+    /// A right is missing. Logged once; the request is repeated while it lasts.
     fn is_denied(&mut self, error: &kube::Error) -> bool {
         let kube::Error::Api(status) = error else { return false };
         let is_denied = status.code == 403;
@@ -283,7 +281,7 @@ impl<const METADATA: bool> Watching<METADATA> {
                 (self.broken_streams, self.errors) = (0, 0);
                 self.ends_list();
                 self.sees();
-                // What goes well is the watch: one that has to be listed again at once shall wait ever longer.
+                // Only the watch resets the backoff: one that must list again at once shall wait ever longer.
                 let listed = Change::Listed { version: version.clone() };
                 self.state = State::Watched { version, events, since: Instant::now(), is_heard: false };
                 return Some(listed);
@@ -318,7 +316,7 @@ impl<const METADATA: bool> Watching<METADATA> {
                         tokio::time::sleep(CROWDED).await;
                         None
                     }
-                    // A page of fewer may fit in.
+                    // A smaller page may fit.
                     Some(over) if !over.is_crowded() && self.page > 1 => {
                         self.page = fewer(self.page);
                         self.state = State::Page(token);
@@ -350,8 +348,8 @@ impl<const METADATA: bool> Watching<METADATA> {
         None
     }
 
-    /// The same page again, where others left no room for it; then fewer, for which there is room sooner. The page after that is as
-    /// large as before.
+    /// The size of the next page. Without room the same size is tried again, then a smaller one. Later pages have the
+    /// old size again.
     fn objects_of_page(&self) -> u32 {
         (1..self.crowded).fold(self.page, |page, _| fewer(page))
     }
@@ -399,7 +397,7 @@ impl<const METADATA: bool> Watching<METADATA> {
                         self.state = State::Start;
                         None
                     }
-                    // Too old for the server, or not a version of its store.
+                    // Too old for the server, or no version of its store.
                     kube::Error::Api(status) if matches!(status.code, 400 | 410 | 422) => {
                         self.breaks(words(&error), State::Start)
                     }
@@ -485,14 +483,14 @@ impl<const METADATA: bool> Watching<METADATA> {
         Some(if is_gone { Change::Left(object) } else { Change::Seen(object) })
     }
 
-    /// The server tells an error, or what cannot be read, at this place of a watch.
+    /// An error event, or an unreadable one, at this version of a watch.
     fn errs(&mut self, status: &Status, why: String, version: String, is_heard: bool) -> Option<Change> {
         self.errors += 1;
         let is_lost = status.code == 410 || self.errors >= ERRORS_AT_ONE_PLACE;
         self.misses(is_heard || is_lost, why, if is_lost { State::Start } else { State::Known(version) })
     }
 
-    /// It tells more than is kept of a cluster. All is listed again, ever more seldom: by then it may be less.
+    /// The kind exceeds a bound. Everything is listed again, ever more seldom: it may be less by then.
     fn exceeds(&mut self, over: OverBound) -> Option<Change> {
         let why = over.to_string();
         if self.over.as_ref() != Some(&over) {
@@ -506,11 +504,11 @@ impl<const METADATA: bool> Watching<METADATA> {
     fn ends_list(&mut self) {
         self.kept.ends();
         self.over = None;
-        // What was too large may be gone when all is listed again.
+        // The large objects may be gone at the next list.
         self.page = self.wanted.page;
     }
 
-    /// Something came of a watch, which goes on.
+    /// An event arrived, and the watch continues.
     fn hears(&mut self, version: String, events: Events<METADATA>, since: Instant) {
         self.errors = 0;
         self.streams.note_event();
@@ -519,7 +517,7 @@ impl<const METADATA: bool> Watching<METADATA> {
         self.state = State::Watched { version, events, since, is_heard: true };
     }
 
-    /// A watch is over; whether it was one.
+    /// A watch ended. Returns whether it had worked.
     fn ends(&mut self, since: Instant, is_heard: bool) -> bool {
         let was_one = is_heard || since.elapsed() >= SHORTEST;
         if was_one {
@@ -528,7 +526,7 @@ impl<const METADATA: bool> Watching<METADATA> {
         was_one
     }
 
-    /// The watch tells of what happens, also where nothing does.
+    /// The watch works, even if nothing changes.
     fn sees(&mut self) {
         if self.sight.tells() {
             let (cluster, kind) = (&self.wanted.cluster, &self.api.kind);
@@ -538,7 +536,7 @@ impl<const METADATA: bool> Watching<METADATA> {
         }
     }
 
-    /// A watch broke off. `is_heard`: it told something, or what is listed now makes up for it.
+    /// A watch was interrupted. `is_heard`: it delivered an event, or a list follows anyway.
     fn misses(&mut self, is_heard: bool, why: String, then: State<METADATA>) -> Option<Change> {
         if is_heard {
             return self.breaks(why, then);
@@ -548,7 +546,7 @@ impl<const METADATA: bool> Watching<METADATA> {
         told.or(broken)
     }
 
-    /// A watch told nothing. Said once that is so for good.
+    /// A watch delivered nothing. Reported once, if that lasts.
     fn loses(&mut self, why: String) -> Option<Change> {
         let since = self.sight.failed()?;
         if !self.denial_is_told {
@@ -584,7 +582,7 @@ fn fewer(page: u32) -> u32 {
     (page / 4).max(1)
 }
 
-/// It goes into the address of the next page.
+/// The token is part of the address of the next page.
 fn check_token(token: &str) -> Result<(), OverBound> {
     if token.len() <= LONGEST_TOKEN {
         return Ok(());
@@ -592,7 +590,7 @@ fn check_token(token: &str) -> Result<(), OverBound> {
     Err(OverBound::new(format!("a list of it goes on with a token longer than {LONGEST_TOKEN} bytes")))
 }
 
-/// An answer that never comes to its end is none. Through a proxy nothing else would tell.
+/// Adds a timeout. Through a proxy nothing else ends a lost response.
 async fn within<T>(answer: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
     within_time(ANSWER, answer).await
 }
@@ -607,12 +605,12 @@ async fn within_time<T>(
 
 const NO_VERSION: &str = "the server leaves out the resourceVersion, without which nothing can be watched";
 
-/// The server cannot do it. What it says of rights, of trouble and of kinds that are not there holds for lists of any form.
+/// The server cannot stream lists. Errors about rights, load and missing kinds apply to lists of any form.
 fn is_refusal(status: &Status) -> bool {
     matches!(status.code, 400 | 405 | 406 | 415 | 422 | 501)
 }
 
-/// What may be told. An answer that cannot be read would be quoted: it may be a Secret.
+/// The error as it may be shown. An unreadable response would be quoted, and may be a Secret.
 fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => words_of(status),

@@ -1,4 +1,4 @@
-//! How long a watch waits after it broke.
+//! The backoff of a watch.
 
 use std::time::Duration;
 
@@ -7,12 +7,11 @@ const FIRST: Duration = Duration::from_millis(500);
 /// After an error the next attempt waits 0.5 s, 1 s, 2 s … up to this.
 pub(in crate::cluster) const LONGEST: Duration = Duration::from_secs(30);
 
-/// The pauses of one watch.
 #[derive(Debug)]
 pub(super) struct Pauses {
     next: Duration,
     is_due: bool,
-    /// The longest before a list: a list that is refused again and again may be one that we do without.
+    /// The limit before a list: an optional list that is refused waits longer.
     longest_of_lists: Duration,
 }
 
@@ -26,7 +25,7 @@ impl Pauses {
         self.is_due = true;
     }
 
-    /// The server does what it is asked for: what breaks next is another trouble.
+    /// A request succeeded: the next error starts a new backoff.
     pub fn went_well(&mut self) {
         self.next = FIRST;
     }
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_grow_until_something_goes_well() {
+    async fn pauses_grow_until_a_success() {
         let mut pauses = Pauses::new(LONGEST * 2);
         let mut waited = async |is_list: bool| {
             let start = Instant::now();

@@ -1,7 +1,7 @@
-//! Whether a watch tells anything at all.
+//! Detects a watch that delivers nothing.
 //!
-//! Between a server and us may be a proxy that keeps what a stream says until it ends, or an account may list and not watch:
-//! the list is well, and what changes after it is never told. Nothing else would say so.
+//! A proxy may buffer a stream until it ends, or an account may list and not watch. Then the list is fine, and later
+//! changes are never reported. No error shows it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -9,24 +9,24 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// After so many attempts in a row that broke off without a word, a watch is taken to tell nothing,
+/// A watch counts as silent after so many interrupted attempts in a row without an event,
 const ATTEMPTS: u32 = 3;
-/// and not sooner than this after the first of them: a server that starts anew fails several times in a row.
+/// and at the earliest this long after the first: a restarting server fails several times in a row.
 const LEAST: Duration = Duration::from_secs(30);
-/// What cannot be watched is listed this often.
+/// The interval of lists for a silent watch.
 const LIST_EVERY: Duration = Duration::from_secs(300);
-/// At most so many parts of a thousand are added, so that all kinds of a cluster are not listed at once.
+/// Up to so many thousandths are added, so that the kinds of a cluster are not all listed at once.
 const JITTER: u64 = 200;
 
 #[derive(Debug)]
 pub(super) struct Sight {
-    /// Whose pauses differ from those of others.
+    /// Selects the jitter.
     subject: u64,
-    /// Since it told something.
+    /// Since the last event.
     failures: u32,
     since: Timestamp,
     first: Instant,
-    /// Set while it tells nothing.
+    /// Set while the watch is silent.
     list_at: Option<Instant>,
 }
 
@@ -38,7 +38,7 @@ impl Sight {
         Self { subject: hasher.finish(), failures: 0, since, first, list_at: None }
     }
 
-    /// A watch broke off without a word. Since when, if that is one time too many.
+    /// An attempt without an event failed. Returns the time of the first failure if the watch now counts as silent.
     pub fn failed(&mut self) -> Option<Timestamp> {
         if self.failures == 0 {
             (self.since, self.first) = (Timestamp::now(), Instant::now());
@@ -51,13 +51,13 @@ impl Sight {
         })
     }
 
-    /// It tells something, or ended as a watch ends; whether that is news.
+    /// The watch delivered an event, or ended normally. Returns whether it was silent before.
     pub fn tells(&mut self) -> bool {
         self.failures = 0;
         self.list_at.take().is_some()
     }
 
-    /// A list was read whole.
+    /// A list was whole.
     pub fn listed(&mut self) {
         if self.list_at.is_some() {
             self.list_at = Some(Instant::now() + self.pause());
@@ -68,7 +68,7 @@ impl Sight {
         self.list_at.is_some()
     }
 
-    /// How long until it has to be listed, as it tells nothing.
+    /// The time until the next list of a silent watch.
     pub fn until_list(&self) -> Option<Duration> {
         self.list_at.map(|at| at.saturating_duration_since(Instant::now()))
     }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_tells_nothing_is_listed_until_it_does() {
+    async fn silent_watch_is_listed_until_it_works() {
         let mut sight = Sight::new("ConfigMap");
         assert!(sight.failed().is_none() && sight.failed().is_none());
         assert!(!sight.tells(), "two are no news");

@@ -16,7 +16,7 @@ use tower::BoxError;
 use super::super::object::Bare;
 use super::*;
 
-/// One answer of a server.
+/// One response of a server.
 #[derive(Clone)]
 struct Answer {
     code: u16,
@@ -26,17 +26,17 @@ struct Answer {
 
 #[derive(Clone, Copy, PartialEq)]
 enum End {
-    /// It ends as it should.
+    /// The regular end.
     Clean,
     /// The connection breaks.
     Cut,
     /// It is too large.
     TooLarge,
-    /// Others leave no room for it.
+    /// Other responses leave no room.
     Crowded,
-    /// Nothing more comes.
+    /// Nothing more arrives.
     Silence,
-    /// It ends as it should, some minutes later.
+    /// The regular end, some minutes later.
     Late,
 }
 
@@ -72,13 +72,13 @@ fn page(names: &[&str], version: &str, token: &str) -> Answer {
     answer(&[json!({"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": items})], End::Clean)
 }
 
-/// Objects of a page that are asked for, as long as nothing is too large.
+/// The page size while no page is too large.
 const PAGE_OF_TEST: u32 = 4;
 
-/// A server that answers request after request so, and nothing then.
+/// A server with these responses in order, and none afterwards.
 struct Server {
     answers: Mutex<VecDeque<Answer>>,
-    /// Whenever it is asked for a page, once this is set.
+    /// Repeated for every page request, once set.
     page: Mutex<Option<Answer>>,
     asked: Mutex<Vec<String>>,
     streams: Arc<Streams>,
@@ -137,7 +137,7 @@ fn body_of(answer: &Answer) -> BoxStream<'static, Result<Frame<Bytes>, BoxError>
     futures::stream::iter(lines).chain(last.filter_map(std::future::ready)).boxed()
 }
 
-/// What a query asks for.
+/// The kind of a request, by its query.
 fn form_of(query: &str) -> String {
     let text = |name: &str| {
         let found = query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
@@ -172,7 +172,7 @@ fn told(change: &Change) -> String {
     }
 }
 
-/// What is told, and what was asked, when a server answers so.
+/// Checks the changes and the requests for these responses.
 async fn check(answers: &[Answer], expected: &[&str], asked: &[&str]) {
     let server = Server::new(answers);
     let mut changes = server.watch();
@@ -184,7 +184,7 @@ async fn check(answers: &[Answer], expected: &[&str], asked: &[&str]) {
         found.push(told(&change));
     }
     assert_eq!(found, expected);
-    // What is asked for last has no answer, which is told later than this.
+    // The last request has no response, which is reported later.
     let mut patience = 600;
     while patience > 0 && server.asked.lock().len() < asked.len() {
         let more = tokio::time::timeout(Duration::from_secs(1), changes.next()).await;
@@ -206,7 +206,7 @@ fn streamed(names: &[&str], rest: &[Value], end: End) -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streamed_list_goes_on_as_a_watch() {
+async fn streamed_list_continues_as_a_watch() {
     let rest = [event("MODIFIED", "a", 6), event("DELETED", "b", 7), bookmark(9, false)];
     check(
         &[streamed(&["a", "b"], &rest, End::Late), answer(&[event("ADDED", "c", 12)], End::Late)],
@@ -214,7 +214,7 @@ async fn a_streamed_list_goes_on_as_a_watch() {
         &["stream", "watch 9", "watch 12"],
     )
     .await;
-    // An object that goes while the list is told.
+    // An object that is deleted during the list.
     let lines = [event("ADDED", "a", 3), event("DELETED", "a", 4), bookmark(4, false), bookmark(END, true)];
     check(&[answer(&lines, End::Late)], &["listing", "seen a", "left a", "listed"], &["stream", "watch 5"])
         .await;
@@ -261,7 +261,7 @@ async fn a_streamed_list_that_breaks_off_is_none() {
         &["stream", "stream", "stream", "watch 5"],
     )
     .await;
-    // Again and again: there is the other way.
+    // After several failures pages are used.
     check(
         &[half(End::Cut), half(End::Cut), half(End::Cut), page(&["a"], "4", "")],
         &[
@@ -284,7 +284,7 @@ async fn a_streamed_list_that_breaks_off_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_fails_at_streamed_lists_is_read_page_by_page() {
+async fn failing_streamed_lists_fall_back_to_pages() {
     check(
         &[refused(500), refused(500), refused(500), page(&["a"], "4", "")],
         &[
@@ -313,14 +313,14 @@ async fn an_answer_that_never_comes_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_says_nothing_new_and_ends_is_none() {
+async fn immediately_ended_watch_counts_as_failed() {
     let answers = [streamed(&["a"], &[], End::Late), answer(&[bookmark(END, false)], End::Clean)];
     let expected = ["listing", "seen a", "listed", "broken: the server ended it at once"];
     check(&answers, &expected, &["stream", "watch 5", "watch 5"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_knows_no_streamed_lists_is_asked_once() {
+async fn unsupported_streamed_list_is_requested_once() {
     for code in [400, 422, 501] {
         let pages = [page(&["a", "b"], "4", "more"), page(&["c"], "4", "")];
         let server =
@@ -329,7 +329,7 @@ async fn a_server_that_knows_no_streamed_lists_is_asked_once() {
         for _ in 0..2 {
             let changes: Vec<String> = server.watch().take(5).map(|change| told(&change)).collect().await;
             assert_eq!(changes, expected);
-            // Whoever is listed is watched.
+            // The list is followed by a watch.
             server.answers.lock().retain(|answer| answer.end == End::Clean);
         }
         assert_eq!(*server.asked.lock(), ["stream", "page", "page more", "page", "page more"], "{code}");
@@ -337,7 +337,7 @@ async fn a_server_that_knows_no_streamed_lists_is_asked_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_say_the_end_of_a_list_is_not_waited_for() {
+async fn missing_end_of_list_falls_back_to_pages() {
     let endless = answer(&[event("ADDED", "a", 3), bookmark(3, false)], End::Silence);
     let server = Server::new(&[endless, page(&["a", "b"], "4", "")]);
     let start = Instant::now();
@@ -349,13 +349,13 @@ async fn a_server_that_does_not_say_the_end_of_a_list_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_list_and_not_watch_is_told_so() {
+async fn missing_watch_right_is_reported() {
     let server = Server::new(&[&[refused(403), page(&["a"], "4", "")][..], &vec![refused(403); 7]].concat());
     let changes: Vec<String> = server.watch().take(10).map(|change| told(&change)).collect().await;
     let expected = [&["listing", "seen a", "listed"][..], &["broken: no"; 6], &["blind: no"]].concat();
     assert_eq!(changes, expected);
     assert_eq!(*server.asked.lock(), [&["stream", "page"][..], &["watch 4"; 7]].concat());
-    // Neither.
+    // Neither right.
     check(
         &[refused(403), refused(403)],
         &["listing", "broken: no", "listing"],
@@ -365,7 +365,7 @@ async fn who_may_list_and_not_watch_is_told_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_never_tells_anything_is_listed_until_it_does() {
+async fn silent_watch_is_replaced_by_lists() {
     let pages = || page(&["a"], "4", "");
     let watches = [&vec![refused(503); 5][..], &[refused(403), answer(&[], End::Cut)]].concat();
     let server = Server::new(&[&[refused(501), pages()][..], &watches].concat());
@@ -374,7 +374,7 @@ async fn a_watch_that_never_tells_anything_is_listed_until_it_does() {
     for expected in [&["listing", "seen a", "listed"][..], &["broken: no"; 6], &["blind: cut"]].concat() {
         assert_eq!(next().await, expected);
     }
-    // What follows has no answer; it is not waited for longer than until the next list is due.
+    // The next request has no response; it times out when the next list is due.
     *server.page.lock() = Some(pages());
     let start = Instant::now();
     let mut until_listed = async || {
@@ -390,7 +390,7 @@ async fn a_watch_that_never_tells_anything_is_listed_until_it_does() {
     assert_eq!(until_listed().await, [late, late, "listing", "seen a"]);
     let took = start.elapsed();
     assert!(took >= Duration::from_secs(300) && took < Duration::from_secs(400), "{took:?}");
-    // Nor is one that is silent.
+    // A silent watch neither.
     let silent = || answer(&[], End::Silence);
     server.answers.lock().extend([silent(), silent()]);
     let start = Instant::now();
@@ -402,7 +402,7 @@ async fn a_watch_that_never_tells_anything_is_listed_until_it_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn crowd_of_others_makes_no_page_smaller_for_long() {
+async fn crowded_budget_shrinks_pages_only_briefly() {
     let crowded = || answer(&[], End::Crowded);
     let pages = [page(&["a"], "4", "more"), page(&["b"], "4", "last"), page(&["c"], "4", "")];
     let [first, second, third] = pages;
@@ -413,14 +413,14 @@ async fn crowd_of_others_makes_no_page_smaller_for_long() {
         &["stream", "page", "page", "page more", "page last", "page last", "watch 4"],
     )
     .await;
-    // Again and again: there is room sooner for fewer.
+    // After repeated failures smaller pages fit sooner.
     check(
         &[refused(422), crowded(), crowded(), first, second, third],
         &all,
         &["stream", "page", "page", "page of fewer", "page more", "page last", "watch 4"],
     )
     .await;
-    // For one alone there is none: all is listed again.
+    // One object does not fit either: everything is listed again.
     let again = [&[refused(422)][..], &vec![crowded(); 6], &[page(&["a"], "4", "")]].concat();
     let fewer = "page of fewer";
     check(
@@ -432,7 +432,7 @@ async fn crowd_of_others_makes_no_page_smaller_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn page_that_is_too_large_is_smaller_until_the_list_ends() {
+async fn too_large_page_shrinks_until_the_list_ends() {
     let server = Server::new(&[
         refused(422),
         answer(&[], End::TooLarge),
@@ -449,7 +449,7 @@ async fn page_that_is_too_large_is_smaller_until_the_list_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_has_forgotten_is_listed_again() {
+async fn expired_version_is_listed_again() {
     let gone = json!({"type": "ERROR", "object": status(410, "gone")});
     let all = streamed(&["a"], &[], End::Silence);
     let again = ["listing", "seen a", "listed", "broken: gone", "listing", "seen a", "listed"];
@@ -459,7 +459,7 @@ async fn what_the_server_has_forgotten_is_listed_again() {
         &["stream", "stream", "watch 5"],
     )
     .await;
-    // Before the answer begins, and between two pages.
+    // Before the response begins, and between two pages.
     let server = Server::new(&[
         refused(422),
         page(&["a"], "4", "more"),
@@ -505,7 +505,7 @@ async fn errors_at_one_place_end_in_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_at_once_is_not_hammered() {
+async fn immediately_ended_watch_backs_off() {
     let all = streamed(&["a"], &[], End::Late);
     let empty = answer(&[], End::Clean);
     let server = Server::new(&[&[all], &vec![empty; 40][..]].concat());
@@ -521,7 +521,7 @@ async fn a_watch_that_ends_at_once_is_not_hammered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_goes_on_where_it_was() {
+async fn interrupted_watch_continues_at_its_version() {
     let rest = [event("MODIFIED", "a", 6)];
     let next = [event("MODIFIED", "a", 7)];
     check(

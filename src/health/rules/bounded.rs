@@ -1,4 +1,4 @@
-//! Functions that do much within one instruction, and pay for it before they start.
+//! Charges library functions that do much work within one instruction, before they run.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use super::interpreter::MEMORY;
 use super::meter::Meter;
 use super::patterns::worst_case;
 
-/// What one match may take at worst, in steps: as much as all instructions.
+/// Steps of one match in the worst case: as much as all instructions.
 const MATCHING: u64 = 50_000_000;
-/// How many of these are done in the time of an instruction.
+/// Steps in the time of an instruction.
 const STEPS: u64 = 50;
-/// How many bytes are looked through, and copied or compared, in that time.
+/// Bytes that are searched, and bytes that are copied or compared, in that time.
 const BYTES_SEARCHED: u64 = 16;
 const BYTES_COPIED: u64 = 64;
-/// How many turns a loop makes in that time that copies a few bytes in each.
+/// Iterations in that time of a loop that copies a few bytes.
 const TURNS: u64 = 32;
 
 pub fn strings(lua: &Lua, meter: &Arc<Meter>) -> Result<()> {
@@ -31,7 +31,7 @@ pub fn strings(lua: &Lua, meter: &Arc<Meter>) -> Result<()> {
     replace(lua, "string", "rep", meter, |lua, meter, arguments| {
         let turns = integer(lua, arguments, 1).unwrap_or(0).max(0).unsigned_abs();
         let bytes = length(lua, arguments, 0).saturating_add(length(lua, arguments, 2)).saturating_mul(turns);
-        // What is longer than the memory is not begun.
+        // A result larger than the memory fails at once.
         if bytes > whole(MEMORY) {
             Ok(())
         } else {
@@ -41,8 +41,8 @@ pub fn strings(lua: &Lua, meter: &Arc<Meter>) -> Result<()> {
     ending_iterators(lua)
 }
 
-/// `gmatch` pays for going through the text once. By itself an iterator that found nothing more, or failed, goes
-/// through the rest of it again each time it is called.
+/// `gmatch` is charged for one pass. Without this, an iterator that has ended or failed would scan the rest again in
+/// each call.
 fn ending_iterators(lua: &Lua) -> Result<()> {
     let source = r"
         local gmatch = ...
@@ -61,7 +61,7 @@ fn ending_iterators(lua: &Lua) -> Result<()> {
     surround(lua, "string", "gmatch", source)
 }
 
-/// Patterns backtrack: what could take for ever is refused.
+/// Patterns backtrack: one that could take too long is refused.
 fn search(lua: &Lua, name: &str, arguments: &MultiValue) -> Result<u64> {
     let (Some(subject), Some(pattern)) = (text(lua, arguments, 0), text(lua, arguments, 1)) else {
         return Ok(0);
@@ -72,13 +72,13 @@ fn search(lua: &Lua, name: &str, arguments: &MultiValue) -> Result<u64> {
     if is_plain {
         return Ok(length.saturating_mul(whole(pattern.as_bytes().len())) / BYTES_COPIED);
     }
-    // Where matching goes on by itself, it cannot be held to the beginning.
+    // With `gmatch` a `^` does not anchor.
     let steps = worst_case(subject.as_bytes().len(), &pattern.as_bytes(), name != "gmatch");
     if steps > MATCHING {
         let words = format!("string.{name}: the pattern could take too long on {length} bytes");
         return Err(Error::runtime(words));
     }
-    // A replacement is gone through for each match, also where it adds nothing.
+    // A replacement is processed for each match, even if it adds nothing.
     let replacement = if name == "gsub" { self::length(lua, arguments, 2) } else { 0 };
     let replacing = length.saturating_add(1).saturating_mul(replacement);
     Ok(length / BYTES_SEARCHED + steps / STEPS + replacing / BYTES_COPIED)
@@ -88,7 +88,7 @@ pub fn tables(lua: &Lua, meter: &Arc<Meter>) -> Result<()> {
     for name in ["concat", "insert", "move", "remove", "sort", "unpack"] {
         replace(lua, "table", name, meter, move |lua, meter, arguments| {
             let Some(Value::Table(table)) = arguments.front() else {
-                // By its metatable a text would do, and has no length to pay for.
+                // A text would pass by its metatable, and has no length to charge.
                 let given = arguments.front().map_or("no value", Value::type_name);
                 return Err(Error::runtime(format!("table.{name}: table expected, got {given}")));
             };
@@ -98,7 +98,7 @@ pub fn tables(lua: &Lua, meter: &Arc<Meter>) -> Result<()> {
                 // At the end nothing is moved.
                 "insert" if arguments.len() == 2 => 1,
                 "remove" if arguments.len() == 1 => 1,
-                // What is asked for need not be there.
+                // The range may be larger than the table.
                 "move" => span(at(1, 1), at(2, 0)),
                 "unpack" => span(at(1, 1), at(2, length)),
                 "concat" => span(at(2, 1), at(3, length)),
@@ -106,13 +106,13 @@ pub fn tables(lua: &Lua, meter: &Arc<Meter>) -> Result<()> {
             })
         })?;
     }
-    // Of Lua 5.1, for which the ecosystem writes.
+    // From Lua 5.1, which existing scripts use.
     let length = lua.create_function(|_, table: Table| Ok(table.raw_len()))?;
     lua.globals().raw_get::<Table>("table")?.raw_set("getn", length)?;
     counted_sort(lua)
 }
 
-/// By itself it compares within one instruction, and texts may be long: so that each comparison counts.
+/// The library compares within one instruction, and texts may be long: here each comparison counts.
 fn counted_sort(lua: &Lua) -> Result<()> {
     let source = r"
         local sort = ...
@@ -121,7 +121,7 @@ fn counted_sort(lua: &Lua) -> Result<()> {
     surround(lua, "table", "sort", source)
 }
 
-/// Puts something in Lua around a function of a library.
+/// Wraps a library function in Lua code.
 fn surround(lua: &Lua, library: &str, name: &str, source: &str) -> Result<()> {
     let library: Table = lua.globals().raw_get(library)?;
     let original: Function = library.raw_get(name)?;
@@ -129,7 +129,7 @@ fn surround(lua: &Lua, library: &str, name: &str, source: &str) -> Result<()> {
     library.raw_set(name, surrounded)
 }
 
-/// Puts something before a function of a library.
+/// Runs a check before a library function.
 fn replace(
     lua: &Lua,
     library: &str,
@@ -147,7 +147,7 @@ fn replace(
     library.raw_set(name, bounded)
 }
 
-/// Numbers are texts too.
+/// A number counts as a text.
 fn text(lua: &Lua, arguments: &MultiValue, at: usize) -> Option<LuaString> {
     match arguments.get(at)? {
         given @ (Value::String(_) | Value::Integer(_) | Value::Number(_)) => {
@@ -161,7 +161,7 @@ fn length(lua: &Lua, arguments: &MultiValue, at: usize) -> u64 {
     text(lua, arguments, at).map_or(0, |text| whole(text.as_bytes().len()))
 }
 
-/// Texts of numbers are numbers too.
+/// A numeric text counts as a number.
 fn integer(lua: &Lua, arguments: &MultiValue, at: usize) -> Option<i64> {
     lua.coerce_integer(arguments.get(at)?.clone()).ok().flatten()
 }

@@ -1,4 +1,4 @@
-//! What scripts get of Lua's `os`: the time, in UTC.
+//! The time functions of Lua's `os`, in UTC.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use mlua::{Error, Function, Lua, Result, Table, Value};
 
 use super::meter::Meter;
 
-/// What one call counts, in instructions.
+/// Instructions that one call counts.
 const PRICE: u64 = 100;
-/// In bytes: far more than any time is written in.
+/// In bytes: far more than any format needs.
 const LONGEST_FORMAT: usize = 100;
 
 /// The functions by name.
@@ -29,8 +29,8 @@ pub fn functions(lua: &Lua, meter: &Arc<Meter>) -> Result<Vec<(&'static str, Fun
     Ok(vec![("time", time), ("date", date)])
 }
 
-/// Seconds since 1970: now, or of a table of a year, month, day, and what it says of the time of that day. What goes beyond a
-/// month or day is carried on.
+/// Seconds since 1970: now, or of a table with year, month, day, and optionally a time. Values beyond a month or day
+/// carry over.
 fn time(table: Option<Table>) -> Result<i64> {
     let Some(table) = table else { return Ok(Timestamp::now().as_second()) };
     let field = |name: &str, default: Option<i64>| match table.raw_get::<Option<i64>>(name) {
@@ -53,7 +53,7 @@ fn time(table: Option<Table>) -> Result<i64> {
     Ok(then.timestamp().as_second())
 }
 
-/// A text as the format says, or a table for `*t`.
+/// A text by the format, or a table for `*t`.
 fn date(lua: &Lua, (format, seconds): (Option<String>, Option<i64>)) -> Result<Value> {
     let then = match seconds {
         Some(seconds) => Timestamp::from_second(seconds).map_err(|_| out_of_range())?,
@@ -67,7 +67,7 @@ fn date(lua: &Lua, (format, seconds): (Option<String>, Option<i64>)) -> Result<V
             format.len()
         )));
     }
-    // In UTC it is anyway.
+    // It is always UTC.
     let format = format.strip_prefix('!').unwrap_or(&format);
     if format.starts_with("*t") {
         let table = lua.create_table()?;

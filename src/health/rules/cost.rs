@@ -1,8 +1,8 @@
-//! What an expression may cost at most on an object, found before it runs.
+//! Bounds the cost of an expression on an object, before it runs.
 //!
-//! CEL has no loops but those over lists and maps, and functions that go through lists and texts: its work is bounded
-//! by their lengths and sizes. The evaluator itself keeps no account. The bound is a rough one and meant to be
-//! above the truth: where it is not known what is gone through, it is the largest that occurs anywhere in the object.
+//! CEL has no loops but those over lists and maps, and functions over lists and texts, so lengths and sizes bound its
+//! work. The evaluator itself does not count. The bound is rough and above the truth: if the operand is unknown, the
+//! largest value of the object counts.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{Expr, LiteralValue};
@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use crate::cel::{Pattern, inside, qualified};
 
-/// Steps of the evaluator: about a second, and a thousand times what conditions of an object need.
+/// Steps of the evaluator: about a second, a thousand times the need of usual conditions.
 pub const LIMIT: f64 = 10_000_000.0;
 /// How much is copied or compared in the time of a step.
 const SIZE_OF_STEP: f64 = 32.0;
-/// Digits of a number before its point, at most, and its sign.
+/// Digits of a number before its point, and its sign.
 const DIGITS: f64 = 310.0;
-/// As many decimals as `format` writes, and the bytes that ask for them: `%.65535f`.
+/// The most decimals that `format` writes, and the bytes that request them: `%.65535f`.
 const DECIMALS: f64 = 65_535.0;
 const ASKING: f64 = 8.0;
 
-/// The largest of everything in an object.
+/// The maxima of an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extent {
     /// Values, and bytes of text.
@@ -73,7 +73,7 @@ impl Extent {
     }
 }
 
-/// Of the value of an expression, and of getting there.
+/// Bounds of the value of an expression, and of its computation.
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     cost: f64,
@@ -89,10 +89,10 @@ impl Bound {
     }
 }
 
-/// More steps than an evaluation of this on this object is meant to take.
+/// An upper bound of the steps on this object.
 pub fn bound(expression: &IdedExpr, extent: Extent) -> f64 {
     let bound = of(expression, extent, &mut Vec::new());
-    // What is held counts as well as what is done.
+    // Memory counts like work.
     bound.cost + bound.size / SIZE_OF_STEP
 }
 
@@ -129,17 +129,17 @@ fn of<'e>(expression: &'e IdedExpr, extent: Extent, scope: &mut Vec<(&'e str, Bo
             if let Some(second) = &loops.iter_var2 {
                 scope.push((second, item));
             }
-            // Macros only ever add to the result, by as much in each turn.
+            // Macros only add to the result, by as much in each iteration.
             scope.push((&loops.accu_var, Bound { size: 0.0, ..Bound::small(1.0) }));
             let step = of(&loops.loop_step, extent, scope);
             scope.pop();
             let added = added(&loops.loop_step, &loops.accu_var);
-            // Parts of the items are no more than the items together.
+            // Parts of the items are not larger than the items together.
             let (gathered, item_size) = match added {
                 Some(added) if is_part_of(added, &loops.iter_var) => (range.size, range.item),
                 _ => (range.length * step.size, step.item.max(step.size)),
             };
-            // The evaluator copies the list with all that is in it for each that is added.
+            // The evaluator copies the whole list for each added item.
             let copied = match added {
                 Some(_) => range.length * (range.length + gathered / SIZE_OF_STEP) / 2.0,
                 None => 0.0,
@@ -160,7 +160,7 @@ fn of<'e>(expression: &'e IdedExpr, extent: Extent, scope: &mut Vec<(&'e str, Bo
     }
 }
 
-/// What each turn of `map` and `filter` adds to the list; other loops gather nothing.
+/// What each iteration of `map` and `filter` adds to the list; other loops gather nothing.
 fn added<'e>(step: &'e IdedExpr, list: &str) -> Option<&'e IdedExpr> {
     let Expr::Call(call) = &step.expr else { return None };
     match (&*call.func_name, &*call.args) {
@@ -179,7 +179,7 @@ fn is_part_of(expression: &IdedExpr, item: &str) -> bool {
     root(expression) == Some(item)
 }
 
-/// What `c.metadata.name` is a part of.
+/// The variable of `c.metadata.name`.
 fn root(expression: &IdedExpr) -> Option<&str> {
     match &expression.expr {
         Expr::Ident(name) => Some(name),
@@ -188,7 +188,6 @@ fn root(expression: &IdedExpr) -> Option<&str> {
     }
 }
 
-/// All of them in one list.
 fn together<'e>(parts: Vec<&'e IdedExpr>, extent: Extent, scope: &mut Vec<(&'e str, Bound)>) -> Bound {
     let mut all = Bound { length: number(parts.len()), ..Bound::small(1.0) };
     for part in parts {
@@ -235,7 +234,7 @@ fn called<'e>(
             result.size = 1.0;
             result.length = 0.0;
         }
-        // At every place all that is looked for is compared; a third argument is only where to begin.
+        // The whole needle is compared at every position. A third argument is only the start.
         "indexOf" | "lastIndexOf" => {
             let texts = arguments.iter().zip(&bounds).take(2).map(|(argument, bound)| {
                 let is_of_object = root(argument).is_some_and(|name| scope.iter().all(|(it, _)| *it != name));
@@ -244,11 +243,11 @@ fn called<'e>(
             let pair = texts.map(|size| 1.0 + size).product::<f64>();
             result = Bound::small(result.cost + pair / SIZE_OF_STEP);
         }
-        // Every one of the left with every one of the right.
+        // Every left item with every right one.
         "@in" | "sets.contains" | "sets.equivalent" | "sets.intersects" => {
             result.cost += product / SIZE_OF_STEP;
         }
-        // Every one with all before it.
+        // Every item with all before it.
         "distinct" => result.cost += result.length * (result.length + size) / SIZE_OF_STEP,
         "matches" | "find" | "findAll" => {
             let pattern = arguments.get(1).map_or_else(Pattern::largest, |it| pattern(it));
@@ -277,7 +276,7 @@ fn called<'e>(
     result
 }
 
-/// What `format` writes of numbers, beyond the sizes of its text and of its list.
+/// What `format` writes for numbers, beyond the sizes of its text and list.
 fn digits(arguments: &[&IdedExpr], bounds: &[Bound]) -> f64 {
     let (Some(text), Some(bound)) = (arguments.first(), bounds.first()) else { return 0.0 };
     let (verbs, decimals) = match &text.expr {
@@ -289,15 +288,15 @@ fn digits(arguments: &[&IdedExpr], bounds: &[Bound]) -> f64 {
             });
             (number(text.matches('%').count()), precisions.fold(0.0, f64::max).min(DECIMALS))
         }
-        // What is computed may be any.
+        // A computed format may be any.
         _ => (bound.size / ASKING, DECIMALS),
     };
-    // One without a value is refused.
+    // A verb without a value is refused.
     let values = bounds.iter().skip(1).map(|list| list.length).fold(0.0, f64::max);
     verbs.min(values) * (DIGITS + decimals)
 }
 
-/// A number that is written out; what is computed may be any.
+/// A literal number; a computed one may be any.
 fn count(expression: &IdedExpr) -> f64 {
     match &expression.expr {
         Expr::Literal(LiteralValue::Int(count)) => {
@@ -307,7 +306,7 @@ fn count(expression: &IdedExpr) -> f64 {
     }
 }
 
-/// A regular expression, which is compiled anew in each call; what is computed may be any.
+/// A regular expression, compiled in each call; a computed one may be any.
 fn pattern(expression: &IdedExpr) -> Pattern {
     match &expression.expr {
         Expr::Literal(LiteralValue::String(text)) => Pattern::of(text.inner()),

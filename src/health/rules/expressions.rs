@@ -1,4 +1,4 @@
-//! Rules in CEL, with the functions that Kubernetes gives it.
+//! Health rules in CEL, with the functions of Kubernetes.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,13 +13,13 @@ use super::{Expressions, Part, RuleMistake};
 use crate::cel;
 use crate::model::{Health, Status};
 
-/// Top-level fields that are there for every object, if only empty: `has(status.phase)` can then be asked.
+/// Top-level fields that always exist, if only empty, so that `has(status.phase)` works.
 const ALWAYS: [&str; 3] = ["metadata", "spec", "status"];
 
-/// The expressions of one rule, in the order in which they are asked.
+/// The expressions of one rule, in evaluation order.
 pub struct Compiled {
     parts: Vec<(Part, Program)>,
-    /// Conditions that they ask for by name.
+    /// Conditions that they name.
     conditions: Vec<&'static str>,
 }
 
@@ -53,9 +53,9 @@ impl Compiled {
         if mistakes.is_empty() { Ok(Self { parts, conditions }) } else { Err(mistakes) }
     }
 
-    /// Or why it cannot be told.
+    /// The health, or why it cannot be evaluated.
     pub fn of_object(&self, object: &Value) -> Result<Health, String> {
-        // Whatever the rule says of the status, it says it of an older spec.
+        // An outdated status is of an older spec, whatever the rule says.
         if let Some(old) = old_status(object, false) {
             return Ok(old);
         }
@@ -126,7 +126,7 @@ fn holds(program: &Program, scope: &Context<'_>, extent: Extent) -> Result<bool,
     }
 }
 
-/// Without the values, which may be anything.
+/// The error without values, which may be anything.
 fn say(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(name) => format!("there is no field `{name}`; ask `has(…)` first"),
@@ -156,7 +156,7 @@ fn say(error: &ExecutionError) -> String {
     }
 }
 
-/// An expression says that, and not why; most kinds do so in their conditions.
+/// An expression gives no reason; most kinds have one in their conditions.
 fn words(part: Part, object: &Value) -> String {
     if part == Part::Current {
         return String::new();

@@ -1,9 +1,9 @@
-//! What a script may use, and how much of it.
+//! The Lua sandbox of a script.
 //!
-//! No files, processes, chance, debugger, metatables, coroutines or other code: what is not in the lists
-//! below is not there, nor where a text leads to (`(''):dump`). Instructions and bytes are counted; when either runs
-//! out the script ends with an error that it cannot catch ([`Meter`]); what does much within one instruction pays for
-//! it ([`bounded`]). Every object gets an environment of its own, so nothing is carried from one to the next.
+//! It has no files, processes, random numbers, debugger, metatables, coroutines or other code: only the listed
+//! functions exist, also as methods of texts (`(''):dump`). Instructions and bytes are counted. When either runs out,
+//! the script ends with an error that it cannot catch ([`Meter`]). Functions with much work in one instruction are
+//! charged separately ([`bounded`]). Every object gets a fresh environment, so no state carries over.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use mlua::{
 use super::meter::{Meter, OUT_OF_MEMORY};
 use super::{bounded, clock};
 
-/// How often is counted.
+/// The hook counts every so many instructions.
 const STEP: u32 = 100;
-/// An object may be 1.5 MiB as JSON, and a few times as much in tables.
+/// An object may have 1.5 MiB as JSON, and a few times that in tables.
 pub const MEMORY: usize = 16 * 1024 * 1024;
 
 const PLAIN: [&str; 11] = [
@@ -47,12 +47,12 @@ const MATH: [&str; 16] = [
     "exp",
 ];
 
-/// One interpreter, for one script.
+/// One interpreter for one script.
 #[derive(Debug)]
 pub struct Interpreter {
     lua: Lua,
     meter: Arc<Meter>,
-    /// Functions that are ours: by name, and those of libraries by library and name.
+    /// Our own functions by name.
     own: Vec<(&'static str, Function)>,
     /// Of `os`.
     clock: Vec<(&'static str, Function)>,
@@ -76,7 +76,6 @@ impl Interpreter {
         &self.lua
     }
 
-    /// A fresh environment.
     pub fn environment(&self) -> Result<Table> {
         let globals = self.lua.globals();
         let environment = self.lua.create_table()?;
@@ -103,17 +102,17 @@ impl Interpreter {
         Ok(environment)
     }
 
-    /// What is in use now is given: the script has still to begin.
+    /// The memory in use now is not the script's: it has not begun.
     pub fn begin(&self) {
         self.meter.begin(self.lua.used_memory());
     }
 
-    /// Runs something within the limits; the memory of it is given back. One at a time: whoever asks sees to that.
+    /// Runs `work` within the limits, and frees its memory. The caller must serialize calls.
     pub fn run<T>(&self, work: impl FnOnce(&Lua) -> Result<T>) -> std::result::Result<T, String> {
         self.meter.reset();
         self.begin();
-        // Without a collector, what is allocated in all is bounded, and with it the time to fill it. When memory
-        // runs out, the interpreter collects by itself: the witness is gone then.
+        // Without a collector the total allocation is bounded, and so is the time for it. When memory runs out, the
+        // interpreter collects on its own: then the witness is gone.
         self.lua.gc_stop();
         let done = self.watched().and_then(|()| work(&self.lua));
         self.lua.remove_hook();
@@ -143,7 +142,7 @@ impl Interpreter {
     }
 }
 
-/// A text finds its functions in the library itself, not in the copy that an environment gets.
+/// A text finds methods in the library itself, not in the environment's copy.
 fn only_listed(lua: &Lua) -> Result<()> {
     let library: Table = lua.globals().raw_get("string")?;
     let names: Vec<String> =
@@ -154,7 +153,7 @@ fn only_listed(lua: &Lua) -> Result<()> {
     Ok(())
 }
 
-/// In the order of the keys: the order of the interpreter is another one in every process.
+/// In key order: the interpreter's own order differs in every process.
 fn pairs(lua: &Lua) -> Result<Function> {
     let source = r"
         local next, sort, type = ...
@@ -188,7 +187,7 @@ fn pairs(lua: &Lua) -> Result<Function> {
     lua.load(source).set_name("=pairs").call((next, sort, kind))
 }
 
-/// Errors of limits go through.
+/// Errors of limits are not caught.
 fn pcall(lua: &Lua, meter: &Arc<Meter>) -> Result<Function> {
     let meter = Arc::clone(meter);
     lua.create_function(move |lua, (function, arguments): (Function, MultiValue)| {
@@ -210,7 +209,7 @@ fn pcall(lua: &Lua, meter: &Arc<Meter>) -> Result<Function> {
     })
 }
 
-/// Also within a function that is ours.
+/// Also inside our own functions.
 fn is_of_memory(error: &Error) -> bool {
     match error {
         Error::CallbackError { cause, .. } => is_of_memory(cause),
@@ -218,7 +217,7 @@ fn is_of_memory(error: &Error) -> bool {
     }
 }
 
-/// What went wrong, without the trace.
+/// The error without its trace.
 pub fn message(error: &Error) -> String {
     match error {
         Error::CallbackError { cause, .. } => message(cause),

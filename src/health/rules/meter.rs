@@ -1,4 +1,4 @@
-//! How much a script has done: instructions, or what counts as some, memory, and the time by the clock.
+//! Counts the work of a script: instructions or their equivalent, memory, and real time.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,17 +7,17 @@ use jiff::Timestamp;
 use mlua::{Error, Result};
 use parking_lot::Mutex;
 
-/// Far more than any script needs: about 10 ms.
+/// Far more than scripts need: about 10 ms.
 pub const INSTRUCTIONS: u64 = 1_000_000;
-/// A net for work that is counted too cheaply: a script ends at the first look at the clock after this. There is none while a function
-/// of a library runs. Far above what the instructions take, so that a busy machine decides nothing.
+/// A limit of real time, for work that is counted too cheaply. The clock is not checked inside library functions. It
+/// is far above the time of the instructions, so a busy machine changes no result.
 pub const LONGEST: Duration = Duration::from_secs(3);
 
 pub const OUT_OF_INSTRUCTIONS: &str = "it ran for too long";
 pub const OUT_OF_MEMORY: &str = "it needed too much memory";
 
-/// An instruction may take as long as the largest text is: with every so many bytes of the script's own each counts
-/// once more, and with every so many of the object.
+/// An instruction may take as long as the largest text: it counts once more for every so many bytes of the script and
+/// of the object.
 const OWN_BYTES: usize = 16 * 1024;
 const GIVEN_BYTES: usize = 256 * 1024;
 
@@ -27,7 +27,7 @@ pub struct Meter {
     /// Bytes in use when the script begins.
     given: AtomicUsize,
     instructions: AtomicU64,
-    /// Memory ran out once, or the collector had to run, which is the same.
+    /// Memory ran out, or the collector had to run, which means the same.
     memory: AtomicU64,
 }
 
@@ -56,7 +56,7 @@ impl Meter {
     }
 
     pub fn charge(&self, instructions: u64) -> Result<()> {
-        // A sum of such numbers never comes around to a small one.
+        // Prevents an overflow of the sum.
         let instructions = instructions.min(INSTRUCTIONS + 1);
         self.instructions.fetch_add(instructions, Ordering::Relaxed);
         match self.is_used_up() {
@@ -65,8 +65,8 @@ impl Meter {
         }
     }
 
-    /// By the clock of the machine, as scripts are told it: when it is put back nothing is told, and when it is put
-    /// forward by more than [`LONGEST`], what runs just then ends.
+    /// By the machine's clock: setting it back adds time, and setting it forward by more than [`LONGEST`] ends the
+    /// running script.
     fn elapsed(&self) -> Duration {
         let begun = *self.begun.lock();
         Timestamp::now().duration_since(begun).try_into().unwrap_or_default()

@@ -1,15 +1,15 @@
-//! Health of kinds that the shipped rules do not know, or judge otherwise: rules of the config repository.
+//! Health rules of a config repository, for kinds that the shipped rules do not know or judge differently.
 //!
-//! Two forms, each for one kind. **Expressions** in CEL, named as Flux names them: `inProgress`, `failed`,
-//! `current`; the first that holds decides, and none of them means InProgress. **Scripts** in Lua as Argo CD
-//! runs them: the global `obj` is the object, the result a table with `status` and `message`.
+//! A rule is for one kind and has one of two forms. **Expressions** in CEL have the names of Flux: `inProgress`,
+//! `failed`, `current`. The first true one decides; none means InProgress. **Scripts** in Lua run as in Argo CD: the
+//! global `obj` is the object, the result a table with `status` and `message`.
 //!
-//! A rule of the repository stands over the shipped one; a rule for one kind stands over one with `_` in its
-//! name. An object that is being deleted is Terminating whatever its rule says. A rule that fails makes the
-//! object Unknown, with the reason: never Current, and never anybody else's trouble.
+//! A rule of the repository overrides the shipped one, and a rule for one kind overrides one with `_` in its name. A
+//! terminating object is Terminating in any case. A failing rule makes its object Unknown with the reason, never
+//! Current, and affects no other object.
 //!
-//! Rules see one object, scripts also the time ([`clock`]), and nothing else: no file, no network, no other
-//! object; what they may compute and hold is bounded ([`cost`], [`interpreter`]).
+//! Rules see one object, scripts also the time ([`clock`]): no file, network or other object. Their work and memory
+//! are bounded ([`cost`], [`interpreter`]).
 
 mod bounded;
 mod clock;
@@ -34,13 +34,12 @@ use crate::model::{Health, Kind, Status};
 use expressions::Compiled;
 use script::Script;
 
-/// A rule as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSource {
-    /// The kinds that it is for; `_` stands for any text.
+    /// The kinds of the rule; `_` stands for any text.
     pub group: String,
     pub kind: String,
-    /// Where it stands, for reasons.
+    /// For reasons.
     pub file: String,
     pub body: RuleBody,
 }
@@ -49,12 +48,12 @@ pub struct RuleSource {
 pub enum RuleBody {
     Expressions(Expressions),
     Script(String),
-    /// It cannot be read, or is above a bound: that is told elsewhere.
+    /// Unreadable, or over a bound: reported elsewhere.
     Rejected,
 }
 
 impl RuleBody {
-    /// What it takes to compile and to keep it, as a script of so many bytes does.
+    /// The cost of compiling and keeping it, in bytes of an equally costly script.
     pub fn weight(&self) -> usize {
         match self {
             Self::Script(text) => text.len(),
@@ -67,7 +66,7 @@ impl RuleBody {
     }
 }
 
-/// Each is true or false of an object.
+/// Each returns true or false for an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expressions {
     pub in_progress: Option<String>,
@@ -86,7 +85,7 @@ pub enum Part {
 /// Why a rule cannot be used, and where in its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleMistake {
-    /// Which of the sources.
+    /// The index of its source.
     pub source: usize,
     pub part: Part,
     /// Counted from 1 in the text of the part.
@@ -95,7 +94,7 @@ pub struct RuleMistake {
     pub message: String,
 }
 
-/// How the health of objects is judged: the shipped rules, and those of a config repository over them.
+/// The health rules in use: those of a config repository, then the shipped ones.
 #[derive(Debug, Default)]
 pub struct Rules {
     exact: BTreeMap<(String, String), Arc<Rule>>,
@@ -114,17 +113,17 @@ struct Rule {
 enum Judge {
     Expressions(Compiled),
     Script(Script),
-    /// It has a mistake, which is told elsewhere.
+    /// It has a mistake, which is reported elsewhere.
     Broken,
 }
 
-/// What a kind is judged by: another mark, another judgement.
+/// Identifies the rule of a kind: another mark means another judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark([u8; 32]);
 
 impl Rules {
-    /// Compiles the rules; one with a mistake stays, and makes its objects Unknown. Of two for one kind the
-    /// first counts.
+    /// Compiles the rules. One with a mistake is kept and makes its objects Unknown. The first of two rules for a
+    /// kind counts.
     pub fn compile(sources: Vec<RuleSource>) -> (Self, Vec<RuleMistake>) {
         let (mut rules, mut mistakes) = (Self::default(), Vec::new());
         for (number, source) in sources.into_iter().enumerate() {
@@ -149,7 +148,7 @@ impl Rules {
         (rules, mistakes)
     }
 
-    /// The health of one object as the API server serves it.
+    /// The health of one object as the API server returns it.
     pub fn of(&self, object: &Value) -> Health {
         let Some(kind) = read::kind(object) else {
             return Health::new(Status::Unknown, "not a Kubernetes object: apiVersion or kind is missing");
@@ -163,12 +162,12 @@ impl Rules {
         }
     }
 
-    /// Seeing the metadata of these is enough.
+    /// The metadata of this kind is enough.
     pub fn is_metadata_only(&self, kind: &Kind) -> bool {
         self.rule(kind).is_none() && is_metadata_only(kind)
     }
 
-    /// `None`: the shipped rules judge it.
+    /// `None`: the shipped rules decide.
     pub fn mark(&self, kind: &Kind) -> Option<Mark> {
         Some(self.rule(kind)?.mark)
     }
@@ -184,13 +183,13 @@ impl Rules {
         let exact = self.exact.get(&(kind.group.to_string(), kind.kind.to_string()));
         let fits =
             |rule: &&Arc<Rule>| fits(&rule.source.group, &kind.group) && fits(&rule.source.kind, &kind.kind);
-        // The core group has Secrets; what is meant for somebody's own kinds does not reach there.
+        // Patterns for custom kinds do not match the core group, which has Secrets.
         let by_pattern = || self.patterns.iter().find(fits).filter(|_| !kind.group.is_empty());
         exact.or_else(by_pattern).map(|rule| &**rule)
     }
 }
 
-/// Rules are what they are written as.
+/// Rules are equal if their sources are.
 impl PartialEq for Rules {
     fn eq(&self, other: &Self) -> bool {
         let marks = |rules: &Self| -> Vec<[u8; 32]> {
@@ -201,7 +200,7 @@ impl PartialEq for Rules {
 }
 
 impl Rule {
-    /// `None`: a script that says nothing of this object.
+    /// `None`: the script returned nothing for this object.
     fn judge(&self, object: &Value) -> Option<Health> {
         let judged = match &self.judge {
             Judge::Expressions(compiled) => compiled.of_object(object).map(Some),

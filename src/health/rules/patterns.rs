@@ -1,19 +1,19 @@
-//! What matching a pattern of Lua may take at worst, found before it runs.
+//! Bounds the worst case of matching a Lua pattern, before it runs.
 //!
-//! The interpreter backtracks: a repetition is tried in every length, and each time all that follows. But where what follows cannot
-//! begin within the repetition (`%d+-`), only one of the lengths goes on, and most patterns are of this kind.
+//! The interpreter backtracks: it tries every length of a repetition, and for each everything that follows. If the
+//! next item cannot begin within the repetition (`%d+-`), only one length continues. Most patterns are of this kind.
 
 use std::iter::Peekable;
 
 /// Sets of longer patterns are not compared.
 const LONGEST_COMPARED: usize = 256;
-/// Of a set so many bytes are looked at in the time of a step.
+/// Bytes of a set that are compared in the time of a step.
 const BYTES_OF_STEP: usize = 8;
 
-/// Steps on a text of so many bytes. Without `is_anchorable` a `^` stands for itself.
+/// Steps on a text of so many bytes. Without `is_anchorable` a `^` is literal.
 pub fn worst_case(length: usize, pattern: &[u8], is_anchorable: bool) -> u64 {
     let length = whole(length);
-    // Ways to share out the text among so many repetitions. Every start is tried: as if a repetition stood in front.
+    // Ways to split the text among so many repetitions. Every start is tried, like a repetition in front.
     let (mut ways, mut repeats) = (length.saturating_add(1), 1);
     let mut pattern = pattern;
     if let Some(rest) = pattern.strip_prefix(b"^").filter(|_| is_anchorable) {
@@ -30,8 +30,8 @@ pub fn worst_case(length: usize, pattern: &[u8], is_anchorable: bool) -> u64 {
             Times::Once | Times::Test => ways.saturating_mul(weight),
             Times::Scan => ways.saturating_mul(length),
             Times::End => ways,
-            // One that fails at the end is tried again for every way to get there. One that does not takes what it takes
-            // of the text, and the whole has matched.
+            // A failure at the end is tried for every way to get there. A match takes its part of the text and ends
+            // the search.
             Times::Some if is_last => ways.saturating_add(length).saturating_mul(weight),
             // These cannot fail.
             Times::Any | Times::Perhaps if is_last => length.saturating_mul(weight),
@@ -50,8 +50,8 @@ pub fn worst_case(length: usize, pattern: &[u8], is_anchorable: bool) -> u64 {
     steps
 }
 
-/// If what follows begins with nothing that could still belong to this, only one of the lengths goes on, though it is
-/// looked for after each of them: what each of these looks takes beyond one step. `None` if more than one may go on.
+/// If the next item cannot start with a byte of this one, only one length continues, though it is tried after each.
+/// Returns the extra steps of each try; `None` if more than one length may continue.
 fn settled<'p>(
     item: &Item<'p>,
     items: &mut Peekable<impl Iterator<Item = Item<'p>>>,
@@ -78,9 +78,9 @@ enum Times {
     Any,
     /// `+`
     Some,
-    /// `%b()`, `%1`: it looks at as much as it likes.
+    /// `%b()`, `%1`: it may read any length.
     Scan,
-    /// `%f[set]`: it takes nothing.
+    /// `%f[set]`: it consumes nothing.
     Test,
     /// `$`
     End,
@@ -138,7 +138,7 @@ fn single(pattern: &[u8]) -> usize {
     match pattern {
         [b'%', ..] => 2,
         [b'[', rest @ ..] => {
-            // The first of a set is in it, whatever it is.
+            // The first byte of a set is literal.
             let mut at = if rest.first() == Some(&b'^') { 2 } else { 1 };
             loop {
                 at += if pattern.get(at) == Some(&b'%') { 2 } else { 1 };
@@ -160,7 +160,7 @@ fn holds(single: &[u8], byte: u8) -> bool {
         [b'[', b'^', inside @ .., b']'] => !is_in(inside, byte),
         [b'[', inside @ .., b']'] => is_in(inside, byte),
         [literal] => *literal == byte,
-        // It is no pattern, as the interpreter will say.
+        // An invalid pattern, which the interpreter reports.
         _ => true,
     }
 }
@@ -191,7 +191,7 @@ fn is_of(class: u8, byte: u8) -> bool {
         b'u' => byte.is_ascii_uppercase(),
         b'w' => byte.is_ascii_alphanumeric(),
         b'x' => byte.is_ascii_hexdigit(),
-        // Of older versions, and still understood.
+        // From older versions, and still supported.
         b'z' => byte == 0,
         _ => return class == byte,
     };
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_are_told_apart() {
+    fn pattern_items_are_parsed() {
         use Times::{Any, End, Once, Perhaps, Scan, Some, Test};
         for (pattern, expected) in [
             ("(%d+)-(%d+)$", &[("%d", Some), ("-", Once), ("%d", Some), ("$", End)][..]),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_they_say() {
+    fn sets_match_their_bytes() {
         for (single, inside, outside) in [
             ("%d", "09", "a-"),
             ("%S", "a", " \u{b}"),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_backtracks_is_known() {
+    fn backtracking_patterns_are_expensive() {
         let optional = "a?".repeat(40) + &"a".repeat(40);
         let fails_at_the_end = format!(".-.-[{}]+", "b".repeat(1_000_000));
         let looked_for_often = format!("a+[{}]", "b".repeat(240));

@@ -1,4 +1,4 @@
-//! Rules in Lua, as Argo CD's users write them: the global `obj` is the object, `return {status=…, message=…}`.
+//! Health rules in Lua in the form of Argo CD: the global `obj` is the object, `return {status=…, message=…}`.
 
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, Value as Lue};
@@ -11,17 +11,16 @@ use super::meter::{OUT_OF_INSTRUCTIONS, OUT_OF_MEMORY};
 use super::{Part, RuleMistake};
 use crate::model::{Health, Status};
 
-/// In bytes; the longest that are published have 10 KiB. Compiled, one has up to twenty times as much.
+/// In bytes. The longest published scripts have 10 KiB. A compiled one takes up to twenty times as much.
 const LONGEST: usize = 64 * 1024;
-/// A script that ran into a limit so often is not run again: others wait for it.
+/// After so many exceeded limits a script is not run again: others wait for it.
 const STRIKES: u32 = 3;
-/// Deeper than any object that an API server takes.
+/// Deeper than any object that an API server accepts.
 const DEEPEST: usize = 200;
 
 #[derive(Debug)]
 pub struct Script {
-    /// Objects are judged one after the other, whoever asks: they share the interpreter, and with it what the chunk
-    /// finds its object in, and what is counted.
+    /// One object at a time: all callers share the interpreter, the environment of the chunk and the counters.
     judge: Mutex<Judge>,
 }
 
@@ -56,7 +55,7 @@ impl Script {
         }
     }
 
-    /// `None`: it says nothing of this object. Or why it cannot be told.
+    /// `None`: no result for this object. The error says why it cannot be evaluated.
     pub fn of_object(&self, object: &Value) -> Result<Option<Health>, String> {
         let Judge { interpreter, chunk, strikes } = &mut *self.judge.lock();
         if *strikes >= STRIKES {
@@ -69,7 +68,7 @@ impl Script {
             interpreter.begin();
             Ok(health(&chunk.call::<Lue>(())?))
         });
-        // The environment goes with its object.
+        // Drops the environment with its object.
         if let Ok(empty) = interpreter.lua().create_table() {
             let _ = chunk.set_environment(empty);
         }
@@ -100,7 +99,7 @@ fn table(lua: &Lua, value: &Value, depth: usize) -> mlua::Result<Lue> {
         Value::Bool(boolean) => Lue::Boolean(*boolean),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => Lue::Integer(whole),
-            // In the Lua of the ecosystem there is one kind of numbers, and 2.0 is shown as 2.
+            // The scripts expect one number type, and 2.0 shown as 2.
             (None, Some(float)) => {
                 lua.coerce_integer(Lue::Number(float))?.map_or(Lue::Number(float), Lue::Integer)
             }

@@ -63,7 +63,7 @@ fn reasons_that_only_a_new_revision_mends() {
     );
 }
 
-/// A pod that is not ready since 00:00:30, with a container that has run from `started` to `finished` and runs again.
+/// A pod that is unready since 00:00:30, with a container that ran from `started` to `finished` and runs again.
 fn restarted(restarts: u32, code: i32, reason: &str, [started, finished]: [&str; 2]) -> Value {
     let mut status = running(false);
     status["conditions"][0]["lastTransitionTime"] = json!("2026-11-20T00:00:30Z");
@@ -76,7 +76,7 @@ fn restarted(restarts: u32, code: i32, reason: &str, [started, finished]: [&str;
 const A_MOMENT_AGO: [&str; 2] = ["2026-11-20T00:00:10Z", "2026-11-20T00:00:29Z"];
 
 #[test]
-fn between_two_crashes_a_container_runs_for_a_moment() {
+fn briefly_running_container_is_in_a_crash_loop() {
     let one = |status: Value| [pod("pay-7c9f", "b", 1, status)];
     let crashed = |restarts: u32, times| one(restarted(restarts, 1, "Error", times));
     check(None, &crashed(2, A_MOMENT_AGO), Some(("Restarted pay-7c9f (exit 1, 2 restarts)", false)));
@@ -84,10 +84,10 @@ fn between_two_crashes_a_container_runs_for_a_moment() {
     let killed = |restarts: u32| one(restarted(restarts, 137, "OOMKilled", A_MOMENT_AGO));
     check(None, &killed(1), Some(("OOMKilled pay-7c9f (OOMKilled, exit 137, 1 restart)", false)));
     check(None, &killed(2), Some(("OOMKilled pay-7c9f (OOMKilled, exit 137, 2 restarts)", true)));
-    // It has run for a day: this is the first crash of a series, if it becomes one.
+    // It ran for a day: at most the first crash of a series.
     let after_a_day = ["2026-11-19T00:00:29Z", "2026-11-20T00:00:29Z"];
     check(None, &crashed(7, after_a_day), Some(("Restarted pay-7c9f (exit 1, more than 3 restarts)", false)));
-    // An end that is no failure is none.
+    // A successful end is no failure.
     let ended = one(restarted(7, 0, "Completed", A_MOMENT_AGO));
     check(None, &ended, Some(("Restarted pay-7c9f (exit 0, more than 3 restarts)", false)));
     // A Job counts its failures itself.
@@ -99,20 +99,20 @@ fn between_two_crashes_a_container_runs_for_a_moment() {
     check(None, &waits, Some(("CrashLoopBackOff pay-7c9f (exit 1)", false)));
 }
 
-/// From 2 to 5 replicas: an old pod, whose node was started anew four times in its life, misses a probe meanwhile.
+/// From 2 to 5 replicas: an old pod, whose node restarted four times before, misses a probe meanwhile.
 #[test]
-fn what_a_pod_went_through_in_its_life_is_no_cause() {
+fn earlier_restarts_of_a_pod_are_no_cause() {
     let months_ago = ["2026-08-01T00:00:00Z", "2026-08-01T00:00:05Z"];
     let probe = Some(("NotReady pay-7c9f (readiness probe failing)", false));
     let old = |code: i32, reason: &str| [pod("pay-7c9f", "b", 1, restarted(4, code, reason, months_ago))];
     check(None, &old(1, "Error"), probe);
     check(None, &old(137, "OOMKilled"), probe);
     check(None, &old(255, "Unknown"), probe);
-    // Without times, as after a node that came back without its containers.
+    // Without times, as after a node returned without its containers.
     let mut lost = old(137, "ContainerStatusUnknown");
     lost[0]["status"]["containerStatuses"][0]["lastState"] = json!({"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": null, "finishedAt": null}});
     check(None, &lost, probe);
-    // An init container that ran anew each time, and did what it is for.
+    // An init container that ran again each time, and completed.
     let mut done = [pod("pay-7c9f", "b", 1, running(false))];
     done[0]["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-11-20T00:00:00Z");
     done[0]["status"]["initContainerStatuses"] = json!([{"name": "migrate", "restartCount": 3, "ready": true,
@@ -125,9 +125,9 @@ fn what_a_pod_went_through_in_its_life_is_no_cause() {
     check(None, &done, Some(("Restarted pay-7c9f (exit 3, 3 restarts)", true)));
 }
 
-/// OpenKruise restarts containers to update them, and the status of the one before stays for a moment.
+/// OpenKruise restarts containers to update them, and the old status stays for a moment.
 #[test]
-fn what_was_before_an_update_in_place_is_not_said_of_it() {
+fn state_before_in_place_update_is_no_cause() {
     let set = json!({"kind": "CloneSet", "status": {"updateRevision": "b"}});
     let updated = |is_over: bool, mut status: Value| {
         let over = if is_over { "True" } else { "False" };
@@ -154,9 +154,9 @@ fn what_was_before_an_update_in_place_is_not_said_of_it() {
     check_pod(updated(false, missing("pay:b")), Some(("ImagePullBackOff pay-x2k9p (pay:b)", true)));
 }
 
-/// A bare Pod whose image was mended a moment ago.
+/// A bare Pod whose image was just fixed.
 #[test]
-fn what_a_pod_went_through_before_its_spec_changed_is_no_cause() {
+fn state_before_spec_change_is_no_cause() {
     let mut mended = pod("pay", "b", 1, waiting("ImagePullBackOff", "Back-off", None));
     mended["metadata"]["generation"] = json!(2);
     for (observed, expected) in
@@ -189,7 +189,7 @@ fn reasons_that_may_pass() {
     check(None, &[pod("pay-1", "b", 1, waiting("ContainerCreating", "", None))], None);
     check(None, &[pod("pay-1", "b", 1, running(true))], None);
     check(None, &[], None);
-    // The most telling one of several, then the younger one.
+    // The most informative of several, then the younger one.
     check(
         None,
         &[
@@ -212,17 +212,17 @@ fn only_the_newest_template_counts() {
         Some(("NotReady pay-b (readiness probe failing)", false)),
     );
     check(None, &[broken(), pod("pay-b", "b", 2, running(true))], None);
-    // Reverted: the youngest pod is of the revision that was left, and is going or does not fit.
+    // Reverted: the youngest pod is of the abandoned revision, and is terminating or does not match.
     let workload = |image: &str| json!({"kind": "Deployment", "status": {"updatedReplicas": 1}, "spec": {"template": {"spec": {"containers": [{"name": "app", "image": image}]}}}});
     let mut left = pod("pay-b", "b", 2, waiting("ImagePullBackOff", "", None));
     check(Some(workload("pay:a")), &[pod("pay-a", "a", 1, running(true)), left.clone()], None);
-    // Images rewritten by admission fit nothing: then the youngest tells.
+    // Images rewritten by admission match nothing: then the youngest counts.
     check(
         Some(workload("mirror/pay:b")),
         &[pod("pay-a", "a", 1, running(true)), left.clone()],
         Some(("ImagePullBackOff pay-b (pay:broken)", true)),
     );
-    // The fix is stored and has no pod yet: the broken pods are of what it replaces.
+    // The fix is stored and has no pod yet: the broken pods are of the old revision.
     let mut fixed = workload("mirror/pay:c");
     fixed["status"] = json!({});
     check(Some(fixed), std::slice::from_ref(&left), None);
@@ -245,9 +245,9 @@ fn only_the_newest_template_counts() {
     );
 }
 
-/// Its controller may be many seconds behind: what was made since the spec was written, with its containers, is new.
+/// Its controller may be many seconds behind: pods that were created since the write, with its containers, are new.
 #[test]
-fn new_pods_of_a_deployment_are_known_before_its_status() {
+fn new_deployment_pods_count_before_its_status() {
     let workload = |image: &str, written: u32, more: Value| {
         let entries = json!([
             {"manager": "tutti-main", "operation": "Apply", "time": format!("2026-11-01T00:00:{written:02}Z")},
@@ -268,13 +268,13 @@ fn new_pods_of_a_deployment_are_known_before_its_status() {
     check(Some(workload(&image, 5, json!({}))), &pods, told);
     check(Some(workload(&image, 6, json!({}))), &pods, None);
     check(Some(workload("pay:c", 4, json!({}))), &pods, None);
-    // Of the template before, made late: the new one has other variables.
+    // Of the template before, created late: the new one has other variables.
     let variables = json!({"template": {"spec": {"containers": [{"name": "app", "image": image, "env": [{"name": "A", "value": "b"}]}]}}});
     check(Some(workload(&image, 4, variables)), &pods, None);
     check(Some(workload(&image, 4, json!({"paused": true}))), &pods, None);
 }
 
-/// OpenKruise: the label may hold the last part of the revision, and what was updated in place is as old as what was not.
+/// OpenKruise: the label may have the last part of the revision, and pods updated in place are as old as the others.
 #[test]
 fn sets_of_kruise_name_their_newest_revision() {
     let set = json!({"kind": "CloneSet", "status": {"updateRevision": "pay-64fdf9"}});
@@ -296,7 +296,7 @@ fn sets_of_kruise_name_their_newest_revision() {
     for status in
         [json!({"updateStatus": {"updatedRevision": "pay-7c"}}), json!({"updatedRevision": "pay-7c"})]
     {
-        // The youngest pod is one of the revision before, which is scaled up.
+        // The youngest pod is of the old revision, which is scaled up.
         let mut old = of(label, "pay-a-1", "pay-7b", waiting("CrashLoopBackOff", "", Some(1)));
         old["metadata"]["creationTimestamp"] = json!("2031-01-01T00:00:00Z");
         check(
@@ -307,9 +307,9 @@ fn sets_of_kruise_name_their_newest_revision() {
     }
 }
 
-/// What somebody asked the log of is told on, and no other pod is asked as long as it crashes alike.
+/// A pod whose log was read stays the reported one while others crash alike.
 #[test]
-fn of_pods_that_crash_alike_the_known_one_is_told() {
+fn known_pod_is_preferred_among_equal_crashes() {
     let crashed =
         |name: &str, age: u32, code: i32| pod(name, "b", age, waiting("CrashLoopBackOff", "", Some(code)));
     let told = |pods: &[Value], known: &[Crash]| pods_cause(None, pods, known).expect("a cause");
@@ -320,18 +320,18 @@ fn of_pods_that_crash_alike_the_known_one_is_told() {
     assert_eq!(told(&all, &[]).pod, "pay-2");
     assert_eq!(told(&all, &known).pod, "pay-1");
     assert!(told(&all, &known).crash.is_some_and(|crash| crash.is(&first)));
-    // It has gone, it fares better, or crashes in another way.
+    // It is gone, healthier, or crashes in another way.
     assert_eq!(told(std::slice::from_ref(&younger), &known).pod, "pay-2");
     assert_eq!(told(&[pod("pay-1", "b", 1, running(false)), younger.clone()], &known).pod, "pay-2");
     assert_eq!(told(&[crashed("pay-1", 1, 2), younger.clone()], &known).pod, "pay-2");
-    // Another one of its name.
+    // Another pod with its name.
     let mut anew = crashed("pay-1", 1, 1);
     anew["metadata"]["uid"] = json!("another");
     assert_eq!(told(&[anew, younger], &known).pod, "pay-2");
 }
 
 #[test]
-fn only_an_end_is_a_crash_and_its_log_is_that_of_the_run_that_ended() {
+fn crash_needs_an_end_and_its_run() {
     let crash = |pod: Value| {
         let crash = pods_cause(None, &[pod], &[]).expect("a cause").crash?;
         Some((crash.container, crash.ended_before))
@@ -352,7 +352,7 @@ fn only_an_end_is_a_crash_and_its_log_is_that_of_the_run_that_ended() {
         ),
         None
     );
-    // Who did what it is for is not who failed.
+    // A completed container has not failed.
     let done = json!({"name": "migrate", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}});
     let failed =
         json!({"phase": "Failed", "initContainerStatuses": [done], "containerStatuses": [terminated]});
@@ -361,7 +361,7 @@ fn only_an_end_is_a_crash_and_its_log_is_that_of_the_run_that_ended() {
 }
 
 #[test]
-fn the_last_line_stands_in_quotes_behind_the_end() {
+fn last_log_line_is_quoted_after_the_exit() {
     let pods = [pod("pay-7c9f", "b", 1, waiting("CrashLoopBackOff", "", Some(1)))];
     let mut cause = pods_cause(None, &pods, &[]).expect("a cause");
     cause.line = Some("no such table".into());

@@ -1,4 +1,4 @@
-//! Anything may stand in an object; nothing may stop the program.
+//! Objects may contain anything, and no object may crash the program.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::check;
 use crate::health::{of, pods_cause, read_dump};
 
 #[test]
-fn what_is_no_object_is_unknown() {
+fn invalid_object_is_unknown() {
     for value in [json!(null), json!(7), json!("text"), json!([]), json!({}), json!({"kind": "Pod"})] {
         check(value, "Unknown: not a Kubernetes object: apiVersion or kind is missing");
     }
@@ -33,7 +33,7 @@ fn long_texts_are_cut() {
     assert!(health.reason.chars().count() <= 301 && !health.reason.contains('\n'), "{}", health.reason);
 }
 
-/// Every kind with every wrong shape in every place that a rule reads.
+/// Every kind with every wrong shape in every field that a rule reads.
 #[test]
 fn wrong_shapes_never_panic() {
     let wrong = [
@@ -142,7 +142,7 @@ fn dumps() {
     let typed =
         json!({"apiVersion": "apps/v1", "kind": "DeploymentList", "items": [{"metadata": {"name": "pay"}}]});
     assert_eq!(names(typed), ["Deployment/pay"]);
-    // A custom kind that happens to have a field `items`.
+    // A custom kind with its own field `items`.
     let own =
         json!({"apiVersion": "example.com/v1", "kind": "Menu", "metadata": {"name": "m"}, "items": [1]});
     assert_eq!(names(own), ["Menu/m"]);

@@ -5,7 +5,7 @@ use crate::health::{Rules, unbound_class};
 use crate::model::Kind;
 
 #[test]
-fn what_is_being_deleted_is_terminating() {
+fn deleted_object_is_terminating() {
     let mut map = object("v1", "ConfigMap", Value::Null, Value::Null);
     map["metadata"]["deletionTimestamp"] = json!("2026-11-01T00:00:00Z");
     check(map.clone(), "Terminating: being deleted");
@@ -83,7 +83,7 @@ fn storage() {
 }
 
 #[test]
-fn an_unbound_claim_has_a_class_to_ask_about() {
+fn unbound_claim_has_a_storage_class() {
     let claim = |section: &str, field: &str, value: Value| {
         let mut claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
             "spec": {"storageClassName": "late"}, "status": {"phase": "Pending"}});
@@ -203,7 +203,7 @@ fn gateways_and_routes() {
         "InProgress: gateway: Accepted is of an older generation",
     );
     check(gateway(json!([seen("Accepted", "False", 2)]), json!([])), "Failed: gateway: Because");
-    // Taken, and not told to any data plane yet.
+    // Accepted, and not yet programmed.
     check(
         gateway(json!([seen("Accepted", "True", 2)]), json!([])),
         "InProgress: gateway: Programmed is not set",
@@ -239,7 +239,7 @@ fn gateways_and_routes() {
     let class = |conditions: Value| {
         object("gateway.networking.k8s.io/v1", "GatewayClass", json!({}), json!({"conditions": conditions}))
     };
-    // Nobody serves it.
+    // No controller serves it.
     let nobody = condition("Accepted", "Unknown", "Pending", "Waiting for controller");
     check(class(json!([nobody])), "InProgress: class: no status yet");
     check(class(json!([])), "InProgress: class: no status yet");
@@ -334,7 +334,7 @@ fn conditions_of_an_older_generation_decide_nothing() {
     check_all(json!([ready(), seen("Reconciling", "False", json!(1))]), "Current");
     check_all(json!([seen("Stalled", "True", json!(2))]), "Failed: Because");
     check_all(json!([seen("Ready", "True", json!("1"))]), &old("Ready"));
-    // It does not say of which it is.
+    // It does not report its generation.
     for unknown in [Value::Null, json!("newest"), json!({})] {
         check_all(json!([seen("Ready", "True", unknown)]), "Current");
     }
@@ -349,14 +349,14 @@ fn an_observed_generation_may_be_a_text() {
         object("argoproj.io/v1alpha1", "Rollout", json!({}), status)
     };
     check(rollout("1"), "InProgress: generation 2 is not observed yet, the status is of 1");
-    // Before version 1.0 it says no phase.
+    // Before version 1.0 it has no phase.
     check(rollout("2"), "Current");
     // Old versions have a hash there.
     check(rollout("5d4c4f"), "Current");
 }
 
 #[test]
-fn rollout_of_argo_is_over_when_its_steps_are() {
+fn argo_rollout_is_current_after_its_steps() {
     let rollout = |spec: Value, status: Value| object("argoproj.io/v1alpha1", "Rollout", spec, status);
     let pause = json!([{"reason": "CanaryPauseStep", "startTime": "2026-11-26T08:00:00Z"}]);
     check(rollout(json!({}), json!({"observedGeneration": "2", "phase": "Healthy"})), "Current");
@@ -374,7 +374,7 @@ fn rollout_of_argo_is_over_when_its_steps_are() {
 }
 
 #[test]
-fn canary_of_flagger_is_over_when_it_is_promoted() {
+fn flagger_canary_is_current_after_promotion() {
     let canary = |status: Value| object("flagger.app/v1beta1", "Canary", json!({}), status);
     check(canary(json!({})), "InProgress: Flagger has not seen it yet");
     for (phase, expected) in [

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{check, condition, object};
 
-/// A set of 3, observed at generation 2, whose numbers are all 3 but for those in `status`.
+/// A set of 3, observed at generation 2; all numbers are 3 except those in `status`.
 fn set(kind: &str, strategy: Value, status: Value) -> Value {
     let mut whole = json!({
         "observedGeneration": 2, "replicas": 3, "readyReplicas": 3, "availableReplicas": 3, "updatedReplicas": 3,
@@ -17,7 +17,7 @@ fn set(kind: &str, strategy: Value, status: Value) -> Value {
 }
 
 #[test]
-fn what_no_controller_has_looked_at_is_not_healthy() {
+fn unobserved_object_is_not_healthy() {
     for kind in ["CloneSet", "StatefulSet", "DaemonSet", "UnitedDeployment", "SidecarSet"] {
         for version in ["v1alpha1", "v1beta1"] {
             let new = object(&format!("apps.kruise.io/{version}"), kind, json!({}), Value::Null);
@@ -49,7 +49,7 @@ fn clone_sets() {
         "InProgress: 1/3 pods updated",
     );
     check_set(rolling(), json!({"replicas": 4}), "InProgress: 1 surplus pod still to go");
-    // The image cannot be pulled: all are of the new revision, and none is ready.
+    // The image cannot be pulled: all pods are new, and none is ready.
     check_set(rolling(), json!({"readyReplicas": 0, "availableReplicas": 0}), "InProgress: 0/3 pods ready");
     check_set(rolling(), json!({"availableReplicas": 2}), "InProgress: 2/3 pods available");
     let refused = condition("FailedScale", "True", "", "exceeded quota: pods");
@@ -65,13 +65,13 @@ fn clone_sets() {
         "Failed: Progress deadline exceeded: 1/3 pods ready",
     );
     check_set(rolling(), json!({"conditions": late}), "Current: 3/3 pods available");
-    // Some versions leave out what is updated when nothing is left to update.
+    // Some versions omit the number of updated pods when nothing is left to update.
     check_set(
         rolling(),
         json!({"updatedReplicas": 0, "updateRevision": "pay-a"}),
         "Current: 3/3 pods available",
     );
-    // A rollout that is taken back half-way.
+    // A rollout that is reverted half-way.
     let back = || json!({"updatedReplicas": 2, "updateRevision": "pay-a"});
     check_set(rolling(), back(), "InProgress: 2/3 pods updated");
     check_set(json!({"paused": true}), back(), "Suspended: rollout is paused: 2/3 pods updated");
@@ -82,7 +82,7 @@ fn clone_sets() {
 }
 
 #[test]
-fn what_a_partition_or_a_pause_holds_is_suspended_when_its_pods_are_there() {
+fn held_update_is_suspended_when_pods_exist() {
     let part = |partition: Value| json!({"partition": partition});
     let updated = |updated: u32| json!({"updatedReplicas": updated});
     for (partition, status, expected) in [
@@ -91,14 +91,14 @@ fn what_a_partition_or_a_pause_holds_is_suspended_when_its_pods_are_there() {
         (json!(1), updated(3), "Current: 3/3 pods available"),
         (json!("1"), updated(2), "Suspended: held by the partition: 2/3 pods updated"),
         (json!(9), updated(0), "Suspended: held by the partition: 0/3 pods updated"),
-        // A share is rounded up, but short of 100 % one pod goes.
+        // A percentage is rounded up, but below 100 % one pod is updated.
         (json!("30%"), updated(2), "Suspended: held by the partition: 2/3 pods updated"),
         (json!("99%"), updated(0), "InProgress: 0/1 pods updated"),
         (json!("100%"), updated(0), "Suspended: held by the partition: 0/3 pods updated"),
         (json!("0%"), updated(2), "InProgress: 2/3 pods updated"),
         (json!("many"), updated(2), "InProgress: 2/3 pods updated"),
         (json!(-4), updated(2), "InProgress: 2/3 pods updated"),
-        // The controller's own number wins.
+        // The controller's own number takes precedence.
         (
             json!("50%"),
             json!({"updatedReplicas": 2, "expectedUpdatedReplicas": 2}),
@@ -115,7 +115,7 @@ fn what_a_partition_or_a_pause_holds_is_suspended_when_its_pods_are_there() {
     let paused = || json!({"paused": true});
     check(set("CloneSet", paused(), updated(1)), "Suspended: rollout is paused: 1/3 pods updated");
     check(set("CloneSet", paused(), updated(3)), "Suspended: rollout is paused: 3/3 pods updated");
-    // A pause holds no pod back that is missing.
+    // A pause does not hold back missing pods.
     check(set("CloneSet", paused(), json!({"replicas": 0})), "InProgress: 0/3 pods created");
 }
 
@@ -209,7 +209,7 @@ fn united_deployments() {
 
 #[test]
 fn united_deployments_of_v1beta1() {
-    // The subset `c` has no pods: its numbers are left out.
+    // The subset `c` has no pods: its numbers are omitted.
     let united = |held: [u32; 2], replicas: [u32; 2], updated: u32| {
         let [(held_a, held_b), (a, b)] = [held, replicas].map(|[a, b]| (a, b));
         let mut subsets = json!([
@@ -242,7 +242,7 @@ fn united_deployments_of_v1beta1() {
     ] {
         check(united(held, replicas, updated), expected);
     }
-    // Pods go from one subset to another: the controller says how many of them the partition holds then.
+    // Pods move between subsets: the controller reports how many the partition holds.
     let mut moving = united([3, 0], [3, 0], 1);
     moving["status"]["subsetStatuses"][0]["partition"] = json!(1);
     check(moving, "InProgress: 1/2 pods updated");

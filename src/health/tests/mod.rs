@@ -1,4 +1,4 @@
-//! Objects as servers show them, with the status and the reason that people read.
+//! Objects as servers return them, with the status and the reason that people read.
 #![expect(clippy::needless_pass_by_value, reason = "cases are written with the values in place")]
 
 mod causes;

@@ -13,7 +13,7 @@ fn check(api_version: &str, kind: &str, spec: Value, expected: Option<&str>) {
 }
 
 #[test]
-fn a_selector_is_said_whole() {
+fn selector_is_rendered_completely() {
     let check =
         |selector: Value, expected| check("apps/v1", "Deployment", json!({"selector": selector}), expected);
     check(json!({"matchLabels": {"app": "pay", "tier": "web"}}), Some("app=pay,tier=web"));
@@ -25,16 +25,16 @@ fn a_selector_is_said_whole() {
     let mut both = expression("tier", "In", &["web"]);
     both["matchLabels"] = json!({"app": "pay"});
     check(both, Some("app=pay,tier in (web)"));
-    // Fewer conditions than it has would find pods of others.
+    // A partial selector would match foreign pods.
     check(expression("app", "Near", &["pay"]), None);
     check(json!({"matchExpressions": [{"key": "app", "operator": "In", "values": [1]}]}), None);
-    // It selects everything, which no workload does.
+    // It matches everything, which no workload does.
     check(json!({}), None);
     check(Value::Null, None);
 }
 
 #[test]
-fn every_kind_that_makes_pods_tells_which() {
+fn kinds_with_pods_have_a_selector() {
     let spec = || json!({"selector": {"matchLabels": {"app": "pay"}}});
     for (api_version, kind) in [
         ("apps/v1", "Deployment"),
@@ -60,7 +60,7 @@ fn every_kind_that_makes_pods_tells_which() {
 }
 
 #[test]
-fn a_job_whose_pods_run_is_not_asked_about() {
+fn running_job_needs_no_pod_list() {
     let asked = |status: Value| {
         let mut job = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"selector": {"matchLabels": {"job": "a"}}}});
         job["status"] = status;
@@ -75,7 +75,7 @@ fn a_job_whose_pods_run_is_not_asked_about() {
 }
 
 #[test]
-fn a_workload_says_how_many_pods_it_has() {
+fn expected_pod_count_follows_the_workload() {
     let rows = [
         (json!({"spec": {"replicas": 4}}), 4),
         (json!({"spec": {"replicas": 4}, "status": {"replicas": 5}}), 5),

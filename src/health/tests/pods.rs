@@ -27,7 +27,7 @@ fn pods_that_run() {
         "InProgress: ContainersNotReady: containers with unready status: [app]",
     );
     check(pod("Always", "Running", json!([]), json!([])), "InProgress: not ready");
-    // A pod with an end is done when it has ended.
+    // A pod that runs to completion is done when it has ended.
     check(pod("Never", "Running", json!([]), ready.clone()), "InProgress: running until it completes");
     check(pod("OnFailure", "Succeeded", json!([]), json!([])), "Current: completed");
     let crashed = json!([{"name": "app", "restartCount": 2, "state": {"running": {}},
@@ -45,7 +45,7 @@ fn pods_that_run() {
         pod("Always", "Running", often, since.clone()),
         "Failed: restarted more than 3 times, not ready: exit 1",
     );
-    // That was a day before it became unready.
+    // A day before it became unready.
     since[0]["lastTransitionTime"] = json!("2026-11-21T00:00:01Z");
     check(
         pod("Always", "Running", crashed, since),
@@ -54,7 +54,7 @@ fn pods_that_run() {
 }
 
 #[test]
-fn a_pod_whose_kubelet_has_not_seen_its_spec_is_in_progress() {
+fn pod_with_unobserved_spec_is_in_progress() {
     let ready = json!([condition("Ready", "True", "", "")]);
     let seen = |mut pod: Value, generation: u32| {
         pod["status"]["observedGeneration"] = json!(generation);

@@ -9,7 +9,7 @@ fn deployment(generation: i64, status: Value) -> Progress {
 }
 
 #[test]
-fn only_what_was_never_reached_before_is_progress() {
+fn only_new_maxima_are_progress() {
     use Movement::{Changed, Forward, None};
     let rows = [
         (
@@ -63,7 +63,7 @@ fn only_what_was_never_reached_before_is_progress() {
 }
 
 #[test]
-fn each_kind_tells_of_its_progress() {
+fn each_kind_reports_progress() {
     for count in [
         "availableReplicas",
         "updatedReadyReplicas",
@@ -76,7 +76,7 @@ fn each_kind_tells_of_its_progress() {
         let mut progress = deployment(1, json!({count: 1}));
         assert_eq!(progress.see(deployment(1, json!({count: 2}))), Movement::Forward, "{count}");
     }
-    // A Job whose pods fail does not get on.
+    // A Job whose pods fail makes no progress.
     let mut progress = deployment(1, json!({"active": 1, "failed": 1}));
     assert_eq!(progress.see(deployment(1, json!({"active": 1, "failed": 2}))), Movement::None);
 }

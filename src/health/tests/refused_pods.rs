@@ -1,4 +1,4 @@
-//! Workloads whose pods are refused before they are there.
+//! Workloads whose pods are refused at creation.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn workload(version: &str, kind: &str, spec: Value, status: Value) -> Value {
 }
 
 #[test]
-fn events_are_asked_for_where_a_pod_should_be_there() {
+fn events_are_needed_for_missing_pods() {
     let check = |version: &str, kind: &str, spec: Value, status: Value, has_pods: bool, expected: bool| {
         let workload = workload(version, kind, spec, status);
         assert_eq!(lacks_pods(&workload, has_pods), expected, "{workload} {has_pods}");
@@ -25,7 +25,7 @@ fn events_are_asked_for_where_a_pod_should_be_there() {
         check("apps/v1", "StatefulSet", json!({"replicas": 3}), status, has_pods, expected);
     };
     set(json!({}), false, true);
-    // The next one would have been made when the last one was ready.
+    // The next pod would exist once the last one was ready.
     set(json!({"replicas": 1, "readyReplicas": 1}), true, true);
     set(json!({"replicas": 1}), true, false);
     set(json!({"replicas": 3, "readyReplicas": 3}), true, false);
@@ -39,12 +39,12 @@ fn events_are_asked_for_where_a_pod_should_be_there() {
     nodes(2, 2, true);
     nodes(2, 1, false);
     nodes(3, 3, false);
-    // Its status says so.
+    // Its status shows it.
     check("apps/v1", "ReplicaSet", json!({"replicas": 1}), json!({}), false, false);
 }
 
 #[test]
-fn the_newest_event_about_pods_is_told() {
+fn newest_pod_event_is_returned() {
     let event = |reason: &str, message: &str, time: &str| json!({"reason": reason, "message": message, "lastTimestamp": time, "type": "Warning"});
     let refused = r#"pods "web-" is forbidden: error looking up service account shop/web: serviceaccount "web" not found"#;
     let check = |events: &[Value], expected: Option<&str>| {
@@ -71,7 +71,7 @@ fn the_newest_event_about_pods_is_told() {
         let told = format!("FailedCreate web (pods \"{stays}\" is forbidden: exceeded quota: none)");
         check(&[event("FailedCreate", &quota, "2026-11-20T00:00:20Z")], Some(&told));
     }
-    // Of a reporter that has no lastTimestamp, and of a StatefulSet.
+    // Of a reporter without lastTimestamp, and of a StatefulSet.
     let words =
         "create Pod web-0 in StatefulSet web failed error: pods \"web-0\" is forbidden: exceeded quota";
     let series = json!({"reason": "FailedCreate", "message": words, "lastTimestamp": null,

@@ -7,7 +7,7 @@ fn pod(labels: Value) -> Value {
 }
 
 #[test]
-fn a_selector_selects_what_the_server_does() {
+fn selector_matches_like_the_server() {
     let labels = json!({"app": "pay", "tier": "web"});
     let expression = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
     for (selector, expected) in [
@@ -34,7 +34,7 @@ fn a_selector_selects_what_the_server_does() {
 }
 
 #[test]
-fn pods_are_divided_by_the_label_that_fewest_have() {
+fn pods_are_found_by_the_rarest_label() {
     let pods: Vec<Value> = (0..1_000)
         .map(|number| {
             pod(json!({"tier": "web", "app": format!("app-{}", number / 2), "number": number.to_string()}))
@@ -52,12 +52,12 @@ fn pods_are_divided_by_the_label_that_fewest_have() {
 }
 
 #[test]
-fn a_union_selects_at_least_what_its_parts_do() {
+fn union_matches_at_least_its_parts() {
     let labels = |labels: Value| Selector::of_labels(&json!({"matchLabels": labels})).expect("a selector");
     let mut union = SelectorUnion::default();
     assert!(union.add(&labels(json!({"app": "a", "tier": "web"}))));
     assert!(union.add(&labels(json!({"app": "b", "tier": "web"}))));
-    // Of other labels, or of none.
+    // With other labels, or none.
     assert!(!union.add(&labels(json!({"app": "c"}))));
     assert!(!union.add(&labels(json!({"app": "c", "zone": "web"}))));
     let exists = json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]});

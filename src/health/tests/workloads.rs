@@ -18,7 +18,7 @@ fn deployment(numbers: [u32; 4], conditions: Value) -> Value {
 fn deployments_count_replicas() {
     let available = json!([condition("Available", "True", "MinimumReplicasAvailable", "ok")]);
     check(deployment([3, 3, 3, 3], available.clone()), "Current: 3/3 replicas available");
-    // The old replicas keep it Available while the new ones do not come.
+    // Old replicas keep it Available while new ones are missing.
     check(deployment([1, 3, 3, 4], available.clone()), "InProgress: 1/3 replicas updated");
     check(deployment([3, 3, 3, 4], available.clone()), "InProgress: 1 old replica still to go");
     check(deployment([3, 3, 3, 5], json!([])), "InProgress: 2 old replicas still to go");
@@ -36,7 +36,7 @@ fn deployments_fail_at_their_deadline() {
         condition("Progressing", "False", "ProgressDeadlineExceeded", "has timed out progressing"),
     ]);
     check(deployment([1, 3, 3, 4], late.clone()), "Failed: Progress deadline exceeded: 1/3 replicas updated");
-    // It got there after all; the condition follows.
+    // It succeeded late; the condition follows.
     check(deployment([3, 3, 3, 3], late), "Current: 3/3 replicas available");
     let quota = json!([condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota: pods")]);
     check(
@@ -46,7 +46,7 @@ fn deployments_fail_at_their_deadline() {
 }
 
 #[test]
-fn a_status_of_an_older_spec_says_nothing() {
+fn outdated_status_is_in_progress() {
     let mut old = deployment([3, 3, 3, 3], json!([]));
     old["status"]["observedGeneration"] = json!(1);
     check(old.clone(), "InProgress: generation 2 is not observed yet, the status is of 1");
@@ -56,7 +56,7 @@ fn a_status_of_an_older_spec_says_nothing() {
         object("apps/v1", "Deployment", json!({}), Value::Null),
         "InProgress: generation 2 is not observed yet",
     );
-    // A server, or a dump, without generations: the counts decide.
+    // A server or dump without generations: the counts decide.
     let mut plain = deployment([3, 3, 3, 3], json!([]));
     plain["metadata"] = json!({"name": "pay"});
     check(plain.clone(), "Current: 3/3 replicas available");
@@ -91,7 +91,7 @@ fn stateful_sets() {
     let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}});
     check(stateful_set(rolling.clone(), json!({})), "Current: 3/3 replicas available");
     check(stateful_set(rolling.clone(), json!({"updatedReplicas": 0})), "Current: 3/3 replicas available");
-    // A canary or a rollout that is taken back: a pod of it is there still.
+    // A canary or reverted rollout: one of its pods still exists.
     let back = json!({"currentReplicas": 2, "updatedReplicas": 2});
     check(stateful_set(rolling.clone(), back.clone()), "InProgress: 2/3 replicas updated");
     check(stateful_set(json!({"type": "OnDelete"}), back), "Current: 3/3 replicas available");
@@ -151,7 +151,7 @@ fn daemon_sets() {
         object("apps/v1", "DaemonSet", json!({}), json!({"observedGeneration": 2})),
         "InProgress: no status yet",
     );
-    // No node fits its selector.
+    // No node matches its selector.
     check(
         object(
             "apps/v1",

@@ -44,7 +44,7 @@ fn new_objects_are_looked_up_first() {
     let known = with_absent(empty(), &[PAY]);
     check(&known, "create ConfigMap shop/pay: new");
     check(&empty(), "wait ConfigMap shop/pay: not known yet whether it is there");
-    // Neither of a kind that is not served nor at the wrong scope is anything to be found.
+    // Objects of an unserved kind or a wrong scope are not looked up.
     let unknown = ["example.com/v1/Menu/shop/pay", "v1/Service//pay", "v1/Namespace/shop/pay"];
     let rendered = rendered("pay", &[&[PAY, "v1/Service/shop/pay"][..], &unknown].concat());
     let asked = |observation: &Observation| -> Vec<String> {
@@ -58,7 +58,7 @@ fn new_objects_are_looked_up_first() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused() {
+fn foreign_objects_are_refused() {
     check(
         &with_stranger(empty(), PAY, &["helm", "kubectl"]),
         "refuse ConfigMap shop/pay: it is there and not ours, managed by helm, kubectl; `adopt: true` in the app takes it over",
@@ -71,7 +71,7 @@ fn what_is_not_ours_is_refused() {
         &with_stranger(empty(), PAY, &["kubectl", "tutti-other"]),
         "refuse ConfigMap shop/pay: it belongs to instance other",
     );
-    // Applied by us, and without the label that our watch looks for.
+    // Applied by us, and without the label that our watch selects.
     check(
         &with_stranger(empty(), PAY, &["kubectl", "tutti-main"]),
         "configure ConfigMap shop/pay: our label is gone from it",
@@ -91,7 +91,7 @@ fn apps_do_not_take_from_each_other() {
             "refuse ConfigMap shop/pay: app {owner} already manages this object: remove it from one of the two apps"
         )
     };
-    // The app that applied it keeps it; where nothing is there, the one that comes first.
+    // The app that applied it keeps it; otherwise the first app in order.
     let live = |app: &str| with_live(empty(), app, PAY, "b");
     check_with(&live("web"), of_others("web"), &kept("shop/web"));
     check_with(&with_absent(empty(), &[PAY]), of_others("a"), &kept("shop/a"));
@@ -112,7 +112,7 @@ fn apps_do_not_take_from_each_other() {
 }
 
 #[test]
-fn holds_show_what_would_be_done() {
+fn holds_show_the_intended_action() {
     let absent = with_absent(empty(), &[PAY]);
     check_with(
         &absent,
@@ -134,7 +134,7 @@ fn holds_show_what_would_be_done() {
         |input| set(input, |it| it.unmanaged = true),
         "skip ConfigMap shop/pay: the app is unmanaged",
     );
-    // Nothing to hold: the truth is shown.
+    // There is nothing to hold.
     let same = with_live(empty(), "pay", PAY, "a");
     check_with(&same, |input| set(input, |it| it.paused = true), "unchanged ConfigMap shop/pay: as rendered");
 
@@ -167,7 +167,7 @@ fn kinds_must_be_served() {
 }
 
 #[test]
-fn what_another_app_brings_is_waited_for() {
+fn prerequisites_of_other_apps_are_awaited() {
     let observation = with_absent(empty(), &[PAY, "v1/Namespace//shop"]);
     let pay = rendered("pay", &[PAY, "example.com/v1/Menu/shop/pay"]);
     let mut base = rendered("base", &["v1/Namespace//shop"]);
@@ -184,7 +184,7 @@ fn what_another_app_brings_is_waited_for() {
             "wait Menu shop/pay: example.com/v1/Menu is not served yet, app shop/base defines it",
         ]
     );
-    // There, ours or not: nothing is waited for.
+    // The namespace exists, ours or not: no wait.
     let ours = with_live(observation.clone(), "base", "v1/Namespace//shop", "a");
     assert!(pending([&base], &ours).namespaces.is_empty());
     let theirs = with_stranger(observation.clone(), "v1/Namespace//shop", &["kubectl"]);
@@ -206,13 +206,13 @@ fn what_another_app_brings_is_waited_for() {
 }
 
 #[test]
-fn the_digest_follows_what_matters() {
+fn plan_digest_depends_on_relevant_fields() {
     let pay = rendered("pay", &[PAY]);
     let observation = with_live(empty(), "pay", PAY, "b");
     let digest = |observation: &Observation| plan_with(&pay, observation, |_| {}).digest();
     let first = digest(&observation);
     assert_eq!(first, digest(&observation));
-    // A status change moves the resource version only.
+    // A status change changes only the resource version.
     let mut newer = observation;
     newer.objects.values_mut().map(Arc::make_mut).for_each(|live| live.resource_version = "8".into());
     assert_eq!(first, digest(&newer));
@@ -221,7 +221,7 @@ fn the_digest_follows_what_matters() {
     assert_ne!(first, digest(&with_live(empty(), "pay", PAY, "a")));
 }
 
-/// Somebody's, and what taking it over would do.
+/// A foreign object, and the effect of its takeover.
 fn with_takeover(
     managers: &[&str],
     text: &str,
@@ -237,7 +237,7 @@ fn with_takeover(
 }
 
 #[test]
-fn a_takeover_that_did_not_come_to_its_end_goes_on() {
+fn interrupted_takeover_continues() {
     let observation = with_takeover(&["helm", "tutti-main"], PAY, &[], None);
     let adopted = "adopt ConfigMap shop/pay: taken over from helm, nothing in it changes";
     check_with(&observation, |input| set(input, |it| it.adopt = true), adopted);
@@ -245,7 +245,7 @@ fn a_takeover_that_did_not_come_to_its_end_goes_on() {
 }
 
 #[test]
-fn a_takeover_says_what_becomes_of_the_pods() {
+fn takeover_reports_effect_on_pods() {
     let check = |changes: &[&str], replaces_pods: Option<bool>, expected: &str| {
         let observation = with_takeover(&["helm"], PAY, changes, replaces_pods);
         let plan =

@@ -1,4 +1,4 @@
-//! Hooks of charts: what comes first, what waits for what, and what never waits.
+//! Hooks of charts: their order, and which steps wait.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const HOOKS: [(&str, Stage, i64, bool); 4] = [
     (NOTIFY, Stage::After, 2, true),
 ];
 
-/// A release with every sort of object; `change` has a word in each hook.
+/// A release with every sort of object; `change` may edit each hook.
 fn release(change: impl Fn(&str, &mut Hook)) -> Rendered {
     let texts = [CONFIG, MIGRATE, NAMESPACE, SETTINGS, WEB, WARM, NOTIFY];
     let mut release = rendered("pay", &texts);
@@ -37,8 +37,8 @@ fn release(change: impl Fn(&str, &mut Hook)) -> Rendered {
     release
 }
 
-/// A cluster in which some objects are there; the others were looked for. `text=b`: with another content, `text!`: failed,
-/// `text…`: not there yet.
+/// A cluster with some objects; the others were looked up and are missing. `text=b`: other content, `text!`: failed,
+/// `text…`: not ready.
 fn seen(objects: &[&str]) -> Observation {
     let mut observation = empty();
     Arc::make_mut(&mut observation.served).insert(parse(MIGRATE).0, true);
@@ -79,7 +79,7 @@ fn all_but<'t>(without: &[&str], more: &[&'t str]) -> Vec<&'t str> {
 }
 
 #[test]
-fn hooks_and_their_release_come_one_after_the_other() {
+fn hooks_and_release_run_in_order() {
     let waiting = [
         "wait ConfigMap shop/pay",
         "wait Deployment shop/pay",
@@ -109,7 +109,7 @@ fn hooks_and_their_release_come_one_after_the_other() {
 }
 
 #[test]
-fn a_hook_without_its_hash_has_not_run_for_this_release() {
+fn hook_without_hash_runs_for_this_release() {
     check(
         &all_but(&[MIGRATE, WEB], &["batch/v1/Job/shop/migrate-1=b", "apps/v1/Deployment/shop/pay=b"]),
         &["configure Job shop/migrate-1", "wait Deployment shop/pay"],
@@ -117,11 +117,11 @@ fn a_hook_without_its_hash_has_not_run_for_this_release() {
 }
 
 #[test]
-fn what_was_released_is_never_held_back() {
-    // A finished run that somebody deleted runs again, beside all others.
+fn repairs_of_released_objects_never_wait() {
+    // A deleted finished run runs again, beside all others.
     check(&all_but(&[MIGRATE], &[]), &["create Job shop/migrate-1"]);
     check(&all_but(&[MIGRATE, NOTIFY], &["batch/v1/Job/shop/migrate-1!"]), &["wait Job shop/notify-1"]);
-    // Of what changed nothing is hidden by what did not.
+    // Changed objects still wait.
     check(
         &all_but(&[MIGRATE, SETTINGS], &["batch/v1/Job/shop/migrate-1!", "v1/ConfigMap/shop/pay=b"]),
         &["wait ConfigMap shop/pay"],
@@ -148,7 +148,7 @@ fn weights_order_the_hooks_of_a_stage() {
 }
 
 #[test]
-fn a_hook_of_the_installation_stays_as_it_is() {
+fn install_hook_stays_unchanged_after_installation() {
     let once = release(|_, hook| hook.occasion = Occasion::Install);
     let changed = all_but(
         &[CONFIG, MIGRATE, WARM],
@@ -170,7 +170,7 @@ fn a_hook_of_the_installation_stays_as_it_is() {
 }
 
 #[test]
-fn hooks_that_run_nothing_after_their_release_are_ordinary() {
+fn post_hooks_without_runs_are_ordinary_objects() {
     let still = release(|_, hook| {
         hook.stage = Stage::After;
         hook.runs = false;
@@ -182,7 +182,7 @@ fn hooks_that_run_nothing_after_their_release_are_ordinary() {
 }
 
 #[test]
-fn waits_say_for_what_and_what_would_be() {
+fn hook_wait_shows_obstacle_and_intended_action() {
     let plan = plan_with(&release(|_, _| {}), &seen(&[NAMESPACE, CONFIG]), |_| {});
     assert_eq!(
         lines(&plan)[2..],
@@ -199,7 +199,7 @@ fn waits_say_for_what_and_what_would_be() {
     let started = seen(&all_but(&[WEB, WARM, NOTIFY], &["apps/v1/Deployment/shop/pay…"]));
     let plan = plan_with(&release(|_, _| {}), &started, |_| {});
     assert_eq!(lines(&plan)[5], "wait Job shop/warm-1: comes when Deployment shop/pay is healthy: new");
-    // Who only looks sees both: what holds it, and what would be.
+    // An observe run shows both the hold and the intended action.
     let looked =
         plan_with(&release(|_, _| {}), &seen(&[NAMESPACE]), |input| set(input, |it| it.mode = Mode::Observe));
     assert_eq!(lines(&looked)[2], "skip Job shop/migrate-1: observe mode, would create: new");
@@ -212,7 +212,7 @@ fn waits_say_for_what_and_what_would_be() {
     );
 }
 
-/// Two podSets with a chart each: the hook of the one is of the one alone.
+/// Two podSets with a chart each: a hook delays its own podSet only.
 #[test]
 fn hook_of_a_unit_holds_no_other_unit() {
     let pod_sets = |name: &str| -> Arc<[Arc<str>]> { [name.into()].into() };

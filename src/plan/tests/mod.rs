@@ -38,7 +38,7 @@ fn cluster(name: &str) -> ClusterName {
     ClusterName::from(name)
 }
 
-/// `v1/ConfigMap/shop/pay`, `v1/Namespace//shop`: what an object is called in these tests.
+/// `v1/ConfigMap/shop/pay`, `v1/Namespace//shop`: the notation of objects in these tests.
 fn parse(text: &str) -> (Kind, ObjectId) {
     let parts: Vec<&str> = text.rsplitn(4, '/').collect();
     let [name, namespace, kind, api_version] = parts[..] else { panic!("{text}") };
@@ -64,7 +64,7 @@ fn object(text: &str, content: &str) -> RenderedObject {
     }
 }
 
-/// Every object with the content `a`.
+/// Every object has the content `a`.
 fn rendered(name: &str, objects: &[&str]) -> Rendered {
     let mut objects: Vec<RenderedObject> = objects.iter().map(|text| object(text, "a")).collect();
     objects.sort_by(|one, other| one.id.cmp(&other.id));
@@ -81,7 +81,7 @@ fn rendered(name: &str, objects: &[&str]) -> Rendered {
     }
 }
 
-/// A whole view of a cluster that serves [`KINDS`] and holds nothing.
+/// A complete observation of a cluster that serves [`KINDS`] and has no object.
 fn empty() -> Observation {
     let kind = |(api_version, kind, namespaced): &(&str, &str, bool)| {
         (Kind::from_api_version(api_version, kind), *namespaced)
@@ -165,14 +165,13 @@ static PLAIN: ApplySettings = ApplySettings {
     taint: None,
 };
 
-/// Changes the settings of an input.
 fn set(input: &mut Input<'_>, change: impl FnOnce(&mut ApplySettings)) {
     let mut settings = input.settings.clone();
     change(&mut settings);
     input.settings = Box::leak(Box::new(settings));
 }
 
-/// With nothing special set.
+/// With defaults.
 fn input<'a>(
     rendered: &'a Rendered,
     observation: &'a Observation,
@@ -195,7 +194,7 @@ fn input<'a>(
     }
 }
 
-/// The plan with nothing special set, changed by `change` before it is computed.
+/// The plan with defaults, changed by `change`.
 fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mut Input<'_>)) -> Plan {
     let claims = Claims::default();
     let pending = pending([rendered], observation);

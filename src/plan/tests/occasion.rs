@@ -1,4 +1,4 @@
-//! Hooks of the first release on a cluster alone, and of those after it.
+//! Hooks of the first release on a cluster, and hooks of later releases.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const WEB: &str = "apps/v1/Deployment/shop/pay";
 const SEED: &str = "batch/v1/Job/shop/seed";
 
 const ALL: [&str; 5] = [CHECK, PASSWORD, SETTINGS, WEB, SEED];
-/// What an earlier release had.
+/// An object of an earlier release.
 const OLD: &str = "v1/ConfigMap/shop/old";
 const OLD_RUN: &str = "batch/v1/Job/shop/migrate-0";
 
@@ -38,9 +38,9 @@ fn release() -> Rendered {
     release
 }
 
-/// A cluster in which some objects are there; the others were looked for. `text^`: installed with this release, `text~`: with an
-/// earlier one, `text!` and `text~!`: and it says that the installation is over, `text=`: with another content, `text…`: not there
-/// yet.
+/// A cluster with some objects; the others were looked up and are missing. `text^`: of this release, `text~`: of an
+/// earlier one, `text!` and `text~!`: it records the completed installation, `text=`: other content, `text…`: not
+/// ready.
 fn seen(objects: &[&str]) -> Observation {
     let mut observation = empty();
     Arc::make_mut(&mut observation.served).insert(parse(CHECK).0, true);
@@ -69,8 +69,7 @@ fn seen(objects: &[&str]) -> Observation {
     observation
 }
 
-/// The steps that are not `unchanged`, without their reasons; those of what is marked as installed with `^`, and with `!` where
-/// that is said to be over.
+/// The steps but `unchanged`, without reasons. `^`: with an install mark, `!`: with a completed one.
 fn shown(observation: &Observation) -> Vec<String> {
     let plan: Plan = plan_with(&release(), observation, |_| {});
     let steps = plan.steps.iter().filter(|step| step.action != Action::Unchanged);
@@ -88,29 +87,29 @@ fn check(objects: &[&str], expected: &[&str]) {
 }
 
 const SKIPPED: &str = "skip Job shop/check-1^";
-/// Nothing is left to do but to say so.
+/// Only the completion is left to record.
 const OVER: [&str; 2] = ["configure ConfigMap shop/pay!", "configure Deployment shop/pay!"];
 
 #[test]
-fn hooks_of_upgrades_do_not_run_at_the_installation() {
+fn upgrade_hooks_do_not_run_at_installation() {
     let (settings, web) = ("create ConfigMap shop/pay^", "create Deployment shop/pay^");
     let (password, seed) = ("create ConfigMap shop/password^", "create Job shop/seed^");
     let waits = "wait Job shop/seed^";
     check(&[], &[password, SKIPPED, settings, web, waits]);
-    // A process that died goes on with it.
+    // After a restart the installation continues.
     check(&["v1/ConfigMap/shop/password^"], &[SKIPPED, settings, web, waits]);
     check(&["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay^"], &[SKIPPED, web, waits]);
     let main = ["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay^", "apps/v1/Deployment/shop/pay^"];
     check(&main, &[SKIPPED, seed]);
     let all = [&main[..], &["batch/v1/Job/shop/seed^"]].concat();
     check(&all, &[SKIPPED, OVER[0], OVER[1]]);
-    // What is deleted by hand comes back as it was.
+    // A deleted object is restored as it was.
     check(&[&main[..2], &all[3..]].concat(), &[SKIPPED, web]);
 }
 
-/// What a policy denies is not written to say so, another object is.
+/// Another object records the completion.
 #[test]
-fn denied_object_does_not_say_that_the_installation_is_over() {
+fn denied_object_does_not_record_completed_installation() {
     let main = ["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay^", "apps/v1/Deployment/shop/pay^"];
     let mut observation = seen(&[&main[..], &["batch/v1/Job/shop/seed^"]].concat());
     let denied = |observation: &mut Observation, text: &str| {
@@ -128,7 +127,7 @@ fn denied_object_does_not_say_that_the_installation_is_over() {
 }
 
 #[test]
-fn hooks_of_the_installation_do_not_run_at_upgrades() {
+fn install_hooks_do_not_run_at_upgrades() {
     let upgrade = ["create Job shop/check-1", "wait ConfigMap shop/pay", "wait Deployment shop/pay"];
     let before = [
         "v1/ConfigMap/shop/password~",
@@ -142,10 +141,10 @@ fn hooks_of_the_installation_do_not_run_at_upgrades() {
     let half = [before[0], SETTINGS, before[2], before[3], run];
     check(&half, &configures[1..]);
     check(&[before[0], SETTINGS, WEB, before[3], run], &[]);
-    // One that was there before there were marks has had its installation, whatever of it is there.
+    // Objects from before the marks count as installed.
     let unmarked = [PASSWORD, SETTINGS, WEB];
     check(&unmarked, &["create Job shop/check-1", "skip Job shop/seed"]);
-    // A password that somebody deletes is made again.
+    // A deleted password is created again.
     check(&[SETTINGS, WEB, CHECK], &["create ConfigMap shop/password", "skip Job shop/seed"]);
 }
 
@@ -157,17 +156,17 @@ fn installation_that_is_over_stays_so() {
     // Its Job was deleted by hand.
     check(&main, &[skipped, "skip Job shop/seed!"]);
     check(&main[..2], &[skipped, "create Deployment shop/pay!", "skip Job shop/seed!"]);
-    // What said so is deleted by hand, or only one object says so by now.
+    // A recording object was deleted by hand, or only one exists so far.
     check(&[main[0], main[2]], &[skipped, "create ConfigMap shop/pay!", "skip Job shop/seed!"]);
     let one = "apps/v1/Deployment/shop/pay^";
     check(&[main[0], main[1], one], &[skipped, OVER[1], "skip Job shop/seed!"]);
-    // The first upgrade gives it another name, or it was deleted before.
+    // The first upgrade renames it, or it was deleted before.
     let before = ["v1/ConfigMap/shop/password~", "v1/ConfigMap/shop/pay~!", "apps/v1/Deployment/shop/pay~="];
     let upgrade = ["create Job shop/check-1", "wait Deployment shop/pay", "skip Job shop/seed"];
     check(&before, &upgrade);
     check(&[&before[..], &[OLD_RUN]].concat(), &upgrade);
     check(&[&before[..], &[CHECK]].concat(), &["configure Deployment shop/pay", "skip Job shop/seed"]);
-    // It is not said while a part is not well, nor of what somebody changed.
+    // Nothing is recorded while a part is unhealthy, nor on a changed object.
     let unwell =
         [main[0], "v1/ConfigMap/shop/pay^", "apps/v1/Deployment/shop/pay^…", "batch/v1/Job/shop/seed^"];
     check(&unwell, &[SKIPPED]);
@@ -184,7 +183,7 @@ fn installation_that_is_over_stays_so() {
 }
 
 #[test]
-fn what_a_policy_denies_does_not_say_that_the_installation_is_over() {
+fn policy_denial_prevents_recording_completed_installation() {
     let mut observation = seen(&[
         "v1/ConfigMap/shop/password^",
         "v1/ConfigMap/shop/pay^",
@@ -205,9 +204,9 @@ fn what_a_policy_denies_does_not_say_that_the_installation_is_over() {
     assert_eq!(judge(WEB, denial()), [SKIPPED]);
 }
 
-/// The first upgrade takes away or replaces what says that the installation is over, and its Job was deleted by hand.
+/// The first upgrade deletes or replaces a recording object, and the Job was deleted by hand.
 #[test]
-fn what_stays_says_that_the_installation_is_over() {
+fn remaining_objects_record_completed_installation() {
     let skipped = "skip Job shop/seed";
     let (pay, web) = ("v1/ConfigMap/shop/pay~", "apps/v1/Deployment/shop/pay~");
     let old = "v1/ConfigMap/shop/old~!";
@@ -215,33 +214,33 @@ fn what_stays_says_that_the_installation_is_over() {
     check(&[&rest[..], &[old, pay, web]].concat(), &[OVER[0], OVER[1], skipped]);
     let over = ["v1/ConfigMap/shop/pay~!", "apps/v1/Deployment/shop/pay~!"];
     check(&[&rest[..], &[old, over[0], web]].concat(), &[OVER[1], skipped]);
-    // What is of the upgrade itself has no mark, which says so too.
+    // An object of the upgrade has no mark, which records it too.
     check(&[&rest[..], &[old, SETTINGS, web]].concat(), &[OVER[1], skipped]);
     check(&[&rest[..], &[SETTINGS, WEB]].concat(), &[skipped]);
     check(&[&rest[..], &over].concat(), &[skipped]);
-    // It is replaced, and gone for a moment.
+    // It is being replaced, and missing for now.
     check(&[&rest[..], &over[1..]].concat(), &["create ConfigMap shop/pay", skipped]);
-    // Not while anything else is to be done.
+    // Not while other steps are left.
     let changed = "apps/v1/Deployment/shop/pay~=";
     check(&[&rest[..], &[old, pay, changed]].concat(), &["configure Deployment shop/pay", skipped]);
 }
 
 #[test]
-fn a_change_goes_on_with_an_installation_that_has_not_ended() {
+fn change_continues_unfinished_installation() {
     let waits = "wait Job shop/seed^";
     let failed = ["v1/ConfigMap/shop/password~", "v1/ConfigMap/shop/pay~", "apps/v1/Deployment/shop/pay~=…"];
     check(&failed, &[SKIPPED, "configure Deployment shop/pay^", waits]);
     let mended = [failed[0], failed[1], "apps/v1/Deployment/shop/pay^"];
     check(&mended, &[SKIPPED, "create Job shop/seed^"]);
     check(&[&mended[..], &["batch/v1/Job/shop/seed^"]].concat(), &[SKIPPED, OVER[0], OVER[1]]);
-    // Nothing came but hooks of the release before it, of which one still runs.
+    // Only hooks of the release before exist, and one still runs.
     let creates = ["create ConfigMap shop/pay^", "create Deployment shop/pay^"];
     let expected = ["create ConfigMap shop/password^", SKIPPED, creates[0], creates[1], waits];
     check(&["batch/v1/Job/shop/migrate-0~…"], &expected);
 }
 
 #[test]
-fn what_is_left_or_taken_over_has_been_installed() {
+fn remaining_or_adopted_objects_count_as_installed() {
     let creates = ["create ConfigMap shop/password", "create Job shop/check-1"];
     let waits = ["wait ConfigMap shop/pay", "wait Deployment shop/pay", "skip Job shop/seed"];
     check(&[OLD], &[&creates[..], &waits].concat());
@@ -251,7 +250,7 @@ fn what_is_left_or_taken_over_has_been_installed() {
         shown(&observation)
     };
     assert!(stranger("helm").contains(&"create Job shop/check-1".to_owned()), "{:?}", stranger("helm"));
-    // What somebody else has in the place of a hook that does not come is in nobody's way.
+    // A foreign object with the name of a skipped hook changes nothing.
     let mut taken = with_stranger(seen(&[SETTINGS, WEB, CHECK]), SEED, &["helm"]);
     taken.absent.remove(&parse(SEED).1);
     assert_eq!(shown(&taken), ["create ConfigMap shop/password", "skip Job shop/seed"]);

@@ -1,4 +1,4 @@
-//! Fields that others set, fields that are left to them, and what never changes.
+//! Fields that others own, ignored fields, and immutable ones.
 
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ fn only(plan: &Plan) -> &Step {
     step
 }
 
-/// The settings of an app that leaves these fields to others.
+/// Settings with these ignore rules.
 fn ignoring(rules: &[IgnoreRule]) -> ApplySettings {
     ApplySettings { ignore: rules.to_vec(), ..super::PLAIN.clone() }
 }
 
 #[test]
-fn force_is_said_by_the_object_or_its_app() {
+fn object_annotation_overrides_force_of_app() {
     let check = |observation: &Observation, annotations: Value, force: bool, expected: bool| {
         let plan =
             plan_with(&annotated(PAY, &annotations), observation, |input| set(input, |it| it.force = force));
@@ -45,7 +45,7 @@ fn force_is_said_by_the_object_or_its_app() {
     check(&changed, json!({}), true, true);
     check(&changed, json!({"tutti.dev/force": "true"}), false, true);
     check(&changed, json!({"tutti.dev/force": "false"}), true, false);
-    // What is not written takes nothing.
+    // An unchanged object forces nothing.
     check(&with_live(empty(), "pay", PAY, "a"), json!({}), true, false);
 }
 
@@ -58,7 +58,7 @@ fn a_plan_by_force_is_another_plan() {
     assert_ne!(digest(true), digest(false));
 }
 
-/// The cluster refused `content` for the object that is there.
+/// The cluster refused `content` for the live object.
 fn refused(name: &str, content: &str, uid: &str) -> Observation {
     let mut observation = with_live(empty(), "pay", name, "b");
     let fields = vec!["spec.selector".to_owned()];
@@ -68,7 +68,7 @@ fn refused(name: &str, content: &str, uid: &str) -> Observation {
 }
 
 #[test]
-fn what_cannot_change_is_replaced_only_where_git_says_so() {
+fn immutable_objects_are_replaced_only_on_request() {
     let check = |name: &str, observation: &Observation, change: &dyn Fn(&mut Input<'_>), expected: &str| {
         let plan = plan_with(&annotated(name, &json!({})), observation, change);
         assert_eq!(lines(&plan), [expected]);
@@ -79,7 +79,7 @@ fn what_cannot_change_is_replaced_only_where_git_says_so() {
     check(PAY, &refused(PAY, "a", &uid), &|_| {}, configure);
     let delete = "delete Deployment shop/pay: deleted and created anew, as spec.selector cannot change";
     check(PAY, &refused(PAY, "a", &uid), &replace, delete);
-    // Nobody knows that of another content or another object.
+    // The refusal does not hold for other content or another object.
     check(PAY, &refused(PAY, "c", &uid), &replace, configure);
     check(PAY, &refused(PAY, "a", "another"), &replace, configure);
     check(
@@ -110,14 +110,14 @@ fn what_cannot_change_is_replaced_only_where_git_says_so() {
         );
         check(name, &refused(name, "a", &format!("uid-{name}")), &replace, &expected);
     }
-    // What is as rendered stays.
+    // An unchanged object stays.
     let mut same = with_live(empty(), "pay", PAY, "a");
     same.immutable = refused(PAY, "a", &uid).immutable;
     check(PAY, &same, &replace, "unchanged Deployment shop/pay: as rendered");
 }
 
 #[test]
-fn an_annotation_decides_over_the_replacement_of_one_object() {
+fn annotation_overrides_replacement_of_one_object() {
     let check = |value: &str, replace: bool, expected: &str| {
         let rendered = annotated(PAY, &json!({"tutti.dev/replace": value}));
         let plan = plan_with(&rendered, &refused(PAY, "a", &format!("uid-{PAY}")), |input| {
@@ -135,7 +135,7 @@ fn rule(path: &str) -> IgnoreRule {
 }
 
 #[test]
-fn fields_that_are_left_to_others_are_known_by_the_rules_they_were_looked_at_with() {
+fn ignored_fields_are_known_for_equal_rules_only() {
     let (image, other) = ([rule("/spec/image")], [rule("/spec/other")]);
     let ignored = Ignored { paths: image[0].paths.clone(), ours: json!({}), version: None };
     let mut changed = with_live(empty(), "pay", PAY, "b");
@@ -160,12 +160,12 @@ fn fields_that_are_left_to_others_are_known_by_the_rules_they_were_looked_at_wit
     assert_eq!(left(&changed, &image).known.as_deref(), Some(&ignored));
     let unknown = left(&changed, &other);
     assert_eq!((unknown.paths, unknown.known), (other[0].paths.clone(), None));
-    // All of a new object is ours.
+    // All fields of a new object are ours.
     assert_eq!(left(&with_absent(empty(), &[PAY]), &image).known, None);
 }
 
 #[test]
-fn replicas_that_are_left_to_others_are_those_of_an_autoscaler() {
+fn ignored_replicas_belong_to_an_autoscaler() {
     let check = |rules: &[IgnoreRule], owner: Scaler, expected: SentReplicas| {
         let mut changed = with_live(empty(), "pay", PAY, "b");
         changed
@@ -193,7 +193,7 @@ fn replicas_that_are_left_to_others_are_those_of_an_autoscaler() {
 }
 
 #[test]
-fn a_step_says_what_was_applied_last() {
+fn step_shows_last_applied_revision() {
     let mut changed = with_live(empty(), "pay", PAY, "b");
     assert_eq!(only(&plan_with(&rendered("pay", &[PAY]), &changed, |_| {})).was, None, "no revision");
     changed.objects.values_mut().map(Arc::make_mut).for_each(|live| live.revision = Some("abc".into()));

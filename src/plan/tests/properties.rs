@@ -1,4 +1,4 @@
-//! What holds of every decision, over many made-up cases.
+//! Properties of every delete decision, over many generated cases.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ fn made_up(dice: &mut Dice) -> Case {
         case.empty.insert((app("pay"), cluster("bj5")));
     }
     if dice.once_in(2) {
-        // What was asked for, in part or for another render or other objects.
+        // The requested approval, in part or for another render or other objects.
         let mut approvals = case.decide().approvals_wanted;
         for approval in &mut approvals {
             approval.objects.retain(|_| !dice.once_in(5));
@@ -85,12 +85,12 @@ fn of_every_decision() {
         let case = made_up(&mut dice);
         let decision = case.decide();
 
-        // Every candidate gets one answer.
+        // Every candidate has one decision.
         let answered: BTreeSet<&str> = decision.all().map(|decided| decided.candidate.uid.as_str()).collect();
         assert_eq!(answered.len(), case.candidates.len());
         assert_eq!(decision.all().count(), case.candidates.len());
 
-        // Never from doubt, never under a hold.
+        // No delete from doubt or under a hold.
         let may_delete = case.fleet_valid
             && case.mode == Mode::Enforce
             && case.cluster.complete
@@ -110,7 +110,7 @@ fn of_every_decision() {
                 }));
             }
         }
-        // An app that runs nowhere is a doubt.
+        // An app that is placed nowhere is a doubt.
         assert!(
             !case.app.places.is_empty()
                 || decision.deletes.iter().all(|it| it.reason != Reason::NoLongerRendered)
@@ -118,7 +118,7 @@ fn of_every_decision() {
         assert!(decision.deletes.iter().all(|delete| delete.candidate.contents.is_empty()));
         assert!(decision.deletes.iter().all(|delete| !delete.candidate.keep));
 
-        // Without a word from a person never more than the cap, and nothing that takes others along.
+        // Without an approval never more than the cap, and no containers of other objects.
         let free: Vec<_> =
             decision.deletes.iter().filter(|delete| delete.reason == Reason::NoLongerRendered).collect();
         if !free.is_empty() {
@@ -131,7 +131,7 @@ fn of_every_decision() {
                 "Namespace" | "PersistentVolumeClaim"
             )));
         }
-        // With one, only what it lists, of that uid.
+        // With one, only the listed objects with those uids.
         for delete in decision.deletes.iter().filter(|delete| delete.reason != Reason::NoLongerRendered) {
             let object = delete.candidate.approved_object();
             assert!(case.approvals.iter().any(|approval| {
@@ -140,7 +140,7 @@ fn of_every_decision() {
                     && approval.objects.contains(&object)
             }));
         }
-        // What waits for a word is in what is asked for, under the digest that is shown.
+        // A delete that needs an approval is in the requested one, under the shown digest.
         for waiting in &decision.waiting {
             let Some(digest) = waiting.reason.approval() else { continue };
             let wanted = decision.approvals_wanted.iter().find(|approval| approval.digest() == digest);
@@ -151,6 +151,6 @@ fn of_every_decision() {
         by_approval += decision.deletes.len() - free.len();
         waited += decision.waiting.len();
     }
-    // The dice have shown all sides.
+    // All cases have occurred.
     assert!(deleted > 100 && by_approval > 100 && waited > 100, "{deleted} {by_approval} {waited}");
 }

@@ -13,7 +13,7 @@ use crate::plan::{
     decide, rendered_digest,
 };
 
-/// What a case changes; the rest stands well.
+/// The fields that tests change; the defaults permit every delete.
 #[derive(Clone)]
 pub(super) struct Case {
     pub(super) mode: Mode,
@@ -125,7 +125,7 @@ pub(super) fn candidate(text: &str) -> Candidate {
 }
 
 #[test]
-fn what_takes_data_along_needs_a_persons_word() {
+fn deletes_with_data_need_approval() {
     let set = Candidate { claims_go_along: true, ..candidate("apps/v1/StatefulSet/shop/db") };
     let cases = [
         (candidate("v1/PersistentVolume//disk"), "every PersistentVolume waits for approval"),
@@ -142,7 +142,7 @@ fn what_takes_data_along_needs_a_persons_word() {
 }
 
 #[test]
-fn candidates_are_ours_and_rendered_by_nobody() {
+fn candidates_are_managed_and_no_longer_rendered() {
     let mut observation = empty();
     for text in ["v1/ConfigMap/shop/gone", "v1/ConfigMap/shop/stays", "v1/ConfigMap/shop/going"] {
         observation = with_live(observation, "pay", text, "a");
@@ -171,9 +171,10 @@ fn candidates_are_ours_and_rendered_by_nobody() {
     assert!(names(&observation).is_empty(), "nothing is derived from a partial view");
 }
 
-/// Where another process is over the cap, it asks for an approval whatever else is waited for: whoever approves looks anew.
+/// A process that is over the cap requests an approval first, whatever else is waited for: `approve` computes the
+/// same.
 #[test]
-fn what_waits_for_the_health_of_its_app_may_be_approved() {
+fn deletes_waiting_for_health_may_be_approved() {
     let mut waits = Case::of(5);
     waits.app = AppFacts { places: places(&[("bj5", Standing::Unhealthy)]), ..facts() };
     let decision = waits.check([0, 5, 0]);
@@ -184,15 +185,15 @@ fn what_waits_for_the_health_of_its_app_may_be_approved() {
 }
 
 #[test]
-fn all_that_is_over_the_cap_is_kept_in_mind() {
+fn deletes_over_the_cap_stay_recorded() {
     let over = |case: Case| case.decide().over_cap.len();
     assert_eq!([over(Case::of(10)), over(Case::of(11))], [0, 11]);
-    // What waits for a cluster that is away counts; so does what was approved, which could be taken back.
+    // Deletes on an offline cluster count, and approved ones too: the approval may be revoked.
     let away = ClusterFacts { complete: false, away: true, ..Case::of(0).cluster };
     assert_eq!(over(Case { cluster: away, ..Case::of(11) }), 11);
     let approvals = Case::of(11).decide().approvals_wanted;
     assert_eq!(over(Case { approvals: approvals.clone(), ..Case::of(11) }), 11);
-    // What was approved and went does not.
+    // Approved and completed deletes do not count.
     let mut others = Case { approvals, ..Case::of(0) };
     others.candidates = (20..23).map(|n| candidate(&format!("v1/ConfigMap/shop/c{n:02}"))).collect();
     others.check([0, 3, 0]);
@@ -214,14 +215,14 @@ fn the_cap_holds_over_the_instance() {
     of_managed(3, 4).check([3, 0, 0]);
     of_managed(4, 4).check([0, 4, 0]);
     of_managed(3, 0).check([3, 0, 0]);
-    // What this revision has deleted counts on.
+    // Deletes of this revision keep counting.
     Case { already_deleted: 5, ..Case::of(5) }.check([5, 0, 0]);
     Case { already_deleted: 6, ..Case::of(5) }.check([0, 5, 0]);
-    // What was over it waits on, also when little is left.
+    // Objects that were over the cap keep waiting, even if few are left.
     let mut left = Case::of(5);
     left.over = left.candidates.iter().take(3).map(Candidate::approved_object).collect();
     let decision = left.check([2, 3, 0]);
-    // Who looks without knowing what was before asks for the same.
+    // A process without history requests the same.
     assert_eq!(decision.approvals_wanted[0].objects.len(), 5);
     let early = |case: &Case| Case { over: BTreeSet::new(), ..case.clone() }.decide().approvals_early;
     assert_eq!(decision.approvals_wanted, early(&left));
@@ -233,7 +234,7 @@ fn the_cap_holds_over_the_instance() {
     left.approvals.clear();
     left.app.places = places(&[("bj5", Standing::Unhealthy)]);
     assert_eq!(left.check([0, 5, 0]).approvals_wanted, early(&left));
-    // Runs that came to their end go, and do not count.
+    // Ended runs are deleted and do not count.
     let mut runs = Case::of(14);
     runs.candidates.iter_mut().take(4).for_each(|candidate| candidate.is_ended_run = true);
     runs.check([14, 0, 0]);
@@ -255,7 +256,7 @@ fn over_cap(pending: u32, cap: u32, case: &Case) -> String {
 }
 
 #[test]
-fn nothing_is_deleted_from_doubt_or_under_a_hold() {
+fn doubts_and_holds_prevent_deletes() {
     type Change = fn(&mut Case);
     let changes: [(&str, Change); 11] = [
         ("nothing is deleted while the config repository has errors", |case| case.fleet_valid = false),
@@ -285,7 +286,7 @@ fn nothing_is_deleted_from_doubt_or_under_a_hold() {
             case.check_reason(expected);
             assert!(case.decide().deletes.is_empty());
         }
-        // Nor above the cap, nor with an approval for all of it.
+        // Nor above the cap, nor with an approval for everything.
         let mut case = approved(Case::of(20));
         change(&mut case);
         assert!(case.decide().deletes.is_empty(), "{expected}");
@@ -298,18 +299,18 @@ fn nothing_is_deleted_from_doubt_or_under_a_hold() {
 }
 
 #[test]
-fn an_app_that_moves_is_healthy_there_before_it_goes_here() {
+fn moved_app_is_healthy_before_old_objects_go() {
     use Standing::{AwayAsRendered, Healthy, Unhealthy};
     let check = |standings: &[(&str, Standing)], expected: [usize; 3]| {
         Case { app: AppFacts { places: places(standings), ..facts() }, ..Case::of(2) }.check(expected)
     };
-    // The candidates are on bj5. It stays there, and loses objects.
+    // The candidates are on bj5. The app stays there and loses objects.
     check(&[("bj5", Healthy)], [2, 0, 0]);
     check(&[("bj5", Healthy), ("gz1", AwayAsRendered)], [2, 0, 0]);
-    // What is away and has not got everything may be where they move to.
+    // An offline cluster without all objects may be where they move to.
     check(&[("bj5", Healthy), ("gz1", Unhealthy)], [0, 2, 0]);
     check(&[("bj5", Unhealthy), ("gz1", Healthy)], [0, 2, 0]);
-    // It leaves the cluster: where it is left must be seen to be healthy.
+    // The app leaves the cluster: it must be healthy on the remaining ones.
     check(&[("gz1", Healthy)], [2, 0, 0]);
     let decision = check(&[("gz1", AwayAsRendered), ("gz2", Healthy)], [0, 2, 0]);
     assert_eq!(
@@ -329,7 +330,7 @@ fn an_app_that_is_placed_nowhere_deletes_nothing() {
 }
 
 #[test]
-fn a_cluster_that_is_being_removed_is_deleted_from() {
+fn removed_cluster_still_gets_deletes() {
     let mut case = Case::of(2);
     case.cluster.state = ClusterState::Removed;
     case.app.places.remove(&cluster("bj5"));
@@ -339,7 +340,7 @@ fn a_cluster_that_is_being_removed_is_deleted_from() {
 }
 
 #[test]
-fn what_holds_others_goes_after_them() {
+fn containers_are_deleted_after_their_contents() {
     let namespace = candidate("v1/Namespace//shop");
     let definition = candidate("apiextensions.k8s.io/v1/CustomResourceDefinition//menus.example.com");
     let mut observation = with_live(empty(), "pay", "v1/Namespace//shop", "a");
@@ -349,13 +350,13 @@ fn what_holds_others_goes_after_them() {
         "apiextensions.k8s.io/v1/CustomResourceDefinition//menus.example.com",
         "a",
     );
-    // Of another app, and wanted or not; of another namespace, and another kind of the group.
+    // Of another app, rendered or not; of another namespace; another kind of the group.
     observation = with_live(observation, "web", "v1/ConfigMap/shop/in", "a");
     observation = with_live(observation, "web", "v1/ConfigMap/shop/out", "a");
     observation = with_live(observation, "web", "example.com/v1/Menu/other/in", "a");
     observation = with_live(observation, "web", "example.com/v1/Guest/other/out", "a");
     let rendered = BTreeSet::from([
-        // Not there yet.
+        // It does not exist yet.
         parse("v1/Secret/shop/next").1,
         parse("example.com/v1/Menu/other/in").1,
         parse("example.com/v1/Guest/other/out").1,
@@ -401,13 +402,13 @@ fn what_holds_others_goes_after_them() {
 }
 
 #[test]
-fn what_is_kept_is_orphaned_and_does_not_count() {
+fn kept_objects_are_orphaned_and_do_not_count() {
     let mut case = Case::of(13);
     case.candidates.iter_mut().take(3).for_each(|candidate| candidate.keep = true);
     case.check([10, 0, 3]);
 }
 
-/// With an approval for everything that it waits for.
+/// With an approval for everything that waits.
 fn approved(mut case: Case) -> Case {
     let approvals = case.decide().approvals_wanted;
     case.approvals.extend(approvals);
@@ -421,11 +422,11 @@ fn approvals_lift_the_cap() {
     assert_eq!(decision.deletes[0].reason.to_string(), "no longer rendered, approved by delete-shop-pay");
     assert!(decision.approvals_wanted.is_empty() && decision.approvals_unused.is_empty());
 
-    // Half of it is gone, by the approval or with a cluster that is away: the rest still goes.
+    // Half of it is deleted or on an offline cluster: the rest is still deleted.
     let half = Case { candidates: case.candidates[6..].to_vec(), ..case.clone() };
     half.check([6, 0, 0]);
 
-    // Another render, another object of the same name.
+    // Another render, or another object of the same name.
     let mut other = case.clone();
     other.app.rendered = Digest::of(b"another render");
     let decision = other.check([0, 12, 0]);
@@ -434,21 +435,21 @@ fn approvals_lift_the_cap() {
     recreated.candidates[0].uid = "another".into();
     recreated.check([11, 1, 0]);
 
-    // Done: it is said that it does nothing any more.
+    // Done: the approval is reported as unused.
     let done = Case { candidates: Vec::new(), ..case }.check([0, 0, 0]);
     assert_eq!(done.approvals_unused[0].because, Unused::NothingPending);
 }
 
 #[test]
-fn a_part_that_is_approved_does_not_free_the_rest() {
+fn partial_approval_does_not_free_the_rest() {
     let mut case = approved(Case::of(12));
     case.approvals[0].objects.truncate(6);
     case.check([6, 6, 0]);
-    // The next revision: six are gone, and the other six alone would fit under the cap.
+    // The next revision: six are deleted, and the other six alone would be below the cap.
     case.candidates.drain(..6);
     let decision = case.check([0, 6, 0]);
     assert_eq!(decision.approvals_wanted[0].objects.len(), 6);
-    // As they do for every other app, for as long as the approval is there.
+    // They count for every other app too, as long as the approval exists.
     case.candidates.iter_mut().for_each(|candidate| candidate.app = app("web"));
     case.check([0, 6, 0]);
     case.approvals.clear();
@@ -456,7 +457,7 @@ fn a_part_that_is_approved_does_not_free_the_rest() {
 }
 
 #[test]
-fn an_app_that_is_approved_does_not_free_another() {
+fn approval_of_one_app_frees_no_other() {
     let mut case = Case::of(12);
     for (place, candidate) in case.candidates.iter_mut().enumerate() {
         candidate.app = app(["pay", "cart", "mail", "page"][place / 3]);
@@ -464,7 +465,7 @@ fn an_app_that_is_approved_does_not_free_another() {
     let mut case = approved(case);
     case.approvals.retain(|approval| approval.app == app("pay"));
     case.check([3, 9, 0]);
-    // The next revision: the three are gone, and the nine alone would fit under the cap.
+    // The next revision: three are deleted, and the nine alone would be below the cap.
     case.candidates.retain(|candidate| candidate.app != app("pay"));
     case.check([0, 9, 0]);
     case.approvals.clear();
@@ -518,12 +519,12 @@ fn deletes_come_last_and_in_reverse() {
     assert_eq!(delete.uid.as_deref(), Some("uid-apps/v1/Deployment/shop/pay"));
     assert_eq!(delete.resource_version.as_deref(), Some("7"));
 
-    // Only what is of that app and cluster.
+    // Only objects of that app and cluster.
     let elsewhere = Plan::of_nothing(app("pay"), cluster("gz1"), Revision::from("c0ffee"));
     assert!(elsewhere.with_prunes(&decision).steps.is_empty());
     let gone = Plan::of_nothing(app("pay"), cluster("bj5"), Revision::from("c0ffee")).with_prunes(&decision);
     assert_eq!(gone.writes().count(), 4);
-    // A delete of another version of an object is another plan.
+    // A delete of another object version is another plan.
     let digest = gone.digest();
     let mut newer = case;
     newer.candidates[0].resource_version = "8".into();
@@ -541,7 +542,7 @@ fn the_order_of_candidates_does_not_matter() {
 }
 
 #[test]
-fn an_approval_is_bound_to_the_app_on_all_clusters() {
+fn approval_is_bound_to_renders_on_all_clusters() {
     let one = rendered("pay", &["v1/ConfigMap/shop/a"]);
     let other = crate::model::Rendered { cluster: cluster("gz1"), ..one.clone() };
     assert_eq!(rendered_digest([&one, &other]), rendered_digest([&other, &one]));

@@ -1,4 +1,4 @@
-//! Objects of an app that come one after the other, each when the ones before it are healthy.
+//! Sync waves: objects of an app are applied in order, each after the ones before are healthy.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const SETTINGS: &str = "v1/ConfigMap/shop/pay";
 const WEB: &str = "apps/v1/Deployment/shop/web";
 const EDGE: &str = "v1/Service/shop/edge";
 
-/// The namespace of the last wave comes first all the same: the others live in it.
+/// The namespace comes first despite its last wave: the others need it.
 const WAVES: [(&str, i16); 5] = [(STORE, -1), (SETTINGS, 0), (WEB, 0), (EDGE, 3), (NAMESPACE, 9)];
 
 fn app() -> Rendered {
@@ -28,7 +28,7 @@ fn app() -> Rendered {
     app
 }
 
-/// A cluster in which these objects are there, in one of these states; the others were looked for.
+/// A cluster with these objects in these states; the others were looked up and are missing.
 fn seen(objects: &[(&str, Status)]) -> Observation {
     let mut observation = with_absent(empty(), &WAVES.map(|(text, _)| text));
     for (text, status) in objects {
@@ -43,7 +43,7 @@ fn planned(observation: &Observation) -> Plan {
     plan_with(&app(), observation, |_| {})
 }
 
-/// The steps that are not `unchanged`, without their reasons.
+/// The steps but `unchanged`, without reasons.
 fn shown(observation: &Observation) -> Vec<String> {
     let plan = planned(observation);
     let lines = lines(&plan).into_iter().filter(|line| !line.starts_with("unchanged"));
@@ -51,7 +51,7 @@ fn shown(observation: &Observation) -> Vec<String> {
 }
 
 #[test]
-fn a_wave_comes_when_those_before_it_are_healthy() {
+fn sync_wave_starts_after_earlier_waves_are_healthy() {
     use Status::{Current, Failed, InProgress, Suspended};
     let waiting = ["wait ConfigMap shop/pay", "wait Deployment shop/web", "wait Service shop/edge"];
     let first = ["create Namespace shop", "create Deployment shop/store"];
@@ -70,17 +70,17 @@ fn a_wave_comes_when_those_before_it_are_healthy() {
 }
 
 #[test]
-fn what_is_there_as_rendered_waits_for_nothing_and_nothing_overtakes_a_change() {
+fn unchanged_objects_never_wait_and_order_is_kept() {
     use Status::{Current, Failed};
     let all =
         |store| [(NAMESPACE, Current), (STORE, store), (SETTINGS, Current), (WEB, Current), (EDGE, Current)];
     assert_eq!(shown(&seen(&all(Failed))), [""; 0]);
-    // Somebody edits what is there while something before it fails: it is put back all the same.
+    // Drift is repaired even while an earlier wave fails.
     let mut edited = seen(&all(Failed));
     let web = Arc::make_mut(edited.objects.get_mut(&parse(WEB).1).expect("it is there"));
     web.ownership.values = NonZeroU64::new(9);
     assert_eq!(shown(&edited), ["configure Deployment shop/web"]);
-    // So are the marks that somebody takes off, when what they said is known.
+    // Removed marks are restored too, if their values are known.
     let mut bare = seen(&all(Failed));
     let live = Arc::make_mut(bare.objects.get_mut(&parse(WEB).1).expect("it is there"));
     let hash = live.hash.take().expect("a hash");
@@ -101,10 +101,10 @@ fn what_is_there_as_rendered_waits_for_nothing_and_nothing_overtakes_a_change() 
     assert_eq!(shown(&older), ["configure Deployment shop/store", "wait Service shop/edge"]);
 }
 
-/// A claim may wait for its first pod, which comes in a later wave; a suspended Job has done nothing, and a paused Deployment may
+/// A claim may wait for its first pod, of a later wave. A suspended Job has done nothing, and a paused Deployment may
 /// have no pods.
 #[test]
-fn what_comes_later_may_come_when_what_was_before_is_well() {
+fn later_wave_may_start_after_ready_objects() {
     const CLAIM: &str = "v1/PersistentVolumeClaim/shop/data";
     const JOB: &str = "batch/v1/Job/shop/migrate";
     let check = |text: &str, status, pods: Option<PodCount>, expected: &str| {
@@ -132,7 +132,7 @@ fn what_comes_later_may_come_when_what_was_before_is_well() {
 }
 
 #[test]
-fn a_wait_says_for_what_and_what_would_be() {
+fn sync_wave_wait_shows_obstacle_and_intended_action() {
     let plan = planned(&seen(&[(NAMESPACE, Status::Current)]));
     assert_eq!(
         lines(&plan).last().map(String::as_str),

@@ -16,7 +16,7 @@ fn is_affordable(text: &str, object: &Value) -> bool {
 }
 
 #[test]
-fn what_rules_do_is_affordable() {
+fn usual_rules_are_affordable() {
     let object = with_conditions(100);
     for text in [
         "status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')",
@@ -38,7 +38,7 @@ fn what_rules_do_is_affordable() {
 }
 
 #[test]
-fn what_grows_without_end_is_not() {
+fn growing_expressions_are_not_affordable() {
     let object = with_conditions(100);
     let doubling = format!("['aaaaaaaa']{}.size() > 0", ".map(x, x + x)".repeat(60));
     let found = format!("'{}'.findAll('a')", "a".repeat(1000));
@@ -47,7 +47,7 @@ fn what_grows_without_end_is_not() {
         "status.conditions.all(a, status.conditions.all(b, status.conditions.all(c, status.conditions.all(d, a == b && c == d))))",
         &doubling,
         "lists.range(1000000000).size() > 0",
-        // Each that is added copies the list.
+        // Each added item copies the list.
         "lists.range(300000).map(x, x).size() > 0",
         "lists.range(300000).filter(x, true).size() > 0",
         "lists.range(300000).map(x, x > 1, x).size() > 0",
@@ -56,7 +56,7 @@ fn what_grows_without_end_is_not() {
         r"status.conditions.all(c, c.type.matches('(\\w{90}){20}'))",
         "status.conditions.all(c, c.type.matches(c.message))",
         "lists.range(size(status.conditions) * 1000000).size() > 0",
-        // Each is as long as its number says.
+        // Each is as long as its number.
         "lists.range(1000).map(x, '%.65535f'.format([1.0])).size() > 0",
         "lists.range(1000).map(x, ('%.65535' + 'f').format([1.0])).size() > 0",
         &found,
@@ -75,29 +75,29 @@ fn an_object_of_that_size_is_unknown() {
     );
 }
 
-/// A number is as long as it is written out.
+/// A number has the length of its digits.
 #[test]
 fn numbers_take_as_much_as_their_digits() {
     let object = json!({"status": {"numbers": vec![1e308; 200_000]}});
     assert!(!is_affordable("lists.range(140).all(x, '%s'.format([status.numbers]) != '')", &object));
 }
 
-/// What is looked for is compared at every place.
+/// The needle is compared at every position.
 #[test]
-fn a_search_takes_as_long_as_both_texts() {
+fn search_cost_depends_on_both_texts() {
     let object = json!({"status": {"text": "a".repeat(100_000), "part": "a".repeat(50_000)}});
     for name in ["indexOf", "lastIndexOf"] {
         assert!(!is_affordable(&format!("status.text.{name}(status.part + 'b') > 0"), &object), "{name}");
         assert!(is_affordable(&format!("status.text.{name}('ready') > 0"), &object), "{name}");
         assert!(is_affordable(&format!("status.text.{name}('ready', 3) > 0"), &object), "{name}");
     }
-    // Each is no longer than the longest text of its object, however large that is.
+    // Each is no longer than the longest text of the object, however large that is.
     let large = with_conditions(1000);
     assert!(is_affordable("status.message.indexOf(metadata.name) >= 0", &large));
     assert!(!is_affordable("(status.message + 'a').indexOf(metadata.name + 'b') >= 0", &large));
 }
 
-/// Objects with large lists and items are filtered too.
+/// Filters of objects with large lists and items.
 #[test]
 fn filters_of_large_objects_are_affordable() {
     let mut object = with_conditions(500);

@@ -55,7 +55,7 @@ fn numbers_texts_and_the_library_of_kubernetes() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_makes_the_object_unknown() {
+fn failed_evaluation_makes_the_object_unknown() {
     let unknown = |why: &str| format!("Unknown: the health rule health/example.com/Database.yaml: {why}");
     for (current, why) in [
         ("status.phase == 'Up'", "current: there is no field `phase`; ask `has(…)` first"),
@@ -69,7 +69,7 @@ fn what_cannot_be_evaluated_makes_the_object_unknown() {
     }
 }
 
-/// What a rule says of the status, it would say of an older spec.
+/// An outdated status is of an older spec.
 #[test]
 fn an_old_status_is_in_progress() {
     check(
@@ -81,9 +81,9 @@ fn an_old_status_is_in_progress() {
     check(expressions("", "", "!has(status.phase)"), Value::Null, "Current");
 }
 
-/// So is one whose condition is of an older spec, where a rule asks for that condition.
+/// So is an outdated condition that a rule names.
 #[test]
-fn an_old_condition_is_in_progress_for_rules_that_ask_for_it() {
+fn outdated_condition_named_by_rule_is_in_progress() {
     let of = |generation: u32| {
         let mut ready = json!({"type": "Ready", "status": "True"});
         ready["observedGeneration"] = json!(generation);
@@ -127,7 +127,7 @@ fn mistakes_have_their_place() {
 
 /// On the stack of a test, which is that of a worker.
 #[test]
-fn what_is_too_deep_is_a_mistake() {
+fn too_deep_expression_is_a_mistake() {
     let told = |current: &str| -> Vec<String> {
         mistakes(expressions("", "", current)).into_iter().map(|mistake| mistake.message).collect()
     };

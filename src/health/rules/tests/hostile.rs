@@ -15,7 +15,7 @@ fn refused(text: &str, why: &str) {
     );
 }
 
-/// In a thread of its own, so that one that does not end fails the test instead of holding it up.
+/// In its own thread: an endless script fails the test instead of blocking it.
 #[track_caller]
 fn ended(text: &str, status: Value, why: &str) {
     let (told, heard) = mpsc::channel();
@@ -33,7 +33,7 @@ const LONG: &str = "it ran for too long";
 const LARGE: &str = "it needed too much memory";
 
 #[test]
-fn what_never_ends_is_ended() {
+fn endless_scripts_are_ended() {
     refused("while true do end", LONG);
     refused("while true do pcall(function() while true do end end) end", LONG);
     refused("local function f() return f() end return f()", LONG);
@@ -51,7 +51,7 @@ fn what_never_ends_is_ended() {
 }
 
 #[test]
-fn what_takes_all_memory_is_ended() {
+fn scripts_without_memory_are_ended() {
     refused("local s = 'x' while true do s = s .. s end", LARGE);
     refused("local t = {} while true do t[#t + 1] = string.rep('x', 1e6) end", LARGE);
     refused("return string.rep('x', 1e9)", LARGE);
@@ -60,7 +60,7 @@ fn what_takes_all_memory_is_ended() {
 }
 
 #[test]
-fn a_pattern_that_backtracks_for_ever_is_not_tried() {
+fn backtracking_pattern_is_refused() {
     let text = "local s = string.rep('a', 5000) return string.find(s, '.-.-.-.-.-b')";
     refused(text, "string.find: the pattern could take too long on 5000 bytes");
     refused(
@@ -69,9 +69,9 @@ fn a_pattern_that_backtracks_for_ever_is_not_tried() {
     );
 }
 
-/// Nothing is counted while a function of a library runs: it pays before.
+/// The hook does not run inside library functions: they are charged before.
 #[test]
-fn what_is_much_within_one_instruction_is_not_begun() {
+fn expensive_library_calls_are_refused() {
     for text in [
         "return string.rep('', 1e18)",
         "return ('').rep('', '1000000000000000000', '')",
@@ -81,7 +81,7 @@ fn what_is_much_within_one_instruction_is_not_begun() {
         "while true do table.move({}, 1, 1e5, 2) end",
         "while true do table.unpack({}, 1, 2e5) end",
         "local t = {} for i = 2, 1e4 do t[i] = '' end while true do table.concat(t, '', 2, 1e4) end",
-        // A length is wherever the interpreter finds an end.
+        // A length is any border that the interpreter finds.
         "local t = {} local i = 1 while i > 0 do t[i] = 1 i = i * 2 end table.insert(t, 1, 1) while true do end",
         "local s = ('a'):rep(129) while true do s:find('.-.-.-b') end",
         "local s = ('a'):rep(5000) while true do s:gsub('(a+)c', '') end",
@@ -100,15 +100,15 @@ fn what_is_much_within_one_instruction_is_not_begun() {
     ended(text, Value::Null, "string.find: the pattern could take too long on 40 bytes");
     let text = "return ('a'):rep(6000):find('[' .. ('b'):rep(9000) .. 'a]-c')";
     ended(text, Value::Null, "string.find: the pattern could take too long on 6000 bytes");
-    // The last of all is tried for every way to get there.
+    // The last item is tried for every way to get there.
     let text = "return ('a'):rep(300):find('.-.-[' .. ('b'):rep(1e6) .. ']+')";
     ended(text, Value::Null, "string.find: the pattern could take too long on 300 bytes");
-    // So is what follows one that settles how it goes on.
+    // So is the item after one that settles the length.
     let text = "return ('a'):rep(9900):find('a+[' .. ('b'):rep(240) .. ']')";
     ended(text, Value::Null, "string.find: the pattern could take too long on 9900 bytes");
 }
 
-/// A text would do as one, and has no length to pay for.
+/// A text would be accepted, and has no length to charge.
 #[test]
 fn functions_of_tables_take_nothing_else() {
     for name in ["concat", "insert", "move", "remove", "sort", "unpack"] {
@@ -119,9 +119,9 @@ fn functions_of_tables_take_nothing_else() {
     ended("return table.concat()", Value::Null, "table.concat: table expected, got no value");
 }
 
-/// It pays for one way through the text.
+/// It is charged for one pass over the text.
 #[test]
-fn an_iterator_that_is_at_its_end_searches_no_more() {
+fn ended_iterator_searches_no_more() {
     let says = |text: &str, expected: &str| check(script(text), Value::Null, expected);
     says(
         "local next = ('a'):rep(2000):gmatch('.-b') for i = 1, 2000 do next() end return {status = 'Healthy'}",
@@ -141,9 +141,9 @@ fn an_iterator_that_is_at_its_end_searches_no_more() {
     );
 }
 
-/// They come from the controller's loop, and from tasks beside it.
+/// The controller's loop and tasks beside it evaluate objects.
 #[test]
-fn objects_that_are_judged_at_the_same_time_get_their_own_health() {
+fn concurrent_objects_get_their_own_health() {
     let text = "for i = 1, 500 do local phase = obj.status.phase end return {status = 'Healthy', message = obj.status.phase}";
     let rules = rules(vec![source("example.com", "Database", script(text))]);
     thread::scope(|scope| {
@@ -159,7 +159,7 @@ fn objects_that_are_judged_at_the_same_time_get_their_own_health() {
     });
 }
 
-/// Whatever was counted too cheaply.
+/// For work that is counted too cheaply.
 #[test]
 fn a_script_ends_by_the_clock_too() {
     let long = json!({"text": " ".repeat(1_400_000)});
@@ -168,7 +168,7 @@ fn a_script_ends_by_the_clock_too() {
 }
 
 #[test]
-fn what_scripts_do_with_texts_and_tables_is_affordable() {
+fn usual_texts_and_tables_are_affordable() {
     let text = r"
         local words = {}
         for i = 1, 200 do
@@ -230,7 +230,7 @@ fn the_world_outside_is_not_there() {
     refused("os.execute('rm -rf /')", "health.lua:1: attempt to call a nil value (field 'execute')");
 }
 
-/// Objects wait for each other's judgement, so a script that always hits a limit is soon not run any more.
+/// Objects wait for each other, so a script that always hits a limit soon stops running.
 #[test]
 fn after_some_strikes_it_is_not_run() {
     let rules = rules(vec![

@@ -1,4 +1,4 @@
-//! Rules of a repository on objects: what they decide, and what becomes of those that fail.
+//! Rules of a repository: their results, and the effect of failures.
 #![expect(clippy::needless_pass_by_value, reason = "cases are written with the values in place")]
 
 mod cost;
@@ -57,7 +57,7 @@ fn shown(health: &Health) -> String {
     }
 }
 
-/// One rule for databases, by the status of one.
+/// One rule for databases, with the status of one.
 #[track_caller]
 fn check(body: RuleBody, status: Value, expected: &str) {
     let rules = rules(vec![source("example.com", "Database", body)]);

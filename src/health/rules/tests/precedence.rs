@@ -50,7 +50,7 @@ fn patterns() {
 }
 
 #[test]
-fn a_kind_with_a_rule_is_seen_whole_and_a_changed_rule_has_another_mark() {
+fn rule_needs_whole_objects_and_has_a_digest() {
     let map = Kind::new("", "v1", "ConfigMap");
     let with = |message: &str| rules(vec![source("", "ConfigMap", failed(message))]);
     assert!(Rules::default().is_metadata_only(&map));
@@ -62,7 +62,7 @@ fn a_kind_with_a_rule_is_seen_whole_and_a_changed_rule_has_another_mark() {
     assert_ne!(with("a"), Rules::default());
 }
 
-/// A pattern is for somebody's own kinds: the core group, which has Secrets, is not among them.
+/// A pattern is for custom kinds: it does not match the core group, which has Secrets.
 #[test]
 fn patterns_do_not_reach_the_core_group() {
     let rules = rules(vec![source("_", "_", failed("all"))]);

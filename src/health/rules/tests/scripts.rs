@@ -43,7 +43,7 @@ fn scripts_of_the_ecosystem_decide() {
 }
 
 #[test]
-fn what_says_nothing_leaves_it_to_the_shipped_rule() {
+fn script_without_result_uses_the_shipped_rule() {
     let waiting = json!({"conditions": [{"type": "Ready", "status": "False", "reason": "NoDisk"}]});
     for text in ["return nil", "", "return {}", "local hs = {} return hs"] {
         check(script(text), waiting.clone(), "InProgress: NoDisk");
@@ -80,7 +80,7 @@ fn the_libraries_that_scripts_use_are_there() {
     check(script(text), Value::Null, "Current: two,one false 1 07 2 2 2 8 a+b");
 }
 
-/// The interpreter's own order is another one in every process.
+/// The interpreter's own order differs in every process.
 #[test]
 fn maps_are_walked_in_order() {
     let text = "local out = {} for key in pairs(obj.status) do out[#out + 1] = key end return {status = 'Healthy', message = table.concat(out)}";
@@ -91,7 +91,7 @@ fn maps_are_walked_in_order() {
 }
 
 #[test]
-fn nothing_goes_from_one_object_to_the_next() {
+fn no_state_carries_over_between_objects() {
     let text =
         "count = (count or 0) + 1 string.len = nil return {status = 'Healthy', message = tostring(count)}";
     let rules = rules(vec![source("example.com", "Database", script(text))]);
@@ -101,7 +101,7 @@ fn nothing_goes_from_one_object_to_the_next() {
 }
 
 #[test]
-fn what_fails_makes_the_object_unknown() {
+fn failing_script_makes_the_object_unknown() {
     for (text, why) in [
         ("return obj.status.phase.name", "health.lua:1: attempt to index a nil value (field 'phase')"),
         ("return 'Healthy'", "it returned a string, not a table"),
@@ -125,7 +125,7 @@ fn mistakes_have_their_line() {
 }
 
 #[test]
-fn scripts_may_ask_the_time_and_reckon_with_it() {
+fn scripts_may_compute_with_the_time() {
     let says = |expression: &str, expected: &str| {
         let text = format!("return {{status = 'Healthy', message = tostring({expression})}}");
         check(script(&text), Value::Null, &format!("Current: {expected}"));
