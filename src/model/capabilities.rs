@@ -1,4 +1,4 @@
-//! What a cluster can do: its version, and the API versions that it serves.
+//! Capabilities of a cluster: its version, and the API versions that it serves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl KubeVersion {
     }
 }
 
-/// What a definition, or a cluster, says of a kind.
+/// Facts about a kind, from its definition or from the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindFacts {
     pub namespaced: bool,
@@ -56,7 +56,7 @@ pub struct Capabilities {
     pub version: KubeVersion,
     /// `apps/v1`; of a cluster that was asked also `apps/v1/Deployment`. Sorted.
     pub api_versions: Vec<String>,
-    /// The cluster itself said so: these are all there are.
+    /// From discovery: the list is complete.
     #[serde(skip)]
     pub asked: bool,
     /// Those that it serves.
@@ -123,8 +123,8 @@ impl Capabilities {
         Self { version, api_versions, asked: false, kinds: BTreeMap::new() }
     }
 
-    /// Of a cluster as it tells of itself, if it was asked. What its file declares wins over that: the version is taken
-    /// instead, API versions are there too.
+    /// The discovered capabilities, if any, with those that the Cluster file declares: its version replaces the discovered one, its API
+    /// versions are added.
     pub fn of(cluster: &Cluster, found: Option<&Arc<Self>>) -> Arc<Self> {
         let Some(found) = found else {
             return Arc::new(Self::declared(cluster.version.as_ref(), &cluster.capabilities));
@@ -149,24 +149,24 @@ impl Capabilities {
     }
 }
 
-/// What a render asked about its cluster, and the answers. While they hold, so does the render.
+/// The capability queries of a render, with their results. The render stays valid while the results are the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
     pub has: BTreeMap<String, bool>,
     /// Kinds by name; `None` of one that the cluster is not known to serve, and that nothing in the repository defines for it.
     pub kinds: BTreeMap<String, Option<KindFacts>>,
     pub version: Option<KubeVersion>,
-    /// It looked at everything, or may have.
+    /// Set when the render may have read all capabilities.
     pub all: Option<Arc<Capabilities>>,
 }
 
 impl Questions {
-    /// It asked what is guessed of a cluster that was not asked: its version, what it serves.
+    /// Whether the render read the version or the API versions, which are guessed before discovery.
     pub fn are_about_versions(&self) -> bool {
         !self.has.is_empty() || self.version.is_some() || self.all.is_some()
     }
 
-    /// Whether a cluster that is so, and for which apps define these kinds, would have answered the same.
+    /// Whether these capabilities, with the kinds that apps define, give the same results.
     pub fn hold(&self, now: &Arc<Capabilities>, defined: &KindsByName) -> bool {
         let facts_of = |name: &String| now.kinds.get(name).or_else(|| defined.get(name));
         self.has.iter().all(|(name, answer)| now.has(name) == *answer)
