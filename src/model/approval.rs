@@ -30,7 +30,7 @@ pub struct ApprovedObject {
 pub enum ApprovedAction {
     #[default]
     Delete,
-    /// The objects stay and lose the labels of tutti.
+    /// The objects stay unchanged, and tutti no longer manages them.
     Orphan,
 }
 

@@ -1,6 +1,5 @@
-//! The numbers of an object that say how many pods run, and no more: they may change without a rollout.
-//!
-//! While a rollout is open, the larger number of the two renders is applied.
+//! The replica counts of an object. They may change without a rollout; while a rollout is open, the larger count of the two renders is
+//! applied.
 
 use serde_json::Value;
 
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn number_that_only_one_side_says_is_that_of_the_own_side() {
+    fn count_of_one_side_is_the_own_one() {
         let check = |own: Option<i64>, other: Option<i64>, expected: Option<i64>| {
             assert_eq!(Scale(vec![own]).at_least(&Scale(vec![other])), Scale(vec![expected]));
         };

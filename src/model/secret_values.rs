@@ -1,4 +1,4 @@
-//! Secret values that a text of somebody else may hold: a line that a container wrote.
+//! Masks known secret values in foreign texts, such as container logs.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_value_at_the_end_of_a_text_is_hidden() {
+    fn cut_value_at_the_end_is_hidden() {
         let object = object("ConfigMap", &json!({}), &["0123456789abcdef"]);
         let values = SecretValues::of([&object]);
         let check = |text: &str, is_cut: bool, expected: &str| {

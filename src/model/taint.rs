@@ -1,4 +1,4 @@
-//! Taints of clusters, and the apps that tolerate them: as nodes and pods have them.
+//! Taints of clusters and tolerations of apps, with the meaning that Kubernetes gives them for nodes and pods.
 //!
 //! `NoExecute` decides placement, from Git alone. `NoSchedule` depends on the cluster: a target is rendered, and its plan skips everything
 //! while no object of the app is there.
