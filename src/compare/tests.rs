@@ -138,7 +138,7 @@ fn equal_changes_of_clusters_are_one() {
 }
 
 #[test]
-fn change_of_one_cluster_stands_apart_with_its_layer() {
+fn change_of_one_cluster_names_its_layer() {
     let mut base = repository();
     put(&mut base, "templates/cluster/gz/layer.yaml", "clusters: {matchLabels: {zone: gz1}}\n");
     put(&mut base, "templates/cluster/gz/values.yaml", "# ours\nminReadySeconds: 1\n");
@@ -371,7 +371,7 @@ fn placement_changes_have_a_reason() {
 }
 
 #[test]
-fn clusters_without_a_file_keep_what_they_run() {
+fn clusters_without_a_file_keep_their_objects() {
     let plan = compared(|head| _ = head.remove("clusters/gz1.yaml"));
     check(&plan, &[]);
     assert_eq!(plan.clusters[2].state, super::ClusterState::Gone);

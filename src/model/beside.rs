@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_beside_the_folder_are_written_in_one_way() {
+    fn outside_paths_are_normalized() {
         let check = |folder: &str, path: &str, expected: Option<&str>, root: Option<&str>| {
             assert_eq!(placed(folder, path).as_deref(), expected, "{folder}: {path}");
             assert_eq!(from_root(folder, path).as_deref(), root, "{folder}: {path}");

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out_in_its_order() {
+    fn body_keeps_field_order() {
         let floats = json!([1.5, 0.1, f64::MAX, f64::MIN_POSITIVE, 5e-324, 9_007_199_254_740_993.0]);
         let fields = json!({"z": floats, "a": [-3, u64::MAX, null, true], "text": "\"quoted\"\n\u{1f980}", "m": {"b": {}}});
         let body = Body::new(&fields);

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_holds_while_the_answers_do() {
+    fn queries_hold_while_results_are_equal() {
         let found = |names: &[&str]| {
             let mut api_versions: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             api_versions.sort();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_asked_of_the_cluster_then_of_the_repository() {
+    fn kinds_come_from_cluster_then_repository() {
         let facts = |namespaced| KindFacts { namespaced, has_status: false, plural: None };
         let kinds = |known: Option<KindFacts>| known.map(|it| ("x.io/v1/Till".to_owned(), it)).into_iter();
         let check = |live: Option<bool>, defined: Option<bool>, answer: Option<bool>| {

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_told_by_what_is_in_them() {
+    fn list_items_match_by_content() {
         let path = FieldPath::parse("/ports/port=80,protocol=TCP").expect("a path");
         let check =
             |item: Value, expected: bool| assert_eq!(path.steps()[1].is_item(&item), expected, "{item}");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_say_which_objects() {
+    fn rules_select_objects() {
         let path = |text: &str| FieldPath::parse(text).expect("a path");
         let rule = |kind: Option<&str>, name: Option<&str>, text: &str| IgnoreRule {
             target: IgnoreTarget { kind: kind.map(str::to_owned), name: name.map(str::to_owned) },

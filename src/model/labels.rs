@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_app_names_fit_a_label_and_stay_apart() {
+    fn long_app_names_get_distinct_labels() {
         assert_eq!(app_label(&AppId::new("shop", "pay")), "shop.pay");
         let one = app_label(&AppId::new("shop", &"a".repeat(70)));
         let other = app_label(&AppId::new("shop", &"a".repeat(71)));

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_mark_has_a_meaning_or_says_why_not() {
+    fn foreign_annotations_have_meaning_or_help() {
         let check = |annotations: Value, expected: &[Meaning]| {
             let object = json!({"metadata": {"annotations": annotations}});
             let found = marks(&object, false);

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn object_of_several_pod_sets_is_of_one_unit() {
+    fn shared_object_belongs_to_one_unit() {
         let names = |names: &[&str]| -> Arc<[Arc<str>]> { names.iter().map(|name| (*name).into()).collect() };
         let check = |kind: (&str, &str), pod_sets: &[&str], of: &[&str], expected: &str| {
             let body =

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn content_of_an_object_without_scale_is_its_hash() {
+    fn content_without_scale_equals_hash() {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "shop"},
             "data": {"replicas": "3"}});
         let object = RenderedObject::of_test(&body, None);

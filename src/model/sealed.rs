@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_a_secret_are_masked_and_their_changes_seen() {
+    fn masked_secret_values_show_changes() {
         let secret = |value: &str| {
             let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": "Opaque",
                               "data": {"password": value}});
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_stands_in_a_secret_is_masked() {
+    fn unknown_fields_of_secrets_are_masked() {
         let books = format!("{{\"data\":{{\"password\":\"{}\"}}}}", "hunter2");
         let body = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "immutable": true,
                           "metadata": {"name": "a", "annotations": {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_encrypted_is_masked_wherever_it_went() {
+    fn encrypted_values_are_masked_everywhere() {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db", "labels": {"a": "5"}},
                           "data": {"url": "https://hunter22@db", "open": "x", "port": 5}});
         let value = |path: &str, value: &str| (path.to_owned(), SecretString::from(value));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_encrypted_is_found_by_its_path() {
+    fn ciphertext_is_found_by_path() {
         let found = |body: &Value| ciphertext(body.as_object().expect("a map"));
         let text = "ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]";
         assert_eq!(found(&json!({"a": 1, "b": {"c": ["d", {"e": text}]}})), Some("b.c[1].e".to_owned()));

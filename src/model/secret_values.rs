@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn short_values_are_hidden_as_words_and_the_shortest_not() {
+    fn short_values_are_masked_as_words() {
         check(
             &["5432"],
             "dial 10.0.0.1:5432: refused, 54321, x5432, _5432",
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_secret_holds_is_hidden_as_containers_get_it() {
+    fn decoded_secret_data_is_masked() {
         let data = json!({"password": "c3dvcmRmaXNo", "port": "NTQzMg==", "cert": "//79"});
         let told = |kind: &str, text: &str| {
             SecretValues::of([&object(kind, &data, &[])]).hide(text, false, str::to_owned)

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_counts_before_that_of_argo_and_no_word_is_zero() {
+    fn own_wave_overrides_argo_wave() {
         let check = |ours: Option<&'static str>, argo: Option<&'static str>, expected: Result<i16, &str>| {
             let wave = SyncWave::of(|name| match name {
                 labels::SYNC_WAVE => ours,

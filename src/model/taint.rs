@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_toleration_does_not_say_fits_anything() {
+    fn empty_toleration_fields_match_anything() {
         let taint =
             Taint { key: "dedicated".to_owned(), value: "gpu".to_owned(), effect: Effect::NoSchedule };
         assert_eq!(taint.to_string(), "dedicated=gpu:NoSchedule");

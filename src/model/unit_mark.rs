@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn annotations_are_read_back() {
         let mark = UnitMark {
             since: Some("2026-11-26T08:00:00Z".parse().expect("a time")),
             previous: Some(Previous { revision: Revision::from("c0ffee"), content: Digest::of(b"one") }),

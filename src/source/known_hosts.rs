@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_listed_key_of_the_listed_host_is_trusted() {
+    fn only_listed_keys_are_trusted() {
         let file = "# ours\ngit.example.com,10.0.0.1 ssh-ed25519 Zm9v li@laptop\n[git.example.com]:2222 ssh-rsa Zm9vYmFy\n\
                     @revoked old.example.com ssh-rsa Zm9v\n";
         let check_host = |host: &str, port: u16, key: &str, expected: Result<(), &str>| {

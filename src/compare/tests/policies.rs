@@ -36,7 +36,7 @@ fn check_errors(plan: &Comparison, errors: &[&str], known: &[&str]) {
 }
 
 #[test]
-fn denied_object_that_a_change_touches_is_its_error() {
+fn denied_changed_object_is_a_new_error() {
     let base = ruled(LOW);
     let (a, b) = (
         "policy low denies ConfigMap shop/a on bj1: not low",
@@ -58,7 +58,7 @@ fn denied_object_that_a_change_touches_is_its_error() {
 }
 
 #[test]
-fn policy_with_mistake_is_an_error_of_what_changes() {
+fn policy_with_mistake_denies_changed_objects() {
     let base = ruled(&LOW.replace("  validations", "  vlidations"));
     let changed = |head: &mut Texts| {
         objects(head, "maps", &(config_map("a", "low") + &config_map("b", "high")));

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_is_known_of_what_cannot_be_used() {
+    fn namespace_of_invalid_project_is_known() {
         let check = |rest: &str, expected: &[&str]| {
             let text = format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\n{rest}\n");
             let manifests = manifest::read(&Snapshot::of_texts([("a.yaml", text.as_str())]));
