@@ -140,7 +140,7 @@ pub struct VersionChange {
 #[serde(rename_all = "camelCase")]
 pub struct PlacementChange {
     pub cluster: ClusterName,
-    /// `None`: it is not placed there, or says no number.
+    /// `None`: it is not placed there, or has no count.
     pub before: Option<i64>,
     pub after: Option<i64>,
     pub kind: Placed,

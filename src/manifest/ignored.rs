@@ -121,7 +121,7 @@ fn one(pattern: &str) -> Globs {
     globs_of(pattern).map(|globs| Globs::of(&globs)).unwrap_or_default()
 }
 
-/// Without what says nothing: empty for the folder that is read.
+/// The pattern without redundant parts; empty for the configured folder.
 pub fn trimmed(pattern: &str) -> &str {
     match pattern.trim_start_matches("./").trim_end_matches('/') {
         "." => "",

@@ -82,7 +82,7 @@ impl App {
         matches!(self.spec, AppSpec::Project(_))
     }
 
-    /// A Helm chart says what it is.
+    /// Whether a Helm chart renders it.
     pub fn is_chart(&self) -> bool {
         matches!(&self.spec, AppSpec::AppSet(app_set) if app_set.deploy_type == DeployType::Helm)
     }
@@ -142,7 +142,7 @@ pub enum DeployType {
     InPlaceSet,
     /// Whatever the templates of the other layers make.
     Template,
-    /// A chart says what the app is.
+    /// A chart renders the app.
     Helm,
 }
 
@@ -207,7 +207,7 @@ pub struct Component {
     /// Name of the run type layer, lower case.
     pub run_type: String,
     pub placement: Placement,
-    /// What it says of itself (image, port, replicas, env, resources, probes), as values of the app layer.
+    /// Its fields (image, port, replicas, env, resources, probes) as values of the app layer.
     pub values: Map<String, Value>,
     /// After those of all layers.
     pub patches: Vec<Patch>,
@@ -225,7 +225,7 @@ pub struct Objects {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppSet {
-    /// Over all clusters; `None`: whatever the podSets say.
+    /// Over all clusters; `None`: the sum of the podSets.
     pub replicas: Option<u32>,
     /// For errors about the sum.
     #[serde(skip)]

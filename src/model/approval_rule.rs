@@ -143,7 +143,7 @@ pub enum Lack {
 #[serde(rename_all = "camelCase")]
 pub struct RuleAsks {
     pub rule: String,
-    /// `None`: nobody knows how many.
+    /// `None`: the rule has a mistake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
     /// Of whom. Empty: of everybody whose review counts.
@@ -248,7 +248,7 @@ impl ApprovalRule {
         self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.fits(object))
     }
 
-    /// What it asks for where an approval lacks something.
+    /// The unmet rule, with what the approval lacks.
     pub fn asks(&self, lack: Lack) -> RuleAsks {
         RuleAsks {
             rule: self.name.clone(),
@@ -259,7 +259,7 @@ impl ApprovalRule {
         }
     }
 
-    /// Whether the approval in a file counts: `Err` says what it lacks. `change`: whose authors do not count.
+    /// Checks the approval in a file; the error is what it lacks. `change`: the query for the authors, who do not count.
     pub fn agreed(
         &self,
         roles: &Roles,

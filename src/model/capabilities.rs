@@ -17,7 +17,7 @@ pub struct KubeVersion {
 }
 
 impl KubeVersion {
-    /// Of a cluster of which nothing says otherwise.
+    /// The version that is assumed for a cluster of unknown version.
     pub fn newest() -> Self {
         let (major, minor) = NEWEST;
         Self { major, minor, git_version: format!("v{major}.{minor}.0") }
@@ -54,7 +54,7 @@ pub type KindsByName = BTreeMap<String, KindFacts>;
 #[serde(rename_all = "camelCase")]
 pub struct Capabilities {
     pub version: KubeVersion,
-    /// `apps/v1`; of a cluster that was asked also `apps/v1/Deployment`. Sorted.
+    /// `apps/v1`; after discovery also `apps/v1/Deployment`. Sorted.
     pub api_versions: Vec<String>,
     /// From discovery: the list is complete.
     #[serde(skip)]
@@ -64,7 +64,7 @@ pub struct Capabilities {
     pub kinds: KindsByName,
 }
 
-/// The version that a cluster has when nothing says otherwise.
+/// The version that is assumed for a cluster of unknown version.
 const NEWEST: (u32, u32) = (1, 36);
 
 /// Since which minor version an API version is served, and which is the first without it. Source: the

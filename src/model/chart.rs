@@ -94,7 +94,7 @@ impl fmt::Debug for Chart {
     }
 }
 
-/// What a chart is told about the cluster.
+/// The capabilities that a chart sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartCapabilities {

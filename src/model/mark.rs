@@ -188,7 +188,7 @@ fn sync_option(option: &str) -> Option<Meaning> {
             "what is no longer rendered goes in the reverse of the order in which it came",
             "`tutti.dev/sync-wave` changes that order",
         ),
-        // What is done here in any case, and what says no to something.
+        // Options that tutti always applies, and disabled options.
         "ServerSideApply=true"
         | "SkipDryRunOnMissingResource=true"
         | "Prune=true"

@@ -57,7 +57,7 @@ impl RenderedObject {
         self.defines.as_ref().map(|(group, kind)| (&**group, &**kind))
     }
 
-    /// What [`Self::defines`] says of an object with these fields.
+    /// The value for [`Self::defines`] of an object with these fields.
     pub fn definition(id: &ObjectId, fields: &Value) -> Option<(Box<str>, Box<str>)> {
         if (&*id.group, &*id.kind) != ("apiextensions.k8s.io", "CustomResourceDefinition") {
             return None;

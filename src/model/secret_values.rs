@@ -73,7 +73,7 @@ impl SecretValues {
         }
         let (mut told, mut from) = (String::new(), 0);
         for (start, end) in hidden {
-            // Where two overlap neither is told.
+            // Overlapping values are masked together.
             if start >= from {
                 told.push_str(text.get(from..start).unwrap_or_default());
                 told.push_str("***");

@@ -1,4 +1,4 @@
-//! The place of an object in the order of its app, where a manifest gives it one.
+//! The sync wave of an object: its place in the apply order of its app.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::labels;
 #[serde(transparent)]
 pub struct SyncWave(i16);
 
-/// What the annotation says is no such number.
+/// An annotation value that is no valid sync wave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAWave<'a>(pub &'a str);
 

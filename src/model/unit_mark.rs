@@ -54,7 +54,7 @@ impl ObjectMark {
 }
 
 impl UnitMark {
-    /// What the annotations say; what cannot be read counts as not there.
+    /// Parses the annotations. An invalid one counts as missing.
     pub fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Self {
         let pair = |name: &str| annotation(name)?.split_once(' ');
         let previous = pair(labels::PREVIOUS).and_then(|(revision, content)| {

@@ -1,5 +1,5 @@
 //! The part of the repository that is read: the configured folder, and files outside it that apps list with `../`.
-//! The reader asks it which folders to enter; the history walk asks it which paths a commit changed.
+//! The reader takes from it which folders to enter, and the history walk which paths a commit changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -123,7 +123,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, when that can be said.
+    /// How to fix the error, when a fix is known.
     pub fn help(&self) -> Option<&'static str> {
         Some(match self {
             Self::NotARepository { .. } => {

@@ -55,7 +55,7 @@ impl Ignored {
         let of_user = config.and_then(|config| config.get_path("core.excludesfile")).ok().or_else(of_user);
         let none = Self { is_caseless, ..Self::default() };
         let files = of_user.into_iter().chain([repository.commondir().join("info/exclude")]);
-        // Those may be links: nobody who writes the checkout's files makes them.
+        // These files may be links, because they are not part of the checkout.
         files
             .filter_map(|file| file.canonicalize().ok())
             .try_fold(none, |ignored, file| ignored.with("", &file))

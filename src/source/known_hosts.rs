@@ -11,7 +11,7 @@ pub(super) fn port_of(url: &str) -> u16 {
         .unwrap_or(STANDARD_PORT)
 }
 
-/// Whether the file names this key for this host. Hashed names are not understood and say so.
+/// Checks that the file lists this key for this host. Hashed host names give an error.
 pub(super) fn check(text: &str, host: &str, port: u16, key: &[u8]) -> Result<(), &'static str> {
     let key = base64(key);
     let name = if port == STANDARD_PORT { host.to_owned() } else { format!("[{host}]:{port}") };

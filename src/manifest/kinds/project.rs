@@ -23,7 +23,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<App> {
     Some(workload::app(metadata?, &common, AppSpec::Project(Box::new(project)), AppId::PROJECT))
 }
 
-/// The namespace of a project, whatever else is wrong with its manifest; `None` when it cannot be told.
+/// The namespace of a project, even if its manifest has mistakes; `None` when it is unknown.
 pub fn namespace_of(root: &Node) -> Option<String> {
     let has_like = |map: Option<&Node>, key: &str| {
         let entries = map.and_then(Node::as_map).unwrap_or_default();
